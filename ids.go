@@ -1,0 +1,156 @@
+package superqode
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// SessionID names one session: qe-<YYYYMMDD>-<HHMMSS>-<6 random base32, lower
+// case>, in UTC. It is also the name of the session's folders and of its admin
+// folder in .git/worktrees/.
+type SessionID struct{ s string }
+
+var sessionIDPattern = regexp.MustCompile(`^qe-[0-9]{8}-[0-9]{6}-[a-z2-7]{6}$`)
+
+// NewSessionID makes a session id for the given moment with 30 random bits.
+func NewSessionID(now time.Time) SessionID {
+	return SessionID{"qe-" + now.UTC().Format("20060102-150405") + "-" + strings.ToLower(rand.Text()[:6])}
+}
+
+// ParseSessionID accepts a whole session id only; prefixes and suffixes are
+// resolved by the registry of sessions.
+func ParseSessionID(s string) (SessionID, error) {
+	if !sessionIDPattern.MatchString(s) {
+		return SessionID{}, fmt.Errorf("%q is not a session id", s)
+	}
+	return SessionID{s}, nil
+}
+
+// String returns the id, or "" for the zero value.
+func (id SessionID) String() string { return id.s }
+
+// IsZero reports whether id was never set.
+func (id SessionID) IsZero() bool { return id.s == "" }
+
+// MarshalText writes the id as text.
+func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.s), nil }
+
+// UnmarshalText accepts what ParseSessionID accepts, and the empty text.
+func (id *SessionID) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*id = SessionID{}
+		return nil
+	}
+	*id, err = ParseSessionID(string(b))
+	return err
+}
+
+// AgentID names the program that works in a session: letters, digits, dot,
+// underscore and dash, at most 64 bytes, beginning with a letter or digit.
+type AgentID struct{ s string }
+
+var agentIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// ParseAgentID checks an agent's name.
+func ParseAgentID(s string) (AgentID, error) {
+	if !agentIDPattern.MatchString(s) {
+		return AgentID{}, fmt.Errorf("%q is not an agent name (letters, digits, . _ -, at most 64)", s)
+	}
+	return AgentID{s}, nil
+}
+
+// String returns the name, or "" for the zero value.
+func (id AgentID) String() string { return id.s }
+
+// IsZero reports whether id was never set.
+func (id AgentID) IsZero() bool { return id.s == "" }
+
+// MarshalText writes the name as text.
+func (id AgentID) MarshalText() ([]byte, error) { return []byte(id.s), nil }
+
+// UnmarshalText accepts what ParseAgentID accepts, and the empty text.
+func (id *AgentID) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*id = AgentID{}
+		return nil
+	}
+	*id, err = ParseAgentID(string(b))
+	return err
+}
+
+// RelPath is a path below a workspace: slash-separated raw bytes, relative,
+// clean, never empty, without NUL and never leading out. It need not be UTF-8.
+type RelPath struct{ s string }
+
+// ParseRelPath checks p and keeps its bytes as they are; nothing is trimmed or
+// cleaned.
+func ParseRelPath(p string) (RelPath, error) {
+	switch {
+	case p == "" || p == ".":
+		return RelPath{}, fmt.Errorf("empty path")
+	case strings.IndexByte(p, 0) >= 0:
+		return RelPath{}, fmt.Errorf("path %q holds a NUL byte", p)
+	case p[0] == '/':
+		return RelPath{}, fmt.Errorf("path %q is absolute", p)
+	case path.Clean(p) != p:
+		return RelPath{}, fmt.Errorf("path %q is not clean", p)
+	case p == ".." || strings.HasPrefix(p, "../"):
+		return RelPath{}, fmt.Errorf("path %q leads out", p)
+	}
+	return RelPath{p}, nil
+}
+
+// String returns the path's bytes, or "" for the zero value.
+func (p RelPath) String() string { return p.s }
+
+// IsZero reports whether p was never set.
+func (p RelPath) IsZero() bool { return p.s == "" }
+
+// Digest is a SHA-256 over a snapshot's entries.
+type Digest struct {
+	sum [32]byte
+	set bool
+}
+
+// NewDigest wraps a SHA-256 sum.
+func NewDigest(sum [32]byte) Digest { return Digest{sum, true} }
+
+// ParseDigest reads "sha256:<64 hex digits>".
+func ParseDigest(s string) (Digest, error) {
+	h, ok := strings.CutPrefix(s, "sha256:")
+	var d Digest
+	if n, err := hex.Decode(d.sum[:], []byte(h[:min(len(h), 64)])); !ok || err != nil || n != 32 || len(h) != 64 {
+		return Digest{}, fmt.Errorf("%q is not a digest", s)
+	}
+	d.set = true
+	return d, nil
+}
+
+// String returns "sha256:<hex>", or "" for the zero value.
+func (d Digest) String() string {
+	if !d.set {
+		return ""
+	}
+	return "sha256:" + hex.EncodeToString(d.sum[:])
+}
+
+// IsZero reports whether d was never set.
+func (d Digest) IsZero() bool { return !d.set }
+
+// MarshalText writes the digest as String does.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText accepts what ParseDigest accepts, and the empty text.
+func (d *Digest) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*d = Digest{}
+		return nil
+	}
+	*d, err = ParseDigest(string(b))
+	return err
+}

@@ -1,0 +1,111 @@
+// Package atomicfile replaces files so that a reader, or a machine that comes
+// back after a power cut, sees the old contents or the new ones and nothing
+// between: a temporary file with a unique name beside the target, fsync, rename,
+// fsync of the folder.
+package atomicfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+)
+
+// Write replaces the file at path by data with permission bits perm.
+func Write(path string, data []byte, perm os.FileMode) error {
+	return WriteFunc(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFunc replaces the file at path by what fill writes. On any error the
+// temporary file is removed and the old file stays.
+func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err error) {
+	dir, name := filepath.Split(path)
+	if err := failpoint.Err("atomicfile.create"); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+name+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // already closed on the later paths; the first error is the one to tell
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err = fill(f); err != nil {
+		return err
+	}
+	if err = f.Chmod(perm); err != nil {
+		return err
+	}
+	if err = f.Sync(); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	failpoint.Hit("atomicfile.written")
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	failpoint.Hit("atomicfile.renamed")
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir flushes a folder's entries to disk.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// WriteJSON replaces the file at path by v as indented JSON, mode 0600. Keys of
+// the old file that v does not know are kept, so that an older superqode does
+// not drop what a newer one wrote. v must encode to a JSON object.
+func WriteJSON(path string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if data, err = mergeUnknown(old, data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return Write(path, append(data, '\n'), 0o600)
+}
+
+// mergeUnknown adds the top-level keys of old that fresh lacks. An old file that
+// is not a JSON object has no keys to keep. fresh must hold every key that its
+// type knows (no omitempty on top-level fields), else a cleared one comes back.
+func mergeUnknown(old, fresh []byte) ([]byte, error) {
+	var o, n map[string]json.RawMessage
+	if err := json.Unmarshal(fresh, &n); err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(old, &o) != nil {
+		return json.MarshalIndent(json.RawMessage(fresh), "", " ")
+	}
+	kept := false
+	for k, v := range o {
+		if _, known := n[k]; !known {
+			n[k], kept = v, true
+		}
+	}
+	if !kept {
+		return json.MarshalIndent(json.RawMessage(fresh), "", " ")
+	}
+	return json.MarshalIndent(n, "", " ")
+}

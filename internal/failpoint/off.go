@@ -1,0 +1,19 @@
+//go:build !failpoint
+
+// Package failpoint marks the durable steps of superqode so that tests can kill
+// the process, or make it fail, at exactly one of them.
+//
+// Without the build tag "failpoint" every call is an empty function. With it,
+// the environment decides:
+//
+//	SUPERQODE_FAILPOINT=<name>[:<n>]=<kill|error|enospc|pause:<duration>>
+//	SUPERQODE_FAILPOINT_LOG=<file>      every point that was reached, one a line
+//
+// n counts from 1 and means the n-th time the point is reached in one process.
+package failpoint
+
+// Hit marks a step that can be interrupted but can not fail by itself.
+func Hit(name string) {}
+
+// Err marks a step that may also fail: it returns the injected error or nil.
+func Err(name string) error { return nil }

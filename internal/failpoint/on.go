@@ -1,0 +1,73 @@
+//go:build failpoint
+
+package failpoint
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+var (
+	mu   sync.Mutex
+	hits = map[string]int{}
+)
+
+// ErrInjected is what Err returns for the action "error".
+var ErrInjected = errors.New("injected failure")
+
+// Hit marks a step that can be interrupted but can not fail by itself.
+func Hit(name string) { _ = Err(name) }
+
+// Err marks a step that may also fail: it returns the injected error or nil.
+func Err(name string) error {
+	mu.Lock()
+	hits[name]++
+	n := hits[name]
+	mu.Unlock()
+	if log := os.Getenv("SUPERQODE_FAILPOINT_LOG"); log != "" {
+		if f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			fmt.Fprintln(f, name)
+			f.Close()
+		}
+	}
+	spec := os.Getenv("SUPERQODE_FAILPOINT")
+	point, action, ok := strings.Cut(spec, "=")
+	if !ok {
+		return nil
+	}
+	if p, count, ok := strings.Cut(point, ":"); ok {
+		want, err := strconv.Atoi(count)
+		if err != nil || want != n {
+			return nil
+		}
+		point = p
+	}
+	if point != name {
+		return nil
+	}
+	return act(name, action)
+}
+
+func act(name, action string) error {
+	switch {
+	case action == "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case action == "error":
+		return fmt.Errorf("%s: %w", name, ErrInjected)
+	case action == "enospc":
+		return fmt.Errorf("%s: %w", name, syscall.ENOSPC)
+	case strings.HasPrefix(action, "pause:"):
+		d, err := time.ParseDuration(action[len("pause:"):])
+		if err == nil {
+			time.Sleep(d)
+		}
+	}
+	return nil
+}

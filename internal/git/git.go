@@ -1,0 +1,212 @@
+// Package git runs the user's git and reads its plumbing formats.
+//
+// Every command is an argument list, never a shell line. Calls are made with
+// LC_ALL=C, without the GIT_* variables that would point git at another
+// repository, without hooks and without a file system monitor, so that asking a
+// question never runs a program that the repository configures. Locks that are
+// only an optimisation are not taken (GIT_OPTIONAL_LOCKS=0).
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// MinVersion is the oldest git that superqode is written for.
+var MinVersion = Version{2, 28, 0}
+
+// Version is a git version's first three numbers.
+type Version [3]int
+
+// String returns "2.39.5".
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
+
+// Before reports whether v is older than o.
+func (v Version) Before(o Version) bool { return slices.Compare(v[:], o[:]) < 0 }
+
+var versionPattern = regexp.MustCompile(`^git version (\d+)\.(\d+)(?:\.(\d+))?`)
+
+// ParseVersion reads the output of "git version", vendors' suffixes included.
+func ParseVersion(s string) (Version, error) {
+	m := versionPattern.FindStringSubmatch(s)
+	if m == nil {
+		return Version{}, fmt.Errorf("can not read a git version from %q", s)
+	}
+	var v Version
+	for i := range v {
+		v[i], _ = strconv.Atoi(m[i+1]) // digits by the pattern, or empty for a missing third number
+	}
+	return v, nil
+}
+
+// Git is one git binary and the environment in which it is run.
+type Git struct {
+	Bin     string
+	Version Version
+	env     []string
+}
+
+// Find looks git up in env's PATH and checks its version once. env is the
+// caller's whole environment (KEY=VALUE); what could redirect git is taken out.
+func Find(ctx context.Context, env []string) (*Git, error) {
+	bin, err := lookPath("git", env)
+	if err != nil {
+		return nil, superqode.WithHint(errors.New("git is not in PATH"), "install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
+	}
+	g := &Git{Bin: bin, env: ownEnv(env)}
+	out, err := g.Output(ctx, Cmd{Args: []string{"version"}})
+	if err != nil {
+		return nil, err
+	}
+	if g.Version, err = ParseVersion(string(out)); err != nil {
+		return nil, err
+	}
+	if g.Version.Before(MinVersion) {
+		return nil, superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", bin, g.Version, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
+	}
+	return g, nil
+}
+
+// lookPath is exec.LookPath on a given environment. The shim of an enclosing
+// session (a folder that holds the marker file .superqode-shim) is passed over.
+func lookPath(name string, env []string) (string, error) {
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue // a relative entry would find a program that the repository brought along
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".superqode-shim")); err == nil {
+			continue
+		}
+		p := filepath.Join(dir, name)
+		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	return "", exec.ErrNotFound
+}
+
+// IsRedirect reports whether an environment variable could point git at another
+// repository or add configuration to it.
+func IsRedirect(key string) bool {
+	switch key {
+	case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_VERSION", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+		"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS", "GIT_IMPLICIT_WORK_TREE",
+		"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_QUARANTINE_PATH",
+		"GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_ATTR_SOURCE", "GIT_DEFAULT_HASH":
+		return true
+	}
+	return strings.HasPrefix(key, "GIT_CONFIG_") && key != "GIT_CONFIG_GLOBAL" && key != "GIT_CONFIG_SYSTEM" && key != "GIT_CONFIG_NOSYSTEM" ||
+		key == "GIT_CONFIG"
+}
+
+// CleanEnv returns env without the variables for which IsRedirect holds.
+func CleanEnv(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return IsRedirect(k)
+	})
+}
+
+func ownEnv(env []string) []string {
+	env = slices.DeleteFunc(CleanEnv(env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(k, "GIT_TRACE") || k == "LANGUAGE" || k == "LC_ALL" || k == "GIT_OPTIONAL_LOCKS" || k == "GIT_PAGER" || k == "GIT_TERMINAL_PROMPT"
+	})
+	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat")
+}
+
+// Cmd is one call of git. Dir is the folder to run in ("" keeps the caller's),
+// Env is added to git's environment (for example GIT_DIR=…).
+type Cmd struct {
+	Dir    string
+	Args   []string
+	Env    []string
+	Stdin  io.Reader
+	Stdout io.Writer
+}
+
+// ExitError tells which git command failed and what it printed.
+type ExitError struct {
+	Args   []string
+	Code   int
+	Stderr string
+}
+
+// Error returns git's own last words.
+func (e *ExitError) Error() string {
+	msg := strings.TrimSpace(e.Stderr)
+	msg = strings.TrimPrefix(msg, "fatal: ")
+	if msg == "" {
+		msg = fmt.Sprintf("exit status %d", e.Code)
+	}
+	return fmt.Sprintf("git %s: %s", e.subcommand(), msg)
+}
+
+func (e *ExitError) subcommand() string {
+	for i := 0; i < len(e.Args); i++ {
+		switch a := e.Args[i]; {
+		case a == "-c" || a == "-C":
+			i++
+		case !strings.HasPrefix(a, "-"):
+			return a
+		}
+	}
+	return ""
+}
+
+// Command prepares a call that the caller starts. When ctx ends git is
+// interrupted, and killed two seconds later.
+func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
+	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false"}, c.Args...)
+	cmd := exec.CommandContext(ctx, g.Bin, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
+	cmd.Env = append(slices.Clip(g.env), c.Env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 2 * time.Second
+	return cmd
+}
+
+// Run runs git and returns an *ExitError when it fails.
+func (g *Git) Run(ctx context.Context, c Cmd) error {
+	cmd := g.Command(ctx, c)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &ExitError{Args: c.Args, Code: exit.ExitCode(), Stderr: stderr.String()}
+	}
+	return err
+}
+
+// Output runs git and returns what it printed on stdout.
+func (g *Git) Output(ctx context.Context, c Cmd) ([]byte, error) {
+	var out bytes.Buffer
+	c.Stdout = &out
+	err := g.Run(ctx, c)
+	return out.Bytes(), err
+}

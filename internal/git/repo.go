@@ -1,0 +1,135 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// ErrNoRepository means that a directory is in no git repository.
+var ErrNoRepository = errors.New("not a git repository")
+
+// Repo is a repository with a work tree, as git found it from a directory.
+// Every path is absolute and free of symbolic links.
+type Repo struct {
+	*Git
+	TopLevel     string // the work tree's root; "" in a bare repository
+	GitDir       string // this work tree's git dir
+	CommonDir    string // shared by all linked worktrees; equal to GitDir in the main one
+	Prefix       string // from TopLevel to the directory asked about: "" or "a/b/"
+	Bare         bool
+	ObjectFormat string // "sha1" or "sha256"
+}
+
+// Linked reports whether the work tree is a linked one.
+func (r *Repo) Linked() bool { return r.GitDir != r.CommonDir }
+
+// Discover asks git which repository dir belongs to. It returns an error that
+// wraps ErrNoRepository when there is none.
+func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
+	r := &Repo{Git: g}
+	ask := []string{"--is-bare-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir"}
+	lines, err := g.revParse(ctx, dir, ask)
+	if err != nil {
+		return nil, discoverError(dir, err)
+	}
+	r.Bare, r.ObjectFormat = lines[0] == "true", lines[1]
+	if r.GitDir, err = filepath.EvalSymlinks(lines[2]); err != nil {
+		return nil, err
+	}
+	common := lines[3]
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(dir, common)
+	}
+	if r.CommonDir, err = filepath.EvalSymlinks(common); err != nil {
+		return nil, err
+	}
+	if r.Bare {
+		return r, nil
+	}
+	if lines, err = g.revParse(ctx, dir, []string{"--show-toplevel", "--show-prefix"}); err != nil {
+		return nil, discoverError(dir, err)
+	}
+	r.TopLevel, r.Prefix = lines[0], lines[1]
+	if r.TopLevel == "" { // inside the git dir itself
+		return nil, superqode.WithHint(fmt.Errorf("%s is inside a git directory, not in a work tree", dir), "name the work tree: superqode -C %s …", filepath.Dir(r.CommonDir))
+	}
+	r.TopLevel, err = filepath.EvalSymlinks(r.TopLevel)
+	return r, err
+}
+
+// revParse asks several questions in one process and, when an answer holds a
+// newline so that the lines can not be told apart, one question a process.
+func (g *Git) revParse(ctx context.Context, dir string, ask []string) ([]string, error) {
+	out, err := g.Output(ctx, Cmd{Dir: dir, Args: append([]string{"rev-parse"}, ask...)})
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	if len(lines) == len(ask) {
+		return lines, nil
+	}
+	lines = lines[:0]
+	for _, q := range ask {
+		out, err := g.Output(ctx, Cmd{Dir: dir, Args: []string{"rev-parse", q}})
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, strings.TrimSuffix(string(out), "\n"))
+	}
+	return lines, nil
+}
+
+func discoverError(dir string, err error) error {
+	if _, serr := os.Stat(dir); serr != nil {
+		return serr
+	}
+	var exit *ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	switch {
+	case strings.Contains(exit.Stderr, "dubious ownership"):
+		return superqode.WithHint(fmt.Errorf("git refuses %s: it belongs to another user", dir), "git config --global --add safe.directory %s", dir)
+	case strings.Contains(exit.Stderr, "must be run in a work tree"):
+		return superqode.WithHint(fmt.Errorf("%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
+	case strings.Contains(exit.Stderr, "not a git repository"):
+		return fmt.Errorf("%s: %w", dir, ErrNoRepository)
+	}
+	return err
+}
+
+// Head returns the commit id of HEAD, or "" while the branch has no commit.
+func (r *Repo) Head(ctx context.Context) (string, error) {
+	id, err := r.Commit(ctx, "HEAD")
+	if errors.Is(err, superqode.ErrNotFound) {
+		return "", nil
+	}
+	return id, err
+}
+
+// Commit resolves a revision to a commit id, or returns an error that wraps
+// superqode.ErrNotFound.
+func (r *Repo) Commit(ctx context.Context, rev string) (string, error) {
+	if rev == "" || strings.HasPrefix(rev, "-") {
+		return "", superqode.Errorf(superqode.ErrNotFound, "no such revision: %q", rev)
+	}
+	out, err := r.Output(ctx, Cmd{Dir: r.dir(), Args: []string{"rev-parse", "--verify", "--quiet", rev + "^{commit}"}})
+	var exit *ExitError
+	if errors.As(err, &exit) {
+		return "", superqode.Errorf(superqode.ErrNotFound, "no such revision: %q", rev)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (r *Repo) dir() string {
+	if r.TopLevel != "" {
+		return r.TopLevel
+	}
+	return r.GitDir
+}

@@ -1,0 +1,98 @@
+// Package lockfile gives flock-based locks whose release is a return value.
+//
+// The kernel drops a lock when its process dies, so a held lock means a living
+// holder. Lock files are never deleted: deleting one would let two processes
+// hold "the same" lock on two inodes.
+package lockfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// ErrHeld means that another process holds the lock. The error's text ends with
+// what the holder wrote into the file, when it wrote anything.
+var ErrHeld = errors.New("lock is held")
+
+// Lock waits until the lock on path is ours or ctx ends. Waiters are served by
+// the kernel in turn (blocking flock), not by polling: 32 contenders wait at
+// most tens of milliseconds that way, and most of a second with polling.
+func Lock(ctx context.Context, path string) (unlock func() error, err error) {
+	if unlock, err = TryLock(path); !errors.Is(err, ErrHeld) {
+		return unlock, err
+	}
+	l := flock.New(path, flock.SetPermissions(0o600))
+	got := make(chan error, 1)
+	go func() { got <- l.Lock() }()
+	select {
+	case err := <-got:
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
+		}
+		return l.Unlock, nil
+	case <-ctx.Done():
+		go func() {
+			if <-got == nil {
+				_ = l.Unlock()
+			}
+		}()
+		return nil, fmt.Errorf("lock %s: %w", path, context.Cause(ctx))
+	}
+}
+
+// TryLock takes the lock at once or returns an error that wraps ErrHeld.
+func TryLock(path string) (unlock func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	l := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if !ok {
+		if who := Holder(path); who != "" {
+			return nil, fmt.Errorf("%s: %w by %s", path, ErrHeld, who)
+		}
+		return nil, fmt.Errorf("%s: %w", path, ErrHeld)
+	}
+	return l.Unlock, nil
+}
+
+// IsHeld reports whether some process holds the lock on path right now. A lock
+// file that does not exist is held by nobody, and is not created. The question
+// is asked with a shared lock, so two askers do not disturb each other; a real
+// TryLock in the same instant may see ErrHeld and should be tried again.
+func IsHeld(path string) (bool, error) {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	ok, err := l.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", path, err)
+	}
+	if ok {
+		return false, l.Unlock()
+	}
+	return true, nil
+}
+
+// SetHolder writes who holds the lock into the lock file, for Holder. Only the
+// holder may call it.
+func SetHolder(path, who string) error { return os.WriteFile(path, []byte(who+"\n"), 0o600) }
+
+// Holder returns what the last holder wrote with SetHolder, or "".
+func Holder(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil || len(b) > 4096 {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,68 @@
+package superqode
+
+import "fmt"
+
+// Mode says how a session's workspace is made; DESIGN.md section 4 has the
+// table.
+type Mode string
+
+// The modes. ModeAuto is a wish, never the mode of an open session.
+const (
+	ModeAuto        Mode = "auto"
+	ModeWorktree    Mode = "worktree"
+	ModeSnapshot    Mode = "snapshot"
+	ModeGitSnapshot Mode = "git_snapshot"
+	ModeDirectory   Mode = "directory"
+	ModeShared      Mode = "shared"
+)
+
+// Modes lists every mode in the order in which help prints them.
+func Modes() []Mode {
+	return []Mode{ModeAuto, ModeWorktree, ModeSnapshot, ModeGitSnapshot, ModeDirectory, ModeShared}
+}
+
+// ParseMode accepts a mode's name; an unknown one is an error, never a default.
+func ParseMode(s string) (Mode, error) {
+	for _, m := range Modes() {
+		if s == string(m) {
+			return m, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not a mode (one of %v)", s, Modes())
+}
+
+// UnmarshalText accepts what ParseMode accepts.
+func (m *Mode) UnmarshalText(b []byte) (err error) {
+	*m, err = ParseMode(string(b))
+	return err
+}
+
+// InPlace reports whether the workspace is the origin itself.
+func (m Mode) InPlace() bool { return m == ModeGitSnapshot || m == ModeShared }
+
+// State is the place of a session in its life.
+type State string
+
+// The states of a session: created → active → collecting → reverting → done, or
+// preserved when its workspace was kept.
+const (
+	StateCreated    State = "created"
+	StateActive     State = "active"
+	StateCollecting State = "collecting"
+	StateReverting  State = "reverting"
+	StateDone       State = "done"
+	StatePreserved  State = "preserved"
+)
+
+// Ended reports whether the session's program has run for the last time.
+func (s State) Ended() bool { return s == StateDone || s == StatePreserved }
+
+// UnmarshalText accepts the states' names only.
+func (s *State) UnmarshalText(b []byte) error {
+	switch t := State(b); t {
+	case StateCreated, StateActive, StateCollecting, StateReverting, StateDone, StatePreserved:
+		*s = t
+		return nil
+	}
+	return fmt.Errorf("%q is not a session state", b)
+}

@@ -1,0 +1,91 @@
+// Package snapshot records what a directory holds at one moment, keeps contents
+// in a store of its own, compares two records and writes one out again.
+//
+// A Snapshot is a sorted list of entries. Its digest covers path bytes, type,
+// permission bits, size, link target and content id of every entry, each framed
+// by its length, and nothing else: owner, times and inode numbers are kept
+// beside each entry as a cache key but do not count. Contents are raw bytes,
+// never what a clean, smudge or end-of-line filter would make of them. Sockets,
+// FIFOs and devices are recorded and never opened.
+package snapshot
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Kind is the type of one entry.
+type Kind uint8
+
+// The kinds. The zero value is invalid.
+const (
+	File  Kind = iota + 1 // a regular file
+	Link                  // a symbolic link, never followed
+	Dir                   // a directory
+	Other                 // a socket, FIFO or device: recorded, never opened
+)
+
+// Stat is what identifies one state of one file on one machine without reading
+// it. It is a cache key and no part of a digest.
+type Stat struct {
+	Dev, Ino uint64
+	Mtime    int64 // nanoseconds since 1970
+	Ctime    int64 // nanoseconds since 1970
+	UID, GID uint32
+	Nlink    uint32
+}
+
+// Entry is one path of a snapshot.
+type Entry struct {
+	Path string // raw bytes relative to the root, slash-separated; the root itself is no entry
+	Kind Kind
+	Perm uint32 // permission, setuid, setgid and sticky bits: st_mode & 07777
+	Size int64  // bytes of a file or of a link's target, 0 for other kinds
+	Link string // a link's target
+	ID   ID     // content id of a file or a link's target; zero while not known
+	Stat Stat
+}
+
+// Mode returns the entry's st_mode: file type and permission bits.
+func (e *Entry) Mode() uint32 {
+	switch e.Kind {
+	case File:
+		return 0o100000 | e.Perm
+	case Link:
+		return 0o120000
+	case Dir:
+		return 0o040000 | e.Perm
+	}
+	return 0o010000 | e.Perm
+}
+
+// Snapshot is what a directory held at one moment. Entries are sorted by the
+// bytes of their paths.
+type Snapshot struct {
+	Root    string    // where it was taken, absolute
+	Format  Format    // hash of the content ids
+	Taken   time.Time // when the scan began; files changed later, or at most a clock tick earlier, are not trusted as cached
+	Entries []Entry
+}
+
+// Find returns the entry at path, or nil.
+func (s *Snapshot) Find(path string) *Entry {
+	i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, p string) int { return cmp.Compare(e.Path, p) })
+	if !ok {
+		return nil
+	}
+	return &s.Entries[i]
+}
+
+// Count returns the number of files and links and the sum of their sizes in
+// bytes.
+func (s *Snapshot) Count() (files int, bytes int64) {
+	for i := range s.Entries {
+		if e := &s.Entries[i]; e.Kind == File || e.Kind == Link {
+			files++
+			bytes += e.Size
+		}
+	}
+	return files, bytes
+}
