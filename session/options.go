@@ -1,0 +1,68 @@
+package session
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Keep says when a session's workspace outlives its end.
+type Keep string
+
+// The choices of --keep. KeepFailure is the default: the workspace of a program
+// that failed stays for a look.
+const (
+	KeepAlways  Keep = "always"
+	KeepFailure Keep = "failure"
+	KeepNever   Keep = "never"
+)
+
+// FromWorking as OpenOptions.From means what the user sees now: staged,
+// unstaged, deleted and untracked files, index state included.
+const FromWorking = "working"
+
+// OpenOptions says what session to open. The zero value of every field but Dir
+// is a usable default.
+type OpenOptions struct {
+	Dir     string            // any folder inside the origin
+	Mode    superqode.Mode    // "" and ModeAuto: worktree in a git repository, snapshot elsewhere
+	From    string            // FromWorking (or "") or a revision
+	Include []string          // gitignore patterns of ignored files to bring along
+	Name    string            // a name for people
+	Agent   superqode.AgentID // who works in the session
+	Case    string            // SUPERQODE_CASE_ID
+	Keep    Keep              // "" is KeepFailure
+	Owned   bool              // the opening process also runs and ends it (run): when it dies the session is dead
+}
+
+// ExecOptions says what to run in a session, and with which streams. A stream
+// that is an *os.File on a terminal stays a terminal for the program.
+type ExecOptions struct {
+	Args      []string
+	Cwd       string // relative to the workspace; "" is the folder that the session was opened from
+	Stdin     io.Reader
+	Stdout    io.Writer
+	Stderr    io.Writer
+	Env       []string         // KEY=VALUE, added to the session's environment
+	EnvAllow  []string         // with CleanEnv: names taken over from the caller's environment
+	CleanEnv  bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
+	Timeout   time.Duration    // 0: none
+	MaxOutput int64            // bytes kept in the log, per stream; 0: the default of 64 MiB
+	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
+	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
+}
+
+// EndOptions says how to end a session.
+type EndOptions struct {
+	Keep   Keep // "" is what the session was opened with
+	Failed bool // the program failed, for KeepFailure
+}
+
+// DiffOptions selects what Diff prints.
+type DiffOptions struct {
+	Paths []string // relative to the workspace's root; none: all
+	Stat  bool     // a diffstat instead of the patch
+	Color bool
+}
