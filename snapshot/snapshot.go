@@ -11,6 +11,7 @@ package snapshot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -89,3 +90,16 @@ func (s *Snapshot) Count() (files int, bytes int64) {
 	}
 	return files, bytes
 }
+
+// Problem is one path that could not be scanned or copied and why. The rest of
+// the work went on without it.
+type Problem struct {
+	Path string // as in Entry; "" for the root itself
+	Err  error
+}
+
+// Error returns the path, quoted, and the reason.
+func (p Problem) Error() string { return fmt.Sprintf("%q: %v", p.Path, p.Err) }
+
+// Unwrap returns the reason.
+func (p Problem) Unwrap() error { return p.Err }
