@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -46,35 +47,52 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	}
 }
 
-// TryLock takes the lock at once or returns an error that wraps ErrHeld.
+// TryLock takes the lock at once or returns an error that wraps ErrHeld. IsHeld
+// holds a lock for an instant while it asks, so a busy one is tried a few times
+// before it counts as held.
 func TryLock(path string) (unlock func() error, err error) {
+	return try(path, (*flock.Flock).TryLock)
+}
+
+// TryShare takes a shared lock at once, which any number of holders may have
+// together and which excludes Lock and TryLock, or returns an error that wraps
+// ErrHeld.
+func TryShare(path string) (unlock func() error, err error) {
+	return try(path, (*flock.Flock).TryRLock)
+}
+
+func try(path string, lock func(*flock.Flock) (bool, error)) (unlock func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
 	l := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := l.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	if !ok {
-		if who := Holder(path); who != "" {
-			return nil, fmt.Errorf("%s: %w by %s", path, ErrHeld, who)
+	for pause := time.Millisecond; ; pause *= 4 {
+		ok, err := lock(l)
+		if err != nil {
+			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		return nil, fmt.Errorf("%s: %w", path, ErrHeld)
+		if ok {
+			return l.Unlock, nil
+		}
+		if pause > 16*time.Millisecond {
+			break
+		}
+		time.Sleep(pause)
 	}
-	return l.Unlock, nil
+	if who := Holder(path); who != "" {
+		return nil, fmt.Errorf("%s: %w by %s", path, ErrHeld, who)
+	}
+	return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 }
 
-// IsHeld reports whether some process holds the lock on path right now. A lock
-// file that does not exist is held by nobody, and is not created. The question
-// is asked with a shared lock, so two askers do not disturb each other; a real
-// TryLock in the same instant may see ErrHeld and should be tried again.
+// IsHeld reports whether some process holds the lock on path, shared or not. A
+// lock file that does not exist is held by nobody, and is not created.
 func IsHeld(path string) (bool, error) {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
-	ok, err := l.TryRLock()
+	ok, err := l.TryLock()
 	if err != nil {
 		return false, fmt.Errorf("lock %s: %w", path, err)
 	}

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// runPaths are the places of one command of a session.
+type runPaths struct {
+	cwd    string // where the command starts
+	runDir string // fresh for this command
+	socket string
+}
+
+// environ builds the environment of a session's program; FORMATS.md section 3
+// has the table. Variables that would point git at another repository, or at
+// another session, are not passed on.
+func (s *Session) environ(opt ExecOptions, r runPaths) []string {
+	env := slices.DeleteFunc(git.CleanEnv(s.m.cfg.Env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(k, "GIT_CONFIG_") || k == "OLDPWD" || strings.HasPrefix(k, "SUPERQODE_FAILPOINT")
+	})
+	if opt.CleanEnv {
+		env = slices.DeleteFunc(env, func(kv string) bool {
+			k, _, _ := strings.Cut(kv, "=")
+			return !slices.Contains(cleanNames(), k) && !slices.Contains(opt.EnvAllow, k)
+		})
+	}
+	set := append([]string{
+		"SUPERQODE_HOME=" + s.m.cfg.Home,
+		"SUPERQODE_SESSION_ID=" + s.rec.ID.String(),
+		"SUPERQODE_AGENT_ID=" + s.rec.Agent.String(),
+		"SUPERQODE_RUNNER_ID=" + s.rec.Agent.String(),
+		"SUPERQODE_CASE_ID=" + s.rec.Case,
+		"SUPERQODE_WORKSPACE=" + string(s.rec.Workspace),
+		"SUPERQODE_ORIGIN=" + string(s.rec.Origin),
+		"SUPERQODE_MODE=" + string(s.rec.Mode),
+		"SUPERQODE_OUTPUT_DIR=" + s.outputDir(),
+		"SUPERQODE_ARTIFACT_DIR=" + s.artifactDir(),
+		"SUPERQODE_RUN_DIR=" + r.runDir,
+		"SUPERQODE_SOCKET=" + r.socket,
+		"TMPDIR=" + s.tmpDir(),
+		"PWD=" + r.cwd,
+		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + lookup(env, "PATH"),
+	}, opt.Env...)
+	return override(env, set)
+}
+
+func (s *Session) tmpDir() string      { return filepath.Join(s.dir, "tmp", "t") }
+func (s *Session) outputDir() string   { return filepath.Join(s.dir, "tmp", "output") }
+func (s *Session) artifactDir() string { return filepath.Join(s.dir, "artifacts") }
+
+// cleanNames are the variables that --clean-env leaves: what a program needs to
+// find other programs, its user's home and the terminal.
+func cleanNames() []string {
+	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
+}
+
+// override returns env with the assignments in set replacing earlier ones, the
+// last of each name winning.
+func override(env, set []string) []string {
+	last := make(map[string]int, len(set))
+	for i, kv := range set {
+		k, _, _ := strings.Cut(kv, "=")
+		last[k] = i
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		_, replaced := last[k]
+		return replaced
+	})
+	for i, kv := range set {
+		k, _, _ := strings.Cut(kv, "=")
+		if last[k] == i {
+			out = append(out, kv)
+		}
+	}
+	return out
+}

@@ -1,0 +1,297 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// Session is one open, attached or ended session. Methods are not safe for
+// concurrent use, but several processes may be attached to one session.
+type Session struct {
+	m      *Manager
+	p      project
+	o      *origin
+	dir    string // the session's folder
+	rec    Record
+	unlock func() error
+	store  *snapshot.Store
+
+	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
+	origin *snapshot.Snapshot // the origin as it was then
+	state  *revert.RepoState  // its repository beside the work tree
+}
+
+// Record returns the session's record as it stands.
+func (s *Session) Record() Record { return s.rec }
+
+// Dir returns the session's folder of state.
+func (s *Session) Dir() string { return s.dir }
+
+// Close releases what the session holds and ends nothing.
+func (s *Session) Close() error {
+	if s.unlock == nil {
+		return nil
+	}
+	err := s.unlock()
+	s.unlock = nil
+	return err
+}
+
+// Open makes a session and its workspace. On an error nothing half-made stays;
+// the error wraps ErrUsage for options that do not fit the origin and
+// ErrNotFound for an unknown revision.
+func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
+	o, err := m.resolveOrigin(ctx, opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkHome(o); err != nil {
+		return nil, err
+	}
+	plan, err := m.plan(ctx, o, opt)
+	if err != nil {
+		return nil, err
+	}
+	p := m.project(o)
+	if err := p.create(o, m.now()); err != nil {
+		return nil, err
+	}
+	m.noticeDead(p)
+	if err := artifacts.Prepare(o.Top); err != nil { // found out now rather than after an hour's work
+		return nil, err
+	}
+	s, err := m.newSession(o, p, plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx, plan); err != nil {
+		return nil, errors.Join(err, s.discard())
+	}
+	return s, nil
+}
+
+// plan is a set of options that was checked against the origin.
+type plan struct {
+	OpenOptions
+	mode   superqode.Mode
+	commit string // what HEAD of the workspace will be; "" outside git
+	from   string // FromWorking or a commit id
+	format snapshot.Format
+}
+
+// plan decides the mode and resolves the revision before anything is made.
+func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, error) {
+	pl := plan{OpenOptions: opt, mode: opt.Mode, from: opt.From}
+	if pl.from == "" {
+		pl.from = FromWorking
+	}
+	if pl.Keep == "" {
+		pl.Keep = KeepFailure
+	}
+	var err error
+	if pl.format, err = snapshot.ParseFormat(o.Format); err != nil {
+		return pl, err
+	}
+	if pl.mode == "" || pl.mode == superqode.ModeAuto {
+		pl.mode = superqode.ModeWorktree
+		if o.Repo == nil {
+			pl.mode = superqode.ModeSnapshot
+		}
+	}
+	if pl.mode != superqode.ModeWorktree {
+		return pl, planCopy(o, pl)
+	}
+	switch {
+	case o.Repo == nil:
+		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, so it can have no worktree", o.Top), "superqode run --snapshot -- CMD")
+	case o.Repo.Bare:
+		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
+	}
+	head, err := o.Repo.Head(ctx)
+	if err != nil {
+		return pl, err
+	}
+	if head == "" {
+		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", o.Top), "superqode run --snapshot -- CMD, or commit first")
+	}
+	pl.commit = head
+	if pl.from != FromWorking {
+		if pl.commit, err = o.Repo.Commit(ctx, pl.from); err != nil {
+			return pl, superqode.WithHint(err, "git log --oneline --all")
+		}
+		pl.from = pl.commit
+	}
+	return pl, nil
+}
+
+// newSession makes the session's folder, takes its lock and writes its record.
+func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err error) {
+	now := m.now()
+	var id superqode.SessionID
+	for {
+		id = superqode.NewSessionID(now)
+		err := os.Mkdir(p.sessionPath(id.String()), 0o700)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return nil, homeError(err, p.sessionPath(id.String()))
+		}
+	}
+	s = &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String())}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.discard())
+		}
+	}()
+	if s.unlock, err = lockfile.TryLock(lockPath(s.dir)); err != nil {
+		return s, err
+	}
+	s.rec = Record{
+		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
+		Agent: pl.Agent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
+		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
+		Command: []string{}, Warnings: []string{}, Tampered: []string{},
+	}
+	s.rec.Base.Head = pl.commit
+	if o.Repo != nil {
+		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
+	}
+	for _, d := range sessionFolders() {
+		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
+			return s, err
+		}
+	}
+	failpoint.Hit("open.folders")
+	if err := s.journal().write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
+		return s, err
+	}
+	return s, s.save()
+}
+
+// sessionFolders lists the folders of a session below its own: bin, hooks and
+// log are the supervisor's, tmp and artifacts the program's.
+func sessionFolders() []string { return []string{"bin", "hooks", "log", "tmp", "artifacts"} }
+
+func (s *Session) journal() journal { return openJournal(s.dir, s.m.now) }
+
+func (s *Session) save() error {
+	s.rec.UpdatedAt = s.m.now().UTC()
+	return writeRecord(s.dir, &s.rec)
+}
+
+// fill makes the workspace and records what must be known later: the base, the
+// origin, and the contents that exist nowhere else.
+func (s *Session) fill(ctx context.Context, pl plan) error {
+	var missing []snapshot.Entry
+	var err error
+	if pl.mode == superqode.ModeWorktree {
+		missing, err = s.fillWorktree(ctx, pl)
+	} else {
+		missing, err = s.fillCopy(ctx, pl)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), missing); err != nil {
+			return fmt.Errorf("keep the base's contents: %w", err)
+		}
+	}
+	failpoint.Hit("open.stored")
+	if err := s.saveBase(); err != nil {
+		return err
+	}
+	s.rec.State = superqode.StateActive
+	if err := s.save(); err != nil {
+		return err
+	}
+	failpoint.Hit("open.active")
+	return nil
+}
+
+func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
+	state, err := revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
+	if err != nil {
+		return nil, err
+	}
+	s.state = state
+	res, err := worktree.Create(ctx, worktree.Options{
+		Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.lock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.base, s.origin = res.Base, res.Origin
+	s.rec.AdminDir = HostPath(res.AdminDir)
+	s.warn(res.Warnings...)
+	return res.Missing, nil
+}
+
+// saveBase writes base and origin beside the record.
+func (s *Session) saveBase() error {
+	digest, err := s.base.Digest()
+	if err != nil {
+		return err
+	}
+	s.rec.Base.Digest = digest.String()
+	s.rec.Base.Files, s.rec.Base.Bytes = count(s.base)
+	if err := s.base.Save(filepath.Join(s.dir, "base.snap")); err != nil {
+		return err
+	}
+	if s.state != nil {
+		if err := s.state.Save(filepath.Join(s.dir, "state.json")); err != nil {
+			return err
+		}
+	}
+	if s.origin == nil {
+		return nil
+	}
+	return s.origin.Save(filepath.Join(s.dir, "origin.snap"))
+}
+
+func count(sn *snapshot.Snapshot) (int, int64) { return sn.Count() }
+
+func (s *Session) openStore(ctx context.Context) error {
+	if s.store != nil {
+		return nil
+	}
+	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
+	if err != nil {
+		return err
+	}
+	objects := ""
+	if s.rec.CommonDir != "" {
+		objects = filepath.Join(string(s.rec.CommonDir), "objects")
+	}
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return err
+	}
+	s.store, err = snapshot.OpenStore(ctx, g, s.p.storePath(), objects, format)
+	return err
+}
+
+func (s *Session) warn(lines ...string) {
+	for _, l := range lines {
+		if !slices.Contains(s.rec.Warnings, l) {
+			s.rec.Warnings = append(s.rec.Warnings, l)
+			s.m.cfg.Warn(l)
+		}
+	}
+}

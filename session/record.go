@@ -1,0 +1,121 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// HostPath is an absolute path of this machine. In JSON it is a string, or, when
+// it is not UTF-8, an object with its bytes in base64.
+type HostPath string
+
+type hostPathBytes struct {
+	Bytes []byte `json:"bytes"`
+}
+
+// MarshalJSON keeps every byte of the path.
+func (p HostPath) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(p)) {
+		return json.Marshal(string(p))
+	}
+	return json.Marshal(hostPathBytes{[]byte(p)})
+}
+
+// UnmarshalJSON reads both forms.
+func (p *HostPath) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*p = HostPath(s)
+		return nil
+	}
+	var o hostPathBytes
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	*p = HostPath(o.Bytes)
+	return nil
+}
+
+// Record is a session's session.json: what the session is and how far it came.
+// Only the supervisor writes it.
+type Record struct {
+	SchemaVersion int                 `json:"schema_version"`
+	ID            superqode.SessionID `json:"session_id"`
+	Name          string              `json:"name"`
+	Mode          superqode.Mode      `json:"mode"`
+	State         superqode.State     `json:"state"`
+	Owned         bool                `json:"owned"` // opened by `run`: its process ends it
+	Keep          Keep                `json:"keep"`
+	Agent         superqode.AgentID   `json:"agent_id"`
+	Case          string              `json:"case_id"`
+
+	Origin       HostPath `json:"origin"`
+	Prefix       HostPath `json:"prefix"`
+	CommonDir    HostPath `json:"common_dir"`
+	GitDir       HostPath `json:"git_dir"`
+	Workspace    HostPath `json:"workspace"`
+	AdminDir     HostPath `json:"admin_dir"`
+	ObjectFormat string   `json:"object_format"`
+	From         string   `json:"from"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	EndedAt   time.Time `json:"ended_at"`
+
+	Base  artifacts.Base  `json:"base"`
+	Final artifacts.Final `json:"final"`
+
+	Command     []string `json:"command"` // the last command run
+	Runs        int      `json:"runs"`
+	ExitCode    *int     `json:"exit_code"`
+	TimedOut    bool     `json:"timed_out"`
+	ChangeCount int      `json:"change_count"` // as last collected; -1 while nobody looked
+	HasFinal    bool     `json:"has_final"`    // refs/superqode/<id>/final stands
+	Pinned      bool     `json:"pinned"`
+	Warnings    []string `json:"warnings"`
+	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back
+}
+
+// ErrBroken means that a session's own files can not be read.
+var ErrBroken = errors.New("broken session state")
+
+func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
+
+// readRecord reads the session.json of a session folder and checks that it
+// belongs there.
+func readRecord(sessionDir string) (*Record, error) {
+	data, err := os.ReadFile(recordPath(sessionDir))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return parseRecord(data, filepath.Base(sessionDir))
+}
+
+func parseRecord(data []byte, name string) (*Record, error) {
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, fmt.Errorf("%w: session.json: %w", ErrBroken, err)
+	}
+	switch {
+	case r.SchemaVersion > schemaVersion:
+		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", ErrBroken, r.SchemaVersion, schemaVersion)
+	case r.ID.String() != name:
+		return nil, fmt.Errorf("%w: session.json names session %q", ErrBroken, r.ID)
+	case r.State == "" || r.Mode == "":
+		return nil, fmt.Errorf("%w: session.json lacks state or mode", ErrBroken)
+	}
+	return &r, nil
+}
+
+func writeRecord(sessionDir string, r *Record) error {
+	return atomicfile.WriteJSON(recordPath(sessionDir), r)
+}

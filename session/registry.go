@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// Listed is one session as `workspace list` shows it.
+type Listed struct {
+	Record
+	Dir   string // the session's folder
+	Alive bool   // some process holds its lock
+	Dead  bool   // its process died without ending it
+}
+
+// Broken is a session whose own files can not be read; the others still work.
+type Broken struct {
+	ID  string
+	Dir string
+	Err error
+}
+
+// List returns the sessions of the origin around dir, or of every origin,
+// newest first. It reads superqode's own records and never asks git for its
+// worktrees, whose listing grows with their number.
+func (m *Manager) List(ctx context.Context, dir string, all bool) ([]Listed, []Broken, error) {
+	projects, err := m.projects(ctx, dir, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	var dirs []string
+	for _, p := range projects {
+		ids, err := sessionNames(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, id := range ids {
+			dirs = append(dirs, p.sessionPath(id))
+		}
+	}
+	sessions, broken := loadAll(dirs)
+	slices.SortStableFunc(sessions, func(a, b Listed) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return sessions, broken, nil
+}
+
+// loadAll reads many records with a few goroutines: 500 of them must not be
+// noticed by a person.
+func loadAll(dirs []string) ([]Listed, []Broken) {
+	type result struct {
+		l   Listed
+		err error
+	}
+	results := make([]result, len(dirs))
+	const workers = 4
+	var wg sync.WaitGroup
+	for w := range min(workers, len(dirs)) {
+		wg.Go(func() {
+			for i := w; i < len(dirs); i += workers {
+				results[i].l, results[i].err = load(dirs[i])
+			}
+		})
+	}
+	wg.Wait()
+	var sessions []Listed
+	var broken []Broken
+	for i, r := range results {
+		switch {
+		case r.err == nil:
+			sessions = append(sessions, r.l)
+		case errors.Is(r.err, errGone):
+		default:
+			broken = append(broken, Broken{filepath.Base(dirs[i]), dirs[i], r.err})
+		}
+	}
+	return sessions, broken
+}
+
+// errGone means that a session folder vanished, or is still being made, while
+// it was looked at.
+var errGone = errors.New("session is gone")
+
+func load(dir string) (Listed, error) {
+	l := Listed{Dir: dir}
+	r, err := readRecord(dir)
+	if err != nil {
+		if _, serr := os.Lstat(dir); serr != nil {
+			return l, errGone
+		}
+		if held, herr := lockfile.IsHeld(lockPath(dir)); errors.Is(err, os.ErrNotExist) && herr == nil && held {
+			return l, errGone
+		}
+		return l, err
+	}
+	l.Record = *r
+	if l.State.Ended() {
+		return l, nil
+	}
+	if l.Alive, err = lockfile.IsHeld(lockPath(dir)); err != nil {
+		return l, err
+	}
+	l.Dead = !l.Alive && (l.Owned || l.State != superqode.StateActive)
+	return l, nil
+}
+
+func lockPath(sessionDir string) string { return filepath.Join(sessionDir, "lock") }
+
+func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]project, error) {
+	if !all {
+		o, err := m.resolveOrigin(ctx, dir)
+		if err != nil {
+			return nil, err
+		}
+		return []project{m.project(o)}, nil
+	}
+	names, err := readNames(m.workingPath())
+	if err != nil {
+		return nil, err
+	}
+	var projects []project
+	for _, n := range names {
+		projects = append(projects, project{filepath.Join(m.workingPath(), n)})
+	}
+	return projects, nil
+}
+
+// sessionNames lists the names in a project's sessions folder that are session
+// ids.
+func sessionNames(p project) ([]string, error) {
+	names, err := readNames(p.sessionsPath())
+	return slices.DeleteFunc(names, func(n string) bool {
+		_, err := superqode.ParseSessionID(n)
+		return err != nil
+	}), err
+}
+
+func readNames(dir string) ([]string, error) {
+	d, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	return names, errors.Join(err, d.Close())
+}
+
+// find resolves what a person typed: a whole id, a unique prefix or suffix of
+// one, a session's name, or nothing for the only session that has not ended.
+// Sessions of the origin around dir come first, then those of every origin.
+func (m *Manager) find(ctx context.Context, dir, ref string) (Listed, error) {
+	scopes := []bool{false, true}
+	if ref == "" {
+		scopes = scopes[:1]
+	}
+	for _, all := range scopes {
+		sessions, broken, err := m.List(ctx, dir, all)
+		if err != nil {
+			if !all && ref != "" {
+				continue // not in a repository, or git is broken there: the id may still say which
+			}
+			return Listed{}, err
+		}
+		l, err := pick(sessions, broken, ref)
+		if !errors.Is(err, superqode.ErrNotFound) {
+			return l, err
+		}
+	}
+	if ref == "" {
+		return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no open session of this origin"), "superqode workspace list")
+	}
+	return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
+}
+
+func pick(sessions []Listed, broken []Broken, ref string) (Listed, error) {
+	var hits []Listed
+	for _, l := range sessions {
+		id := l.ID.String()
+		switch {
+		case ref == "":
+			if l.State != superqode.StateDone {
+				hits = append(hits, l)
+			}
+		case id == ref:
+			return l, nil
+		case strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || l.Name == ref:
+			hits = append(hits, l)
+		}
+	}
+	for _, b := range broken {
+		if ref != "" && (strings.HasPrefix(b.ID, ref) || strings.HasSuffix(b.ID, ref)) && len(hits) == 0 {
+			return Listed{}, fmt.Errorf("session %s: %w", b.ID, b.Err)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return Listed{}, superqode.ErrNotFound
+	case 1:
+		return hits[0], nil
+	}
+	names := make([]string, 0, 5)
+	for _, l := range hits[:min(len(hits), 5)] {
+		names = append(names, l.ID.String())
+	}
+	if ref == "" {
+		return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%d sessions are open here, and none was named: %s", len(hits), strings.Join(names, ", ")), "--session %s", names[0])
+	}
+	return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d sessions (%s)", ref, len(hits), strings.Join(names, ", ")), "type more of the id, for example --session %s", names[0])
+}
+
+// Find returns the session that ref names; see FORMATS.md section 1 on ids. It
+// returns an error that wraps ErrNotFound or, when ref is ambiguous, ErrUsage.
+func (m *Manager) Find(ctx context.Context, dir, ref string) (*Listed, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &l, nil
+}
