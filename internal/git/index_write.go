@@ -1,0 +1,160 @@
+package git
+
+import (
+	"crypto/sha1" //nolint:gosec // git's checksum of the index, not a security boundary
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"strings"
+)
+
+// Verify checks the trailing hash over the whole file. A hash of zeros was
+// skipped by its writer (index.skipHash) and holds nothing to check.
+func (x *Index) Verify() error {
+	if x.data == "" || x.skipsHash() {
+		return nil
+	}
+	h, body := x.newHash(), x.data[:len(x.data)-x.hashSize]
+	for len(body) > 0 {
+		n := min(len(body), 1<<16)
+		_, _ = io.WriteString(h, body[:n]) // hash.Hash never returns an error
+		body = body[n:]
+	}
+	if string(h.Sum(nil)) != x.data[len(x.data)-x.hashSize:] {
+		return fmt.Errorf("%w: the checksum does not match", ErrIndexCorrupt)
+	}
+	return nil
+}
+
+func (x *Index) skipsHash() bool {
+	return strings.Trim(x.data[len(x.data)-x.hashSize:], "\x00") == ""
+}
+
+func (x *Index) newHash() hash.Hash {
+	if x.hashSize == sha256.Size {
+		return sha256.New()
+	}
+	return sha1.New()
+}
+
+// dropped names the extensions that describe one place and one moment: the
+// untracked cache holds stat data of the origin's folders, the monitor's token
+// belongs to the origin's daemon.
+func dropped(sig string) bool { return sig == "UNTR" || sig == "FSMN" }
+
+// Write writes the index to path with every entry's stat data replaced by what
+// stat returns for its position. UNTR and FSMN are left out, and then EOIE and
+// IEOT too, whose offsets and hash would no longer hold. The file is made as
+// path+".lock", which is git's own lock on it, and renamed; it is not synced,
+// for git does not sync an index either.
+func (x *Index) Write(path string, stat func(i int) IndexStat) (err error) {
+	f, err := os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close() // closed already on the last step; the first error is the one to tell
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if err = x.encode(f, stat); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func (x *Index) encode(w io.Writer, stat func(i int) IndexStat) error {
+	o := &indexWriter{w: w, buf: make([]byte, 0, 1<<18)}
+	if x.data == "" { // the file was missing: an empty index
+		o.h = x.newHash()
+		o.add("DIRC\x00\x00\x00\x02\x00\x00\x00\x00")
+		return o.finish(x.hashSize)
+	}
+	if !x.skipsHash() {
+		o.h = x.newHash()
+	}
+	o.add(x.data[:indexHeader])
+	for i := range x.Len() {
+		o.entry(x.data[x.starts[i]:x.starts[i+1]], stat(i))
+	}
+	drop := false
+	for _, e := range x.exts {
+		drop = drop || dropped(e.sig)
+	}
+	for _, e := range x.exts {
+		if dropped(e.sig) || drop && (e.sig == "EOIE" || e.sig == "IEOT") {
+			continue
+		}
+		o.add(x.data[e.start-8 : e.end])
+	}
+	return o.finish(x.hashSize)
+}
+
+// indexWriter gathers bytes, hashes and writes them in large pieces. The first
+// error stays and is returned by finish.
+type indexWriter struct {
+	w   io.Writer
+	h   hash.Hash // nil: the hash is skipped
+	buf []byte
+	err error
+}
+
+func (o *indexWriter) add(s string) {
+	for len(s) > 0 {
+		if len(o.buf) == cap(o.buf) {
+			o.flush()
+		}
+		n := min(len(s), cap(o.buf)-len(o.buf))
+		o.buf, s = append(o.buf, s[:n]...), s[n:]
+	}
+}
+
+func (o *indexWriter) entry(raw string, st IndexStat) {
+	var b [entryFixed]byte
+	copy(b[:], raw)
+	be := binary.BigEndian
+	be.PutUint32(b[0:], st.CtimeSec)
+	be.PutUint32(b[4:], st.CtimeNsec)
+	be.PutUint32(b[8:], st.MtimeSec)
+	be.PutUint32(b[12:], st.MtimeNsec)
+	be.PutUint32(b[16:], st.Dev)
+	be.PutUint32(b[20:], st.Ino)
+	be.PutUint32(b[28:], st.UID)
+	be.PutUint32(b[32:], st.GID)
+	be.PutUint32(b[36:], st.Size)
+	if cap(o.buf)-len(o.buf) < entryFixed {
+		o.flush()
+	}
+	o.buf = append(o.buf, b[:]...)
+	o.add(raw[entryFixed:])
+}
+
+func (o *indexWriter) flush() {
+	if o.h != nil {
+		o.h.Write(o.buf)
+	}
+	if o.err == nil {
+		_, o.err = o.w.Write(o.buf)
+	}
+	o.buf = o.buf[:0]
+}
+
+func (o *indexWriter) finish(hashSize int) error {
+	o.flush()
+	sum := make([]byte, hashSize)
+	if o.h != nil {
+		sum = o.h.Sum(nil)
+	}
+	if o.err == nil {
+		_, o.err = o.w.Write(sum)
+	}
+	return o.err
+}
