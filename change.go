@@ -25,6 +25,16 @@ const (
 	ChangeKind     ChangeType = "type"
 )
 
+// UnmarshalText accepts the types' names only.
+func (t *ChangeType) UnmarshalText(b []byte) error {
+	switch c := ChangeType(b); c {
+	case ChangeCreated, ChangeModified, ChangeDeleted, ChangeRenamed, ChangeMode, ChangeKind:
+		*t = c
+		return nil
+	}
+	return fmt.Errorf("%q is not a type of change", b)
+}
+
 // Change is one path that differs between two snapshots. OldPath is set for
 // renames only. OldMode and NewMode are st_mode values (type and permission
 // bits), 0 where the path did not exist. Lines are -1 when they were not

@@ -120,11 +120,14 @@ type Digest struct {
 // NewDigest wraps a SHA-256 sum.
 func NewDigest(sum [32]byte) Digest { return Digest{sum, true} }
 
-// ParseDigest reads "sha256:<64 hex digits>".
+// ParseDigest reads "sha256:<64 hex digits, lower case>".
 func ParseDigest(s string) (Digest, error) {
 	h, ok := strings.CutPrefix(s, "sha256:")
 	var d Digest
-	if n, err := hex.Decode(d.sum[:], []byte(h[:min(len(h), 64)])); !ok || err != nil || n != 32 || len(h) != 64 {
+	if !ok || len(h) != 64 || h != strings.ToLower(h) {
+		return Digest{}, fmt.Errorf("%q is not a digest", s)
+	}
+	if _, err := hex.Decode(d.sum[:], []byte(h)); err != nil {
 		return Digest{}, fmt.Errorf("%q is not a digest", s)
 	}
 	d.set = true

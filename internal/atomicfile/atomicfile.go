@@ -23,10 +23,17 @@ func Write(path string, data []byte, perm os.FileMode) error {
 	})
 }
 
+// maxName keeps the temporary file's name below the 255 bytes that file systems
+// allow, however long the target's name is.
+const maxName = 200
+
 // WriteFunc replaces the file at path by what fill writes. On any error the
-// temporary file is removed and the old file stays.
+// temporary file is removed and the old file stays; only when the folder can not
+// be synced after the rename is the new file in place and an error returned. A
+// symbolic link at path is replaced, not followed.
 func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err error) {
-	dir, name := filepath.Split(path)
+	dir, name := filepath.Dir(path), filepath.Base(path)
+	name = name[:min(len(name), maxName)]
 	if err := failpoint.Err("atomicfile.create"); err != nil {
 		return err
 	}
@@ -34,8 +41,9 @@ func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err e
 	if err != nil {
 		return err
 	}
+	renamed := false
 	defer func() {
-		if err != nil {
+		if err != nil && !renamed {
 			_ = f.Close() // already closed on the later paths; the first error is the one to tell
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
@@ -56,8 +64,9 @@ func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err e
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
+	renamed = true
 	failpoint.Hit("atomicfile.renamed")
-	return SyncDir(filepath.Dir(path))
+	return SyncDir(dir)
 }
 
 // SyncDir flushes a folder's entries to disk.
@@ -94,6 +103,9 @@ func mergeUnknown(old, fresh []byte) ([]byte, error) {
 	var o, n map[string]json.RawMessage
 	if err := json.Unmarshal(fresh, &n); err != nil {
 		return nil, err
+	}
+	if n == nil {
+		return nil, errors.New("not a JSON object: null")
 	}
 	if json.Unmarshal(old, &o) != nil {
 		return json.MarshalIndent(json.RawMessage(fresh), "", " ")

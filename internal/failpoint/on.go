@@ -43,7 +43,10 @@ func Err(name string) error {
 	}
 	if p, count, ok := strings.Cut(point, ":"); ok {
 		want, err := strconv.Atoi(count)
-		if err != nil || want != n {
+		if err != nil || want < 1 {
+			panic("failpoint: bad count in " + strconv.Quote(spec))
+		}
+		if want != n {
 			return nil
 		}
 		point = p
@@ -63,11 +66,11 @@ func act(name, action string) error {
 		return fmt.Errorf("%s: %w", name, ErrInjected)
 	case action == "enospc":
 		return fmt.Errorf("%s: %w", name, syscall.ENOSPC)
-	case strings.HasPrefix(action, "pause:"):
-		d, err := time.ParseDuration(action[len("pause:"):])
-		if err == nil {
-			time.Sleep(d)
-		}
 	}
+	d, err := time.ParseDuration(strings.TrimPrefix(action, "pause:"))
+	if err != nil || !strings.HasPrefix(action, "pause:") {
+		panic("failpoint: unknown action " + strconv.Quote(action)) // a typing error in a test must not look like a pass
+	}
+	time.Sleep(d)
 	return nil
 }

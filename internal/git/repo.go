@@ -33,7 +33,7 @@ func (r *Repo) Linked() bool { return r.GitDir != r.CommonDir }
 // wraps ErrNoRepository when there is none.
 func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	r := &Repo{Git: g}
-	ask := []string{"--is-bare-repository", "--show-object-format", "--absolute-git-dir", "--git-common-dir"}
+	ask := []string{"--is-bare-repository", "--show-object-format", "--absolute-git-dir"}
 	lines, err := g.revParse(ctx, dir, ask)
 	if err != nil {
 		return nil, discoverError(dir, err)
@@ -42,11 +42,7 @@ func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	if r.GitDir, err = filepath.EvalSymlinks(lines[2]); err != nil {
 		return nil, err
 	}
-	common := lines[3]
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(dir, common)
-	}
-	if r.CommonDir, err = filepath.EvalSymlinks(common); err != nil {
+	if r.CommonDir, err = commonDir(r.GitDir); err != nil {
 		return nil, err
 	}
 	if r.Bare {
@@ -61,6 +57,23 @@ func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	}
 	r.TopLevel, err = filepath.EvalSymlinks(r.TopLevel)
 	return r, err
+}
+
+// commonDir reads what git reads. rev-parse --git-common-dir answers relative to
+// a working directory, and --path-format=absolute needs git 2.31.
+func commonDir(gitDir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(gitDir, "commondir"))
+	if errors.Is(err, os.ErrNotExist) {
+		return gitDir, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	common := strings.TrimRight(string(data), "\r\n") // as git's get_common_dir_noenv does
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(gitDir, common)
+	}
+	return filepath.EvalSymlinks(common)
 }
 
 // revParse asks several questions in one process and, when an answer holds a
@@ -95,7 +108,12 @@ func discoverError(dir string, err error) error {
 	}
 	switch {
 	case strings.Contains(exit.Stderr, "dubious ownership"):
-		return superqode.WithHint(fmt.Errorf("git refuses %s: it belongs to another user", dir), "git config --global --add safe.directory %s", dir)
+		// git prints the command that allows it, with the path it compares
+		cmd := fmt.Sprintf("git config --global --add safe.directory %s", dir)
+		if i := strings.LastIndex(exit.Stderr, "git config --global"); i >= 0 {
+			cmd = strings.TrimSpace(exit.Stderr[i:])
+		}
+		return superqode.WithHint(fmt.Errorf("git refuses %s: it belongs to another user", dir), "%s", cmd)
 	case strings.Contains(exit.Stderr, "must be run in a work tree"):
 		return superqode.WithHint(fmt.Errorf("%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
 	case strings.Contains(exit.Stderr, "not a git repository"):
@@ -119,7 +137,11 @@ func (r *Repo) Commit(ctx context.Context, rev string) (string, error) {
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return "", superqode.Errorf(superqode.ErrNotFound, "no such revision: %q", rev)
 	}
-	out, err := r.Output(ctx, Cmd{Dir: r.dir(), Args: []string{"rev-parse", "--verify", "--quiet", rev + "^{commit}"}})
+	spec := rev + "^{commit}"
+	if strings.HasPrefix(rev, ":/") { // the rest is a text to search for, suffix included
+		spec = rev
+	}
+	out, err := r.Output(ctx, Cmd{Dir: r.dir(), Args: []string{"rev-parse", "--verify", "--quiet", spec}})
 	var exit *ExitError
 	if errors.As(err, &exit) {
 		return "", superqode.Errorf(superqode.ErrNotFound, "no such revision: %q", rev)

@@ -25,7 +25,13 @@ func TestMain(m *testing.M) {
 	if p == "" {
 		os.Exit(m.Run())
 	}
-	unlock, err := lockfile.Lock(context.Background(), p)
+	ctx := context.Background()
+	if d, err := time.ParseDuration(os.Getenv("LOCKFILE_TEST_TIMEOUT")); err == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	unlock, err := lockfile.Lock(ctx, p)
 	if err == nil {
 		err = lockfile.SetHolder(p, os.Getenv("LOCKFILE_TEST_WHO"))
 	}
@@ -48,11 +54,11 @@ type other struct {
 	out   *bufio.Reader
 }
 
-// hold starts a process that holds the lock on p, and waits until it does.
-func hold(t *testing.T, p, who string) *other {
+// start starts a process that takes the lock on p, or gives up after timeout.
+func start(t *testing.T, p, who, timeout string) *other {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LOCKFILE_TEST_HOLD="+p, "LOCKFILE_TEST_WHO="+who)
+	cmd.Env = append(os.Environ(), "LOCKFILE_TEST_HOLD="+p, "LOCKFILE_TEST_WHO="+who, "LOCKFILE_TEST_TIMEOUT="+timeout)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +70,26 @@ func hold(t *testing.T, p, who string) *other {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o := &other{cmd, stdin, bufio.NewReader(stdout)}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	if line, err := o.out.ReadString('\n'); err != nil || line != "locked\n" {
+	return &other{cmd, stdin, bufio.NewReader(stdout)}
+}
+
+// say returns the next line that the process prints.
+func (o *other) say(t *testing.T) string {
+	t.Helper()
+	line, err := o.out.ReadString('\n')
+	if err != nil {
 		t.Fatalf("other process said %q, %v", line, err)
+	}
+	return line
+}
+
+// hold starts a process that holds the lock on p, and waits until it does.
+func hold(t *testing.T, p, who string) *other {
+	t.Helper()
+	o := start(t, p, who, "")
+	if line := o.say(t); line != "locked\n" {
+		t.Fatalf("other process said %q", line)
 	}
 	return o
 }
@@ -142,47 +164,31 @@ func TestIsHeld(t *testing.T) {
 }
 
 // TestBlocksInBothDirections holds that this process waits for the other and the
-// other for this one.
+// other for this one, each until it gives up or is served.
 func TestBlocksInBothDirections(t *testing.T) {
 	t.Parallel()
 	p := filepath.Join(t.TempDir(), "lock")
 	o := hold(t, p, "other")
-	var released atomic.Bool
-	got := make(chan error, 1)
-	go func() {
-		unlock, err := lockfile.Lock(context.Background(), p)
-		if err == nil && !released.Load() {
-			err = errors.New("got the lock while the other process held it")
-		}
-		if err == nil {
-			err = unlock()
-		}
-		got <- err
-	}()
-	released.Store(true)
-	_ = o.stdin.Close()
-	if err := <-got; err != nil {
-		t.Error(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := lockfile.Lock(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the other process holds it: %v", err)
 	}
-
+	_ = o.stdin.Close()
 	unlock, err := lockfile.Lock(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	released.Store(false)
-	started := make(chan struct{})
-	go func() {
-		defer close(started)
-		hold(t, p, "other")
-		if !released.Load() {
-			t.Error("the other process got the lock while this one held it")
-		}
-	}()
-	released.Store(true)
+	if line := start(t, p, "other", "20ms").say(t); !strings.Contains(line, context.DeadlineExceeded.Error()) {
+		t.Errorf("while this process holds it the other said %q", line)
+	}
+	waiting := start(t, p, "other", "")
 	if err := unlock(); err != nil {
 		t.Error(err)
 	}
-	<-started
+	if line := waiting.say(t); line != "locked\n" {
+		t.Errorf("after unlock the other process said %q", line)
+	}
 }
 
 // TestDeathFreesTheLock holds that kill -9 of the holder is enough.
