@@ -1,0 +1,168 @@
+package superqode_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seed-2d964004/superqode"
+
+// floors is the table of DESIGN.md section 2: imports only point down, and
+// packages of one floor do not import one another. Floor 0 is the foundation,
+// whose packages may.
+var floors = map[string]int{
+	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0,
+	"snapshot": 1, "guard": 1, "artifacts": 1, "runner": 1, "config": 1,
+	"worktree": 2, "revert": 2, "hooks": 2, "coordinator": 2,
+	"session":          3,
+	"cmd/internal/cli": 4,
+	"cmd/superqode":    5,
+}
+
+// maxMainLines keeps main a main: streams, signals, exit code.
+const maxMainLines = 40
+
+type listedPackage struct {
+	ImportPath, Dir, Name              string
+	GoFiles, IgnoredGoFiles            []string
+	Imports, TestImports, XTestImports []string
+}
+
+// listPackages asks the go command for every package as it is built for one
+// platform with the given tags.
+func listPackages(t *testing.T, goos, tags string) []listedPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Name,GoFiles,IgnoredGoFiles,Imports,TestImports,XTestImports", "-tags", tags, "./...")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []listedPackage
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listedPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// ours cuts the module's path off an import path.
+func ours(importPath string) (pkg string, ok bool) {
+	if importPath == module {
+		return "", true
+	}
+	return strings.CutPrefix(importPath, module+"/")
+}
+
+// arrow says what is wrong with an import, or "".
+func arrow(from, to string) string {
+	a, known := floors[from]
+	if !known {
+		return "is a package that the table of floors does not know"
+	}
+	b, known := floors[to]
+	switch {
+	case !known:
+		return "imports " + to + ", which the table of floors does not know"
+	case b > a:
+		return "imports " + to + ", which stands above it"
+	case a == b && a > 0:
+		return "imports " + to + ", which stands on the same floor"
+	case a > 0 && to == "internal/bench":
+		return "imports the benchmark"
+	}
+	return ""
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	for _, build := range []struct{ goos, tags string }{{"linux", ""}, {"linux", "failpoint"}, {"darwin", ""}} {
+		pkgs := listPackages(t, build.goos, build.tags)
+		if len(pkgs) < 5 {
+			t.Fatalf("go list found %d packages only", len(pkgs))
+		}
+		for _, p := range pkgs {
+			from, _ := ours(p.ImportPath)
+			if _, known := floors[from]; !known {
+				t.Errorf("%s %s", p.ImportPath, arrow(from, from))
+			}
+			for _, imp := range p.Imports {
+				if to, ok := ours(imp); ok {
+					if wrong := arrow(from, to); wrong != "" {
+						t.Errorf("%s (%s) %s", p.ImportPath, build.goos, wrong)
+					}
+					if to == "internal/gittest" && from != "internal/bench" {
+						t.Errorf("%s imports the test fixtures outside its tests", p.ImportPath)
+					}
+				} else if from == "" && strings.Contains(strings.Split(imp, "/")[0], ".") {
+					t.Errorf("the module root imports %s; it has the standard library only", imp)
+				}
+			}
+			for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
+				if to, ok := ours(imp); ok && to != from {
+					if wrong := arrow(from, to); wrong != "" {
+						t.Errorf("a test of %s %s", p.ImportPath, wrong)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestArrow holds that the table refuses what it should.
+func TestArrow(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		from, to string
+		ok       bool
+	}{
+		{"session", "worktree", true},
+		{"cmd/internal/cli", "runner", true},
+		{"worktree", "snapshot", true},
+		{"internal/git", "", true},
+		{"internal/atomicfile", "internal/failpoint", true},
+		{"snapshot", "internal/git", true},
+		{"worktree", "revert", false},
+		{"snapshot", "config", false},
+		{"snapshot", "worktree", false},
+		{"internal/git", "snapshot", false},
+		{"", "session", false},
+		{"session", "util", false},
+		{"util", "session", false},
+		{"session", "internal/bench", false},
+	} {
+		if wrong := arrow(tt.from, tt.to); (wrong == "") != tt.ok {
+			t.Errorf("%s → %s: %q", tt.from, tt.to, wrong)
+		}
+	}
+}
+
+func TestMainIsShort(t *testing.T) {
+	t.Parallel()
+	for _, p := range listPackages(t, "linux", "") {
+		if pkg, _ := ours(p.ImportPath); p.Name != "main" || pkg == "internal/bench" {
+			continue
+		}
+		for _, name := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {
+			data, err := os.ReadFile(filepath.Join(p.Dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(data), "\n"); n > maxMainLines {
+				t.Errorf("%s/%s has %d lines, more than %d", p.ImportPath, name, n, maxMainLines)
+			}
+		}
+	}
+}

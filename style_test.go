@@ -1,0 +1,81 @@
+package superqode_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The sizes of STYLE.md. Tests are tables, and may be longer.
+const (
+	maxFileLines     = 400
+	maxFunctionLines = 80
+)
+
+// belowMain names what only main may touch: everything else gets its streams,
+// its directory and its end handed in.
+var belowMain = map[string]bool{"os.Exit": true, "os.Stdin": true, "os.Stdout": true, "os.Stderr": true, "os.Getwd": true, "os.Chdir": true, "log.Fatal": true, "log.Fatalf": true}
+
+// TestStyle holds the rules of the house that a program can check.
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && path != ".") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			checkFile(t, filepath.ToSlash(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkFile(t *testing.T, path string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if n := fset.File(file.FileStart).LineCount(); n > maxFileLines {
+		t.Errorf("%s has %d lines, more than %d", path, n, maxFileLines)
+	}
+	for _, decl := range file.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		first, last := fset.Position(fn.Pos()).Line, fset.Position(fn.End()).Line
+		if n := last - first + 1; n > maxFunctionLines {
+			t.Errorf("%s:%d: %s has %d lines, more than %d", path, first, fn.Name, n, maxFunctionLines)
+		}
+		if fn.Name.Name == "init" {
+			t.Errorf("%s:%d: init runs before main has decided anything", path, first)
+		}
+		if fn.Name.IsExported() && fn.Recv == nil && fn.Doc == nil && file.Name.Name != "main" {
+			t.Errorf("%s:%d: exported %s has no comment", path, first, fn.Name)
+		}
+	}
+	if file.Name.Name == "main" || strings.HasPrefix(path, "internal/gittest/") {
+		return
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Obj == nil && belowMain[x.Name+"."+sel.Sel.Name] {
+				t.Errorf("%s: %s.%s belongs into main", fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
+			}
+		}
+		return true
+	})
+}
