@@ -1,0 +1,78 @@
+# make check   everything that must hold before a change is committed
+# make bench   superqode against git, side by side (BENCH= passes flags on)
+# make fuzz    every fuzz target for FUZZTIME
+# make build   bin/superqode, static, with a version stamp
+# make install the same into $(PREFIX)/bin, see install.sh
+#
+# Tools are Go tool dependencies, pinned in go.mod and fetched by the go command.
+
+SHELL = /bin/sh
+GO ?= go
+FUZZTIME ?= 20s
+BENCH ?=
+
+# The race detector needs a C compiler; without one the tests still run.
+RACE = $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null && echo -race)
+
+# The packages that have tests which kill or fail the process at a failpoint.
+FAILPOINT_TESTS = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' . | sed 's,/[^/]*$$,,' | sort -u)
+
+.PHONY: check format vet staticcheck modules floors test failpoint platforms shell bench fuzz build install clean
+
+check: format shell modules vet staticcheck floors platforms test failpoint
+	@echo 'check: all good'
+
+format:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt -w is needed on:"; echo "$$out"; exit 1; fi
+
+shell:
+	sh -n install.sh
+	bash -n .ci/run
+	@if command -v shellcheck >/dev/null; then echo shellcheck install.sh .ci/run; shellcheck install.sh .ci/run; fi
+
+modules:
+	$(GO) mod verify
+
+vet:
+	$(GO) vet ./...
+	$(GO) vet -tags failpoint ./...
+
+staticcheck:
+	$(GO) tool staticcheck ./...
+
+floors:
+	$(GO) test -count=1 -run '^Test(Floors|Arrow|MainIsShort|Style)$$' .
+
+# Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests.
+test:
+	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
+	$(GO) test $(RACE) -timeout 8m ./...
+
+failpoint:
+	$(GO) test -tags failpoint -timeout 5m $(FAILPOINT_TESTS)
+
+# macOS must build, tests included; on Windows the command refuses to start.
+platforms:
+	GOOS=darwin GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/superqode
+
+bench:
+	$(GO) run ./internal/bench $(BENCH)
+
+fuzz:
+	@for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$$(sh install.sh --stamp)" -o bin/ ./cmd/superqode
+
+install:
+	sh install.sh
+
+clean:
+	rm -rf bin
