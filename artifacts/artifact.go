@@ -1,0 +1,197 @@
+package artifacts
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Artifact is one entry of the manifest: a file that a session left behind.
+type Artifact struct {
+	ID           string // <type with _ as ->-<counter %03d>
+	Type         Type
+	Name         string            // what people call it; several artifacts may share one, see Store.Get
+	Path         superqode.RelPath // below qe-artifacts
+	Description  string
+	CreatedAt    time.Time
+	Metadata     map[string]any
+	OriginalFile string // where it came from, as the adder said it
+	Session      superqode.SessionID
+	Agent        superqode.AgentID
+	SHA256       string // of the content, 64 hex digits
+	Size         int64  // in bytes
+}
+
+// artifactJSON is an entry as it stands in the manifest (FORMATS.md section 5).
+type artifactJSON struct {
+	ID           string              `json:"id"`
+	Type         Type                `json:"type"`
+	Name         string              `json:"name"`
+	Path         string              `json:"path"`
+	PathBytes    string              `json:"path_bytes,omitempty"`
+	Description  string              `json:"description"`
+	CreatedAt    Time                `json:"created_at"`
+	Metadata     map[string]any      `json:"metadata"`
+	OriginalFile string              `json:"original_file"`
+	Session      superqode.SessionID `json:"session_id"`
+	Agent        superqode.AgentID   `json:"agent_id"`
+	SHA256       string              `json:"sha256"`
+	Size         int64               `json:"size"`
+}
+
+// MarshalJSON writes the manifest's entry. Names that are not UTF-8 are made
+// printable; the exact path is beside them as "path_bytes".
+func (a Artifact) MarshalJSON() ([]byte, error) {
+	j := artifactJSON{
+		ID: a.ID, Type: a.Type, Name: a.Name, Description: a.Description, CreatedAt: At(a.CreatedAt), Metadata: a.Metadata,
+		OriginalFile: a.OriginalFile, Session: a.Session, Agent: a.Agent, SHA256: a.SHA256, Size: a.Size,
+	}
+	j.Path, j.PathBytes = superqode.JSONPath(a.Path.String())
+	if j.Metadata == nil {
+		j.Metadata = map[string]any{}
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A type that is not in the list is
+// accepted: a newer superqode may have written it.
+func (a *Artifact) UnmarshalJSON(b []byte) error {
+	var j artifactJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	p, err := pathFromJSON(j.Path, j.PathBytes)
+	if err != nil {
+		return err
+	}
+	if j.ID == "" {
+		return fmt.Errorf("an artifact without id")
+	}
+	*a = Artifact{
+		ID: j.ID, Type: j.Type, Name: j.Name, Path: p, Description: j.Description, CreatedAt: j.CreatedAt.Time, Metadata: j.Metadata,
+		OriginalFile: j.OriginalFile, Session: j.Session, Agent: j.Agent, SHA256: j.SHA256, Size: j.Size,
+	}
+	return nil
+}
+
+// Ref returns the short form that session results list.
+func (a Artifact) Ref() Ref {
+	return Ref{ID: a.ID, Type: a.Type, Path: a.Path, SHA256: a.SHA256, Size: a.Size}
+}
+
+// Refs returns the short forms of several artifacts, never nil.
+func Refs(list []Artifact) []Ref {
+	refs := make([]Ref, len(list))
+	for i, a := range list {
+		refs[i] = a.Ref()
+	}
+	return refs
+}
+
+// Ref is an artifact as it stands in a session result (FORMATS.md section 4).
+type Ref struct {
+	ID     string
+	Type   Type
+	Path   superqode.RelPath // below qe-artifacts
+	SHA256 string
+	Size   int64
+}
+
+type refJSON struct {
+	ID        string `json:"id"`
+	Type      Type   `json:"type"`
+	Path      string `json:"path"`
+	PathBytes string `json:"path_bytes,omitempty"`
+	SHA256    string `json:"sha256"`
+	Size      int64  `json:"size"`
+}
+
+// MarshalJSON writes {"id","type","path","sha256","size"}.
+func (r Ref) MarshalJSON() ([]byte, error) {
+	j := refJSON{ID: r.ID, Type: r.Type, SHA256: r.SHA256, Size: r.Size}
+	j.Path, j.PathBytes = superqode.JSONPath(r.Path.String())
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (r *Ref) UnmarshalJSON(b []byte) error {
+	var j refJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	p, err := pathFromJSON(j.Path, j.PathBytes)
+	*r = Ref{ID: j.ID, Type: j.Type, Path: p, SHA256: j.SHA256, Size: j.Size}
+	return err
+}
+
+func pathFromJSON(text, b64 string) (superqode.RelPath, error) {
+	if b64 != "" {
+		b, err := base64.StdEncoding.DecodeString(b64)
+		if err != nil {
+			return superqode.RelPath{}, err
+		}
+		text = string(b)
+	}
+	return superqode.ParseRelPath(text)
+}
+
+// makeID builds an artifact's id from its type and the manifest's counter.
+func makeID(t Type, counter int) string {
+	return fmt.Sprintf("%s-%03d", strings.ReplaceAll(string(t), "_", "-"), counter)
+}
+
+// Problem is something that did not stop the work but that the user should
+// hear: a file that was skipped, a manifest that had to be rebuilt.
+type Problem struct {
+	Path   string // raw bytes, relative to the folder that the call was about
+	Reason string
+}
+
+// String returns "path: reason", the path quoted where it is not printable.
+func (p Problem) String() string { return visible(p.Path) + ": " + p.Reason }
+
+// Time is a moment in JSON: RFC 3339 in UTC, and "" for the zero value.
+type Time struct{ time.Time }
+
+// At wraps t.
+func At(t time.Time) Time { return Time{t} }
+
+// MarshalText writes RFC 3339 in UTC, or nothing for the zero value.
+func (t Time) MarshalText() ([]byte, error) {
+	if t.IsZero() {
+		return nil, nil
+	}
+	return t.UTC().AppendFormat(nil, time.RFC3339Nano), nil
+}
+
+// MarshalJSON writes MarshalText's text as a JSON string.
+func (t Time) MarshalJSON() ([]byte, error) {
+	b, err := t.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(string(b))
+}
+
+// UnmarshalText reads RFC 3339, or the zero value from an empty text.
+func (t *Time) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*t = Time{}
+		return nil
+	}
+	t.Time, err = time.Parse(time.RFC3339Nano, string(b))
+	return err
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	return t.UnmarshalText([]byte(s))
+}

@@ -1,0 +1,187 @@
+package artifacts
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities, worst first.
+const (
+	SeverityCritical Severity = "critical"
+	SeverityHigh     Severity = "high"
+	SeverityMedium   Severity = "medium"
+	SeverityLow      Severity = "low"
+	SeverityInfo     Severity = "info"
+)
+
+// Severities lists every severity, worst first.
+func Severities() []Severity {
+	return []Severity{SeverityCritical, SeverityHigh, SeverityMedium, SeverityLow, SeverityInfo}
+}
+
+// ParseSeverity accepts a severity's name in any case.
+func ParseSeverity(s string) (Severity, error) {
+	for _, v := range Severities() {
+		if strings.EqualFold(s, string(v)) {
+			return v, nil
+		}
+	}
+	return "", fmt.Errorf("%q is not a severity (one of %v)", s, Severities())
+}
+
+// DefaultPriority is the priority of a finding that states none: critical 0, high
+// 1, medium 2, low and info 3.
+func (s Severity) DefaultPriority() int {
+	switch s {
+	case SeverityCritical:
+		return 0
+	case SeverityHigh:
+		return 1
+	case SeverityMedium:
+		return 2
+	}
+	return 3
+}
+
+// Finding is one thing that a session's program found, with the fields of
+// superqode-qr-v1. It is made by ParseFinding, or checked with Validate.
+type Finding struct {
+	ID           string // letters, digits, . _ -; "" until it is filed
+	Severity     Severity
+	Priority     int      // 0 (first) to 3; who has none to state takes Severity.DefaultPriority
+	Confidence   *float64 // 0 to 1; nil when the finder stated none
+	Category     string
+	Title        string
+	Description  string
+	File         string     // below the origin, slash-separated raw bytes; "" for none
+	Lines        *LineRange // nil for the whole file
+	Evidence     string
+	SuggestedFix string
+	PatchID      string
+	FoundBy      string
+	Tags         []string
+
+	// Ignored names the fields that ParseFinding did not know.
+	Ignored []string
+}
+
+// LineRange is a range of lines, 1-based and inclusive.
+type LineRange struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Location returns "file:start-end", "file:line" is never used; without lines it
+// is the file alone, without a file "".
+func (f Finding) Location() string {
+	if f.File == "" || f.Lines == nil {
+		return f.File
+	}
+	return fmt.Sprintf("%s:%d-%d", f.File, f.Lines.Start, f.Lines.End)
+}
+
+// FieldError says what is wrong with one field of a finding.
+type FieldError struct {
+	Field  string // its name in JSON
+	Reason string
+}
+
+// Error returns "field: reason".
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+func fieldErrorf(field, format string, args ...any) error {
+	return &FieldError{field, fmt.Sprintf(format, args...)}
+}
+
+// maxText bounds each text of a finding, in bytes: a report is for reading.
+const maxText = 1 << 20
+
+// Validate checks every field; the error is a *FieldError that names the first
+// wrong one.
+func (f Finding) Validate() error {
+	if f.ID != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(f.ID) {
+		return fieldErrorf("id", "%q is not an id (letters, digits, . _ -, at most 64)", clip(f.ID, 80))
+	}
+	if _, err := ParseSeverity(string(f.Severity)); err != nil {
+		if f.Severity == "" {
+			return fieldErrorf("severity", "missing")
+		}
+		return fieldErrorf("severity", "%v", err)
+	}
+	if f.Priority < 0 || f.Priority > 3 {
+		return fieldErrorf("priority", "%d is not between 0 and 3", f.Priority)
+	}
+	if c := f.Confidence; c != nil && (math.IsNaN(*c) || *c < 0 || *c > 1) {
+		return fieldErrorf("confidence_score", "%v is not between 0 and 1", *c)
+	}
+	if strings.TrimSpace(f.Title) == "" {
+		return fieldErrorf("title", "missing")
+	}
+	if f.File != "" {
+		if _, err := superqode.ParseRelPath(f.File); err != nil {
+			return fieldErrorf("file_path", "%v", err)
+		}
+	}
+	if r := f.Lines; r != nil {
+		switch {
+		case f.File == "":
+			return fieldErrorf("line_range", "lines of no file")
+		case r.Start < 1:
+			return fieldErrorf("line_range", "starts at %d; lines count from 1", r.Start)
+		case r.End < r.Start:
+			return fieldErrorf("line_range", "ends at %d, before it starts at %d", r.End, r.Start)
+		}
+	}
+	for field, v := range map[string]string{"title": f.Title, "category": f.Category, "description": f.Description, "evidence": f.Evidence,
+		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy} {
+		if len(v) > maxText {
+			return fieldErrorf(field, "%d bytes, more than %d", len(v), maxText)
+		}
+	}
+	return nil
+}
+
+type findingJSON struct {
+	ID           string     `json:"id"`
+	Severity     Severity   `json:"severity"`
+	Priority     int        `json:"priority"`
+	Confidence   *float64   `json:"confidence_score"`
+	Category     string     `json:"category"`
+	Title        string     `json:"title"`
+	Description  string     `json:"description"`
+	File         string     `json:"file_path"`
+	FileBytes    string     `json:"file_path_bytes,omitempty"`
+	Lines        *LineRange `json:"line_range"`
+	Location     string     `json:"location"`
+	Evidence     string     `json:"evidence"`
+	SuggestedFix string     `json:"suggested_fix"`
+	PatchID      string     `json:"patch_id"`
+	FoundBy      string     `json:"found_by"`
+	Tags         []string   `json:"tags"`
+}
+
+// MarshalJSON writes every field of superqode-qr-v1.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	j := findingJSON{
+		ID: f.ID, Severity: f.Severity, Priority: f.Priority, Confidence: f.Confidence, Category: f.Category, Title: f.Title,
+		Description: f.Description, Lines: f.Lines, Location: strings.ToValidUTF8(f.Location(), string(utf8.RuneError)),
+		Evidence: f.Evidence, SuggestedFix: f.SuggestedFix, PatchID: f.PatchID, FoundBy: f.FoundBy, Tags: notNull(f.Tags),
+	}
+	j.File, j.FileBytes = superqode.JSONPath(f.File)
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what ParseFinding accepts.
+func (f *Finding) UnmarshalJSON(b []byte) (err error) {
+	*f, err = ParseFinding(b)
+	return err
+}

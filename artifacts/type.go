@@ -1,0 +1,132 @@
+package artifacts
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Type says what an artifact is. The list is closed for writing; a manifest that
+// a newer superqode wrote may hold others, and keeps them.
+type Type string
+
+// The types, as they stand in the manifest.
+const (
+	TypePatch           Type = "patch"
+	TypeFix             Type = "fix"
+	TypeTestUnit        Type = "test_unit"
+	TypeTestIntegration Type = "test_integration"
+	TypeTestAPI         Type = "test_api"
+	TypeTestContract    Type = "test_contract"
+	TypeTestFuzz        Type = "test_fuzz"
+	TypeTestLoad        Type = "test_load"
+	TypeTestRegression  Type = "test_regression"
+	TypeTestE2E         Type = "test_e2e"
+	TypeTestSecurity    Type = "test_security"
+	TypeQR              Type = "qr"
+	TypeCoverage        Type = "coverage"
+	TypeSummary         Type = "summary"
+	TypeLog             Type = "log"
+	TypeScreenshot      Type = "screenshot"
+	TypeTrace           Type = "trace"
+	TypeError           Type = "error"
+)
+
+// Types lists every type in the order in which help prints them.
+func Types() []Type {
+	return []Type{
+		TypePatch, TypeFix, TypeTestUnit, TypeTestIntegration, TypeTestAPI, TypeTestContract, TypeTestFuzz, TypeTestLoad,
+		TypeTestRegression, TypeTestE2E, TypeTestSecurity, TypeQR, TypeCoverage, TypeSummary, TypeLog, TypeScreenshot,
+		TypeTrace, TypeError,
+	}
+}
+
+// ParseType accepts a type's name; an unknown one is an error, never a default.
+func ParseType(s string) (Type, error) {
+	if t := Type(s); slices.Contains(Types(), t) {
+		return t, nil
+	}
+	return "", fmt.Errorf("%q is not an artifact type (one of %v)", s, Types())
+}
+
+// TestKind returns what follows "test_" and whether t is a type of generated
+// test.
+func (t Type) TestKind() (kind string, ok bool) { return strings.CutPrefix(string(t), "test_") }
+
+// The folders of the store; no file stands outside them but the manifest.
+const (
+	folderQR       = "qr"
+	folderPatches  = "patches"
+	folderTests    = "generated-tests"
+	folderLogs     = "logs"
+	folderEvidence = "evidence"
+	folderCoverage = "coverage"
+)
+
+func folders() []string {
+	return []string{folderQR, folderPatches, folderTests, folderLogs, folderEvidence, folderCoverage}
+}
+
+// folder returns where artifacts of the type stand, below qe-artifacts.
+func (t Type) folder() string {
+	if kind, ok := t.TestKind(); ok {
+		return path.Join(folderTests, kind)
+	}
+	switch t {
+	case TypePatch, TypeFix:
+		return folderPatches
+	case TypeQR:
+		return folderQR
+	case TypeCoverage:
+		return folderCoverage
+	case TypeLog:
+		return folderLogs
+	}
+	return folderEvidence
+}
+
+// evidenceTypes tells the type of a file of evidence by its extension. What is
+// not listed is a trace: something that the program left about its own work.
+func evidenceTypes() map[string]Type {
+	return map[string]Type{
+		".png": TypeScreenshot, ".jpg": TypeScreenshot, ".jpeg": TypeScreenshot, ".gif": TypeScreenshot, ".webp": TypeScreenshot,
+		".bmp": TypeScreenshot, ".avif": TypeScreenshot,
+		".log": TypeLog, ".out": TypeLog, ".txt": TypeLog,
+		".md": TypeSummary, ".html": TypeSummary, ".pdf": TypeSummary, ".sarif": TypeSummary, ".xml": TypeSummary,
+		".err": TypeError, ".crash": TypeError, ".dmp": TypeError, ".core": TypeError,
+		".patch": TypePatch, ".diff": TypePatch,
+		".trace": TypeTrace,
+	}
+}
+
+// classify tells the type of a file by its place below qe-artifacts.
+func classify(rel string) Type {
+	folder, rest, _ := strings.Cut(rel, "/")
+	base := path.Base(rel)
+	switch folder {
+	case folderTests:
+		kind, _, _ := strings.Cut(rest, "/")
+		if t, err := ParseType("test_" + kind); err == nil {
+			return t
+		}
+	case folderPatches:
+		if strings.HasPrefix(base, "fix-") {
+			return TypeFix
+		}
+		return TypePatch
+	case folderQR:
+		return TypeQR
+	case folderLogs:
+		return TypeLog
+	case folderCoverage:
+		return TypeCoverage
+	}
+	if sub := strings.Split(rest, "/"); len(sub) > 2 && sub[1] == stagingFindings {
+		return TypeSummary
+	}
+	if t, ok := evidenceTypes()[strings.ToLower(path.Ext(base))]; ok {
+		return t
+	}
+	return TypeTrace
+}
