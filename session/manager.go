@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -27,6 +28,9 @@ type Config struct {
 type Manager struct {
 	cfg Config
 	now func() time.Time
+
+	gitOnce sync.Mutex
+	gitBin  *git.Git // found when first needed
 }
 
 // NewManager prepares a Manager and touches nothing.
@@ -105,7 +109,7 @@ func (m *Manager) resolveOrigin(ctx context.Context, dir string) (*origin, error
 	} else if !st.IsDir() {
 		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", dir)
 	}
-	g, err := git.Find(ctx, m.cfg.Env)
+	g, err := m.git(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ type Session struct {
 	rec    Record
 	unlock func() error
 	store  *snapshot.Store
+	seal   *seal // while a program runs
 
 	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
 	origin *snapshot.Snapshot // the origin as it was then
@@ -69,7 +70,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	m.noticeDead(p)
-	if err := artifacts.Prepare(o.Top); err != nil { // found out now rather than after an hour's work
+	if err := prepareArtifacts(o.Top); err != nil { // found out now rather than after an hour's work
 		return nil, err
 	}
 	s, err := m.newSession(o, p, plan)
@@ -80,6 +81,17 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, errors.Join(err, s.discard())
 	}
 	return s, nil
+}
+
+func prepareArtifacts(top string) error {
+	store, err := artifacts.Open(top)
+	if err != nil {
+		return err
+	}
+	if err := store.Prepare(); err != nil {
+		return superqode.WithHint(err, "superqode writes its results to %s/.superqode; make it writable", top)
+	}
+	return nil
 }
 
 // plan is a set of options that was checked against the origin.
@@ -110,8 +122,12 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 			pl.mode = superqode.ModeSnapshot
 		}
 	}
-	if pl.mode != superqode.ModeWorktree {
-		return pl, planCopy(o, pl)
+	switch pl.mode {
+	case superqode.ModeWorktree:
+	case superqode.ModeSnapshot, superqode.ModeDirectory:
+		return pl, planCopy(pl)
+	default:
+		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "mode %s is not built yet in this version", pl.mode), "superqode run --worktree -- CMD, or --snapshot")
 	}
 	switch {
 	case o.Repo == nil:
@@ -249,8 +265,8 @@ func (s *Session) saveBase() error {
 	if err != nil {
 		return err
 	}
-	s.rec.Base.Digest = digest.String()
-	s.rec.Base.Files, s.rec.Base.Bytes = count(s.base)
+	s.rec.Base.Digest = digest
+	s.rec.Base.Files, s.rec.Base.Bytes = s.base.Count()
 	if err := s.base.Save(filepath.Join(s.dir, "base.snap")); err != nil {
 		return err
 	}
@@ -264,8 +280,6 @@ func (s *Session) saveBase() error {
 	}
 	return s.origin.Save(filepath.Join(s.dir, "origin.snap"))
 }
-
-func count(sn *snapshot.Snapshot) (int, int64) { return sn.Count() }
 
 func (s *Session) openStore(ctx context.Context) error {
 	if s.store != nil {

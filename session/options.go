@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/runner"
 )
 
 // Keep says when a session's workspace outlives its end.
@@ -26,15 +27,18 @@ const FromWorking = "working"
 // OpenOptions says what session to open. The zero value of every field but Dir
 // is a usable default.
 type OpenOptions struct {
-	Dir     string            // any folder inside the origin
-	Mode    superqode.Mode    // "" and ModeAuto: worktree in a git repository, snapshot elsewhere
-	From    string            // FromWorking (or "") or a revision
-	Include []string          // gitignore patterns of ignored files to bring along
-	Name    string            // a name for people
-	Agent   superqode.AgentID // who works in the session
-	Case    string            // SUPERQODE_CASE_ID
-	Keep    Keep              // "" is KeepFailure
-	Owned   bool              // the opening process also runs and ends it (run): when it dies the session is dead
+	Dir      string            // any folder inside the origin
+	Mode     superqode.Mode    // "" and ModeAuto: worktree in a git repository, snapshot elsewhere
+	From     string            // FromWorking (or "") or a revision
+	Include  []string          // gitignore patterns of ignored files to bring along
+	Name     string            // a name for people
+	Agent    superqode.AgentID // who works in the session
+	Case     string            // SUPERQODE_CASE_ID
+	Keep     Keep              // "" is KeepFailure
+	Exclude  []string          // snapshot mode: what is left out of the copy
+	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
+	Template string            // directory mode: a folder to start from; "": empty
+	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream

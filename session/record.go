@@ -66,6 +66,7 @@ type Record struct {
 	AdminDir     HostPath `json:"admin_dir"`
 	ObjectFormat string   `json:"object_format"`
 	From         string   `json:"from"`
+	Exclude      []string `json:"exclude"` // patterns that are no part of the session's snapshots
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

@@ -2,9 +2,11 @@ package session
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,65 +20,167 @@ import (
 // believed.
 type seal struct {
 	dir    string
-	fixed  map[string][]byte // files that do not change while a program runs
-	growth []byte            // the journal so far: later steps are only appended
+	fixed  map[string]sealed // files that do not change while a program runs
+	growth map[string][]byte // files that are only appended to, as they were
+	added  [][]byte          // lines of findings.jsonl that this supervisor wrote since
 	record Record            // the fields of session.json that never change once a session is open
+}
+
+// sealed is one file's hash and a copy that has no name any more, so that big
+// snapshots need not be held in memory and can not be reached by a path.
+type sealed struct {
+	sum  [sha256.Size]byte
+	copy *os.File
 }
 
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string { return []string{"base.snap", "origin.snap", "state.json", "state"} }
 
-func newSeal(dir string, rec Record) (*seal, error) {
-	s := &seal{dir: dir, fixed: map[string][]byte{}, record: rec}
+// growingFiles are the state files that are only appended to.
+func growingFiles() []string { return []string{"journal.jsonl", "findings.jsonl"} }
+
+func newSeal(dir string, rec Record) (_ *seal, err error) {
+	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
 	for _, name := range sealedFiles() {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		f, err := sealFile(dir, name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		s.fixed[name] = data
+		s.fixed[name] = f
 	}
+	for _, name := range growingFiles() {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		s.growth[name] = data
+	}
+	return s, nil
+}
+
+func sealFile(dir, name string) (f sealed, err error) {
+	src, err := os.Open(filepath.Join(dir, name))
+	if err != nil {
+		return f, err
+	}
+	defer src.Close()
+	if f.copy, err = os.CreateTemp(dir, ".seal-*"); err != nil {
+		return f, err
+	}
+	if err := os.Remove(f.copy.Name()); err != nil {
+		return f, errors.Join(err, f.copy.Close())
+	}
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(f.copy, h), src); err != nil {
+		return f, errors.Join(err, f.copy.Close())
+	}
+	h.Sum(f.sum[:0])
+	return f, nil
+}
+
+// close drops the copies.
+func (s *seal) close() error {
 	var err error
-	s.growth, err = os.ReadFile(filepath.Join(dir, "journal.jsonl"))
-	return s, err
+	for _, f := range s.fixed {
+		err = errors.Join(err, f.copy.Close())
+	}
+	return err
 }
 
 // restore puts back every sealed file that differs and returns their names.
 func (s *seal) restore() (tampered []string, err error) {
 	for _, name := range sealedFiles() {
-		want, sealed := s.fixed[name]
+		want, have := s.fixed[name]
 		path := filepath.Join(s.dir, name)
-		got, rerr := os.ReadFile(path)
+		got, rerr := fileHash(path)
 		switch {
-		case sealed && rerr == nil && bytes.Equal(got, want):
+		case have && rerr == nil && got == want.sum:
 			continue
-		case !sealed && errors.Is(rerr, os.ErrNotExist):
+		case !have && errors.Is(rerr, os.ErrNotExist):
 			continue
-		case sealed:
-			err = errors.Join(err, replace(path, want))
+		case have:
+			err = errors.Join(err, want.putBack(path))
 		default:
 			err = errors.Join(err, os.RemoveAll(path))
 		}
 		tampered = append(tampered, name)
 	}
-	path := filepath.Join(s.dir, "journal.jsonl")
-	if got, rerr := os.ReadFile(path); rerr != nil || !bytes.HasPrefix(got, s.growth) {
-		err = errors.Join(err, replace(path, s.growth))
-		tampered = append(tampered, "journal.jsonl")
+	for _, name := range growingFiles() {
+		path := filepath.Join(s.dir, name)
+		got, rerr := readRegular(path)
+		if errors.Is(rerr, os.ErrNotExist) && len(s.growth[name]) == 0 && len(s.added) == 0 {
+			continue
+		}
+		want, intact := s.growth[name], rerr == nil && bytes.HasPrefix(got, s.growth[name])
+		if name == "findings.jsonl" {
+			for _, line := range s.added {
+				want, intact = append(want, line...), intact && bytes.Contains(got, line)
+			}
+		}
+		if !intact {
+			err = errors.Join(err, clearWay(path), atomicfile.Write(path, want, 0o600))
+			tampered = append(tampered, name)
+		}
 	}
 	return tampered, err
 }
 
-// replace writes a file anew, whatever stands at its path.
-func replace(path string, data []byte) error {
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		if err := os.RemoveAll(path); err != nil {
-			return err
-		}
+func (f sealed) putBack(path string) error {
+	if err := clearWay(path); err != nil {
+		return err
 	}
-	return atomicfile.Write(path, data, 0o600)
+	if _, err := f.copy.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return atomicfile.WriteFunc(path, 0o600, func(w io.Writer) error {
+		_, err := io.Copy(w, f.copy)
+		return err
+	})
+}
+
+// readRegular reads a file and refuses anything else, which could block or lead
+// elsewhere.
+func readRegular(path string) ([]byte, error) {
+	if st, err := os.Lstat(path); err != nil || !st.Mode().IsRegular() {
+		return nil, errors.Join(err, os.ErrInvalid)
+	}
+	return os.ReadFile(path)
+}
+
+func fileHash(path string) (sum [sha256.Size]byte, err error) {
+	st, err := os.Lstat(path)
+	if err != nil {
+		return sum, err
+	}
+	if !st.Mode().IsRegular() {
+		return sum, os.ErrInvalid
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	h.Sum(sum[:0])
+	return sum, err
+}
+
+// clearWay removes what stands at path when it is not a regular file, so that a
+// file can be renamed there.
+func clearWay(path string) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return os.RemoveAll(path)
+	}
+	return nil
 }
 
 // trusted reads session.json as a supervisor may believe it: fields that other
@@ -119,6 +223,7 @@ func merged(a, b []string) []string {
 // and shown.
 func (s *Session) unseal(sl *seal) error {
 	tampered, err := sl.restore()
+	err = errors.Join(err, sl.close())
 	rec, bad := sl.trusted()
 	if bad {
 		tampered = append(tampered, "session.json")
@@ -131,13 +236,8 @@ func (s *Session) unseal(sl *seal) error {
 	if err != nil {
 		return fmt.Errorf("put back the session's state: %w", err)
 	}
-	if len(tampered) > 0 {
-		if st, err := os.Lstat(recordPath(s.dir)); err == nil && !st.Mode().IsRegular() {
-			if err := os.RemoveAll(recordPath(s.dir)); err != nil {
-				return err
-			}
-		}
-		return s.save()
+	if len(tampered) == 0 {
+		return nil
 	}
-	return nil
+	return errors.Join(clearWay(recordPath(s.dir)), s.save())
 }

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// Attach opens a session that exists, for Exec, Changes, Diff and End. Several
+// processes may be attached at once; the one that ends the session waits for
+// none of them and is told that it is locked.
+func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, err
+	}
+	return m.attach(l)
+}
+
+func (m *Manager) attach(l Listed) (*Session, error) {
+	s := m.session(l)
+	if l.State == superqode.StateDone {
+		return s, nil
+	}
+	unlock, err := lockfile.TryShare(lockPath(s.dir))
+	if errors.Is(err, lockfile.ErrHeld) {
+		// `run` holds its session alone; looking at it is no harm.
+		return s, nil
+	}
+	s.unlock = unlock
+	return s, err
+}
+
+// session makes the Session of a record without taking any lock.
+func (m *Manager) session(l Listed) *Session {
+	return &Session{
+		m: m, p: project{filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
+		o: &origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
+	}
+}
+
+// own takes the session for this process alone, as ending it requires.
+func (s *Session) own() error {
+	if err := s.Close(); err != nil {
+		return err
+	}
+	unlock, err := lockfile.TryLock(lockPath(s.dir))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.rec.ID), "wait for it, or end the program that runs there")
+	}
+	s.unlock = unlock
+	return err
+}
+
+// repo returns the repository of the session's origin, from the record: nothing
+// in the origin or the workspace is asked for it.
+func (s *Session) repo(ctx context.Context) (*git.Repo, error) {
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &git.Repo{Git: g, TopLevel: string(s.rec.Origin), GitDir: string(s.rec.GitDir), CommonDir: string(s.rec.CommonDir), ObjectFormat: s.rec.ObjectFormat}, nil
+}
+
+// git finds git once.
+func (m *Manager) git(ctx context.Context) (*git.Git, error) {
+	m.gitOnce.Lock()
+	defer m.gitOnce.Unlock()
+	if m.gitBin != nil {
+		return m.gitBin, nil
+	}
+	g, err := git.Find(ctx, m.cfg.Env)
+	m.gitBin = g
+	return g, err
+}
+
+// noticeDead tells, in one line each, of sessions whose process died without
+// ending them, and deletes what an interrupted removal left in the trash.
+func (m *Manager) noticeDead(p project) {
+	names, err := sessionNames(p)
+	if err != nil {
+		return // there is nothing to tell, and who asked has other work
+	}
+	for _, id := range names {
+		dir := p.sessionPath(id)
+		if _, err := os.Lstat(filepath.Join(dir, "tmp")); err != nil {
+			continue // ended: its working folders are gone
+		}
+		l, err := load(dir)
+		switch {
+		case errors.Is(err, errGone):
+		case err != nil:
+			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
+		case l.Dead:
+			m.cfg.Warn(fmt.Sprintf("session %s died before it ended; superqode workspace recover --session %s", id, id[strings.LastIndexByte(id, '-')+1:]))
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// collected is what the end of a session found and stored.
+type collected struct {
+	*look
+	artifacts []artifacts.Artifact
+	warnings  []string
+}
+
+// collect compares the workspace with the base and stores the patch, the logs
+// and what the program left. Repeating it after an interruption stores nothing
+// twice.
+func (s *Session) collect(ctx context.Context) (*collected, error) {
+	l, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &collected{look: l}
+	for _, p := range l.problems {
+		c.warnings = append(c.warnings, visible(p.Path)+" could not be read at the end: "+p.Err.Error())
+	}
+	if l.ignored > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))
+	}
+	if err := s.describe(ctx, l); err != nil {
+		return c, err
+	}
+	digest, err := l.final.Digest()
+	if err != nil {
+		return c, err
+	}
+	s.rec.Final.Digest = digest
+	if err := s.writeChanges(l.changes); err != nil {
+		return c, err
+	}
+	failpoint.Hit("collect.compared")
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return c, err
+	}
+	if err := s.collectFiles(ctx, c, store); err != nil {
+		return c, fmt.Errorf("store the session's artifacts: %w", err)
+	}
+	failpoint.Hit("collect.stored")
+	for _, w := range store.Warnings() {
+		c.warnings = append(c.warnings, "artifacts: "+w.String())
+	}
+	return c, nil
+}
+
+// collectFiles stores the patch, the logs and the staging folder's files.
+func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifacts.Store) error {
+	var list []artifacts.New
+	if len(c.changes) > 0 {
+		patch, err := s.makePatch(ctx, c)
+		if err != nil {
+			return err
+		}
+		if patch != nil {
+			defer os.Remove(patch.File)
+			list = append(list, *patch)
+		}
+	}
+	for _, kind := range []string{"command", "setup", "guard", "superqode"} {
+		file := filepath.Join(s.dir, "log", kind+".log")
+		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
+			list = append(list, artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent})
+		}
+	}
+	added, err := store.AddAll(ctx, list)
+	c.artifacts = append(c.artifacts, added...)
+	if err != nil {
+		return err
+	}
+	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.artifactDir(), Session: s.rec.ID, Agent: s.rec.Agent})
+	c.artifacts = append(c.artifacts, left...)
+	for _, p := range problems {
+		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())
+	}
+	return err
+}
+
+// makePatch writes base and final into the store and their difference into a
+// file. It returns nil when git sees no difference (permission bits beyond the
+// executable one, say).
+func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, error) {
+	base, final, err := s.storeEnds(ctx, c.look)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(s.dir, ".patch-*")
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
+	st, serr := f.Stat()
+	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return &artifacts.New{
+		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
+		File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent, Metadata: map[string]any{"base": base, "final": final},
+	}, nil
+}
+
+// storeEnds commits base and final to refs/superqode/<session>/ in the store and
+// returns the commits' ids.
+func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, err error) {
+	if err := s.openStore(ctx); err != nil {
+		return "", "", err
+	}
+	if err := s.storeContents(ctx, l); err != nil {
+		return "", "", err
+	}
+	base, err = s.store.Commit(ctx, s.ref("base"), s.base, snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt})
+	if err != nil {
+		return "", "", fmt.Errorf("store the base: %w", err)
+	}
+	final, err = s.store.Commit(ctx, s.ref("final"), l.final, snapshot.CommitOptions{Parent: base, Message: "final state of session " + s.rec.ID.String(), When: s.m.now()})
+	if err != nil {
+		return "", "", fmt.Errorf("store the final state: %w", err)
+	}
+	s.rec.HasFinal = true
+	return base, final, nil
+}
+
+// storeContents keeps the contents that the session made.
+func (s *Session) storeContents(ctx context.Context, l *look) error {
+	var fresh []snapshot.Entry
+	for _, c := range l.changes {
+		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() {
+			fresh = append(fresh, *e)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), fresh); err != nil {
+		return fmt.Errorf("store the session's contents: %w", err)
+	}
+	return nil
+}
+
+func (s *Session) ref(name string) string {
+	return "refs/superqode/" + s.rec.ID.String() + "/" + name
+}
+
+// Diff writes the session's changes as a patch in git's format: base to
+// workspace, or base to final once the session has ended.
+func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
+	do := snapshot.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
+	if s.rec.State == superqode.StateDone {
+		if !s.rec.HasFinal {
+			return nil // it changed nothing
+		}
+		if err := s.openStore(ctx); err != nil {
+			return err
+		}
+		do.Base, do.Final = s.ref("base"), s.ref("final")
+		return s.store.Diff(ctx, do, w)
+	}
+	l, err := s.look(ctx)
+	if err != nil || len(l.changes) == 0 {
+		return err
+	}
+	if do.Base, do.Final, err = s.storeEnds(ctx, l); err != nil {
+		return err
+	}
+	return s.store.Diff(ctx, do, w)
+}
+
+// appendFile adds the contents of one file to another.
+func appendFile(dst, src string) (err error) {
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(dst, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// seconds is a duration as JSON results give it.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }

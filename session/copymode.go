@@ -1,0 +1,188 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// planCopy checks the options of the modes whose workspace is a plain copy.
+func planCopy(pl plan) error {
+	if pl.from != FromWorking {
+		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode starts from the files as they are", pl.OpenOptions.From, pl.mode)
+	}
+	for _, p := range pl.Exclude {
+		if !doublestar.ValidatePattern(p) {
+			return superqode.Errorf(superqode.ErrUsage, "exclude pattern %q is not valid", p)
+		}
+	}
+	if pl.Template == "" {
+		return nil
+	}
+	if pl.mode != superqode.ModeDirectory {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", pl.Template, pl.mode), "superqode run --mode directory --template %s -- CMD", pl.Template)
+	}
+	st, err := os.Stat(pl.Template)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return superqode.Errorf(superqode.ErrNotFound, "template %s does not exist", pl.Template)
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return superqode.Errorf(superqode.ErrUsage, "template %s is not a directory", pl.Template)
+	}
+	return nil
+}
+
+// excluded makes the test for exclude patterns. A pattern without a slash
+// matches a name at any depth, one with a slash is relative to the root, and
+// "x/**" covers the folder x itself.
+func excluded(patterns []string) func(string) bool {
+	return func(p string) bool {
+		for _, pat := range patterns {
+			if !strings.Contains(pat, "/") {
+				if ok, _ := doublestar.Match(pat, path.Base(p)); ok { // patterns were validated
+					return true
+				}
+				continue
+			}
+			if ok, _ := doublestar.Match(pat, p); ok {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// fillCopy makes the workspace of the snapshot and directory modes.
+func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
+	s.rec.Exclude = pl.Exclude
+	if err := s.captureOrigin(ctx, pl); err != nil {
+		return nil, err
+	}
+	from, err := s.copySource(ctx, pl)
+	if err != nil {
+		return nil, err
+	}
+	ws := string(s.rec.Workspace)
+	if err := s.journal().write("copy", map[string]string{"workspace": ws}); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(ws, 0o700); err != nil {
+		return nil, err
+	}
+	failpoint.Hit("copy.made")
+	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("copy %s: %w", from.Root, err)
+	}
+	failpoint.Hit("copy.copied")
+	for _, p := range problems {
+		s.warn(visible(p.Path) + " is not in the workspace: " + p.Err.Error())
+	}
+	s.base = base
+	return slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool {
+		return e.Kind != snapshot.File && e.Kind != snapshot.Link
+	}), nil
+}
+
+// captureOrigin records the origin for the check at the end.
+func (s *Session) captureOrigin(ctx context.Context, pl plan) error {
+	var err error
+	if s.o.Repo != nil && !s.o.Repo.Bare {
+		if s.state, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state")); err != nil {
+			return err
+		}
+	}
+	var problems []snapshot.Problem
+	s.origin, problems, err = snapshot.Scan(ctx, s.o.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: skipOrigin})
+	if err != nil {
+		return fmt.Errorf("scan the origin: %w", err)
+	}
+	s.m.cfg.Log.Debug().Int("entries", len(s.origin.Entries)).Int("problems", len(problems)).Msg("origin scanned")
+	return nil
+}
+
+// copySource says what the workspace will hold: the origin without what is
+// excluded, the template whole, or nothing.
+func (s *Session) copySource(ctx context.Context, pl plan) (*snapshot.Snapshot, error) {
+	if pl.mode == superqode.ModeDirectory {
+		if pl.Template == "" {
+			return &snapshot.Snapshot{Root: s.o.Top, Format: pl.format, Taken: s.m.now()}, nil
+		}
+		template, err := filepath.EvalSymlinks(pl.Template)
+		if err != nil {
+			return nil, err
+		}
+		if template, err = filepath.Abs(template); err != nil {
+			return nil, err
+		}
+		if ws := realPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
+			return nil, superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own home, where the copy would lie", pl.Template)
+		}
+		sn, _, err := snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
+		return sn, err
+	}
+	skip := excluded(pl.Exclude)
+	sn := &snapshot.Snapshot{Root: s.origin.Root, Format: s.origin.Format, Taken: s.origin.Taken}
+	dropped := ""
+	for _, e := range s.origin.Entries {
+		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
+			continue
+		}
+		if skip(e.Path) {
+			if e.Kind == snapshot.Dir {
+				dropped = e.Path + "/"
+			}
+			continue
+		}
+		sn.Entries = append(sn.Entries, e)
+	}
+	return sn, checkSize(sn, pl.MaxBytes)
+}
+
+// checkSize refuses a copy above the limit and names the folders that make it
+// big.
+func checkSize(sn *snapshot.Snapshot, limit int64) error {
+	_, total := sn.Count()
+	if limit <= 0 || total <= limit {
+		return nil
+	}
+	sizes := map[string]int64{}
+	for _, e := range sn.Entries {
+		top, _, nested := strings.Cut(e.Path, "/")
+		if !nested {
+			top = "."
+		}
+		sizes[top] += e.Size
+	}
+	type folder struct {
+		name string
+		size int64
+	}
+	var list []folder
+	for n, size := range sizes {
+		list = append(list, folder{n, size})
+	}
+	slices.SortFunc(list, func(a, b folder) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
+	var names []string
+	for _, f := range list[:min(len(list), 5)] {
+		names = append(names, fmt.Sprintf("%s %s", visible(f.name), megabytes(f.size)))
+	}
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
+		sn.Root, megabytes(total), megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -1,0 +1,197 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+)
+
+// End collects what the session changed and made, takes its workspace away, or
+// preserves it, checks the origin and writes the report. The result is not nil
+// as soon as the workspace was looked at. An error that wraps ErrVerification
+// means that something is not as it was; any other, that superqode could not do
+// its work and the workspace was preserved.
+func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
+	if s.rec.State == superqode.StateDone {
+		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.rec.ID)
+	}
+	if !s.rec.Owned || s.unlock == nil {
+		if err := s.own(); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.step(ctx, superqode.StateCollecting); err != nil {
+		return nil, err
+	}
+	c, cerr := s.collect(ctx)
+	if c == nil {
+		c = &collected{look: &look{}}
+	}
+	s.warnQuietly(c.warnings)
+	keep := s.keeps(opt, cerr)
+	if err := s.step(ctx, superqode.StateReverting); err != nil {
+		return nil, errors.Join(cerr, err)
+	}
+	var rerr error
+	if !keep {
+		rerr = s.takeAway(ctx)
+		keep = rerr != nil
+	}
+	res := s.result(c, keep, rerr)
+	oerr := s.fillOriginCheck(ctx, res)
+	failpoint.Hit("end.checked")
+	err := errors.Join(cerr, rerr, oerr)
+	if err := s.report(ctx, c, res, err); err != nil {
+		return res, errors.Join(cerr, rerr, oerr, s.finish(ctx, res, true), err)
+	}
+	return res, errors.Join(err, s.finish(ctx, res, keep))
+}
+
+// keeps decides whether the workspace stays.
+func (s *Session) keeps(opt EndOptions, cerr error) bool {
+	keep := opt.Keep
+	if keep == "" {
+		keep = s.rec.Keep
+	}
+	switch {
+	case cerr != nil: // what could not be collected must not be thrown away
+		return true
+	case keep == KeepAlways:
+		return true
+	case keep == KeepNever:
+		return false
+	}
+	return opt.Failed
+}
+
+// step journals and records that a part of the way down begins.
+func (s *Session) step(ctx context.Context, state superqode.State) error {
+	if err := s.journal().write(string(state), nil); err != nil {
+		return err
+	}
+	err := s.update(ctx, func(r *Record) { r.State = state })
+	failpoint.Hit("end." + string(state))
+	return err
+}
+
+// result tells what happened, in the shape of FORMATS.md section 4. rerr is what
+// the removal said.
+func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result {
+	r := &s.rec
+	ended := s.m.now()
+	res := &artifacts.Result{
+		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
+		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
+		Base: r.Base, Final: r.Final, Changes: c.changes, Artifacts: artifacts.Refs(c.artifacts),
+		Guard:     artifacts.Guard{Layers: s.layers()},
+		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
+	}
+	if r.ExitCode != nil {
+		res.ExitCode = *r.ExitCode
+	}
+	res.State = superqode.StateDone
+	if kept {
+		res.State = superqode.StatePreserved
+	}
+	res.Revert.Method = "stat"
+	if rerr != nil {
+		res.Revert.Differences = []string{rerr.Error()}
+	} else {
+		res.Revert.Verified = true // takeAway looked, or there was nothing to revert: the workspace is kept as it is
+	}
+	return res
+}
+
+// layers tells what guarded the session.
+func (s *Session) layers() artifacts.Layers {
+	const why = "unavailable: this version has no guard layers yet"
+	return artifacts.Layers{Shim: why, Hooks: why, Kernel: why}
+}
+
+// fillOriginCheck compares the origin with the base. What differs is told; it is
+// no error, since the user may well have worked there meanwhile.
+func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
+	diffs, err := s.checkOrigin(ctx)
+	if err != nil {
+		res.OriginCheck.Differences = []string{"not checked: " + err.Error()}
+		return err
+	}
+	res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
+	if res.OriginCheck.Unchanged {
+		res.Revert.Digest = s.rec.Base.Digest
+	}
+	return nil
+}
+
+// report writes the session's report; failed is what superqode could not do.
+func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	findings, err := s.Findings()
+	if err != nil {
+		return err
+	}
+	in := artifacts.ReportInput{Result: *res, Command: s.rec.Command, Findings: findings, Artifacts: c.artifacts, Warnings: s.rec.Warnings}
+	if !s.rec.Agent.IsZero() {
+		in.Agents = []string{s.rec.Agent.String()}
+	}
+	if failed != nil {
+		in.Errors = []string{failed.Error()}
+	}
+	written, err := store.WriteReport(ctx, artifacts.NewReport(in))
+	c.artifacts = append(c.artifacts, written...)
+	res.Artifacts = artifacts.Refs(c.artifacts)
+	failpoint.Hit("end.reported")
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// finish records the end.
+func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) error {
+	state := superqode.StateDone
+	if kept {
+		state = superqode.StatePreserved
+	}
+	res.State, res.Workspace.Preserved = state, kept
+	if err := s.journal().write(string(state), nil); err != nil {
+		return err
+	}
+	if err := s.update(ctx, func(r *Record) { r.State, r.EndedAt, r.ChangeCount = state, s.m.now().UTC(), len(res.Changes) }); err != nil {
+		return err
+	}
+	failpoint.Hit("end.finished")
+	if kept {
+		return nil
+	}
+	return s.clear()
+}
+
+func (s *Session) warnQuietly(lines []string) {
+	s.rec.Warnings = merged(s.rec.Warnings, lines)
+}
+
+// Report writes the session's stored report, "md" or "json", to a file's reader.
+func (m *Manager) Report(ctx context.Context, dir, ref, format string) ([]byte, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, err
+	}
+	store, err := artifacts.Open(string(l.Origin))
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(store.Dir() + "/" + artifacts.ReportFile(l.ID, format))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", l.ID), "superqode workspace end --session %s", l.ID)
+	}
+	return data, err
+}

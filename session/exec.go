@@ -1,0 +1,203 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// defaultMaxOutput is how much of each output stream the log keeps.
+const defaultMaxOutput = 64 << 20
+
+// Exec runs one program in the session's workspace and returns when it and
+// everything that it started have ended. The error is nil whenever the program
+// ran, whatever its exit code; see runner.Run for programs that could not be
+// started.
+func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, error) {
+	if s.rec.State == superqode.StateDone {
+		return runner.Result{}, superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID)
+	}
+	paths, err := s.preparePaths(opt)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	if err := s.update(ctx, func(r *Record) { r.Runs++; r.Command = opt.Args }); err != nil {
+		return runner.Result{}, err
+	}
+	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
+		return runner.Result{}, err
+	}
+	sup, err := listen(paths.socket, s.handlers())
+	if err != nil {
+		return runner.Result{}, errors.Join(err, s.seal.close())
+	}
+	if opt.MaxOutput == 0 {
+		opt.MaxOutput = defaultMaxOutput
+	}
+	if opt.StdoutToo {
+		opt.Stdout = opt.Stderr
+	}
+	res, runErr := runner.Run(ctx, runner.Spec{
+		Args: opt.Args, Dir: paths.cwd, Env: s.environ(opt, paths), Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
+		Timeout: opt.Timeout, Log: filepath.Join(paths.runDir, "output.log"), MaxOutput: opt.MaxOutput, Signals: opt.Signals, Marker: marker(paths.runDir),
+	})
+	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
+	after := context.WithoutCancel(ctx)
+	err = errors.Join(sup.close(), s.unseal(s.seal), s.keepLog(paths))
+	s.seal = nil
+	err = errors.Join(err, s.update(after, func(r *Record) {
+		code := res.ExitCode
+		r.ExitCode, r.TimedOut = &code, res.TimedOut
+	}))
+	for _, p := range res.Survivors {
+		s.warn(fmt.Sprintf("process %d outlived the program and was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
+	}
+	return res, errors.Join(runErr, err)
+}
+
+// preparePaths makes the folders of one command and decides where it starts.
+func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
+	var r runPaths
+	ws := string(s.rec.Workspace)
+	if _, err := os.Stat(ws); err != nil {
+		return r, superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", s.rec.ID, err)
+	}
+	for _, d := range []string{s.tmpDir(), s.outputDir(), s.artifactDir()} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return r, err
+		}
+	}
+	for n := s.rec.Runs + 1; ; n++ {
+		r.runDir = filepath.Join(s.dir, "tmp", "run-"+strconv.Itoa(n))
+		err := os.Mkdir(r.runDir, 0o700)
+		if err == nil {
+			r.socket = filepath.Join(s.dir, "sock-"+strconv.Itoa(n))
+			break
+		}
+		if !errors.Is(err, os.ErrExist) {
+			return r, err
+		}
+	}
+	if err := s.linkSelf(); err != nil {
+		return r, err
+	}
+	var err error
+	r.cwd, err = s.cwd(opt.Cwd)
+	return r, err
+}
+
+// linkSelf puts superqode itself into the program's PATH, so that `superqode
+// finding add` works inside however superqode was started.
+func (s *Session) linkSelf() error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	link := filepath.Join(s.dir, "bin", "superqode")
+	if old, err := os.Readlink(link); err == nil && old == exe {
+		return nil
+	}
+	tmp := link + "." + strconv.Itoa(os.Getpid())
+	if err := os.Symlink(exe, tmp); err != nil {
+		return err
+	}
+	return os.Rename(tmp, link)
+}
+
+// cwd returns the folder that a command starts in: the one asked for, or the
+// one in the workspace that answers to where the session was opened, or the
+// nearest folder above it that exists. It lies in the workspace, links
+// resolved.
+func (s *Session) cwd(asked string) (string, error) {
+	ws := string(s.rec.Workspace)
+	if asked == "" {
+		for rel := string(s.rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
+			if dir, err := inside(ws, rel); err == nil {
+				return dir, nil
+			}
+		}
+		return ws, nil
+	}
+	dir, err := inside(ws, asked)
+	if err != nil {
+		return "", superqode.Errorf(superqode.ErrUsage, "--cwd %q: %v", asked, err)
+	}
+	return dir, nil
+}
+
+func inside(ws, rel string) (string, error) {
+	if !filepath.IsAbs(rel) {
+		rel = filepath.Join(ws, rel)
+	}
+	dir, err := filepath.EvalSymlinks(rel)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(ws)
+	if err != nil {
+		return "", err
+	}
+	if dir != real && !strings.HasPrefix(dir, real+string(filepath.Separator)) {
+		return "", fmt.Errorf("it leads out of the workspace %s", ws)
+	}
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return "", errors.New("it is not a folder")
+	}
+	return dir, nil
+}
+
+// keepLog appends a command's output to the session's command log.
+func (s *Session) keepLog(r runPaths) error {
+	src := filepath.Join(r.runDir, "output.log")
+	st, err := os.Lstat(src)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return appendFile(filepath.Join(s.dir, "log", "command.log"), src)
+}
+
+// update changes the mutable part of session.json under a lock, so that
+// commands that run at the same time in one session lose nothing.
+func (s *Session) update(ctx context.Context, change func(*Record)) (err error) {
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "record.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	rec, _ := (&seal{dir: s.dir, record: s.rec}).trusted()
+	s.rec = rec
+	change(&s.rec)
+	return s.save()
+}
+
+// handlers are the operations that a program in the session may ask for.
+func (s *Session) handlers() map[string]handler {
+	rec := s.rec // a copy: the conversation runs beside the session's own work
+	return map[string]handler{
+		"ping": func(context.Context, int, json.RawMessage) (any, error) {
+			return map[string]string{"session_id": rec.ID.String()}, nil
+		},
+		"session": func(context.Context, int, json.RawMessage) (any, error) {
+			return map[string]any{
+				"session_id": rec.ID, "mode": rec.Mode, "origin": rec.Origin, "workspace": rec.Workspace, "agent_id": rec.Agent,
+				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
+			}, nil
+		},
+		"finding.add": func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
+			id, err := s.AddFinding(ctx, args)
+			return map[string]string{"id": id}, err
+		},
+	}
+}

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// findings are kept one JSON object a line in the session's folder and turned
+// into the report's list at its end.
+func (s *Session) findingsPath() string { return filepath.Join(s.dir, "findings.jsonl") }
+
+// AddFinding checks a finding, gives it an id and keeps it.
+func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id string, err error) {
+	f, err := artifacts.ParseFinding(raw)
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	all, err := s.Findings()
+	if err != nil {
+		return "", err
+	}
+	if f.ID == "" {
+		f.ID = fmt.Sprintf("finding-%03d", len(all)+1)
+	}
+	if f.FoundBy == "" {
+		f.FoundBy = s.rec.Agent.String()
+	}
+	line, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	line = append(line, '\n')
+	file, err := os.OpenFile(s.findingsPath(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, werr := file.Write(line)
+	if s.seal != nil {
+		s.seal.added = append(s.seal.added, line)
+	}
+	return f.ID, errors.Join(werr, file.Sync(), file.Close())
+}
+
+// Findings returns the session's findings in the order in which they came. A
+// line that is no finding (cut by a crash) is passed over.
+func (s *Session) Findings() ([]artifacts.Finding, error) {
+	data, err := os.ReadFile(s.findingsPath())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	list := []artifacts.Finding{}
+	for line := range bytes.Lines(data) {
+		if f, err := artifacts.ParseFinding(line); err == nil {
+			list = append(list, f)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,174 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// dropIgnored takes out of now what the program created and git ignores: build
+// output, caches, installed dependencies. They are the program's, they are in
+// no patch, and reading them all could take minutes. What base knows stays,
+// ignored or not. It returns how many entries were dropped.
+//
+// git decides: check-ignore is asked for the topmost new names only, then for
+// the contents of new folders that it does not ignore. It runs with the store
+// as its repository, so that no configuration that the program may have planted
+// in the workspace is read.
+func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int, error) {
+	fresh := newEntries(s.base, now)
+	if len(fresh) == 0 || s.rec.CommonDir == "" {
+		return 0, nil
+	}
+	excludes, err := s.excludesFile(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ignored := map[string]bool{}
+	settled := map[string]bool{"": true} // folders whose own state is known: old ones, and new ones that git does not ignore
+	for rest := fresh; len(rest) > 0; {
+		var ask, later []*snapshot.Entry
+		for _, e := range rest {
+			dir := parent(e.Path)
+			switch {
+			case ignored[dir]:
+				ignored[e.Path] = ignored[e.Path] || e.Kind == snapshot.Dir
+			case settled[dir] || s.base.Find(dir) != nil:
+				ask = append(ask, e)
+			default:
+				later = append(later, e)
+			}
+		}
+		hits, err := s.checkIgnore(ctx, excludes, ask)
+		if err != nil {
+			return 0, err
+		}
+		for _, e := range ask {
+			if hits[e.Path] {
+				ignored[e.Path] = true
+			} else if e.Kind == snapshot.Dir {
+				settled[e.Path] = true
+			}
+		}
+		rest = later
+	}
+	before := len(now.Entries)
+	fresh = nil
+	now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool {
+		if len(ignored) == 0 || s.base.Find(e.Path) != nil {
+			return false
+		}
+		for p := e.Path; p != ""; p = parent(p) {
+			if ignored[p] {
+				return true
+			}
+		}
+		return false
+	})
+	return before - len(now.Entries), nil
+}
+
+func parent(path string) string {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)]
+}
+
+// newEntries returns the entries of now whose paths base does not have.
+func newEntries(base, now *snapshot.Snapshot) []*snapshot.Entry {
+	var fresh []*snapshot.Entry
+	i := 0
+	for k := range now.Entries {
+		e := &now.Entries[k]
+		for i < len(base.Entries) && base.Entries[i].Path < e.Path {
+			i++
+		}
+		if i == len(base.Entries) || base.Entries[i].Path != e.Path {
+			fresh = append(fresh, e)
+		}
+	}
+	return fresh
+}
+
+// checkIgnore asks git which of the paths are ignored.
+func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snapshot.Entry) (map[string]bool, error) {
+	hits := map[string]bool{}
+	if len(ask) == 0 {
+		return hits, nil
+	}
+	var in bytes.Buffer
+	for _, e := range ask {
+		in.WriteString("./" + e.Path) // a name may begin with ":" or "-"
+		if e.Kind == snapshot.Dir {
+			in.WriteByte('/')
+		}
+		in.WriteByte(0)
+	}
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := g.Output(ctx, git.Cmd{
+		Dir: string(s.rec.Workspace), Stdin: &in,
+		Args: []string{"-c", "core.excludesFile=" + excludes, "-c", "core.bare=false", "check-ignore", "-z", "--stdin", "--no-index"},
+		Env:  []string{"GIT_DIR=" + s.p.storePath(), "GIT_WORK_TREE=" + string(s.rec.Workspace)},
+	})
+	var exit *git.ExitError
+	if errors.As(err, &exit) && exit.Code == 1 { // none of them
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask git what is ignored: %w", err)
+	}
+	for name := range bytes.SplitSeq(out, []byte{0}) {
+		if len(name) > 0 {
+			hits[strings.TrimSuffix(strings.TrimPrefix(string(name), "./"), "/")] = true
+		}
+	}
+	return hits, nil
+}
+
+// excludesFile writes the ignore rules that lie outside the work tree into one
+// file: the user's own and, stronger because later, the repository's
+// info/exclude.
+func (s *Session) excludesFile(ctx context.Context) (string, error) {
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return "", err
+	}
+	var rules []byte
+	out, err := g.Output(ctx, git.Cmd{Dir: s.dir, Args: []string{"config", "--type=path", "--get", "core.excludesFile"}, Env: []string{"GIT_DIR=" + string(s.rec.CommonDir)}})
+	var exit *git.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return "", err
+	}
+	global := strings.TrimSuffix(string(out), "\n")
+	if err != nil {
+		global = s.defaultExcludes()
+	}
+	for _, path := range []string{global, filepath.Join(string(s.rec.CommonDir), "info", "exclude")} {
+		data, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && path != global {
+			return "", err
+		}
+		rules = append(append(rules, data...), '\n')
+	}
+	file := filepath.Join(s.dir, "excludes")
+	return file, os.WriteFile(file, rules, 0o600)
+}
+
+// defaultExcludes is where git looks when core.excludesFile is not set; see
+// gitignore(5).
+func (s *Session) defaultExcludes() string {
+	if x := lookup(s.m.cfg.Env, "XDG_CONFIG_HOME"); x != "" {
+		return filepath.Join(x, "git", "ignore")
+	}
+	return filepath.Join(lookup(s.m.cfg.Env, "HOME"), ".config", "git", "ignore")
+}

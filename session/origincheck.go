@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// skipGit leaves git's own files out of a workspace's snapshot, at any depth.
+func skipGit(path string, _ snapshot.Kind) bool {
+	return path == ".git" || strings.HasSuffix(path, "/.git")
+}
+
+// skipOrigin also leaves out superqode's folder in the origin.
+func skipOrigin(path string, kind snapshot.Kind) bool {
+	return path == ".superqode" || skipGit(path, kind)
+}
+
+// checkOrigin compares the origin with what it was when the session began, and
+// changes nothing. The differences are one line each: paths first, then the
+// repository beside the work tree.
+func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
+	then, err := s.loadOrigin()
+	if err != nil {
+		return nil, err
+	}
+	now, problems, err := snapshot.Scan(ctx, string(s.rec.Origin), snapshot.ScanOptions{
+		Format: then.Format, Known: then.Known(), Previous: then, Contents: snapshot.StatOnly, Skip: skipOrigin,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("check the origin: %w", err)
+	}
+	diffs := []string{}
+	for _, p := range problems {
+		if e := then.Find(p.Path); e == nil || e.Kind != snapshot.Dir && e.ID.IsZero() {
+			continue // it could not be read before either
+		}
+		diffs = append(diffs, visible(p.Path)+": can not be read: "+p.Err.Error())
+	}
+	tree, err := compareOrigin(ctx, then, now)
+	if err != nil {
+		return nil, err
+	}
+	diffs = append(diffs, tree...)
+	repo, err := s.checkRepository()
+	return append(diffs, repo...), err
+}
+
+// compareOrigin walks two snapshots of the origin side by side. An entry with
+// the same stat data is the same; another one is read, where it is known what
+// it held.
+func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string, error) {
+	var diffs []string
+	read := &snapshot.Snapshot{Root: now.Root, Format: now.Format, Taken: now.Taken}
+	was := map[string]*snapshot.Entry{}
+	i, k := 0, 0
+	for i < len(then.Entries) || k < len(now.Entries) {
+		switch {
+		case k == len(now.Entries) || i < len(then.Entries) && then.Entries[i].Path < now.Entries[k].Path:
+			diffs = append(diffs, visible(then.Entries[i].Path)+": deleted")
+			i++
+		case i == len(then.Entries) || now.Entries[k].Path < then.Entries[i].Path:
+			diffs = append(diffs, visible(now.Entries[k].Path)+": created")
+			k++
+		default:
+			a, b := &then.Entries[i], &now.Entries[k]
+			i, k = i+1, k+1
+			switch {
+			case a.Kind != b.Kind:
+				diffs = append(diffs, visible(a.Path)+": type changed")
+			case a.Perm != b.Perm && a.Kind != snapshot.Link:
+				diffs = append(diffs, visible(a.Path)+": mode changed")
+			case a.Kind == snapshot.Link && a.Link != b.Link, a.Kind == snapshot.File && a.Size != b.Size:
+				diffs = append(diffs, visible(a.Path)+": modified")
+			case a.Kind != snapshot.File || a.Stat == b.Stat:
+			case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
+				// an ignored file whose owner or link count changed; its content was not recorded
+			case a.ID.IsZero():
+				diffs = append(diffs, visible(a.Path)+": modified (ignored; its content was not recorded)")
+			default:
+				read.Entries = append(read.Entries, *b)
+				was[b.Path] = a
+			}
+		}
+	}
+	if len(read.Entries) == 0 {
+		return diffs, nil
+	}
+	problems, err := snapshot.HashMissing(ctx, read)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		diffs = append(diffs, visible(p.Path)+": can not be read: "+p.Err.Error())
+	}
+	for i := range read.Entries {
+		if e := &read.Entries[i]; !e.ID.IsZero() && e.ID != was[e.Path].ID {
+			diffs = append(diffs, visible(e.Path)+": modified")
+		}
+	}
+	return diffs, nil
+}
+
+// checkRepository compares refs, stash, index, configuration and hooks.
+func (s *Session) checkRepository() ([]string, error) {
+	if s.rec.CommonDir == "" {
+		return nil, nil
+	}
+	if s.state == nil {
+		state, err := revert.LoadState(filepath.Join(s.dir, "state.json"))
+		if err != nil {
+			return nil, err
+		}
+		s.state = state
+	}
+	now, err := revert.Capture(&git.Repo{GitDir: string(s.rec.GitDir), CommonDir: string(s.rec.CommonDir), ObjectFormat: s.rec.ObjectFormat}, "")
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.state.Compare(now)
+	diffs := make([]string, 0, len(found))
+	for _, d := range found {
+		diffs = append(diffs, visible(d.String()))
+	}
+	return diffs, err
+}
+
+// visible makes a name fit for one line of text: as it is where it is printable,
+// quoted otherwise.
+func visible(s string) string {
+	for _, r := range s {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			return fmt.Sprintf("%q", s)
+		}
+	}
+	return s
+}

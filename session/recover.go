@@ -1,0 +1,137 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// Recovered tells what Recover did with one session.
+type Recovered struct {
+	ID     superqode.SessionID
+	Action string // "rolled back", "ended" or "preserved"
+	Err    error
+}
+
+// Recover finishes, or rolls back, the sessions of the origin around dir whose
+// process died; ref names one of them, "" means all. Sessions that live are
+// left alone.
+func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
+	var dead []Listed
+	if ref != "" {
+		l, err := m.find(ctx, dir, ref)
+		if err != nil {
+			return nil, err
+		}
+		if !l.Dead {
+			return nil, nil
+		}
+		dead = []Listed{l}
+	} else {
+		sessions, _, err := m.List(ctx, dir, false)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range sessions {
+			if l.Dead {
+				dead = append(dead, l)
+			}
+		}
+	}
+	done := make([]Recovered, 0, len(dead))
+	for _, l := range dead {
+		done = append(done, m.recoverOne(ctx, l))
+	}
+	return done, nil
+}
+
+func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
+	s := m.session(l)
+	r := Recovered{ID: l.ID}
+	if r.Err = s.own(); r.Err != nil {
+		return r
+	}
+	defer s.Close()
+	if r.Err = s.endLeftovers(); r.Err != nil {
+		return r
+	}
+	if s.rec.State == superqode.StateCreated {
+		r.Action, r.Err = "rolled back", s.discard()
+		return r
+	}
+	res, err := s.finishDead(ctx)
+	r.Action, r.Err = "ended", err
+	if res != nil && res.Workspace.Preserved {
+		r.Action = "preserved"
+	}
+	return r
+}
+
+// endLeftovers ends what still runs of a dead session's programs. Each has its
+// run folder in its environment, which no other process has.
+func (s *Session) endLeftovers() error {
+	runs, err := filepath.Glob(filepath.Join(globQuote(s.dir), "tmp", "run-*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range runs {
+		left, err := runner.EndMarked(marker(dir))
+		for _, p := range left {
+			s.m.cfg.Log.Info().Int("pid", p.PID).Msg("ended a process of a dead session")
+		}
+		if err != nil {
+			return fmt.Errorf("end the dead session's processes: %w", err)
+		}
+	}
+	return nil
+}
+
+func globQuote(s string) string {
+	var out []byte
+	for i := range len(s) {
+		if c := s[i]; c == '*' || c == '?' || c == '[' || c == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, s[i])
+	}
+	return string(out)
+}
+
+// marker is the environment entry that only the processes of one run carry.
+func marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
+
+// finishDead takes a dead session the rest of the way down. A workspace whose
+// removal had begun was collected before; one whose program died counts as
+// failed.
+func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
+	failed := s.rec.ExitCode == nil || *s.rec.ExitCode != 0
+	if _, err := os.Lstat(string(s.rec.Workspace)); err == nil || s.rec.State != superqode.StateReverting {
+		return s.End(ctx, EndOptions{Failed: failed})
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if err := s.takeAway(ctx); err != nil {
+		return nil, err
+	}
+	changes, err := s.readChanges()
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return nil, err
+	}
+	c := &collected{look: &look{changes: changes}}
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return nil, err
+	}
+	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil {
+		return nil, err
+	}
+	res := s.result(c, false, nil)
+	err = s.fillOriginCheck(ctx, res)
+	return res, errors.Join(err, s.report(ctx, c, res, err), s.finish(ctx, res, false))
+}

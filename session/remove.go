@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// removeTimeout bounds undoing and removing, which go on when the caller's
+// context has ended.
+const removeTimeout = 2 * time.Minute
+
+// takeAway removes the workspace and checks that it is gone. Repeating it after
+// an interruption is harmless.
+func (s *Session) takeAway(ctx context.Context) error {
+	ws, admin := string(s.rec.Workspace), string(s.rec.AdminDir)
+	if s.rec.Mode == superqode.ModeWorktree {
+		repo, err := s.repo(ctx)
+		if err != nil {
+			return err
+		}
+		if admin == "" {
+			admin = filepath.Join(repo.CommonDir, "worktrees", s.rec.ID.String())
+		}
+		unlock, err := s.p.lock(ctx)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(worktree.Remove(ctx, repo, admin, ws, s.p.trashPath()), unlock()); err != nil {
+			return err
+		}
+	} else if err := moveToTrash(ws, s.p.trashPath()); err != nil {
+		return err
+	}
+	failpoint.Hit("end.removed")
+	for _, path := range []string{ws, admin} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			return superqode.Errorf(superqode.ErrVerification, "%s is still there after its removal", path)
+		}
+	}
+	return nil
+}
+
+// moveToTrash renames a folder away; what is not there is gone already.
+func moveToTrash(path, trash string) error {
+	for n := 0; ; n++ {
+		to := filepath.Join(trash, filepath.Base(path)+"-"+strconv.Itoa(n))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		err := os.Rename(path, to)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+}
+
+// discard undoes a session that was not opened to the end: workspace, admin
+// folder and the session's own folder.
+func (s *Session) discard() error {
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	var err error
+	if s.rec.Workspace != "" {
+		err = s.takeAway(ctx)
+	}
+	if err == nil {
+		err = os.RemoveAll(s.dir)
+	}
+	if cerr := s.Close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	if err != nil {
+		return fmt.Errorf("undo the session: %w", err)
+	}
+	return nil
+}
+
+// clear deletes the working folders of a session that is done; its record,
+// journal, log and changes stay for `workspace list`, `diff` and `report`.
+func (s *Session) clear() error {
+	var err error
+	for _, name := range []string{"bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json"} {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
+	}
+	tmp := filepath.Join(s.dir, "tmp") // last: as long as it stands the session is looked at as one that may have died
+	if rerr := os.RemoveAll(tmp); rerr != nil {
+		rerr = moveToTrash(tmp, s.p.trashPath()) // a folder without write permission, say; the sweep can cope
+		err = errors.Join(err, rerr)
+	}
+	return err
+}
+
+// Sweep deletes what removals left in the trash of the origin's project, for at
+// most budget, and reports whether nothing is left.
+func (s *Session) Sweep(ctx context.Context, budget time.Duration) (done bool, err error) {
+	return worktree.Sweep(ctx, s.p.trashPath(), budget)
+}

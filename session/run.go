@@ -1,0 +1,103 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// InterruptError means that a signal ended the work before the program ran.
+type InterruptError struct{ Signal os.Signal }
+
+// Error names the signal.
+func (e *InterruptError) Error() string { return "interrupted: " + e.Signal.String() }
+
+// ExitCode returns 128 plus the signal's number.
+func (e *InterruptError) ExitCode() int {
+	if sig, ok := e.Signal.(syscall.Signal); ok {
+		return 128 + int(sig)
+	}
+	return 130
+}
+
+// Run opens a session, runs one program in it and ends it. The result is not nil
+// as soon as the session was collected; its ExitCode is the program's. The error
+// tells what superqode itself could not do, or why the program could not be
+// started (*runner.StartError).
+//
+// A signal before the program has started undoes what was made. While the
+// program runs, signals go to it. On the way down they are ignored: stopping
+// half-way would leave more to clear up.
+func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (*artifacts.Result, error) {
+	open.Owned = true
+	s, err := m.openInterruptible(ctx, open, exec.Signals)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	res, runErr := s.Exec(ctx, exec)
+	end := s.ending(res, runErr)
+	stop := ignore(exec.Signals)
+	defer stop()
+	result, err := s.End(context.WithoutCancel(ctx), end)
+	return result, errors.Join(runErr, err)
+}
+
+func (s *Session) ending(res runner.Result, runErr error) EndOptions {
+	return EndOptions{Failed: runErr != nil || res.ExitCode != 0, run: &res}
+}
+
+// openInterruptible opens a session and undoes it when a signal comes first.
+func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signals <-chan os.Signal) (*Session, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	opened := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			select {
+			case sig := <-signals:
+				if ends(sig) {
+					cancel(&InterruptError{sig})
+				}
+			case <-opened:
+				return
+			}
+		}
+	}()
+	s, err := m.Open(ctx, opt)
+	close(opened)
+	<-watched
+	var interrupt *InterruptError
+	if errors.As(context.Cause(ctx), &interrupt) {
+		if err == nil {
+			return nil, errors.Join(interrupt, s.discard())
+		}
+		return nil, interrupt
+	}
+	return s, err
+}
+
+func ends(sig os.Signal) bool {
+	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
+}
+
+// ignore drains signals until stop is called, so that the sender never blocks.
+func ignore(signals <-chan os.Signal) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// look is what a session's workspace holds now, compared with its base.
+type look struct {
+	final    *snapshot.Snapshot
+	changes  []superqode.Change
+	problems []snapshot.Problem
+	ignored  int // new entries that git ignores and that are left out
+}
+
+func (s *Session) loadBase() (*snapshot.Snapshot, error) {
+	if s.base != nil {
+		return s.base, nil
+	}
+	var err error
+	s.base, err = snapshot.Load(filepath.Join(s.dir, "base.snap"))
+	return s.base, err
+}
+
+func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
+	if s.origin != nil {
+		return s.origin, nil
+	}
+	var err error
+	s.origin, err = snapshot.Load(filepath.Join(s.dir, "origin.snap"))
+	return s.origin, err
+}
+
+// look scans the workspace and compares it with the base. Files whose stat data
+// is that of the base are not read.
+func (s *Session) look(ctx context.Context) (*look, error) {
+	base, err := s.loadBase()
+	if err != nil {
+		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+	}
+	l := &look{}
+	l.final, l.problems, err = snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{
+		Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: s.skip(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("scan the workspace: %w", err)
+	}
+	if l.ignored, err = s.dropIgnored(ctx, l.final); err != nil {
+		return nil, err
+	}
+	problems, err := snapshot.HashMissing(ctx, l.final)
+	if err != nil {
+		return nil, err
+	}
+	l.problems = append(l.problems, problems...)
+	l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
+	return l, nil
+}
+
+// skip says what is no part of a session's snapshots: git's own files, and in
+// place also superqode's.
+func (s *Session) skip() func(string, snapshot.Kind) bool {
+	base := skipGit
+	if s.rec.Mode.InPlace() {
+		base = skipOrigin
+	}
+	if len(s.rec.Exclude) == 0 {
+		return base
+	}
+	drop := excluded(s.rec.Exclude)
+	return func(path string, kind snapshot.Kind) bool { return base(path, kind) || drop(path) }
+}
+
+// describe fills in line counts and renames with edits.
+func (s *Session) describe(ctx context.Context, l *look) error {
+	if len(l.changes) == 0 {
+		return nil
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	var err error
+	l.changes, err = s.store.Describe(ctx, s.base, l.final, l.changes)
+	if err != nil {
+		return err
+	}
+	return s.stampSeen(l.changes)
+}
+
+// Changes returns what differs between the session's base and its workspace as
+// it is now or, once the session has ended and its workspace is gone, as it was
+// in the end.
+func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
+	if s.rec.State == superqode.StateDone {
+		return s.readChanges()
+	}
+	l, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.describe(ctx, l); err != nil {
+		return nil, err
+	}
+	for _, p := range l.problems {
+		s.m.cfg.Warn(visible(p.Path) + ": " + p.Err.Error())
+	}
+	return l.changes, nil
+}
+
+// ErrUnreadable means that some files of a workspace could not be read.
+var ErrUnreadable = errors.New("files could not be read")
+
+// stampSeen gives every change the time at which superqode first saw it, and
+// the session's agent as its author.
+func (s *Session) stampSeen(changes []superqode.Change) error {
+	seen, err := s.readSeen()
+	if err != nil {
+		return err
+	}
+	now, fresh := s.m.now().UTC().Truncate(time.Millisecond), false
+	for i := range changes {
+		c := &changes[i]
+		if c.Agent.IsZero() {
+			c.Agent = s.rec.Agent
+		}
+		key := c.Path.String()
+		if _, ok := seen[key]; !ok {
+			seen[key], fresh = now, true
+		}
+		c.FirstSeen = seen[key]
+	}
+	if !fresh {
+		return nil
+	}
+	return s.writeSeen(seen)
+}
