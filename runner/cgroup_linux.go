@@ -1,0 +1,164 @@
+package runner
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroup is a control group (version 2) of one run. A nil one has no members and
+// does nothing.
+type cgroup struct {
+	path string
+	dir  *os.File
+}
+
+// newCgroup makes a group below our own, or returns nil: the hierarchy is often
+// not writable, and then the process table has to do.
+func newCgroup() *cgroup {
+	parent := ownCgroup()
+	if parent == "" {
+		return nil
+	}
+	path := filepath.Join(parent, fmt.Sprintf("superqode-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:8])))
+	if os.Mkdir(path, 0o755) != nil {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		_ = os.Remove(path)
+		return nil
+	}
+	sweepCgroups(parent)
+	return &cgroup{path, dir}
+}
+
+// sweepCgroups removes empty groups of superqodes that were killed. The kernel
+// refuses it while a group has members.
+func sweepCgroups(parent string) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, "superqode-*-*"))
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(strings.Split(filepath.Base(d), "-")[1])
+		if err == nil && unix.Kill(pid, 0) == unix.ESRCH {
+			removeGroups(d)
+		}
+	}
+}
+
+// ownCgroup returns the folder of the version 2 group that this process is in, or
+// "". On hybrid machines the hierarchy is at /sys/fs/cgroup/unified.
+func ownCgroup() string {
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	group := ""
+	for line := range bytes.Lines(own) {
+		if g, ok := strings.CutPrefix(string(line), "0::"); ok {
+			group = strings.TrimSuffix(g, "\n")
+		}
+	}
+	f, err := os.Open("/proc/self/mountinfo")
+	if group == "" || err != nil {
+		return ""
+	}
+	defer f.Close()
+	return findCgroup(bufio.NewScanner(f), group)
+}
+
+// findCgroup looks up in mountinfo where group is mounted (proc_pid_mountinfo(5):
+// field 4 is the root within the file system, field 5 the mount point).
+func findCgroup(mounts *bufio.Scanner, group string) string {
+	for mounts.Scan() {
+		head, tail, ok := strings.Cut(mounts.Text(), " - ")
+		if !ok || !strings.HasPrefix(tail, "cgroup2 ") {
+			continue
+		}
+		f := strings.Fields(head)
+		if len(f) < 5 || strings.Contains(f[4], `\`) {
+			continue
+		}
+		rel := group
+		if f[3] != "/" {
+			if rel, ok = strings.CutPrefix(group, f[3]); !ok || rel != "" && rel[0] != '/' {
+				continue
+			}
+		}
+		if strings.HasPrefix(rel, "/..") {
+			continue // our group is outside of what is mounted here
+		}
+		return filepath.Join(f[4], rel)
+	}
+	return ""
+}
+
+// kill ends all members at once, those that are being forked included (Linux
+// 5.14; before, the file is not there).
+func (c *cgroup) kill() {
+	if c == nil {
+		return
+	}
+	if f, err := os.OpenFile(filepath.Join(c.path, "cgroup.kill"), os.O_WRONLY, 0); err == nil {
+		_, _ = f.WriteString("1")
+		_ = f.Close()
+	}
+}
+
+// pids returns the members, those of groups that the program made included.
+func (c *cgroup) pids() []int {
+	if c == nil {
+		return nil
+	}
+	var pids []int
+	_ = filepath.WalkDir(c.path, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil
+		}
+		b, _ := os.ReadFile(filepath.Join(p, "cgroup.procs"))
+		for f := range bytes.FieldsSeq(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	return pids
+}
+
+// remove removes the group. The kernel may need a moment after the last member's
+// end; a group that stays is swept by a later run.
+func (c *cgroup) remove() {
+	if c == nil {
+		return
+	}
+	_ = c.dir.Close()
+	for i := range 5 {
+		if removeGroups(c.path) {
+			return
+		}
+		time.Sleep(time.Millisecond << i)
+	}
+}
+
+// removeGroups removes a group and the groups in it, innermost first.
+func removeGroups(path string) bool {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			removeGroups(filepath.Join(path, e.Name()))
+		}
+	}
+	return unix.Rmdir(path) == nil
+}

@@ -1,0 +1,139 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// logFile is the command log that all streams write to in the order in which
+// their output arrives. It never fails its writers: a log that can not be
+// written must not change what the program does.
+type logFile struct {
+	mu   sync.Mutex
+	f    *os.File // nil: no log, or closed
+	err  error
+	last byte // the last byte written, to begin the cut line on a line of its own
+}
+
+func openLog(path string) (*logFile, error) {
+	if path == "" {
+		return &logFile{}, nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open command log: %w", err)
+	}
+	return &logFile{f: f, last: '\n'}, nil
+}
+
+func (l *logFile) write(p []byte) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writeLocked(p)
+}
+
+func (l *logFile) writeLocked(p []byte) bool {
+	if l.f == nil || l.err != nil || len(p) == 0 {
+		return false
+	}
+	if _, err := l.f.Write(p); err != nil {
+		l.err = fmt.Errorf("write command log: %w", err)
+		return false
+	}
+	l.last = p[len(p)-1]
+	return true
+}
+
+// line writes one line, on a line of its own.
+func (l *logFile) line(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != '\n' && l.last != 0 {
+		s = "\n" + s
+	}
+	l.writeLocked([]byte(s + "\n"))
+}
+
+func (l *logFile) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.f == nil {
+		return l.err
+	}
+	if err := l.f.Close(); err != nil && l.err == nil {
+		l.err = fmt.Errorf("close command log: %w", err)
+	}
+	l.f = nil
+	return l.err
+}
+
+// sink is where one output stream goes: to the user's writer and to the log,
+// each up to its limit. Its counters may be read while it is written to, because
+// a writer that blocks for ever is abandoned.
+type sink struct {
+	name      string
+	to        io.Writer // nil: nowhere
+	log       *logFile
+	maxLog    int64
+	maxPassed int64
+
+	bytes, logged, passed atomic.Int64
+	truncated             atomic.Bool
+}
+
+// write takes one chunk; its error is that of the user's writer.
+func (s *sink) write(p []byte) error {
+	s.bytes.Add(int64(len(p)))
+	s.toLog(p)
+	if s.to == nil {
+		return nil
+	}
+	if s.maxPassed > 0 {
+		if room := s.maxPassed - s.passed.Load(); int64(len(p)) > room {
+			s.truncated.Store(true)
+			p = p[:room]
+		}
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	n, err := s.to.Write(p)
+	s.passed.Add(int64(n))
+	return err
+}
+
+func (s *sink) toLog(p []byte) {
+	if s.maxLog <= 0 {
+		if s.log.write(p) {
+			s.logged.Add(int64(len(p)))
+		}
+		return
+	}
+	room := s.maxLog - s.logged.Load()
+	if room < 0 {
+		return // the cut line stands there already
+	}
+	if int64(len(p)) <= room {
+		if s.log.write(p) {
+			s.logged.Add(int64(len(p)))
+		}
+		return
+	}
+	s.log.write(p[:room])
+	s.logged.Store(s.maxLog + 1) // one above the limit marks the cut
+	s.truncated.Store(true)
+	s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %d bytes]", s.name, s.maxLog))
+}
+
+func (s *sink) result() Stream {
+	st := Stream{Bytes: s.bytes.Load(), Logged: s.logged.Load(), Truncated: s.truncated.Load()}
+	if s.maxLog > 0 {
+		st.Logged = min(st.Logged, s.maxLog)
+	}
+	return st
+}

@@ -1,0 +1,141 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// defaultPath is what execvp uses without a PATH (confstr _CS_PATH).
+const defaultPath = "/bin:/usr/bin"
+
+var errNotInPath = errors.New("command not found in PATH")
+
+// childEnv returns spec's environment with one entry a key, PWD and the marker.
+func childEnv(spec Spec) []string {
+	env := spec.Env
+	if spec.Marker != "" {
+		env = append(env[:len(env):len(env)], spec.Marker)
+	}
+	if spec.Dir != "" {
+		env = append(env[:len(env):len(env)], "PWD="+spec.Dir)
+	}
+	last := make(map[string]int, len(env))
+	for i, kv := range env {
+		k, _, _ := strings.Cut(kv, "=")
+		last[k] = i
+	}
+	out := make([]string, 0, len(last))
+	for i, kv := range env {
+		if k, _, _ := strings.Cut(kv, "="); last[k] == i {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// lookPath finds what execve is to be given for a program's name, the way execvp
+// does it, but in the program's own environment and directory. The result may
+// be relative to dir: the child changes its directory first, and a script then
+// sees the $0 that it would see from a shell.
+func lookPath(name, dir string, env []string) (string, *StartError) {
+	if strings.IndexByte(name, 0) >= 0 {
+		return "", &StartError{name, exitNotFound, syscall.EINVAL}
+	}
+	if strings.Contains(name, "/") {
+		if err := executable(under(dir, name)); err != nil {
+			return "", startError(name, err)
+		}
+		return name, nil
+	}
+	path := defaultPath
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	var denied error
+	for _, d := range strings.Split(path, ":") {
+		if name == "" {
+			break
+		}
+		p := "./" + name // POSIX: an empty element is the working directory
+		if d != "" {
+			p = strings.TrimSuffix(d, "/") + "/" + name
+		}
+		err := executable(under(dir, p))
+		switch {
+		case err == nil:
+			return p, nil
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil:
+			denied = fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	if denied != nil {
+		return "", &StartError{name, exitNoExec, denied}
+	}
+	return "", &StartError{name, exitNotFound, errNotInPath}
+}
+
+// under joins without cleaning: "a/../b" is not "b" where a is a link.
+func under(dir, p string) string {
+	if dir == "" || strings.HasPrefix(p, "/") {
+		return p
+	}
+	return dir + "/" + p
+}
+
+// executable returns the bare errno for which p can not be executed.
+func executable(p string) error {
+	st, err := os.Stat(p)
+	if err != nil {
+		if errno, ok := errors.AsType[syscall.Errno](err); ok {
+			return errno
+		}
+		return err
+	}
+	if st.IsDir() {
+		return syscall.EISDIR
+	}
+	if !st.Mode().IsRegular() {
+		return syscall.EACCES
+	}
+	return unix.Access(p, unix.X_OK)
+}
+
+// startError sorts what execve or the look-up said into 126 and 127.
+func startError(name string, err error) *StartError {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return &StartError{name, exitNoExec, err}
+	}
+	switch errno {
+	case syscall.ENOENT, syscall.ENOTDIR:
+		return &StartError{name, exitNotFound, errno}
+	case syscall.ENOEXEC:
+		return &StartError{name, exitNoExec, fmt.Errorf("%w (a script needs a first line such as #!/bin/sh)", errno)}
+	}
+	return &StartError{name, exitNoExec, errno}
+}
+
+// execError turns the error of os.StartProcess into a *StartError, or leaves it
+// when the program is not to blame (no memory, no more processes).
+func execError(name string, err error) error {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return fmt.Errorf("start %q: %w", name, err)
+	}
+	switch errno {
+	case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
+		return fmt.Errorf("start %q: %w", name, errno)
+	case syscall.ENOENT:
+		// The file itself was there a moment ago.
+		return &StartError{name, exitNotFound, fmt.Errorf("its interpreter was not found: %w", errno)}
+	}
+	return startError(name, errno)
+}

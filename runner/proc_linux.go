@@ -1,0 +1,156 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// proc is one process as /proc/<pid>/stat shows it. A pid alone names no process;
+// pid and start time together do.
+type proc struct {
+	pid, ppid, sid int
+	start          uint64 // clock ticks since boot
+	dead           bool   // a zombie: nothing of it runs any more
+}
+
+// readProc reads one process; ok is false when there is none. buf is scratch.
+func readProc(pid int, buf []byte) (p proc, ok bool) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return proc{}, false
+	}
+	n, err := unix.Read(fd, buf)
+	_ = unix.Close(fd)
+	if err != nil {
+		return proc{}, false
+	}
+	return parseStat(pid, buf[:n])
+}
+
+// parseStat reads the fields of proc_pid_stat(5). The name, in parentheses, may
+// hold anything, so it ends at the last ")".
+func parseStat(pid int, stat []byte) (p proc, ok bool) {
+	i := bytes.LastIndexByte(stat, ')')
+	if i < 0 {
+		return proc{}, false
+	}
+	f := bytes.Fields(stat[i+1:])
+	if len(f) < 20 {
+		return proc{}, false
+	}
+	p.pid = pid
+	p.ppid, _ = strconv.Atoi(string(f[1]))
+	p.sid, _ = strconv.Atoi(string(f[3]))
+	p.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	threads, _ := strconv.Atoi(string(f[17]))
+	state := f[0][0]
+	// A process whose first thread has ended shows Z while other threads run on.
+	p.dead = state == 'X' || state == 'Z' && threads <= 1
+	return p, true
+}
+
+// allProcs reads the whole process table. It is not one moment: who forks while
+// it is read may be missed, so whoever needs certainty reads it again.
+func allProcs() map[int]proc {
+	procs := make(map[int]proc, 256)
+	d, err := os.Open("/proc")
+	if err != nil {
+		return procs
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	buf := make([]byte, 1024)
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := readProc(pid, buf); ok {
+				procs[pid] = p
+			}
+		}
+	}
+	return procs
+}
+
+// commandLine returns a process's arguments, or its name in brackets.
+func commandLine(pid int) []string {
+	dir := "/proc/" + strconv.Itoa(pid)
+	if b, err := os.ReadFile(dir + "/cmdline"); err == nil && len(b) > 0 {
+		return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+	}
+	b, _ := os.ReadFile(dir + "/comm")
+	return []string{"[" + strings.TrimSuffix(string(b), "\n") + "]"}
+}
+
+// hasEnv reports whether a process was started with the environment entry kv.
+func hasEnv(pid int, kv string) bool {
+	if kv == "" {
+		return false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for e := range bytes.SplitSeq(b, []byte{0}) {
+		if string(e) == kv {
+			return true
+		}
+	}
+	return false
+}
+
+// send signals exactly the process p: its pidfd is opened, then its start time is
+// compared, so a process that got the same pid meanwhile is never hit. A process
+// that is gone is no error.
+func send(p proc, sig unix.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err == unix.ESRCH {
+		return nil
+	}
+	if err == nil {
+		defer unix.Close(fd)
+	}
+	now, ok := readProc(p.pid, make([]byte, 1024))
+	if !ok || now.start != p.start {
+		return nil
+	}
+	if err == nil {
+		err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	} else { // before Linux 5.3, or a seccomp filter
+		err = unix.Kill(p.pid, sig)
+	}
+	if err == unix.ESRCH {
+		return nil
+	}
+	return err
+}
+
+// waitInfo is the head of siginfo_t as waitid fills it.
+type waitInfo struct {
+	signo, errno, code int32
+	_                  [unsafe.Sizeof(uintptr(0))/4 - 1]int32
+	pid                int32
+	_                  [128]byte
+}
+
+// waitid waits without reaping (WNOWAIT). pid is 0 when nothing has ended and
+// options hold WNOHANG.
+func waitid(idType, id, options int) (pid int, err error) {
+	var info waitInfo
+	for {
+		_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(idType), uintptr(id), uintptr(unsafe.Pointer(&info)), uintptr(options|unix.WEXITED|unix.WNOWAIT), 0, 0)
+		switch e {
+		case 0:
+			return int(info.pid), nil
+		case unix.EINTR:
+		default:
+			return 0, e
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package runner
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Subreaper makes this process the one that orphaned descendants are given to, so
+// that no program can leave its session by a double fork. It may be called any
+// number of times; Run calls it too.
+func Subreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become the reaper of descendants: %w", err)
+	}
+	return nil
+}
+
+// registry mirrors the part of the kernel's table of our children that belongs to
+// runs. That table is one per process, and so is the registry.
+type registry struct {
+	mu    sync.Mutex // held while a program is started, so nobody takes its pid for an orphan's
+	trees map[int]*tree
+	stop  chan struct{}
+	done  chan struct{}
+	self  int
+	sid   int
+}
+
+// children is the registry of this process. It is the one variable at package
+// level: two registries would take each other's programs for orphans.
+var children = registry{trees: map[int]*tree{}}
+
+// add registers a started program; mu is held.
+func (g *registry) add(t *tree) {
+	g.trees[t.pid] = t
+	if g.stop == nil {
+		g.stop, g.done = make(chan struct{}), make(chan struct{})
+		go g.reapLoop(g.stop, g.done)
+	}
+}
+
+// remove reaps a program and forgets it, in one step: in between nobody may take
+// the zombie for an orphan, or a new program with the same number for this one.
+// The last one ends the reaping.
+func (g *registry) remove(t *tree, reap func() (*os.ProcessState, error)) (*os.ProcessState, error) {
+	g.mu.Lock()
+	st, err := reap()
+	delete(g.trees, t.pid)
+	var done chan struct{}
+	if len(g.trees) == 0 {
+		close(g.stop)
+		done, g.stop = g.done, nil
+	}
+	g.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+	return st, err
+}
+
+// reapLoop reaps orphans while programs run, so that a build with ten thousand
+// detached helpers does not fill the process table. It looks at most 20 times a
+// second.
+func (g *registry) reapLoop(stop, done chan struct{}) {
+	defer close(done)
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGCHLD)
+	defer signal.Stop(c)
+	for {
+		select {
+		case <-stop:
+			return
+		case <-c:
+			g.mu.Lock()
+			g.reap(nil)
+			g.mu.Unlock()
+		}
+		select {
+		case <-stop:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// reap takes the zombies that we adopted, each by its exact pid; mu is held. The
+// kernel shows one ended child at a time: when that is one that somebody else
+// waits for (a program, a git), the process table tells the others.
+func (g *registry) reap(procs map[int]proc) {
+	buf := make([]byte, 1024)
+	for procs == nil {
+		pid, err := waitid(unix.P_ALL, 0, unix.WNOHANG)
+		if err != nil || pid == 0 {
+			return
+		}
+		p, ok := readProc(pid, buf)
+		if !ok || !g.orphan(p) {
+			procs = allProcs()
+			break
+		}
+		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	}
+	for pid, p := range procs {
+		if p.dead && g.orphan(p) {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// orphan reports whether p is a child that we adopted from some program; mu is
+// held.
+func (g *registry) orphan(p proc) bool {
+	if g.self == 0 {
+		g.self = os.Getpid()
+		g.sid, _ = unix.Getsid(0)
+	}
+	if p.ppid != g.self || p.sid == g.sid || g.trees[p.pid] != nil {
+		return false
+	}
+	for _, t := range g.trees {
+		if t.spare != nil && t.spare(p.pid) {
+			return false
+		}
+	}
+	return true
+}

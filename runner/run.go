@@ -1,0 +1,309 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// run is one Run under way. All its fields belong to the goroutine of watch.
+type run struct {
+	spec Spec
+	path string
+	res  *Result
+	st   *streams
+	tree *tree
+
+	ended  bool      // the program itself has ended
+	killAt time.Time // when KILL begins; zero: not on the way down
+	leftAt time.Time // when what is left behind is named and told to end
+	urge   int       // how many ending signals came
+	cause  error     // of ctx's end
+}
+
+func (r *run) run(ctx context.Context, res *Result) (err error) {
+	// A broken stdout must not kill this process before the way down: Go dies of
+	// EPIPE on descriptors 1 and 2 unless somebody listens. Ignoring the signal
+	// instead would be inherited by the program.
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	if r.st, err = openStreams(r.spec); err != nil {
+		return err
+	}
+	defer func() {
+		r.st.close()
+		res.LogErr = r.st.log.close()
+	}()
+	res.Started = time.Now()
+	if r.tree, err = startTree(r.path, r.spec, r.st.child[:], r.st.ctty); err != nil {
+		res.Started = time.Time{}
+		err = execError(r.spec.Args[0], err)
+		if serr, ok := errors.AsType[*StartError](err); ok {
+			res.ExitCode = serr.Code
+		}
+		return err
+	}
+	res.PID = r.tree.pid
+	r.st.start()
+	r.watch(ctx)
+	err = r.drain(ctx)
+	return errors.Join(r.cause, err, r.finish(res))
+}
+
+// finish takes the program's status and fills the result.
+func (r *run) finish(res *Result) error {
+	defer func() {
+		res.Ended = time.Now()
+		res.Stdout = r.st.sinks[0].result()
+		if r.st.sinks[1] != r.st.sinks[0] {
+			res.Stderr = r.st.sinks[1].result()
+		}
+		res.Truncated = res.Stdout.Truncated || res.Stderr.Truncated
+	}()
+	if !r.ended {
+		r.tree.abandon()
+		return fmt.Errorf("%q: %w", r.spec.Args[0], ErrLeftOver)
+	}
+	ws, err := r.tree.finish()
+	if err != nil {
+		return fmt.Errorf("wait for %q: %w", r.spec.Args[0], err)
+	}
+	res.ExitCode = ws.ExitStatus()
+	if ws.Signaled() {
+		res.ExitCode = 128 + int(ws.Signal())
+		res.Signal = unix.SignalName(ws.Signal())
+	}
+	if res.TimedOut {
+		res.ExitCode = exitTimeout
+	}
+	for _, p := range res.Survivors {
+		if p.Alive {
+			return fmt.Errorf("%q left %d (%s): %w", r.spec.Args[0], p.PID, p.Args[0], ErrLeftOver)
+		}
+	}
+	return nil
+}
+
+// watch returns when nothing of the tree is alive any more, or giveUp after
+// killing had begun.
+func (r *run) watch(ctx context.Context) {
+	timeout := make(<-chan time.Time)
+	if r.spec.Timeout > 0 {
+		t := time.NewTimer(r.spec.Timeout)
+		defer t.Stop()
+		timeout = t.C
+	}
+	done, exited := ctx.Done(), r.tree.exited
+	pause := time.Millisecond
+	for {
+		next := time.Duration(-1)
+		if r.ended || r.killing() {
+			if r.step() {
+				return
+			}
+			next = pause
+			pause = min(pause*2, 50*time.Millisecond)
+		}
+		if !r.killAt.IsZero() && !r.killing() {
+			if until := time.Until(r.killAt); next < 0 || until < next {
+				next = max(until, 0)
+			}
+		}
+		var wake <-chan time.Time
+		if next >= 0 {
+			wake = time.After(next)
+		}
+		select {
+		case <-exited:
+			exited, r.ended = nil, true
+			timeout = nil // it came to its own end before
+			r.leftAt = time.Now().Add(settle)
+			pause = time.Millisecond
+		case s, ok := <-r.spec.Signals:
+			if !ok {
+				r.spec.Signals = nil
+			}
+			r.signal(s)
+		case <-timeout:
+			r.res.TimedOut = true
+			r.wayDown()
+		case <-done:
+			done, r.cause = nil, context.Cause(ctx)
+			r.wayDown()
+		case <-wake:
+		}
+	}
+}
+
+func (r *run) killing() bool { return !r.killAt.IsZero() && !time.Now().Before(r.killAt) }
+
+// wayDown tells the whole tree to end, and when it will be made to. CONT follows
+// because a stopped process would not hear TERM before.
+func (r *run) wayDown() {
+	r.tree.signal(syscall.SIGTERM)
+	r.tree.signal(syscall.SIGCONT)
+	r.killBy(r.spec.Grace)
+}
+
+func (r *run) killBy(d time.Duration) {
+	if at := time.Now().Add(d); r.killAt.IsZero() || at.Before(r.killAt) {
+		r.killAt = at
+	}
+}
+
+// step looks after the tree once the program has ended or is being killed; it
+// reports whether all is over.
+func (r *run) step() (over bool) {
+	if r.ended {
+		if r.tree.empty() {
+			return true
+		}
+		r.nameLeft()
+	}
+	if !r.killing() {
+		return false
+	}
+	r.tree.kill()
+	late := time.Since(r.killAt) >= giveUp
+	if r.ended && (late || r.tree.stuck()) {
+		r.nameAlive()
+		return true
+	}
+	return late
+}
+
+// nameLeft notes, once, who outlived the program, and tells them to end.
+func (r *run) nameLeft() {
+	if r.res.Survivors != nil || !r.killing() && time.Now().Before(r.leftAt) {
+		return
+	}
+	if r.res.Survivors = r.tree.survivors(); len(r.res.Survivors) == 0 {
+		return
+	}
+	if r.killAt.IsZero() {
+		r.killBy(min(leftGrace, r.spec.Grace))
+	}
+	if !r.killing() {
+		r.tree.signal(syscall.SIGTERM)
+		r.tree.signal(syscall.SIGCONT)
+	}
+}
+
+// nameAlive marks what could not be ended.
+func (r *run) nameAlive() {
+	named := map[int]bool{}
+	for i, p := range r.res.Survivors {
+		named[p.PID] = true
+		r.res.Survivors[i].Alive = r.tree.alive(p.PID)
+	}
+	for _, p := range r.tree.survivors() {
+		if !named[p.PID] {
+			p.Alive = true
+			r.res.Survivors = append(r.res.Survivors, p)
+		}
+	}
+}
+
+// signal passes one signal on and begins the way down when it is an ending one.
+func (r *run) signal(s os.Signal) {
+	sig, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	switch sig {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP:
+		if r.res.Interrupted == nil {
+			r.res.Interrupted = s
+		}
+		r.urge++
+		if !r.ended {
+			r.tree.group(sig)
+		}
+		switch r.urge {
+		case 1:
+			r.killBy(r.spec.Grace)
+		case 2:
+			r.killBy(min(hurried, r.spec.Grace))
+		default:
+			r.killBy(0)
+		}
+	case syscall.SIGWINCH:
+		r.st.resize(func() { r.tree.group(sig) })
+	case syscall.SIGCONT:
+		r.st.again()
+		r.tree.group(sig)
+	case syscall.SIGTSTP:
+		r.suspend()
+	case syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2:
+		r.tree.group(sig)
+	}
+}
+
+// suspend stops the program and then this process, as Ctrl-Z would have done to
+// the program alone. A process group without a parent in its session, which the
+// program's is, never stops by TSTP.
+func (r *run) suspend() {
+	r.tree.group(syscall.SIGSTOP)
+	r.st.restoreTerminal()
+	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	r.st.again()
+	r.tree.group(syscall.SIGCONT)
+}
+
+// drain passes on the rest of the output. A reader of ours that does not read is
+// waited for, as the program itself would have had to wait; but not for ever after
+// a signal, a time-out or the end of ctx.
+func (r *run) drain(ctx context.Context) error {
+	give, stop := make(chan struct{}), make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		if r.drainWatch(ctx, stop) {
+			close(give)
+		}
+	})
+	err := r.st.drain(give)
+	close(stop)
+	watcher.Wait()
+	return err
+}
+
+// drainWatch returns true when the rest of the output is to be given up.
+func (r *run) drainWatch(ctx context.Context, stop <-chan struct{}) bool {
+	var limit <-chan time.Time
+	if r.res.TimedOut || r.res.Interrupted != nil || r.cause != nil {
+		limit = time.After(r.spec.Grace)
+	}
+	for {
+		select {
+		case <-stop:
+			return false
+		case <-limit:
+			return true
+		case <-ctx.Done():
+			if r.cause == nil {
+				r.cause = context.Cause(ctx)
+				return true
+			}
+			ctx = context.WithoutCancel(ctx)
+		case s, ok := <-r.spec.Signals:
+			switch {
+			case !ok:
+				r.spec.Signals = nil
+			case s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP:
+				if r.res.Interrupted == nil {
+					r.res.Interrupted = s
+				}
+				return true
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package runner
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal returns w's file when it is a terminal.
+func terminal(w any) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	if !ok || f == nil {
+		return nil, false
+	}
+	return f, control(f, func(fd int) error {
+		_, err := term.GetState(fd)
+		return err
+	}) == nil
+}
+
+// control calls fn with f's descriptor and leaves f's blocking mode as it is,
+// which f.Fd does not.
+func control(f *os.File, fn func(fd int) error) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if cerr := c.Control(func(fd uintptr) { err = fn(int(fd)) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// foreground reports whether we may read and set f: we are in its foreground
+// process group, or it does no job control for us. In the background either would
+// stop this process (SIGTTIN, SIGTTOU).
+func foreground(f *os.File) bool {
+	front := true
+	_ = control(f, func(fd int) error {
+		if pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil {
+			front = pgrp == unix.Getpgrp()
+		}
+		return nil
+	})
+	return front
+}
+
+// terminalState is what a terminal was before the program ran.
+type terminalState struct {
+	f     *os.File
+	saved *term.State
+}
+
+func saveTerminal(f *os.File) *terminalState {
+	t := &terminalState{f: f}
+	if control(f, func(fd int) (err error) { t.saved, err = term.GetState(fd); return err }) != nil {
+		return nil
+	}
+	return t
+}
+
+// restore undoes what a program that was killed had set, echo off for example.
+func (t *terminalState) restore() {
+	if foreground(t.f) {
+		_ = control(t.f, func(fd int) error { return term.Restore(fd, t.saved) })
+	}
+}
+
+// ptyPair is a pseudo-terminal. The slave is held open here too until the tree
+// has ended: otherwise a program that closes its terminal for a moment would end
+// our reading.
+type ptyPair struct {
+	master, slave *os.File
+	like          *os.File // the terminal whose size it has, or nil
+}
+
+func openPTY(like *os.File) (*ptyPair, error) {
+	m, s, err := pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	// pty.Open leaves the master in blocking mode, where no deadline works.
+	var fd int
+	if err = control(m, func(old int) (err error) {
+		if fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			err = unix.SetNonblock(fd, true)
+		}
+		return err
+	}); err != nil {
+		_, _ = m.Close(), s.Close()
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	_ = m.Close()
+	p := &ptyPair{master: os.NewFile(uintptr(fd), m.Name()), slave: s, like: like}
+	p.resize()
+	return p, nil
+}
+
+// resize gives the pseudo-terminal the size of ours, 80x24 where there is none.
+// The kernel tells the foreground group with SIGWINCH.
+func (p *ptyPair) resize() {
+	size := &unix.Winsize{Row: 24, Col: 80}
+	if p.like != nil {
+		_ = control(p.like, func(fd int) error {
+			if ws, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
+				size = ws
+			}
+			return nil
+		})
+	}
+	_ = control(p.master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
+}
+
+// writeOnly opens the slave for output alone and makes it transparent: our own
+// terminal does the output processing. A program that would fall back to reading
+// keys from its stderr gets an error instead of waiting for ever.
+func (p *ptyPair) writeOnly() (*os.File, error) {
+	if err := control(p.slave, func(fd int) error { _, err := term.MakeRaw(fd); return err }); err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	f, err := os.OpenFile(p.slave.Name(), os.O_WRONLY|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	return f, nil
+}
+
+func (p *ptyPair) hangUp() { _ = p.slave.Close() }
+
+// openTerminal gives the program a controlling terminal.
+func (s *streams) openTerminal(spec Spec) error {
+	out, outTTY := terminal(spec.Stdout)
+	in, inTTY := terminal(spec.Stdin)
+	like := out
+	if !outTTY {
+		like = in
+	}
+	if !outTTY && !inTTY {
+		like = nil
+	}
+	p, err := openPTY(like)
+	if err != nil {
+		return err
+	}
+	s.ptys = append(s.ptys, p)
+	s.ctty = true
+	s.child = [3]*os.File{p.slave, p.slave, p.slave}
+	s.sinks[0].name = "terminal"
+	s.addPump(p.master, s.sinks[0])
+	if spec.TTY == TTYAlways {
+		s.sinks[1] = s.sinks[0]
+	} else if s.sinks[1] != s.sinks[0] {
+		if err := s.openOutput(spec, 1, spec.Stderr); err != nil {
+			return err
+		}
+	}
+	return s.openKeys(spec.Stdin, p)
+}
+
+// openKeys connects stdin with the program's terminal.
+func (s *streams) openKeys(r io.Reader, p *ptyPair) (err error) {
+	switch f := r.(type) {
+	case nil:
+	case *os.File:
+		s.keys, err = newKeyboard(f, p.master)
+		return err
+	default:
+		s.in, s.inTo = r, p.master
+	}
+	return nil
+}
+
+// keyboard copies our stdin to the program's terminal, with ours in raw mode so
+// that every key, Ctrl-C included, is the program's alone. While we are a
+// background job it leaves our terminal alone and looks again twice a second.
+type keyboard struct {
+	in     *os.File
+	to     *os.File
+	wake   *os.File // its write end ends run
+	woken  *os.File
+	isTerm bool
+
+	mu       sync.Mutex
+	saved    *term.State // set while the terminal is raw
+	attached bool
+	stopped  bool
+}
+
+const lookAgain = 500 * time.Millisecond
+
+func newKeyboard(in, to *os.File) (*keyboard, error) {
+	woken, wake, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make stdin: %w", err)
+	}
+	k := &keyboard{in: in, to: to, wake: wake, woken: woken}
+	_, k.isTerm = terminal(in)
+	k.attach()
+	return k, nil
+}
+
+// attach makes the terminal raw when we are in its foreground; it is called again
+// after a stop, when the shell may have changed the modes.
+func (k *keyboard) attach() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return false
+	}
+	if !k.isTerm {
+		k.attached = true
+		return true
+	}
+	if !foreground(k.in) {
+		return k.attached
+	}
+	_ = control(k.in, func(fd int) error {
+		st, err := term.MakeRaw(fd)
+		if err == nil && k.saved == nil {
+			k.saved = st
+		}
+		return err
+	})
+	k.attached = true
+	return true
+}
+
+// restore puts the terminal back; attach makes it raw again.
+func (k *keyboard) restore() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.saved != nil && foreground(k.in) {
+		_ = control(k.in, func(fd int) error { return term.Restore(fd, k.saved) })
+	}
+}
+
+func (k *keyboard) run() {
+	buf, eof := make([]byte, 4096), []byte{4} // VEOF, the only end that a terminal has
+	for {
+		if !k.attachOnce() {
+			if woken, _ := waitReadable(nil, k.woken, lookAgain); woken {
+				return
+			}
+			continue
+		}
+		woken, ready := waitReadable(k.in, k.woken, -1)
+		if woken || !ready {
+			return
+		}
+		n := 0
+		err := control(k.in, func(fd int) (err error) { n, err = unix.Read(fd, buf); return err })
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		if n <= 0 {
+			if !k.isTerm {
+				_, _ = k.to.Write(eof)
+			}
+			return
+		}
+		if eof = []byte{4}; buf[n-1] != '\n' {
+			eof = []byte{4, 4} // the first one only ends the unfinished line
+		}
+		if _, err := k.to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (k *keyboard) attachOnce() bool {
+	k.mu.Lock()
+	done := k.attached
+	k.mu.Unlock()
+	return done || k.attach()
+}
+
+// stop ends run, and no attach follows it.
+func (k *keyboard) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.stopped {
+		k.stopped = true
+		_ = k.wake.Close()
+		_ = k.to.SetWriteDeadline(time.Now())
+	}
+}
+
+func (k *keyboard) close() { _ = k.woken.Close() }

@@ -1,0 +1,248 @@
+package runner
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// tree is a running program with everything that descends from it. The program
+// stays a zombie until finish: its number, which is also the number of its session
+// and of its process group, can not be given to anybody else before.
+type tree struct {
+	pid    int
+	exited chan struct{} // closed when the program has ended
+	marker string
+	spare  func(int) bool
+	cg     *cgroup // nil: none could be made
+
+	process *os.Process
+	known   map[int]uint64 // members seen, pid → start time
+	sids    map[int]bool   // their sessions
+	immune  map[int]uint64 // members that we may not signal
+}
+
+// startTree starts the program in a session of its own.
+func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
+	if err := Subreaper(); err != nil {
+		return nil, err
+	}
+	t := &tree{
+		marker: spec.Marker, spare: spec.Spare, cg: newCgroup(), exited: make(chan struct{}),
+		known: map[int]uint64{}, sids: map[int]bool{}, immune: map[int]uint64{},
+	}
+	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files}
+	started := make(chan error)
+	go func() {
+		// PDEATHSIG fires when the thread that forked ends, not the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := t.spawn(path, spec.Args, attr, ctty)
+		started <- err
+		if err != nil {
+			return
+		}
+		_, _ = waitid(unix.P_PID, t.pid, 0)
+		close(t.exited)
+	}()
+	if err := <-started; err != nil {
+		t.cg.remove()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr, ctty bool) error {
+	attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0, Pdeathsig: syscall.SIGKILL}
+	if t.cg != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(t.cg.dir.Fd())
+	}
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	p, err := startProcess(path, argv, attr)
+	if err != nil && t.cg != nil {
+		// The group may be the reason: it can be there and not be ours to fill.
+		attr.Sys.UseCgroupFD = false
+		if p, err = startProcess(path, argv, attr); err == nil {
+			t.cg.remove()
+			t.cg = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	t.process, t.pid = p, p.Pid
+	t.sids[t.pid] = true
+	children.add(t)
+	return nil
+}
+
+// group signals the program's process group.
+func (t *tree) group(sig syscall.Signal) { _ = unix.Kill(-t.pid, sig) }
+
+// signal sends sig to every member, parents first: a shell must be told before
+// the command that it waits for ends, or it would start the next one.
+func (t *tree) signal(sig syscall.Signal) {
+	for _, p := range t.members() {
+		t.send(p, sig)
+	}
+}
+
+func (t *tree) send(p proc, sig syscall.Signal) {
+	if send(p, sig) == unix.EPERM {
+		t.immune[p.pid] = p.start
+	}
+}
+
+// kill is one round of killing. Members are stopped first, until no new one
+// appears, so that a fork bomb stands still; whoever slipped through is met in
+// the next round.
+func (t *tree) kill() {
+	t.cg.kill()
+	stopped := map[int]uint64{}
+	for range 8 {
+		fresh := false
+		for _, p := range t.members() {
+			if stopped[p.pid] != p.start {
+				stopped[p.pid], fresh = p.start, true
+				t.send(p, unix.SIGSTOP)
+			}
+		}
+		if !fresh {
+			break
+		}
+	}
+	t.group(unix.SIGKILL)
+	t.signal(unix.SIGKILL)
+}
+
+// empty reports whether nothing of the tree is alive. Two looks are needed: a
+// process whose parent died between the reading of the one and of the other is
+// missed by the first.
+func (t *tree) empty() bool {
+	return len(t.members()) == 0 && len(t.members()) == 0
+}
+
+// stuck reports whether all that is alive is out of our reach.
+func (t *tree) stuck() bool {
+	left := t.members()
+	for _, p := range left {
+		if t.immune[p.pid] != p.start {
+			return false
+		}
+	}
+	return len(left) > 0
+}
+
+// survivors names the members.
+func (t *tree) survivors() []Process {
+	var list []Process
+	for _, p := range t.members() {
+		list = append(list, Process{PID: p.pid, Args: commandLine(p.pid)})
+	}
+	return list
+}
+
+// alive reports whether pid is still a member.
+func (t *tree) alive(pid int) bool {
+	_, ok := t.known[pid]
+	return ok
+}
+
+// members looks at the process table and returns the living members, the program
+// first, parents before children. It reaps orphans on the way.
+func (t *tree) members() []proc {
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	procs := allProcs()
+	children.reap(procs)
+	kids := make(map[int][]int, len(procs))
+	var order []int
+	for pid, p := range procs {
+		kids[p.ppid] = append(kids[p.ppid], pid)
+		if t.owns(p, true) {
+			order = append(order, pid)
+		}
+	}
+	for _, pid := range t.cg.pids() {
+		order = append(order, pid)
+	}
+	order = t.descend(order, kids)
+	known := make(map[int]uint64, len(order))
+	var list []proc
+	for _, pid := range order {
+		p, ok := procs[pid]
+		if !ok || p.dead || pid == children.self {
+			continue
+		}
+		list = append(list, p)
+		known[pid] = p.start
+		t.sids[p.sid] = true
+	}
+	t.known = known
+	return list
+}
+
+// descend returns roots and all that descends from them, breadth first, each
+// once, the program first.
+func (t *tree) descend(roots []int, kids map[int][]int) []int {
+	seen := map[int]bool{}
+	var order []int
+	add := func(pid int) {
+		if !seen[pid] {
+			seen[pid] = true
+			order = append(order, pid)
+		}
+	}
+	walk := func(from int) {
+		for i := from; i < len(order); i++ {
+			for _, kid := range kids[order[i]] {
+				add(kid)
+			}
+		}
+	}
+	add(t.pid)
+	walk(0)
+	n := len(order)
+	for _, pid := range roots {
+		add(pid)
+	}
+	walk(n)
+	return order
+}
+
+// owns reports whether p is of this tree by itself, not by its parent. sole
+// allows the last reason: an orphan that no other run knows belongs to the run
+// that is alone. With several runs under way, no cgroup, no marker and a
+// session of its own, an orphan is left to the run that ends last.
+func (t *tree) owns(p proc, sole bool) bool {
+	if p.pid == t.pid || p.sid == t.pid || t.known[p.pid] == p.start && p.start != 0 {
+		return true
+	}
+	if !children.orphan(p) {
+		return false
+	}
+	if t.sids[p.sid] || hasEnv(p.pid, t.marker) {
+		return true
+	}
+	return sole && len(children.trees) <= 1
+}
+
+// finish reaps the program and gives everything back; the status is what wait
+// reported. It must be called once, after exited.
+func (t *tree) finish() (syscall.WaitStatus, error) {
+	st, err := children.remove(t, t.process.Wait)
+	t.cg.remove()
+	if err != nil {
+		return 0, err
+	}
+	return st.Sys().(syscall.WaitStatus), nil
+}
+
+// abandon is finish for a program that can not be ended.
+func (t *tree) abandon() {
+	_, _ = children.remove(t, func() (*os.ProcessState, error) { return nil, t.process.Release() })
+	t.cg.remove()
+}

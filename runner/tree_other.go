@@ -1,0 +1,86 @@
+//go:build !linux
+
+package runner
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Subreaper does nothing: only Linux gives orphans to somebody else than init.
+func Subreaper() error { return nil }
+
+// Abilities tells what the runner can do here. Without Linux's reaper and cgroups
+// only the program's process group is ended: a process that made itself a session
+// of its own (setsid, a daemon) lives on, is not named as a survivor, and a
+// program does not end when superqode is killed.
+func Abilities() []Ability {
+	list := []Ability{
+		{"reaper", false, "only the program's process group is ended; daemons that it started live on"},
+		{"cgroup", false, "Linux only"},
+		{"terminal", false, "no pseudo-terminal can be made: programs get pipes"},
+	}
+	if p, err := openPTY(nil); err == nil {
+		list[2].Have, list[2].Detail = true, "a terminal stays a terminal"
+		_, _ = p.master.Close(), p.slave.Close()
+	}
+	return list
+}
+
+// tree is a running program with its process group, which has its number.
+type tree struct {
+	pid     int
+	exited  chan struct{}
+	process *os.Process
+	state   *os.ProcessState
+	err     error
+}
+
+func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
+	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}
+	p, err := startProcess(path, spec.Args, attr)
+	if err != nil {
+		return nil, err
+	}
+	t := &tree{pid: p.Pid, process: p, exited: make(chan struct{})}
+	go func() {
+		t.state, t.err = p.Wait()
+		close(t.exited)
+	}()
+	return t, nil
+}
+
+func (t *tree) group(sig syscall.Signal)  { _ = unix.Kill(-t.pid, sig) }
+func (t *tree) signal(sig syscall.Signal) { t.group(sig) }
+func (t *tree) kill()                     { t.group(syscall.SIGKILL) }
+
+// empty reports whether the group has no members; EPERM means that it has.
+func (t *tree) empty() bool { return unix.Kill(-t.pid, 0) == unix.ESRCH }
+
+func (t *tree) stuck() bool { return unix.Kill(-t.pid, 0) == unix.EPERM }
+
+// survivors has one entry for the whole group: its members have no names here.
+func (t *tree) survivors() []Process {
+	if t.empty() {
+		return nil
+	}
+	return []Process{{PID: t.pid, Args: []string{"[process group]"}}}
+}
+
+func (t *tree) alive(int) bool { return !t.empty() }
+
+func (t *tree) finish() (syscall.WaitStatus, error) {
+	if t.err != nil {
+		return 0, t.err
+	}
+	return t.state.Sys().(syscall.WaitStatus), nil
+}
+
+func (t *tree) abandon() {}
+
+// EndMarked finds nothing: another process's environment can not be read here.
+func EndMarked(context.Context, string, time.Duration) []Process { return nil }
