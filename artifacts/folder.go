@@ -168,8 +168,8 @@ func syncFolder(dir *os.Root) error {
 // writeTemp writes a new file with a name of its own in dir, complete and on
 // disk, and returns that name; the caller renames or removes it. On an error
 // nothing stays.
-func writeTemp(dir *os.Root, fill func(io.Writer) error) (name string, err error) {
-	name = tempPrefix + strings.ToLower(rand.Text())
+func writeTemp(dir *os.Root, fill func(io.Writer) error) (_ string, err error) {
+	name := tempPrefix + strings.ToLower(rand.Text())
 	if err := failpoint.Err("artifacts.create"); err != nil {
 		return "", err
 	}
@@ -181,7 +181,6 @@ func writeTemp(dir *os.Root, fill func(io.Writer) error) (name string, err error
 		if err != nil {
 			_ = f.Close() // closed already on the last path; the first error is the one to tell
 			err = errors.Join(err, dir.Remove(name))
-			name = ""
 		}
 	}()
 	if err = fill(f); err != nil {

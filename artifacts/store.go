@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -297,7 +298,7 @@ func (s *Store) Get(ctx context.Context, name string) (Artifact, error) {
 				versions = append(versions, a)
 			}
 		}
-		if n := idNumber(name[i+1:]); n > 0 && n <= len(versions) {
+		if n, err := strconv.Atoi(name[i+1:]); err == nil && n > 0 && n <= len(versions) {
 			return versions[n-1], nil
 		}
 	}
