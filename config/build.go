@@ -1,0 +1,103 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// defaultSetupTimeout is how long a setup command may take that names no time.
+const defaultSetupTimeout = 120 * time.Second
+
+// config turns the collected values, which are all checked, into a Config.
+func (l *loader) config() *Config {
+	c := &Config{Agents: map[superqode.AgentID]string{}}
+	str := func(key string) string { return l.values[key].Value.(string) }
+	num := func(key string) int64 { return l.values[key].Value.(int64) }
+	truth := func(key string) bool { return l.values[key].Value.(bool) }
+	all := func(key string) []string { return stringsOf(l.values[key].Value) }
+	c.Workspace = Workspace{
+		DefaultMode:     superqode.Mode(str("workspace.default_mode")),
+		PreserveOnError: truth("workspace.preserve_on_error"),
+		CleanupAfter:    time.Duration(num("workspace.cleanup_after_hours")) * time.Hour,
+		MaxSize:         num("workspace.max_size_mb") << 20,
+		ExcludePatterns: all("workspace.exclude_patterns"),
+		Include:         all("workspace.include"),
+		Watcher: Watcher{
+			Enabled:        truth("workspace.watcher.enabled"),
+			Debounce:       time.Duration(num("workspace.watcher.debounce_ms")) * time.Millisecond,
+			IgnorePatterns: all("workspace.watcher.ignore_patterns"),
+		},
+	}
+	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Allow: all("guard.allow"), Deny: all("guard.deny")}
+	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions"))}
+	for _, v := range l.values["setup"].Value.([]any) {
+		c.Setup = append(c.Setup, setupEntry(v.(map[string]any)))
+	}
+	for _, key := range l.order {
+		if l.fields[key].kind != dict {
+			c.values = append(c.values, l.values[key])
+			continue
+		}
+		for _, k := range slices.Sorted(maps.Keys(l.values)) {
+			if name, ok := strings.CutPrefix(k, key+"."); ok {
+				id, err := superqode.ParseAgentID(name)
+				if err != nil {
+					continue // the decoder let no such name through
+				}
+				c.Agents[id] = str(k)
+				c.values = append(c.values, l.values[k])
+			}
+		}
+	}
+	return c
+}
+
+func stringsOf(v any) []string {
+	items, ok := v.([]any)
+	if !ok {
+		return nil
+	}
+	out := make([]string, len(items))
+	for i, item := range items {
+		out[i], _ = item.(string)
+	}
+	return out
+}
+
+func setupEntry(m map[string]any) SetupEntry {
+	if f, ok := m["file"].(map[string]any); ok {
+		out := &SetupFile{Content: str(f, "content"), From: str(f, "from")}
+		out.Target, _ = superqode.ParseRelPath(str(f, "target")) // checked by the table
+		mode, err := strconv.ParseUint(strings.TrimPrefix(str(f, "mode"), "0o"), 8, 32)
+		if err == nil {
+			out.Mode = uint32(mode)
+		}
+		return SetupEntry{File: out}
+	}
+	r, _ := m["run"].(map[string]any)
+	out := &SetupRun{
+		Command: str(r, "command"), Args: stringsOf(r["args"]), Dir: str(r, "cwd"), Timeout: defaultSetupTimeout, Marker: str(r, "marker"),
+		Observed: stringsOf(r["observed"]), FingerprintInputs: stringsOf(r["fingerprint_inputs"]), Salt: str(r, "salt"),
+	}
+	out.Optional, _ = r["optional"].(bool)
+	if d, err := time.ParseDuration(str(r, "timeout")); err == nil {
+		out.Timeout = d
+	}
+	if env, ok := r["env"].(map[string]any); ok {
+		out.Env = map[string]string{}
+		for k, v := range env {
+			out.Env[k], _ = v.(string)
+		}
+	}
+	return SetupEntry{Run: out}
+}
+
+func str(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}

@@ -1,0 +1,123 @@
+// Package config reads superqode.yaml and everything that stands above and below
+// it.
+//
+// A key's value comes from the strongest layer that sets it: flag, SUPERQODE_*
+// variable, superqode.local.yaml, superqode.yaml of the origin, config.yaml of
+// the user, default. Values replace one another whole, lists too; only agents
+// are merged by name. Each value remembers where it came from.
+//
+// Nothing is guessed: an unknown key, a value of the wrong type or outside its
+// choices is an *Error with file, line and column, and wraps superqode.ErrUsage.
+// The keys, their types, defaults and descriptions stand in one table (keys.go),
+// out of which come the checks, the JSON Schema and the text of `config init`.
+//
+// The commands in setup and agents are data here: nothing is run, and whether a
+// committed file's commands may run is decided elsewhere.
+package config
+
+import (
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Config is the effective configuration. Load makes it; the zero value is not
+// valid, Default is.
+type Config struct {
+	Workspace Workspace
+	Guard     Guard
+	Setup     []SetupEntry                 // in the order of the file
+	Agents    map[superqode.AgentID]string // name → shell command
+	Artifacts Artifacts
+
+	values []Value
+}
+
+// Workspace says how a session's workspace is made and how long it stays.
+type Workspace struct {
+	DefaultMode     superqode.Mode
+	PreserveOnError bool
+	CleanupAfter    time.Duration
+	MaxSize         int64    // bytes
+	ExcludePatterns []string // doublestar patterns, snapshot mode only
+	Include         []string // gitignore syntax: ignored files to bring along
+	Watcher         Watcher
+}
+
+// Watcher says how changes are watched while a session runs.
+type Watcher struct {
+	Enabled        bool
+	Debounce       time.Duration
+	IgnorePatterns []string // doublestar patterns
+}
+
+// Enforce says whether the guard's kernel layer is wanted.
+type Enforce string
+
+// The choices of guard.enforce: where it can be had, or not at all, or not
+// without it.
+const (
+	EnforceAuto     Enforce = "auto"
+	EnforceRequired Enforce = "required"
+	EnforceOff      Enforce = "off"
+)
+
+// Guard adds to the guard's rules.
+type Guard struct {
+	Enforce Enforce
+	Allow   []string
+	Deny    []string
+}
+
+// Artifacts says what is kept of a session.
+type Artifacts struct {
+	Outputs      []string // doublestar patterns in the workspace
+	KeepSessions int
+}
+
+// SetupEntry is one file or one command that must be there before the program
+// runs; exactly one of the two is set.
+type SetupEntry struct {
+	File *SetupFile
+	Run  *SetupRun
+}
+
+// SetupFile is a file to write: Content as it stands, or a copy of From, which
+// is absolute.
+type SetupFile struct {
+	Target  superqode.RelPath
+	Content string
+	From    string
+	Mode    uint32 // permission bits, 0 when not set
+}
+
+// SetupRun is a command to run. Command and Args that looked like paths (./x or
+// ../x) are absolute: they were resolved from the file that holds them.
+type SetupRun struct {
+	Command           string
+	Args              []string
+	Env               map[string]string
+	Dir               string // in the workspace, "" for its root
+	Timeout           time.Duration
+	Marker            string
+	Observed          []string
+	FingerprintInputs []string
+	Salt              string
+	Optional          bool
+}
+
+// Values returns every key in the order of the table with its effective value
+// and where that came from.
+func (c *Config) Values() []Value { return c.values }
+
+// Unused returns the keys that somebody set and that this version reads and
+// checks but does nothing with, so that a session can say so.
+func (c *Config) Unused() []Value {
+	var out []Value
+	for _, v := range c.values {
+		if !v.Used && v.Origin.Layer != LayerDefault {
+			out = append(out, v)
+		}
+	}
+	return out
+}

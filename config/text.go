@@ -1,0 +1,117 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Schema returns a JSON Schema (draft 7, which editors know) of superqode.yaml,
+// indented, with a newline at its end.
+func Schema() []byte {
+	root := schemaOf(table())
+	root["$schema"] = "http://json-schema.org/draft-07/schema#"
+	root["title"] = "superqode.yaml"
+	root["description"] = "Configuration of superqode."
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(root) // maps, texts and numbers always encode
+	return b.Bytes()
+}
+
+func schemaOf(f *field) map[string]any {
+	s := map[string]any{}
+	if f.doc != "" {
+		s["description"] = f.doc
+	}
+	if f.def != nil {
+		s["default"] = f.def
+	}
+	switch f.kind {
+	case section, object:
+		schemaOfFields(f, s)
+	case text:
+		s["type"] = "string"
+		if len(f.choices) > 0 {
+			s["enum"] = f.choices
+		} else if f.check != nil {
+			s["minLength"] = 1
+		}
+	case duration:
+		s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	case integer:
+		s["type"], s["minimum"] = "integer", f.min
+		if f.max > 0 {
+			s["maximum"] = f.max
+		}
+	case boolean:
+		s["type"] = "boolean"
+	case list:
+		s["type"], s["items"] = "array", schemaOf(f.item)
+	case dict:
+		s["type"], s["additionalProperties"] = "object", schemaOf(f.item)
+	}
+	if f.kind == section || f.kind == list || f.kind == dict {
+		if t, ok := s["type"].(string); ok && f.name != "" {
+			s["type"] = []string{t, "null"} // a key without a value sets nothing
+		}
+	}
+	return s
+}
+
+func schemaOfFields(f *field, s map[string]any) {
+	properties := map[string]any{}
+	var required []string
+	for i := range f.fields {
+		c := &f.fields[i]
+		properties[c.name] = schemaOf(c)
+		if c.required {
+			required = append(required, c.name)
+		}
+	}
+	s["type"], s["properties"], s["additionalProperties"] = "object", properties, false
+	if required != nil {
+		s["required"] = required
+	}
+	if f.oneOf != nil {
+		var choices []any
+		for _, name := range f.oneOf {
+			choices = append(choices, map[string]any{"required": []string{name}})
+		}
+		s["oneOf"] = choices
+	}
+}
+
+// Init returns the text of a new superqode.yaml: every key with its description
+// and, commented out, its default, so that the file changes nothing as it is.
+func Init() string {
+	var b strings.Builder
+	b.WriteString("# Configuration of superqode for this repository. Every key stands here with its\n" +
+		"# default; take the # away to change one. superqode.local.yaml, beside this file,\n" +
+		"# is stronger and meant for one person: put it into .gitignore.\n" +
+		"# `superqode config show` prints what holds, and from where.\n")
+	initFields(&b, table(), "")
+	return b.String()
+}
+
+func initFields(b *strings.Builder, f *field, indent string) {
+	for i := range f.fields {
+		c := &f.fields[i]
+		fmt.Fprintf(b, "\n%s# %s\n", indent, c.doc)
+		if len(c.choices) > 0 {
+			fmt.Fprintf(b, "%s# One of %s.\n", indent, strings.Join(c.choices, ", "))
+		}
+		if c.kind != section && !c.used {
+			fmt.Fprintf(b, "%s# Checked, but without effect in this version.\n", indent)
+		}
+		if c.kind == section {
+			fmt.Fprintf(b, "%s%s:\n", indent, c.name)
+			initFields(b, c, indent+"  ")
+			continue
+		}
+		fmt.Fprintf(b, "%s#%s: %s\n", indent, c.name, Value{Value: c.def}.Text())
+	}
+}
