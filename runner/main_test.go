@@ -88,7 +88,8 @@ func testEnv(extra ...string) []string {
 // shell is a Spec that runs a script.
 func shell(t *testing.T, script string, extra ...string) Spec {
 	t.Helper()
-	return Spec{Args: []string{"sh", "-c", script}, Dir: t.TempDir(), Env: testEnv(extra...)}
+	dir := t.TempDir()
+	return Spec{Args: []string{"sh", "-c", script}, Dir: dir, Env: testEnv(extra...), Marker: "RUN=" + dir}
 }
 
 // helperSpec runs the test binary itself.

@@ -1,7 +1,7 @@
 package runner
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -9,44 +9,38 @@ import (
 )
 
 // EndMarked ends every process that was started with the environment entry marker
-// (Spec.Marker), and what descends from it: TERM, and KILL after grace. It is for
-// the programs of a superqode that was killed. This process and its ancestors are
-// spared, as somebody may ask for it from within. The result names all that were
-// found, Alive where they could not be ended.
-func EndMarked(ctx context.Context, marker string, grace time.Duration) []Process {
+// (Spec.Marker), and what descends from it: TERM, and KILL a second later. It is
+// for the programs of a superqode that was killed. This process and its ancestors
+// are spared, as somebody may ask for it from within. The result names all that
+// were found; the error wraps ErrLeftOver when some could not be ended (Alive).
+func EndMarked(marker string) ([]Process, error) {
 	var found []Process
-	named := map[int]uint64{}
+	told := map[int]uint64{}
 	begin := time.Now()
-	pause := time.Millisecond
-	for {
-		left := marked(marker)
+	left := marked(marker)
+	for pause := time.Millisecond; len(left) > 0 && time.Since(begin) < leftGrace+giveUp; pause = min(2*pause, 50*time.Millisecond) {
 		for _, p := range left {
-			if named[p.pid] != p.start {
-				named[p.pid] = p.start
+			if told[p.pid] != p.start {
+				told[p.pid] = p.start
 				found = append(found, Process{PID: p.pid, Args: commandLine(p.pid)})
 				_ = send(p, unix.SIGTERM)
 				_ = send(p, unix.SIGCONT)
 			}
-			if time.Since(begin) >= grace || ctx.Err() != nil {
+			if time.Since(begin) >= leftGrace {
 				_ = send(p, unix.SIGKILL)
 			}
 		}
-		if len(left) == 0 || time.Since(begin) >= grace+giveUp || ctx.Err() != nil {
-			alive := map[int]bool{}
-			for _, p := range marked(marker) {
-				alive[p.pid] = true
-			}
-			for i := range found {
-				found[i].Alive = alive[found[i].PID]
-			}
-			return found
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, 50*time.Millisecond)
+		time.Sleep(pause)
+		left = marked(marker)
 	}
+	var err error
+	for _, p := range left {
+		for i := range found {
+			found[i].Alive = found[i].Alive || found[i].PID == p.pid
+		}
+		err = fmt.Errorf("process %d: %w", p.pid, ErrLeftOver)
+	}
+	return found, err
 }
 
 // marked returns the living processes with the marker and their descendants.

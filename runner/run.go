@@ -280,7 +280,7 @@ func (r *run) drain(ctx context.Context) error {
 func (r *run) drainWatch(ctx context.Context, stop <-chan struct{}) bool {
 	var limit <-chan time.Time
 	if r.res.TimedOut || r.res.Interrupted != nil || r.cause != nil {
-		limit = time.After(r.spec.Grace)
+		limit = time.After(max(r.spec.Grace, 5*drainTime))
 	}
 	for {
 		select {

@@ -106,6 +106,8 @@ type Spec struct {
 	// Spare reports children of this process that are not the program's although
 	// they run in a session of their own; nil is none.
 	Spare func(pid int) bool
+
+	noCgroup bool // for tests: what there is without one must do as well
 }
 
 // Stream tells how many bytes the program wrote to one of its output streams.

@@ -113,6 +113,9 @@ func (s *streams) openStdin(r io.Reader) error {
 		}
 		s.child[0], s.own = null, append(s.own, null)
 	case *os.File:
+		if r == nil {
+			return s.openStdin(nil)
+		}
 		s.child[0] = r
 	default:
 		pr, pw, err := os.Pipe()

@@ -30,8 +30,11 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 		return nil, err
 	}
 	t := &tree{
-		marker: spec.Marker, spare: spec.Spare, cg: newCgroup(), exited: make(chan struct{}),
+		marker: spec.Marker, spare: spec.Spare, exited: make(chan struct{}),
 		known: map[int]uint64{}, sids: map[int]bool{}, immune: map[int]uint64{},
+	}
+	if !spec.noCgroup {
+		t.cg = newCgroup()
 	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files}
 	started := make(chan error)
@@ -122,7 +125,12 @@ func (t *tree) kill() {
 // process whose parent died between the reading of the one and of the other is
 // missed by the first.
 func (t *tree) empty() bool {
-	return len(t.members()) == 0 && len(t.members()) == 0
+	for range 2 {
+		if len(t.members()) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // stuck reports whether all that is alive is out of our reach.
@@ -166,10 +174,7 @@ func (t *tree) members() []proc {
 			order = append(order, pid)
 		}
 	}
-	for _, pid := range t.cg.pids() {
-		order = append(order, pid)
-	}
-	order = t.descend(order, kids)
+	order = t.descend(append(order, t.cg.pids()...), kids)
 	known := make(map[int]uint64, len(order))
 	var list []proc
 	for _, pid := range order {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,15 @@ import (
 	"testing"
 	"time"
 )
+
+// twice adds each script once more, to be run without a cgroup.
+func twice(scripts map[string]string) map[string]string {
+	both := maps.Clone(scripts)
+	for name, script := range scripts {
+		both[name+", no cgroup"] = script
+	}
+	return both
+}
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
@@ -27,10 +37,11 @@ func TestTimeout(t *testing.T) {
 		"set-sid'ed":         "setsid sh -c 'trap \"\" TERM; echo $$ > a; sleep 1000' & sleep 1000",
 		"double fork":        "(setsid sh -c '(trap \"\" TERM; sh -c \"echo \\$\\$ > a; exec sleep 1000\") & ' &) ; sleep 1000",
 	}
-	for name, script := range tests {
+	for name, script := range twice(tests) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			spec := shell(t, script)
+			spec.noCgroup = strings.HasSuffix(name, "no cgroup")
 			spec.Timeout, spec.Grace = 300*time.Millisecond, 200*time.Millisecond
 			res, _, _, err := output(t, spec)
 			if err != nil || res.ExitCode != 124 || !res.TimedOut {
@@ -65,11 +76,11 @@ func TestWhatIsLeftBehindIsEnded(t *testing.T) {
 		"ignores TERM": "setsid sh -c 'trap \"\" TERM; echo $$ > a; while :; do sleep 1; done' & while ! [ -s a ]; do sleep 0.01; done",
 		"stopped":      "sh -c 'echo $$ > a; kill -STOP $$' & while ! [ -s a ]; do sleep 0.01; done",
 	}
-	for name, script := range tests {
+	for name, script := range twice(tests) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec := shell(t, script+"; echo done; exit 6", "RUN="+t.Name())
-			spec.Marker = "RUN=" + t.Name()
+			spec := shell(t, script+"; echo done; exit 6")
+			spec.noCgroup = strings.HasSuffix(name, "no cgroup")
 			spec.Grace = 300 * time.Millisecond
 			res, out, _, err := output(t, spec)
 			if err != nil || res.ExitCode != 6 || out != "done\n" {
@@ -77,8 +88,8 @@ func TestWhatIsLeftBehindIsEnded(t *testing.T) {
 			}
 			a := filepath.Join(spec.Dir, "a")
 			waitFor(t, "the end of what was left behind", func() bool { return gone(t, a) })
-			if name == "clean env" {
-				return // another test's run may be the one that ends it
+			if name == "clean env, no cgroup" {
+				return // with several runs under way, the last one ends it
 			}
 			named := false
 			for _, p := range res.Survivors {
@@ -105,9 +116,18 @@ func TestWhatEndsByItselfIsNoSurvivor(t *testing.T) {
 
 func TestForkBomb(t *testing.T) {
 	t.Parallel()
-	spec := helperSpec(t, "bomb:6") // 127 processes in many sessions
+	for _, noCgroup := range []bool{false, true} {
+		t.Run(fmt.Sprint("no cgroup ", noCgroup), func(t *testing.T) {
+			t.Parallel()
+			forkBomb(t, noCgroup)
+		})
+	}
+}
+
+func forkBomb(t *testing.T, noCgroup bool) {
+	spec := helperSpec(t, "bomb:5") // 63 processes in many sessions
+	spec.noCgroup = noCgroup
 	spec.Timeout, spec.Grace = 500*time.Millisecond, 100*time.Millisecond
-	spec.Env = append(spec.Env, "BOMB="+spec.Dir)
 	spec.Marker = "BOMB=" + spec.Dir
 	res, _, _, err := output(t, spec)
 	if err != nil || res.ExitCode != 124 {
@@ -186,9 +206,8 @@ func TestManyRunsKeepApart(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			run := "RUN=many-" + strconv.Itoa(i)
 			spec := shell(t, fmt.Sprintf("setsid sleep 1000 & (setsid sleep 1000 &); sleep 0.%d; echo %d; exit %d", i%5, i, i))
-			spec.Marker = run
+			spec.noCgroup = i%2 == 0
 			res, out, _, err := output(t, spec)
 			if err != nil || res.ExitCode != i || out != strconv.Itoa(i)+"\n" {
 				t.Errorf("%d: %+v %q %v", i, res, out, err)
@@ -271,6 +290,7 @@ func TestAlone(t *testing.T) {
 	}
 	t.Run("daemon without a trace", func(t *testing.T) {
 		spec := shell(t, "(env -i setsid /bin/sh -c '/bin/sleep 1000 & echo $! > a' >/dev/null 2>&1 </dev/null &); while ! [ -s a ]; do sleep 0.01; done")
+		spec.noCgroup, spec.Marker = true, ""
 		res, _, _, err := output(t, spec)
 		if err != nil || len(res.Survivors) != 1 || !gone(t, filepath.Join(spec.Dir, "a")) {
 			t.Errorf("%+v %v", res, err)
@@ -388,8 +408,8 @@ func TestKillingSuperqodeKillsTheProgram(t *testing.T) {
 	}
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
 	waitFor(t, "the program's end", func() bool { return gone(t, a) || zombie(pidIn(t, a)) })
-	if left := EndMarked(context.Background(), "RUN="+dir, time.Second); len(left) != 0 && left[0].Alive {
-		t.Errorf("%+v", left)
+	if left, err := EndMarked("RUN=" + dir); err != nil || len(left) > 0 && left[0].Alive {
+		t.Errorf("%+v %v", left, err)
 	}
 	waitFor(t, "the end of what it had started", func() bool { return gone(t, b) || zombie(pidIn(t, b)) })
 }
