@@ -26,6 +26,7 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 
 func (m *Manager) attach(l Listed) (*Session, error) {
 	s := m.session(l)
+	m.touched = append(m.touched, s.p)
 	if l.State == superqode.StateDone {
 		return s, nil
 	}
@@ -82,8 +83,9 @@ func (m *Manager) git(ctx context.Context) (*git.Git, error) {
 }
 
 // noticeDead tells, in one line each, of sessions whose process died without
-// ending them, and deletes what an interrupted removal left in the trash.
+// ending them, and remembers to sweep what an interrupted removal left.
 func (m *Manager) noticeDead(p project) {
+	m.touched = append(m.touched, p)
 	names, err := sessionNames(p)
 	if err != nil {
 		return // there is nothing to tell, and who asked has other work

@@ -31,6 +31,8 @@ type Manager struct {
 
 	gitOnce sync.Mutex
 	gitBin  *git.Git // found when first needed
+
+	touched []project // whose trash Tidy looks at
 }
 
 // NewManager prepares a Manager and touches nothing.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/runner"
 )
 
 // Keep says when a session's workspace outlives its end.

@@ -102,9 +102,3 @@ func (s *Session) clear() error {
 	}
 	return err
 }
-
-// Sweep deletes what removals left in the trash of the origin's project, for at
-// most budget, and reports whether nothing is left.
-func (s *Session) Sweep(ctx context.Context, budget time.Duration) (done bool, err error) {
-	return worktree.Sweep(ctx, s.p.trashPath(), budget)
-}

@@ -40,15 +40,12 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 	}
 	defer s.Close()
 	res, runErr := s.Exec(ctx, exec)
-	end := s.ending(res, runErr)
+	var start *runner.StartError
+	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
 	stop := ignore(exec.Signals)
 	defer stop()
-	result, err := s.End(context.WithoutCancel(ctx), end)
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed})
 	return result, errors.Join(runErr, err)
-}
-
-func (s *Session) ending(res runner.Result, runErr error) EndOptions {
-	return EndOptions{Failed: runErr != nil || res.ExitCode != 0, run: &res}
 }
 
 // openInterruptible opens a session and undoes it when a signal comes first.

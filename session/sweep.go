@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// SweepCommand is the hidden command word with which superqode starts itself to
+// empty a project's trash; its one argument is the project folder's name.
+const SweepCommand = "sweep-trash"
+
+// Removing a big workspace is one rename; deleting its files takes longer than
+// everything else that ends a session. sweepNow is how long a command goes on
+// deleting after its result was printed. What is left then goes to a process of
+// its own, at idle priority, or to the next command if that is interrupted.
+const sweepNow = 20 * time.Millisecond
+
+// Tidy deletes what this command, or an interrupted one before it, left in the
+// trash. Call it after the command's result was printed.
+func (m *Manager) Tidy(ctx context.Context) error {
+	var err error
+	for _, p := range m.touched {
+		names, rerr := readNames(p.trashPath())
+		if rerr != nil || len(names) == 0 {
+			err = errors.Join(err, rerr)
+			continue
+		}
+		done, serr := sweep(ctx, p, sweepNow)
+		if serr != nil {
+			err = errors.Join(err, serr)
+			continue
+		}
+		if !done {
+			err = errors.Join(err, m.sweepApart(p))
+		}
+	}
+	return err
+}
+
+// sweep deletes what lies in a project's trash. Another process that is at it
+// counts as done.
+func sweep(ctx context.Context, p project, budget time.Duration) (done bool, err error) {
+	unlock, err := lockfile.TryLock(filepath.Join(p.dir, "trash.lock"))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	done, err = worktree.Sweep(ctx, p.trashPath(), budget)
+	return done, errors.Join(err, unlock())
+}
+
+// sweepApart starts superqode again, detached, to finish the sweep.
+func (m *Manager) sweepApart(p project) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(exe, "--home", m.cfg.Home, SweepCommand, filepath.Base(p.dir))
+	cmd.Dir = "/" // it must not keep the caller's folder busy
+	cmd.Env = m.cfg.Env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// SweepProject empties the trash of one project, named by its folder, at the
+// lowest priority that the system has.
+func (m *Manager) SweepProject(ctx context.Context, name string) error {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+		return superqode.Errorf(superqode.ErrUsage, "%q is not the name of a project folder", name)
+	}
+	p := project{filepath.Join(m.workingPath(), name)}
+	if _, err := os.Lstat(p.dir); err != nil {
+		return notFoundOr(err, p.dir)
+	}
+	yieldCPU()
+	_, err := sweep(ctx, p, 0)
+	return err
+}
