@@ -1,0 +1,122 @@
+package session
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+func listed(t *testing.T, id, name string, state superqode.State) Listed {
+	t.Helper()
+	sid, err := superqode.ParseSessionID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Listed{Record: Record{ID: sid, Name: name, State: state}}
+}
+
+func TestPick(t *testing.T) {
+	t.Parallel()
+	sessions := []Listed{
+		listed(t, "qe-20260101-000000-aaaaaa", "", superqode.StateActive),
+		listed(t, "qe-20260101-000000-aaabbb", "fuzz", superqode.StateDone),
+		listed(t, "qe-20260202-000000-cccbbb", "", superqode.StateDone),
+	}
+	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: ErrBroken}}
+	for ref, want := range map[string]any{
+		"":                          "qe-20260101-000000-aaaaaa",
+		"qe-20260101-000000-aaaaaa": "qe-20260101-000000-aaaaaa",
+		"aaaaaa":                    "qe-20260101-000000-aaaaaa",
+		"qe-20260202":               "qe-20260202-000000-cccbbb",
+		"fuzz":                      "qe-20260101-000000-aaabbb",
+		"bbb":                       superqode.ErrUsage,
+		"qe-2026":                   superqode.ErrUsage,
+		"zzz":                       superqode.ErrNotFound,
+		"dddddd":                    ErrBroken,
+	} {
+		got, err := pick(sessions, broken, ref)
+		if id, ok := want.(string); ok && (err != nil || got.ID.String() != id) {
+			t.Errorf("%q: got %s, %v; want %s", ref, got.ID, err, id)
+		}
+		if werr, ok := want.(error); ok && !errors.Is(err, werr) {
+			t.Errorf("%q: got %s, %v; want %v", ref, got.ID, err, werr)
+		}
+	}
+	if _, err := pick(append(sessions, listed(t, "qe-20260102-000000-eeeeee", "", superqode.StatePreserved)), nil, ""); !errors.Is(err, superqode.ErrUsage) {
+		t.Errorf("two open sessions and none named: %v", err)
+	}
+}
+
+func TestLoadNamesBrokenRecords(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string]string{
+		"empty":        "",
+		"cut":          `{"schema_version":1,"session_id":"qe-`,
+		"other id":     `{"schema_version":1,"session_id":"qe-20260101-000000-bbbbbb","mode":"worktree","state":"active"}`,
+		"newer":        `{"schema_version":9,"session_id":"qe-20260101-000000-aaaaaa","mode":"worktree","state":"active"}`,
+		"bad state":    `{"schema_version":1,"session_id":"qe-20260101-000000-aaaaaa","mode":"worktree","state":"asleep"}`,
+		"no state":     `{"schema_version":1,"session_id":"qe-20260101-000000-aaaaaa","mode":"worktree"}`,
+		"an array":     `[]`,
+		"wrong values": `{"schema_version":1,"session_id":7}`,
+	} {
+		dir := filepath.Join(t.TempDir(), "qe-20260101-000000-aaaaaa")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		put(t, recordPath(dir), data)
+		if _, err := load(dir); !errors.Is(err, ErrBroken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestRecordKeepsEveryByteOfPaths(t *testing.T) {
+	t.Parallel()
+	dir, rec := sealedSession(t)
+	got, err := readRecord(dir)
+	if err != nil || got.Origin != rec.Origin {
+		t.Errorf("origin %q came back as %q (%v)", rec.Origin, got.Origin, err)
+	}
+}
+
+func TestJournal(t *testing.T) {
+	t.Parallel()
+	j := openJournal(t.TempDir(), time.Now)
+	for _, step := range []string{"open", "copy"} {
+		if err := j.write(step, map[string]string{"k": "v\n"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps, err := j.read()
+	if err != nil || len(steps) != 2 || !reached(steps, "copy") || reached(steps, "done") {
+		t.Fatalf("read %+v, %v", steps, err)
+	}
+	data, err := os.ReadFile(j.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range data {
+		steps, err := parseJournal(data[:cut])
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		if want := cut / (len(data) / 2); len(steps) > want+1 {
+			t.Errorf("cut at %d: %d steps", cut, len(steps))
+		}
+	}
+}
+
+func FuzzParseJournal(f *testing.F) {
+	f.Add([]byte("{\"step\":\"open\"}\n{\"st"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		steps, _ := parseJournal(data)
+		again, err := parseJournal(data)
+		if err == nil && len(steps) != len(again) {
+			t.Error("the same journal reads differently")
+		}
+	})
+}

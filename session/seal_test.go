@@ -1,0 +1,126 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+func sealedSession(t *testing.T) (dir string, rec Record) {
+	t.Helper()
+	id := superqode.NewSessionID(time.Now())
+	dir = filepath.Join(t.TempDir(), id.String())
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rec = Record{SchemaVersion: 1, ID: id, Mode: superqode.ModeWorktree, State: superqode.StateActive, Origin: "/origin\xff", Workspace: "/ws", Warnings: []string{}, Tampered: []string{}, Command: []string{}}
+	if err := writeRecord(dir, &rec); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"base.snap": "base", "origin.snap": "origin", "journal.jsonl": "{\"step\":\"open\"}\n", "findings.jsonl": "{}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, rec
+}
+
+func TestSealPutsBack(t *testing.T) {
+	t.Parallel()
+	link := func(t *testing.T, path string) {
+		t.Helper()
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("/etc/passwd", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		file   string
+		tamper func(*testing.T, string)
+		told   []string
+	}{
+		"nothing":            {"base.snap", func(*testing.T, string) {}, nil},
+		"base overwritten":   {"base.snap", func(t *testing.T, p string) { put(t, p, "forged") }, []string{"base.snap"}},
+		"base deleted":       {"base.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"base.snap"}},
+		"base a link":        {"base.snap", link, []string{"base.snap"}},
+		"base a folder":      {"base.snap", func(t *testing.T, p string) { os.Remove(p); os.Mkdir(p, 0o700) }, []string{"base.snap"}},
+		"state planted":      {"state.json", func(t *testing.T, p string) { put(t, p, "{}") }, []string{"state.json"}},
+		"journal cut":        {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"journal.jsonl"}},
+		"journal continued":  {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "{\"step\":\"open\"}\n{}\n") }, nil},
+		"findings withdrawn": {"findings.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"findings.jsonl"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, rec := sealedSession(t)
+			path := filepath.Join(dir, c.file)
+			before, _ := os.ReadFile(path)
+			s, err := newSeal(dir, rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.tamper(t, path)
+			told, err := s.restore()
+			if err != nil || !slices.Equal(told, c.told) {
+				t.Fatalf("restore told %v (%v), want %v", told, err, c.told)
+			}
+			after, _ := os.ReadFile(path)
+			if name != "journal continued" && string(after) != string(before) {
+				t.Errorf("%s holds %q, want %q", c.file, after, before)
+			}
+			if err := s.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSealTrustsOnlyWhatMayChange(t *testing.T) {
+	t.Parallel()
+	dir, rec := sealedSession(t)
+	s, err := newSeal(dir, rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	honest := rec
+	honest.Runs, honest.Command, honest.Pinned = 3, []string{"x"}, true
+	if err := writeRecord(dir, &honest); err != nil {
+		t.Fatal(err)
+	}
+	if got, tampered := s.trusted(); tampered || got.Runs != 3 || !got.Pinned {
+		t.Errorf("what another supervisor wrote counts as tampering: %v %+v", tampered, got)
+	}
+	for name, forge := range map[string]func(*Record){
+		"workspace": func(r *Record) { r.Workspace = "/etc" },
+		"admin dir": func(r *Record) { r.AdminDir = "/etc" },
+		"origin":    func(r *Record) { r.Origin = "/etc" },
+		"state":     func(r *Record) { r.State = superqode.StateDone },
+		"base":      func(r *Record) { r.Base.Head = "0" },
+	} {
+		forged := rec
+		forge(&forged)
+		if err := writeRecord(dir, &forged); err != nil {
+			t.Fatal(err)
+		}
+		if got, tampered := s.trusted(); !tampered || got.Workspace != rec.Workspace || got.State != rec.State || got.Origin != rec.Origin {
+			t.Errorf("%s: forged record was believed (%v): %+v", name, tampered, got)
+		}
+	}
+	put(t, recordPath(dir), "not json")
+	if got, tampered := s.trusted(); !tampered || got.ID != rec.ID {
+		t.Error("a destroyed record was believed")
+	}
+}
+
+func put(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
