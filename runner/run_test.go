@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -334,5 +335,65 @@ func TestResultTimes(t *testing.T) {
 	res, _, _, err := output(t, shell(t, "sleep 0.05"))
 	if err != nil || res.Started.Before(before) || res.Ended.Sub(res.Started) < 50*time.Millisecond || res.PID <= 0 {
 		t.Errorf("%+v %v", res, err)
+	}
+}
+
+func TestReaderThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pr.Close()
+	spec := shell(t, "head -c 150000 /dev/zero; echo > done; exit 3")
+	spec.Stdout = pw
+	signals := make(chan os.Signal)
+	spec.Signals = signals
+	go func() {
+		for !written(filepath.Join(spec.Dir, "done")) {
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond)
+		signals <- syscall.SIGINT
+	}()
+	res, err := finished(t, spec)
+	if res.ExitCode != 3 || res.Interrupted != syscall.SIGINT || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v %v", res, err)
+	}
+	pr.Close()
+	pw.Close()
+}
+
+func TestStrangerHoldsThePipe(t *testing.T) {
+	t.Parallel()
+	for _, writes := range []bool{false, true} {
+		pr, pw, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		if writes {
+			wg.Go(func() {
+				for {
+					if _, err := pw.Write(make([]byte, 4096)); err != nil {
+						return
+					}
+				}
+			})
+		} else if _, err := pw.WriteString("kept"); err != nil {
+			t.Fatal(err)
+		}
+		out := &sink{to: &lockedBuffer{}, log: &logFile{}}
+		s := &streams{log: out.log}
+		s.addPump(pr, out)
+		s.start()
+		if err := s.drain(nil); err != nil {
+			t.Error(err)
+		}
+		if n := out.bytes.Load(); !writes && n != 4 || n == 0 {
+			t.Errorf("%d bytes", n)
+		}
+		pw.Close()
+		wg.Wait()
 	}
 }

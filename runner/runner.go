@@ -53,8 +53,8 @@ const (
 	// both on a terminal the program gets a controlling one, and ours is raw
 	// while it runs. With only one of them the keyboard is left as it is, because
 	// other programs of the same pipeline may be using it: a terminal on stdin is
-	// inherited, one on stdout or stderr is replaced by a pseudo-terminal that can
-	// only be written to.
+	// inherited (by a background job it is not), one on stdout or stderr is
+	// replaced by a pseudo-terminal that can only be written to.
 	TTYAuto TTY = iota
 	// TTYAlways puts all three streams on one controlling terminal, whatever ours
 	// are.

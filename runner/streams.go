@@ -113,8 +113,8 @@ func (s *streams) openStdin(r io.Reader) error {
 		}
 		s.child[0], s.own = null, append(s.own, null)
 	case *os.File:
-		if r == nil {
-			return s.openStdin(nil)
+		if _, tty := terminal(r); r == nil || tty && !foreground(r) {
+			return s.openStdin(nil) // a program of another session would read what is typed into the shell
 		}
 		s.child[0] = r
 	default:

@@ -341,6 +341,33 @@ func TestInheritedTerminalGetsCtrlCOnce(t *testing.T) {
 	}
 }
 
+type panicWriter struct{}
+
+func (panicWriter) Write([]byte) (int, error) { panic("a writer of the caller's") }
+
+// TestTheTerminalIsRestoredAfterAPanic crashes a copy of this process.
+func TestTheTerminalIsRestoredAfterAPanic(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("RUNNER_PANIC") != "" {
+		_, _ = Run(context.Background(), Spec{Args: []string{"sh", "-c", "stty size; echo >&2; sleep 1000"}, Env: testEnv(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: panicWriter{}})
+		return
+	}
+	s := openScreen(t)
+	before := s.modes(t)
+	c := exec.Command(os.Args[0], "-test.run=^TestTheTerminalIsRestoredAfterAPanic$")
+	c.Env = append(os.Environ(), "RUNNER_PANIC=1")
+	c.Stdin, c.Stdout = s.tty, s.tty
+	var errOut lockedBuffer
+	c.Stderr = &errOut
+	if err := c.Run(); err == nil || !strings.Contains(errOut.String(), "a writer of the caller's") {
+		t.Errorf("%v %q", err, errOut.String())
+	}
+	s.sees(t, "33 101")
+	if !sameModes(before, s.modes(t)) {
+		t.Error("not restored")
+	}
+}
+
 // TestBackgroundJob runs superqode the way a shell's "&" does: not in the
 // terminal's foreground, where setting its modes would stop the process.
 func TestBackgroundJob(t *testing.T) {

@@ -22,6 +22,7 @@ type tree struct {
 	known   map[int]uint64 // members seen, pid → start time
 	sids    map[int]bool   // their sessions
 	immune  map[int]uint64 // members that we may not signal
+	moved   bool           // the last look at the process table may have missed members
 }
 
 // startTree starts the program in a session of its own.
@@ -121,13 +122,16 @@ func (t *tree) kill() {
 	t.signal(unix.SIGKILL)
 }
 
-// empty reports whether nothing of the tree is alive. Two looks are needed: a
-// process whose parent died between the reading of the one and of the other is
-// missed by the first.
+// empty reports whether nothing of the tree is alive. One look at the process
+// table is enough unless something moved while it was read. Where parents are
+// hidden (hidepid) it always seems so, hence the limit.
 func (t *tree) empty() bool {
-	for range 2 {
+	for range 5 {
 		if len(t.members()) > 0 {
 			return false
+		}
+		if !t.moved {
+			break
 		}
 	}
 	return true
@@ -168,8 +172,15 @@ func (t *tree) members() []proc {
 	children.reap(procs)
 	kids := make(map[int][]int, len(procs))
 	var order []int
+	t.moved = false
 	for pid, p := range procs {
 		kids[p.ppid] = append(kids[p.ppid], pid)
+		// A process whose parent ended while the table was read hangs in the air. A
+		// parent that ended a moment before is a zombie of ours, which nobody reaps
+		// as long as we hold the lock.
+		if _, ok := procs[p.ppid]; !ok && p.ppid != 0 || p.dead && children.orphan(p) {
+			t.moved = true
+		}
 		if t.owns(p, true) {
 			order = append(order, pid)
 		}
