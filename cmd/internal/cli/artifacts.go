@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// artifactsCmd groups the commands on the artifact store.
+type artifactsCmd struct {
+	List   artifactsListCmd   `cmd:"" help:"List artifacts."`
+	Show   artifactsShowCmd   `cmd:"" help:"Print an artifact's content."`
+	Verify artifactsVerifyCmd `cmd:"" help:"Compare every file with the manifest."`
+
+	Add   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+	Prune unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+}
+
+func (a *app) store() (*artifacts.Store, error) { return artifacts.Open(originDir(a.flags.Repo)) }
+
+// artifactsListCmd lists what sessions left behind.
+type artifactsListCmd struct {
+	sessionFlag
+	Type string `placeholder:"TYPE" help:"Only this type: patch, qr, log, test_unit, …"`
+}
+
+// Run prints a table in the order in which the artifacts were added.
+func (c *artifactsListCmd) Run(ctx context.Context, a *app) error {
+	var filter artifacts.Filter
+	var err error
+	if c.Type != "" {
+		if filter.Type, err = artifacts.ParseType(c.Type); err != nil {
+			return superqode.Errorf(superqode.ErrUsage, "--type: %s", err)
+		}
+	}
+	if c.Session != "" {
+		m, err := a.sessions()
+		if err != nil {
+			return err
+		}
+		l, err := m.Find(ctx, a.flags.Repo, c.Session)
+		if err != nil {
+			return err
+		}
+		filter.Session = l.ID
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	list, err := store.List(ctx, filter)
+	if err != nil {
+		return err
+	}
+	a.warnStore(store)
+	if a.flags.JSON {
+		if list == nil {
+			list = []artifacts.Artifact{}
+		}
+		return a.printJSON(struct {
+			SchemaVersion int                  `json:"schema_version"`
+			Artifacts     []artifacts.Artifact `json:"artifacts"`
+		}{1, list})
+	}
+	rows := make([][]string, 0, len(list))
+	for _, it := range list {
+		rows = append(rows, []string{printable(it.ID), printable(string(it.Type)), humanBytes(it.Size), it.CreatedAt.Local().Format("2006-01-02 15:04"), quotePath(it.Path.String())})
+	}
+	return a.table([]string{"ID", "TYPE", "SIZE", "CREATED", "PATH"}, rows)
+}
+
+func (a *app) warnStore(store *artifacts.Store) {
+	for _, w := range store.Warnings() {
+		a.warn(w.String())
+	}
+}
+
+// artifactsShowCmd prints one artifact.
+type artifactsShowCmd struct {
+	Artifact string `arg:"" name:"id" help:"The artifact's id, its name, or name@version."`
+	Info     bool   `help:"Print what the manifest says instead."`
+}
+
+// Run prints the content: exact bytes into a file or a pipe, made safe on a
+// terminal.
+func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	it, err := store.Get(ctx, c.Artifact)
+	if err != nil {
+		return superqode.WithHint(err, "superqode artifacts list")
+	}
+	a.warnStore(store)
+	switch {
+	case a.flags.JSON:
+		return a.printJSON(it)
+	case c.Info:
+		return a.artifactInfo(store, it)
+	}
+	f, err := store.OpenArtifact(it)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !a.outTTY {
+		_, err = io.Copy(a.Out, f)
+		return err
+	}
+	w := bufio.NewWriter(a.Out)
+	p := &patchWriter{w: w, color: a.outColor && it.Type == artifacts.TypePatch}
+	if _, err := io.Copy(p, f); err != nil {
+		return err
+	}
+	return errors.Join(p.Close(), w.Flush())
+}
+
+func (a *app) artifactInfo(store *artifacts.Store, it artifacts.Artifact) error {
+	w := bufio.NewWriter(a.Out)
+	line := func(key, value string) { fmt.Fprintf(w, "%-13s%s\n", key+":", value) }
+	line("Id", printable(it.ID))
+	line("Type", printable(string(it.Type)))
+	line("Name", printable(it.Name))
+	line("Path", quotePath(store.File(it)))
+	line("Description", printable(it.Description))
+	line("Created", it.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"))
+	line("Session", orDash(it.Session.String()))
+	line("Agent", orDash(it.Agent.String()))
+	line("Size", fmt.Sprintf("%d", it.Size))
+	line("SHA-256", it.SHA256)
+	return w.Flush()
+}
+
+// artifactsVerifyCmd checks the store.
+type artifactsVerifyCmd struct{}
+
+type verifyJSON struct {
+	SchemaVersion int                  `json:"schema_version"`
+	OK            bool                 `json:"ok"`
+	Checked       int                  `json:"checked"`
+	Missing       []artifacts.Artifact `json:"missing"`
+	Changed       []artifacts.Artifact `json:"changed"`
+	Unknown       []string             `json:"unknown"`
+	Problems      []string             `json:"problems"`
+}
+
+// Run prints what does not fit the manifest; then the exit code is 6.
+func (*artifactsVerifyCmd) Run(ctx context.Context, a *app) error {
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	check, err := store.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	a.warnStore(store)
+	if a.flags.JSON {
+		a.printed = true
+		err = a.printJSON(verifyDocument(check))
+	} else {
+		err = a.printCheck(check)
+	}
+	if err == nil && !check.OK() {
+		err = superqode.Errorf(superqode.ErrVerification, "the artifact store does not fit its manifest")
+	}
+	return err
+}
+
+func verifyDocument(check artifacts.Check) verifyJSON {
+	doc := verifyJSON{1, check.OK(), check.Checked, append([]artifacts.Artifact{}, check.Missing...), append([]artifacts.Artifact{}, check.Changed...), []string{}, []string{}}
+	for _, p := range check.Unknown {
+		text, _ := superqode.JSONPath(p)
+		doc.Unknown = append(doc.Unknown, text)
+	}
+	for _, p := range check.Problems {
+		doc.Problems = append(doc.Problems, p.String())
+	}
+	return doc
+}
+
+func (a *app) printCheck(check artifacts.Check) error {
+	w := bufio.NewWriter(a.Out)
+	for _, it := range check.Missing {
+		fmt.Fprintf(w, "missing\t%s\n", quotePath(it.Path.String()))
+	}
+	for _, it := range check.Changed {
+		fmt.Fprintf(w, "changed\t%s\n", quotePath(it.Path.String()))
+	}
+	for _, p := range check.Unknown {
+		fmt.Fprintf(w, "unknown\t%s\n", quotePath(p))
+	}
+	for _, p := range check.Problems {
+		fmt.Fprintf(w, "problem\t%s\n", printable(p.String()))
+	}
+	if check.OK() {
+		fmt.Fprintf(w, "verified %s\n", plural(check.Checked, "file"))
+	}
+	return w.Flush()
+}
+
+// humanBytes prints a size with three digits at most before its unit.
+func humanBytes(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, i := float64(n), 0
+	for v >= 1024 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[i])
+}

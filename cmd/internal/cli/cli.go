@@ -1,0 +1,157 @@
+// Package cli is superqode's command line: the kong grammar, one file per
+// command group, and the output. It holds no domain logic: a command turns its
+// flags into one options value, makes one call and prints the result.
+//
+// Rules of the output: stdout carries results only, everything else goes to
+// stderr; with --json stdout holds one document (or one object a line) and
+// nothing else; names and messages that a session's program chose are printed
+// with control characters escaped. An error is one sentence on stderr, then a
+// line "hint: …" where there is something to do about it; exit.go has the table
+// of exit codes.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// IO is all that the command line takes from its process. Streams that are
+// *os.File are asked whether they are terminals; others are not.
+type IO struct {
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Env     []string         // KEY=VALUE
+	Dir     string           // the current directory, absolute
+	Signals <-chan os.Signal // INT, TERM, HUP, QUIT, USR1 and USR2 as they arrive; may be nil
+	Version string           // stamped by the build, or ""
+}
+
+// errHelp ends the parse after help was printed.
+var errHelp = errors.New("help was printed")
+
+// Main runs one command line and returns the exit code of FORMATS.md section 2.
+func Main(ctx context.Context, streams IO, args ...string) int {
+	a := newApp(streams)
+	parser, err := newParser(a)
+	if err != nil {
+		return a.fail(err, "")
+	}
+	if a.getenv("COMP_LINE") != "" {
+		complete(parser)
+		return 0
+	}
+	if len(args) == 0 {
+		return a.noCommand(parser)
+	}
+	kctx, err := parser.Parse(args)
+	if errors.Is(err, errHelp) {
+		return 0
+	}
+	if err != nil {
+		a.flags.JSON = a.flags.JSON || wantsJSON(args)
+		return a.fail(usageError(err), commandOf(err))
+	}
+	if err := a.setup(); err != nil {
+		return a.fail(err, kctx.Command())
+	}
+	if err := refuseUnbuilt(kctx); err != nil {
+		return a.fail(err, kctx.Command())
+	}
+	return a.run(ctx, kctx)
+}
+
+// run does what the command line asks for, prints its error and tidies up.
+func (a *app) run(ctx context.Context, kctx *kong.Context) int {
+	if !runsProgram(kctx.Command()) {
+		var stop func()
+		ctx, stop = a.cancelOnSignal(ctx)
+		defer stop()
+	}
+	kctx.BindTo(ctx, (*context.Context)(nil))
+	err := kctx.Run()
+	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil {
+		err = cause
+	}
+	code := a.fail(err, kctx.Command())
+	if a.manager != nil {
+		if err := a.manager.Tidy(context.WithoutCancel(ctx)); err != nil {
+			a.log.Warn().Err(err).Msg("sweep the trash")
+		}
+	}
+	return code
+}
+
+// newParser builds the grammar. Nothing is opened here: what a command needs is
+// made when its Run asks for it.
+func newParser(a *app) (*kong.Kong, error) {
+	return kong.New(&grammar{Globals: &a.flags},
+		kong.Name("superqode"),
+		kong.Description("Run a program in a session on your repository; afterwards the repository is as it was, proven."),
+		kong.Writers(a.Out, a.Err),
+		kong.Exit(func(int) {}),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Bind(a),
+	)
+}
+
+// printHelp prints to stdout and ends the parse, so that nothing after --help
+// is looked at.
+func printHelp(options kong.HelpOptions, kctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, kctx); err != nil {
+		return err
+	}
+	return errHelp
+}
+
+// noCommand prints help as advice: a line without a command is a usage error.
+func (a *app) noCommand(parser *kong.Kong) int {
+	parser.Stdout = a.Err
+	if _, err := parser.Parse([]string{"--help"}); !errors.Is(err, errHelp) {
+		return a.fail(err, "")
+	}
+	return exitCode(superqode.ErrUsage, "")
+}
+
+// wantsJSON looks for --json in a command line that could not be parsed.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return false
+		case "--json":
+			return true
+		}
+	}
+	return false
+}
+
+// usageError turns kong's complaint into a sentence with a hint.
+func usageError(err error) error {
+	help := strings.TrimSpace("superqode " + commandOf(err))
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s", err), "%s --help", help)
+}
+
+// commandOf returns the words of the command that a parse error belongs to.
+func commandOf(err error) string {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || parse.Context == nil {
+		return ""
+	}
+	var words []string
+	for _, p := range parse.Context.Path {
+		if p.Command != nil {
+			words = append(words, p.Command.Name)
+		}
+	}
+	return strings.Join(words, " ")
+}

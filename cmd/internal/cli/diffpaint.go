@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+)
+
+// patchWriter shows a patch on a terminal: it escapes what the terminal would
+// obey and, when asked to, adds git's colours. It knows the line counts of each
+// hunk, so a removed line "-- x" is not taken for a file header.
+type patchWriter struct {
+	w        io.Writer
+	color    bool
+	line     []byte
+	old, new int // lines of the hunk that are still to come
+}
+
+// Write takes any pieces; lines are passed on whole.
+func (p *patchWriter) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			p.line = append(p.line, rest...)
+			break
+		}
+		p.line = append(p.line, rest[:i]...)
+		if err := p.flushLine(); err != nil {
+			return 0, err
+		}
+		rest = rest[i+1:]
+	}
+	return len(b), nil
+}
+
+// Close writes a last line that had no newline.
+func (p *patchWriter) Close() error {
+	if len(p.line) == 0 {
+		return nil
+	}
+	return p.flushLine()
+}
+
+func (p *patchWriter) flushLine() error {
+	color := p.classify()
+	// tabs are harmless and wanted; a carriage return at the end is shown as git
+	// shows it
+	parts := bytes.Split(p.line, []byte{'\t'})
+	for i := range parts {
+		parts[i] = []byte(printable(string(parts[i])))
+	}
+	text := string(bytes.Join(parts, []byte{'\t'}))
+	p.line = p.line[:0]
+	_, err := io.WriteString(p.w, paint(p.color && color != "" && text != "", text, color)+"\n")
+	return err
+}
+
+// classify returns the colour of the current line and keeps count of the hunk.
+func (p *patchWriter) classify() string {
+	first := byte(' ')
+	if len(p.line) > 0 {
+		first = p.line[0]
+	}
+	if p.old > 0 || p.new > 0 {
+		switch first {
+		case '+':
+			p.new--
+			return green
+		case '-':
+			p.old--
+			return red
+		case '\\':
+			return ""
+		}
+		p.old--
+		p.new--
+		return ""
+	}
+	if old, new, ok := hunkCounts(p.line); ok {
+		p.old, p.new = old, new
+		return cyan
+	}
+	for _, head := range []string{"diff --git ", "index ", "--- ", "+++ ", "old mode ", "new mode ", "deleted file ", "new file ", "similarity ", "dissimilarity ", "rename ", "copy "} {
+		if bytes.HasPrefix(p.line, []byte(head)) {
+			return bold
+		}
+	}
+	return ""
+}
+
+// hunkCounts reads the two line counts of "@@ -a,b +c,d @@".
+func hunkCounts(line []byte) (old, new int, ok bool) {
+	f := bytes.SplitN(line, []byte{' '}, 4)
+	if len(f) < 4 || string(f[0]) != "@@" || !bytes.HasPrefix(f[1], []byte{'-'}) || !bytes.HasPrefix(f[2], []byte{'+'}) {
+		return 0, 0, false
+	}
+	return rangeCount(f[1]), rangeCount(f[2]), true
+}
+
+func rangeCount(r []byte) int {
+	_, count, found := bytes.Cut(r, []byte{','})
+	if !found {
+		return 1
+	}
+	n, err := strconv.Atoi(string(count))
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package cli
+
+import "runtime"
+
+// checkFileSystem says what is not probed here.
+func checkFileSystem(home, origin string) []check {
+	return []check{{"reflink", checkNote, "not probed on " + runtime.GOOS + ": files are copied byte by byte", ""}}
+}
+
+// checkKernel says what this platform does not have.
+func checkKernel() []check {
+	return []check{
+		{"landlock", checkNote, "not on " + runtime.GOOS + ": the kernel layer is unavailable", ""},
+		{"cgroup", checkNote, "not on " + runtime.GOOS + ": processes are found by their environment", ""},
+	}
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// The colours that superqode prints with.
+const (
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	cyan   = "36"
+	bold   = "1"
+)
+
+func paint(on bool, s, color string) string {
+	if !on {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+func (a *app) paintOut(s, color string) string { return paint(a.outColor, s, color) }
+func (a *app) paintErr(s, color string) string { return paint(a.errColor, s, color) }
+
+// note prints a line for people on stderr; -q silences it.
+func (a *app) note(format string, args ...any) {
+	if !a.flags.Quiet {
+		fmt.Fprintf(a.Err, format+"\n", args...)
+	}
+}
+
+// warn shows one line about something that did not stop the command.
+func (a *app) warn(line string) {
+	a.note("%s %s", a.paintErr("superqode: warning:", yellow), printable(line))
+}
+
+// printJSON prints one document, one line of it, on stdout.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.Out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printable escapes what could move the cursor, change colours or reorder text
+// on a terminal: C0 and C1 controls, DEL, bidirectional overrides and bytes that
+// are not UTF-8. Everything else stays as it is, so the result reads the same.
+func printable(s string) string {
+	clean := utf8.ValidString(s) && !strings.ContainsFunc(s, unsafeRune)
+	if clean {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 {
+			fmt.Fprintf(&b, "\\%03o", s[i])
+		} else if unsafeRune(r) {
+			escapeRune(&b, r, s[i:i+n])
+		} else {
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+// unsafeRune reports whether a terminal might obey the rune instead of showing it.
+func unsafeRune(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
+}
+
+func escapeRune(b *strings.Builder, r rune, raw string) {
+	switch r {
+	case '\n':
+		b.WriteString(`\n`)
+	case '\t':
+		b.WriteString(`\t`)
+	case '\r':
+		b.WriteString(`\r`)
+	default:
+		for i := range len(raw) {
+			fmt.Fprintf(b, "\\%03o", raw[i])
+		}
+	}
+}
+
+// quotePath prints a path as git does with core.quotePath=false: as it is, or in
+// double quotes with C escapes when it holds anything that would be misread.
+func quotePath(p string) string {
+	esc := printable(p)
+	if esc == p && !strings.ContainsAny(p, `"\`) {
+		return p
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(p); {
+		_, n := utf8.DecodeRuneInString(p[i:])
+		switch p[i] {
+		case '"', '\\':
+			b.WriteByte('\\')
+			b.WriteByte(p[i])
+		default:
+			b.WriteString(printable(p[i : i+n]))
+		}
+		i += n
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// table prints rows in columns. On a terminal the last column is cut at its left
+// end so that a row fits in one line; elsewhere nothing is cut.
+func (a *app) table(header []string, rows [][]string) error {
+	width := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	room := 0
+	if a.outTTY {
+		room = a.terminalWidth()
+		for _, w := range width[:len(width)-1] {
+			room -= w + 2
+		}
+		room = max(room, 16)
+	}
+	w := bufio.NewWriter(a.Out)
+	writeRow(w, header, width, room, func(s string) string { return a.paintOut(s, bold) })
+	for _, row := range rows {
+		writeRow(w, row, width, room, func(s string) string { return s })
+	}
+	return w.Flush()
+}
+
+func writeRow(w io.Writer, row []string, width []int, room int, style func(string) string) {
+	var b strings.Builder
+	for i, cell := range row {
+		if i == len(row)-1 {
+			b.WriteString(cutLeft(cell, room))
+			break
+		}
+		b.WriteString(cell + strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
+	}
+	fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
+}
+
+// cutLeft keeps the last room runes of s; 0 means that there is room for all.
+func cutLeft(s string, room int) string {
+	n := utf8.RuneCountInString(s)
+	if room == 0 || n <= room {
+		return s
+	}
+	return "…" + string([]rune(s)[n-room+1:])
+}
+
+func (a *app) terminalWidth() int {
+	if f, ok := a.Out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
+			return w
+		}
+	}
+	return 80
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/config"
+)
+
+// runCmd is the main job.
+type runCmd struct {
+	openFlags
+	execFlags
+	Cmd []string `arg:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+}
+
+// Help tells what happens to the exit code.
+func (*runCmd) Help() string {
+	return "The exit code is the program's own. 124: time-out. 125: superqode itself failed. 126, 127: the program could not be executed, was not found. 6: the program succeeded and a check afterwards did not."
+}
+
+// Run opens a session, runs the program and prints what came of it.
+func (c *runCmd) Run(ctx context.Context, a *app) error {
+	args, err := programArgs(c.Cmd)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	a.warnUnused(cfg)
+	open, err := c.openFlags.options(a, cfg)
+	if err != nil {
+		return err
+	}
+	exec, err := c.execFlags.options(a, args)
+	if err != nil {
+		return err
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	res, err := m.Run(ctx, open, exec)
+	if res == nil {
+		return err
+	}
+	if perr := a.printResult(res); perr != nil && err == nil {
+		err = perr
+	}
+	return programError(res.ExitCode, err)
+}
+
+// programArgs takes off the "--" that kong leaves before the program.
+func programArgs(args []string) ([]string, error) {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0] == "" {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no program to run"), "superqode run -- CMD [ARG…]")
+	}
+	return args, nil
+}
+
+// programError joins the program's exit code with what superqode could not do:
+// a program that failed keeps its code, one that succeeded must not hide our
+// failure.
+func programError(code int, err error) error {
+	switch {
+	case err != nil && code != 0:
+		return &failedProgram{statusError(code), err}
+	case err != nil:
+		return err
+	case code != 0:
+		return statusError(code)
+	}
+	return nil
+}
+
+// failedProgram is an error of ours beside a program's own failure: its sentence
+// is printed and the program's code is kept.
+type failedProgram struct {
+	status statusError
+	err    error
+}
+
+func (e *failedProgram) Error() string { return e.err.Error() }
+func (e *failedProgram) Unwrap() error { return e.err }
+
+// printResult prints a session's end: a document with --json, else a summary.
+func (a *app) printResult(res *artifacts.Result) error {
+	if a.flags.JSON {
+		a.printed = true
+		return a.printJSON(res)
+	}
+	if !a.flags.Quiet {
+		a.summary(res)
+	}
+	return nil
+}
+
+// warnUnused says which configured keys have no effect yet.
+func (a *app) warnUnused(cfg *config.Config) {
+	var keys []string
+	for _, v := range cfg.Unused() {
+		keys = append(keys, v.Key+" ("+v.Origin.String()+")")
+	}
+	if len(keys) > 0 {
+		a.warn("configured, but without effect in this version: " + strings.Join(keys, ", "))
+	}
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// shownChanges is how many changes the summary lists; the rest is counted.
+const shownChanges = 6
+
+// summary prints the block that ends a session: what changed, what was blocked,
+// what was checked, where things are and what can be done next.
+func (a *app) summary(res *artifacts.Result) {
+	var b strings.Builder
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(&b, "  %-10s %s\n", key, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(&b, "%s %s\n", a.paintErr("superqode:", bold), a.headline(res))
+	line("changed", "%s", countChanges(res.Changes))
+	for i, c := range res.Changes {
+		if i == shownChanges {
+			fmt.Fprintf(&b, "             … and %d more: superqode workspace changes --session %s\n", len(res.Changes)-i, shortID(res.SessionID))
+			break
+		}
+		fmt.Fprintf(&b, "             %s\n", a.changeLine(c))
+	}
+	line("blocked", "%s", blockedLine(res.Guard))
+	line("origin", "%s", a.originLine(res.OriginCheck))
+	line("workspace", "%s", a.workspaceLine(res))
+	root := filepath.Join(res.Origin, ".superqode", "qe-artifacts")
+	patch, report := keyArtifacts(res.Artifacts)
+	if patch != "" {
+		line("patch", "%s", quotePath(filepath.Join(root, patch)))
+	}
+	if report != "" {
+		line("report", "%s", quotePath(filepath.Join(root, report)))
+	}
+	for i, next := range nextCommands(res, filepath.Join(root, patch)) {
+		line([]string{"next", ""}[min(i, 1)], "%s", next)
+	}
+	_, _ = io.WriteString(a.Err, b.String()) // nothing to be done when stderr is gone
+}
+
+func (a *app) headline(res *artifacts.Result) string {
+	took := time.Duration(res.DurationSeconds * float64(time.Second)).Round(10 * time.Millisecond)
+	verdict := a.paintErr(fmt.Sprintf("exit code %d", res.ExitCode), green)
+	if res.TimedOut {
+		verdict = a.paintErr("timed out", red)
+	} else if res.ExitCode != 0 {
+		verdict = a.paintErr(fmt.Sprintf("exit code %d", res.ExitCode), red)
+	}
+	return fmt.Sprintf("session %s (%s): %s after %s", res.SessionID, res.Mode, verdict, took)
+}
+
+// shortID is the part of an id that people type: its random end.
+func shortID(id superqode.SessionID) string {
+	s := id.String()
+	return s[strings.LastIndexByte(s, '-')+1:]
+}
+
+func countChanges(changes []superqode.Change) string {
+	if len(changes) == 0 {
+		return "nothing"
+	}
+	added, removed := 0, 0
+	for _, c := range changes {
+		added += max(c.LinesAdded, 0)
+		removed += max(c.LinesRemoved, 0)
+	}
+	return fmt.Sprintf("%s (+%d -%d)", plural(len(changes), "path"), added, removed)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// changeLine is one change as people read it: type, path, lines.
+func (a *app) changeLine(c superqode.Change) string {
+	path := quotePath(c.Path.String())
+	if !c.OldPath.IsZero() {
+		path = quotePath(c.OldPath.String()) + " → " + path
+	}
+	return fmt.Sprintf("%-8s %s %s", c.Type, path, changeSize(c))
+}
+
+// changeSize says how much of a path changed.
+func changeSize(c superqode.Change) string {
+	switch {
+	case c.Binary:
+		return "(binary)"
+	case c.Type == superqode.ChangeMode:
+		return fmt.Sprintf("%s → %s", superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode))
+	case c.LinesAdded < 0 || c.LinesRemoved < 0:
+		return ""
+	}
+	return fmt.Sprintf("+%d -%d", c.LinesAdded, c.LinesRemoved)
+}
+
+func blockedLine(g artifacts.Guard) string {
+	active := []string{}
+	for _, l := range []struct{ name, state string }{{"shim", g.Layers.Shim}, {"hooks", g.Layers.Hooks}, {"kernel", g.Layers.Kernel}} {
+		if l.state == "active" {
+			active = append(active, l.name)
+		}
+	}
+	guard := "no guard layer was active"
+	if len(active) > 0 {
+		guard = "guard: " + strings.Join(active, ", ")
+	}
+	if len(g.Blocked) == 0 {
+		return fmt.Sprintf("nothing (%s)", guard)
+	}
+	last := g.Blocked[len(g.Blocked)-1]
+	return fmt.Sprintf("%s, last: %s (%s)", plural(len(g.Blocked), "operation"), printable(strings.Join(last.Command, " ")), guard)
+}
+
+func (a *app) originLine(check artifacts.OriginCheck) string {
+	if check.Unchanged {
+		return "unchanged, checked"
+	}
+	shown := check.Differences[:min(3, len(check.Differences))]
+	text := a.paintErr("not as it was: ", yellow) + printable(strings.Join(shown, "; "))
+	if more := len(check.Differences) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func (a *app) workspaceLine(res *artifacts.Result) string {
+	switch {
+	case res.Workspace.Preserved:
+		return "kept: " + quotePath(res.Workspace.Path)
+	case res.Revert.Verified:
+		return "removed, verified"
+	}
+	text := a.paintErr("removed, not verified", red)
+	if len(res.Revert.Differences) > 0 {
+		text += ": " + printable(res.Revert.Differences[0])
+	}
+	return text
+}
+
+// keyArtifacts finds the session's patch and its report for people.
+func keyArtifacts(refs []artifacts.Ref) (patch, report string) {
+	for _, r := range refs {
+		path := r.Path.String()
+		switch {
+		case r.Type == artifacts.TypePatch && patch == "":
+			patch = path
+		case r.Type == artifacts.TypeQR && strings.HasSuffix(path, ".md"):
+			report = path
+		}
+	}
+	return patch, report
+}
+
+// nextCommands lists what can be done with what the session left, as lines to
+// paste.
+func nextCommands(res *artifacts.Result, patch string) []string {
+	var next []string
+	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") {
+		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
+	}
+	if res.Workspace.Preserved {
+		next = append(next,
+			fmt.Sprintf("cd %s", shellQuote(res.Workspace.Path)),
+			fmt.Sprintf("superqode workspace diff --session %s", shortID(res.SessionID)),
+			fmt.Sprintf("superqode workspace end --session %s", shortID(res.SessionID)))
+	}
+	return next
+}
+
+// shellQuote makes one word of a shell line out of s, on one line and without
+// anything that a terminal obeys.
+func shellQuote(s string) string {
+	safe := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./+:,@%=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+		return s
+	}
+	if esc := printable(s); esc != s { // $'…' reads the escapes again
+		r := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+		var b strings.Builder
+		for _, part := range strings.SplitAfter(s, "") {
+			if p := printable(part); p != part {
+				b.WriteString(p)
+			} else {
+				b.WriteString(r.Replace(part))
+			}
+		}
+		return "$'" + b.String() + "'"
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// sessionFlag names the session that a command is about. Without it that is the
+// session in which the command runs, or the only one that is open here.
+type sessionFlag struct {
+	Session string `short:"s" placeholder:"ID" help:"The session: its id, or any unique beginning or end of it, or its name."`
+}
+
+// ref returns what to look the session up by.
+func (f sessionFlag) ref(a *app) string {
+	if f.Session == "" {
+		return a.getenv("SUPERQODE_SESSION_ID")
+	}
+	return f.Session
+}
+
+// attach opens the session; close it.
+func (f sessionFlag) attach(ctx context.Context, a *app) (*session.Session, error) {
+	m, err := a.sessions()
+	if err != nil {
+		return nil, err
+	}
+	return m.Attach(ctx, a.flags.Repo, f.ref(a))
+}
+
+// workspaceCreateCmd opens a session and leaves it.
+type workspaceCreateCmd struct {
+	openFlags
+	execFlags
+}
+
+type createdJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Mode          superqode.Mode      `json:"mode"`
+	Origin        session.HostPath    `json:"origin"`
+	Workspace     workspaceJSON       `json:"workspace"`
+	Warnings      []string            `json:"warnings"`
+}
+
+type workspaceJSON struct {
+	Path session.HostPath `json:"path"`
+}
+
+// Run prints the session's id and its workspace.
+func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	a.warnUnused(cfg)
+	opt, err := c.openFlags.options(a, cfg)
+	if err != nil {
+		return err
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	s, err := m.Open(ctx, opt)
+	if err != nil {
+		return err
+	}
+	rec := s.Record()
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(createdJSON{1, rec.ID, rec.Mode, rec.Origin, workspaceJSON{rec.Workspace}, rec.Warnings})
+	}
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", rec.ID, rec.Workspace)
+	return err
+}
+
+// workspaceExecCmd runs one more program in a session.
+type workspaceExecCmd struct {
+	sessionFlag
+	execFlags
+	Cmd []string `arg:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+}
+
+// Run passes the program's exit code through.
+func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
+	args, err := programArgs(c.Cmd)
+	if err != nil {
+		return err
+	}
+	opt, err := c.execFlags.options(a, args)
+	if err != nil {
+		return err
+	}
+	opt.StdoutToo = false // there is no document to keep apart from the output
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	res, err := s.Exec(ctx, opt)
+	return programError(res.ExitCode, err)
+}
+
+// workspaceEndCmd takes a session the whole way down.
+type workspaceEndCmd struct {
+	sessionFlag
+	Keep bool `help:"Keep the workspace."`
+}
+
+// Run prints the summary. Who ends a session wants it gone: a program that
+// failed in it keeps nothing, only --keep and a session opened to be kept do.
+func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	rec := s.Record()
+	keep := session.KeepNever
+	if c.Keep || rec.Keep == session.KeepAlways && rec.State != superqode.StatePreserved {
+		keep = session.KeepAlways
+	}
+	// once begun, the way down is not left half-way
+	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep})
+	if res != nil {
+		if perr := a.printResult(res); perr != nil && err == nil {
+			err = perr
+		}
+	}
+	return err
+}
+
+// workspacePathCmd prints where a session works.
+type workspacePathCmd struct{ sessionFlag }
+
+// Run prints one line.
+func (c *workspacePathCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	l, err := m.Find(ctx, a.flags.Repo, c.ref(a))
+	if err != nil {
+		return err
+	}
+	if l.State == superqode.StateDone {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", l.ID)
+	}
+	if a.flags.JSON {
+		return a.printJSON(struct {
+			SchemaVersion int                 `json:"schema_version"`
+			SessionID     superqode.SessionID `json:"session_id"`
+			Workspace     workspaceJSON       `json:"workspace"`
+		}{1, l.ID, workspaceJSON{l.Workspace}})
+	}
+	path := string(l.Workspace)
+	if a.outTTY {
+		path = quotePath(path)
+	}
+	_, err = fmt.Fprintln(a.Out, path)
+	return err
+}
+
+// workspaceRecoverCmd finishes what a crash left.
+type workspaceRecoverCmd struct{ sessionFlag }
+
+type recoveredJSON struct {
+	SessionID superqode.SessionID `json:"session_id"`
+	Action    string              `json:"action"`
+	Error     string              `json:"error"`
+}
+
+// Run prints one line for each session that had died.
+func (c *workspaceRecoverCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	done, err := m.Recover(ctx, a.flags.Repo, c.Session)
+	if err != nil {
+		return err
+	}
+	rows, failed := []recoveredJSON{}, error(nil)
+	for _, r := range done {
+		row := recoveredJSON{r.ID, r.Action, ""}
+		if r.Err != nil {
+			row.Error = r.Err.Error()
+			failed = fmt.Errorf("recover session %s: %w", r.ID, r.Err)
+		}
+		rows = append(rows, row)
+		if !a.flags.JSON {
+			fmt.Fprintf(a.Out, "%s\t%s\n", r.ID, r.Action)
+		}
+	}
+	if len(rows) == 0 {
+		a.note("nothing to recover")
+	}
+	if a.flags.JSON {
+		a.printed = true
+		if err := a.printJSON(struct {
+			SchemaVersion int             `json:"schema_version"`
+			Recovered     []recoveredJSON `json:"recovered"`
+		}{1, rows}); err != nil {
+			return err
+		}
+	}
+	return failed
+}
+
+// sweepCmd empties a project's trash; superqode starts itself with it.
+type sweepCmd struct {
+	Project string `arg:""`
+}
+
+// Run prints nothing: nobody looks.
+func (c *sweepCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	return m.SweepProject(ctx, c.Project)
+}

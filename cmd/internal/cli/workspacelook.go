@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// workspaceListCmd lists sessions.
+type workspaceListCmd struct {
+	All bool `short:"a" help:"Those of every origin."`
+}
+
+type listedJSON struct {
+	SessionID superqode.SessionID `json:"session_id"`
+	Name      string              `json:"name"`
+	Mode      superqode.Mode      `json:"mode"`
+	State     superqode.State     `json:"state"`
+	Alive     bool                `json:"alive"`
+	Dead      bool                `json:"dead"`
+	CreatedAt time.Time           `json:"created_at"`
+	Changes   *int                `json:"changes"` // null while nobody counted
+	AgentID   superqode.AgentID   `json:"agent_id"`
+	Origin    session.HostPath    `json:"origin"`
+	Workspace workspaceJSON       `json:"workspace"`
+}
+
+type brokenJSON struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Error     string `json:"error"`
+}
+
+// Run prints a table, newest first. Sessions whose files are broken are named on
+// stderr and do not hide the others.
+func (c *workspaceListCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	sessions, broken, err := m.List(ctx, a.flags.Repo, c.All)
+	if err != nil {
+		return err
+	}
+	for _, b := range broken {
+		a.warn(fmt.Sprintf("session %s: %v", b.ID, b.Err))
+	}
+	if a.flags.JSON {
+		return a.printList(sessions, broken)
+	}
+	header := []string{"SESSION", "MODE", "STATE", "AGE", "CHANGES", "PATH"}
+	rows := make([][]string, 0, len(sessions))
+	now := time.Now()
+	for _, s := range sessions {
+		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), quotePath(string(s.Workspace))})
+	}
+	return a.table(header, rows)
+}
+
+func (a *app) printList(sessions []session.Listed, broken []session.Broken) error {
+	doc := struct {
+		SchemaVersion int          `json:"schema_version"`
+		Sessions      []listedJSON `json:"sessions"`
+		Broken        []brokenJSON `json:"broken"`
+	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken))}
+	for _, s := range sessions {
+		doc.Sessions = append(doc.Sessions, toJSON(s))
+	}
+	for _, b := range broken {
+		doc.Broken = append(doc.Broken, brokenJSON{b.ID, b.Dir, b.Err.Error()})
+	}
+	return a.printJSON(doc)
+}
+
+func toJSON(s session.Listed) listedJSON {
+	j := listedJSON{
+		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, CreatedAt: s.CreatedAt,
+		AgentID: s.Agent, Origin: s.Origin, Workspace: workspaceJSON{s.Workspace},
+	}
+	if s.ChangeCount >= 0 {
+		j.Changes = &s.ChangeCount
+	}
+	return j
+}
+
+// stateWord adds what the record can not know: that the process died.
+func stateWord(s session.Listed) string {
+	if s.Dead {
+		return "died"
+	}
+	return string(s.State)
+}
+
+func changeCount(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// age prints a duration as one number with one unit.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// workspaceInfoCmd shows one session.
+type workspaceInfoCmd struct{ sessionFlag }
+
+type infoJSON struct {
+	SchemaVersion int `json:"schema_version"`
+	listedJSON
+	Base     any      `json:"base"`
+	Guard    string   `json:"guard"`
+	Command  []string `json:"command"`
+	ExitCode *int     `json:"exit_code"`
+	Warnings []string `json:"warnings"`
+}
+
+// Run counts the changes as they are now.
+func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	l, err := m.Find(ctx, a.flags.Repo, c.ref(a))
+	if err != nil {
+		return err
+	}
+	if l.State == superqode.StateActive || l.State == superqode.StatePreserved {
+		if l.ChangeCount, err = countNow(ctx, m, l); err != nil {
+			a.warn(fmt.Sprintf("the changes can not be counted: %v", err))
+		}
+	}
+	const guard = "none (this version has no guard layers yet)"
+	if a.flags.JSON {
+		return a.printJSON(infoJSON{1, toJSON(*l), l.Base, guard, l.Command, l.ExitCode, l.Warnings})
+	}
+	w := bufio.NewWriter(a.Out)
+	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
+	line("Session", l.ID.String())
+	if l.Name != "" {
+		line("Name", printable(l.Name))
+	}
+	line("Workspace", quotePath(string(l.Workspace)))
+	line("Mode", string(l.Mode))
+	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), age(time.Since(l.CreatedAt))))
+	line("Changes", changeCount(l.ChangeCount))
+	line("Status", stateWord(*l))
+	line("Guard", guard)
+	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, orDash(l.Base.Head)))
+	line("Origin", quotePath(string(l.Origin)))
+	for _, warning := range l.Warnings {
+		line("Warning", printable(warning))
+	}
+	return w.Flush()
+}
+
+// countNow compares the workspace with the base.
+func countNow(ctx context.Context, m *session.Manager, l *session.Listed) (int, error) {
+	s, err := m.Attach(ctx, string(l.Origin), l.ID.String())
+	if err != nil {
+		return -1, err
+	}
+	defer s.Close()
+	changes, err := s.Changes(ctx)
+	if err != nil {
+		return -1, err
+	}
+	return len(changes), nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// workspaceChangesCmd lists changes.
+type workspaceChangesCmd struct{ sessionFlag }
+
+// Run prints one row, or with --json one object a line, for each change.
+func (c *workspaceChangesCmd) Run(ctx context.Context, a *app) error {
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	changes, err := s.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		w := bufio.NewWriter(a.Out)
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		for _, c := range changes {
+			if err := enc.Encode(c); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
+	}
+	if len(changes) == 0 {
+		a.note("no changes")
+		return nil
+	}
+	rows := make([][]string, 0, len(changes))
+	for _, c := range changes {
+		seen := "-"
+		if !c.FirstSeen.IsZero() {
+			seen = c.FirstSeen.Local().Format("15:04:05")
+		}
+		path := quotePath(c.Path.String())
+		if !c.OldPath.IsZero() {
+			path = quotePath(c.OldPath.String()) + " → " + path
+		}
+		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), orDash(c.Agent.String()), seen, path})
+	}
+	return a.table([]string{"TYPE", "ADDED", "REMOVED", "AGENT", "SEEN", "PATH"}, rows)
+}
+
+// lineCount prints a number of lines as git's numstat does.
+func lineCount(n int, binary bool) string {
+	if binary || n < 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// workspaceDiffCmd prints a session's patch.
+type workspaceDiffCmd struct {
+	sessionFlag
+	Stat  bool     `help:"Print how much each path changed, not what."`
+	Agent string   `placeholder:"NAME" help:"Only what this agent changed."`
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+}
+
+// Run prints the patch as git would: exact bytes into a file or a pipe, made
+// safe and coloured on a terminal.
+func (c *workspaceDiffCmd) Run(ctx context.Context, a *app) error {
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	opt := session.DiffOptions{Paths: c.Paths, Stat: c.Stat}
+	if !a.outTTY && !a.outColor {
+		return s.Diff(ctx, a.Out, opt)
+	}
+	w := bufio.NewWriter(a.Out)
+	p := &patchWriter{w: w, color: a.outColor && !c.Stat}
+	if err := s.Diff(ctx, p, opt); err != nil {
+		return err
+	}
+	if err := p.Close(); err != nil {
+		return err
+	}
+	return w.Flush()
+}
