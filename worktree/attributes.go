@@ -1,0 +1,203 @@
+package worktree
+
+import (
+	"context"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// maxAttributes is the size from which an attributes file is not looked at: it
+// counts as naming every path. (git ignores those above 100 MB.)
+const maxAttributes = 1 << 20
+
+// attributes answers which paths may be changed by git on their way into the
+// object database. It errs on one side only: for a path that it calls raw no
+// text, eol, crlf, ident, filter or working-tree-encoding attribute can be set;
+// one that it does not call raw is merely read instead of believed. That allows
+// simple matching: a pattern's last component, in lower case, against the
+// path's last component.
+type attributes struct {
+	all   bool // every path
+	rules []attributeRules
+}
+
+// attributeRules are the patterns of the attributes files of one folder.
+type attributeRules struct {
+	dir   string // "" or "a/b/"
+	names map[string]bool
+	exts  map[string]bool // of patterns "*.c": ".c"
+	globs []string
+}
+
+// readAttributes looks at every place where attributes for the origin's files
+// can stand.
+func readAttributes(ctx context.Context, repo *git.Repo, conf config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
+	a := &attributes{all: conf.bool("core.autocrlf", false) || strings.EqualFold(conf["core.autocrlf"], "input") || conf["attr.tree"] != ""}
+	if a.all {
+		return a, nil
+	}
+	global, err := globalAttributes(ctx, repo, conf)
+	if err != nil {
+		return nil, err
+	}
+	prefix := filepath.Dir(filepath.Dir(repo.Bin))
+	for _, p := range append(global, filepath.Join(repo.CommonDir, "info/attributes"), filepath.Join(prefix, "etc/gitattributes"),
+		"/etc/gitattributes", "/usr/local/etc/gitattributes", "/opt/homebrew/etc/gitattributes") {
+		a.file("", p)
+	}
+	for i := range origin.Entries {
+		e := &origin.Entries[i]
+		if dir, ok := attributesDir(e.Path); ok && e.Kind == snapshot.File {
+			a.file(dir, filepath.Join(repo.TopLevel, e.Path))
+		} else if ok {
+			a.everything(dir)
+		}
+	}
+	for i := range x.Len() { // git takes from the index what the work tree lacks
+		if dir, ok := attributesDir(x.Path(i)); ok && origin.Find(x.Path(i)) == nil {
+			a.everything(dir)
+		}
+	}
+	return a, nil
+}
+
+// attributesDir returns the folder, "" or with a slash at its end, that an
+// attributes file speaks for.
+func attributesDir(p string) (string, bool) {
+	dir, ok := strings.CutSuffix(p, ".gitattributes")
+	return dir, ok && (dir == "" || dir[len(dir)-1] == '/')
+}
+
+// globalAttributes returns the user's attributes files.
+func globalAttributes(ctx context.Context, repo *git.Repo, conf config) ([]string, error) {
+	if _, ok := conf["core.attributesfile"]; ok {
+		out, err := repo.Output(ctx, git.Cmd{Dir: repo.TopLevel, Args: []string{"config", "--type=path", "--get", "core.attributesFile"}})
+		return []string{strings.TrimSuffix(string(out), "\n")}, err
+	}
+	if xdg := repo.Getenv("XDG_CONFIG_HOME"); xdg != "" {
+		return []string{filepath.Join(xdg, "git/attributes")}, nil
+	}
+	return []string{filepath.Join(repo.Getenv("HOME"), ".config/git/attributes")}, nil
+}
+
+// file adds the rules of one attributes file; a missing one has none.
+func (a *attributes) file(dir, name string) {
+	f, err := os.Open(name)
+	if os.IsNotExist(err) {
+		return
+	}
+	if err != nil {
+		a.everything(dir)
+		return
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxAttributes+1))
+	if err != nil || len(data) > maxAttributes {
+		a.everything(dir)
+		return
+	}
+	a.parse(dir, string(data))
+}
+
+// everything makes no path below dir raw.
+func (a *attributes) everything(dir string) {
+	if dir == "" {
+		a.all = true
+	}
+	a.rules = append(a.rules, attributeRules{dir: dir, globs: []string{"*"}})
+}
+
+func (a *attributes) parse(dir, data string) {
+	r := attributeRules{dir: dir, names: map[string]bool{}, exts: map[string]bool{}}
+	for line := range strings.SplitSeq(data, "\n") {
+		line = strings.TrimLeft(line, " \t\r\ufeff")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if line[0] == '"' || strings.HasPrefix(line, "[attr]") {
+			if converts(strings.Fields(line)) { // quoted pattern, or a macro under any name
+				a.everything(dir)
+			}
+			continue
+		}
+		words := strings.Fields(line)
+		if len(words) > 1 && converts(words[1:]) {
+			r.add(words[0])
+		}
+	}
+	if len(r.names)+len(r.exts)+len(r.globs) > 0 {
+		a.rules = append(a.rules, r)
+		a.all = a.all || dir == "" && len(r.globs) > 0 && r.globs[0] == "*"
+	}
+}
+
+// converts reports whether one of the attributes can change contents. Unset
+// (-text) and unspecified (!text) ones do not.
+func converts(attrs []string) bool {
+	for _, w := range attrs {
+		switch name, _, _ := strings.Cut(w, "="); name {
+		case "text", "eol", "crlf", "ident", "filter", "working-tree-encoding":
+			return true
+		}
+	}
+	return false
+}
+
+func (r *attributeRules) add(pattern string) {
+	last := strings.ToLower(pattern[strings.LastIndexByte(pattern, '/')+1:])
+	switch {
+	case last == "" || strings.Trim(last, "*") == "" || strings.ContainsAny(last, `?[\`):
+		r.globs = append([]string{"*"}, r.globs...) // first, where parse looks
+	case !strings.Contains(last, "*"):
+		r.names[last] = true
+	case strings.HasPrefix(last, "*.") && !strings.Contains(last[1:], "*"):
+		r.exts[last[1:]] = true
+	default:
+		r.globs = append(r.globs, last)
+	}
+}
+
+// raw reports whether git stores the file's bytes as they are.
+func (a *attributes) raw(p string) bool {
+	if a.all {
+		return false
+	}
+	if len(a.rules) == 0 {
+		return true
+	}
+	base := strings.ToLower(path.Base(p))
+	for i := range a.rules {
+		if r := &a.rules[i]; strings.HasPrefix(p, r.dir) && r.match(base) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *attributeRules) match(base string) bool {
+	if r.names[base] {
+		return true
+	}
+	for i := strings.IndexByte(base, '.'); i >= 0; {
+		if r.exts[base[i:]] {
+			return true
+		}
+		next := strings.IndexByte(base[i+1:], '.')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	for _, g := range r.globs {
+		if ok, err := path.Match(g, base); ok || err != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,225 @@
+package worktree
+
+import (
+	"context"
+	"path"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// chooser decides which entries of the origin come along.
+type chooser struct {
+	c       *creation
+	entries []snapshot.Entry
+	keep    []verdict
+	ask     []int32 // entries that git has to judge next
+}
+
+type verdict uint8
+
+const (
+	undecided verdict = iota // left out, unless something below it comes along
+	pending                  // below an untracked folder that is not judged yet
+	kept
+)
+
+// choose returns what comes along: tracked files that are on disk, untracked
+// ones that are not ignored, ignored ones that are asked for, everything in
+// submodules and nested repositories, empty folders that are not ignored, and
+// the folders above all these.
+func (c *creation) choose(ctx context.Context) (*snapshot.Snapshot, error) {
+	ch := &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}
+	ch.tracked()
+	if err := ch.untracked(ctx); err != nil {
+		return nil, err
+	}
+	if err := ch.included(ctx); err != nil {
+		return nil, err
+	}
+	ch.parents()
+	return ch.chosen(), nil
+}
+
+// tracked keeps what the index names and queues the rest: single files in
+// tracked folders, and whole folders of which the index knows nothing.
+func (ch *chooser) tracked() {
+	x := ch.c.index
+	for i := range ch.entries {
+		e := &ch.entries[i]
+		if ch.keep[i] != undecided {
+			continue
+		}
+		if e.Kind != snapshot.Dir {
+			if ch.c.facts[i].pos >= 0 {
+				ch.keep[i] = kept
+			} else {
+				ch.ask = append(ch.ask, int32(i))
+			}
+			continue
+		}
+		pos, any := x.SearchDir(e.Path)
+		switch {
+		case ch.c.isSubmodule(i), any && isSparseDir(x.Path(pos), e.Path): // and files where a sparse checkout expects none
+			ch.keepAll(i)
+		case !any:
+			lo, hi := below(ch.entries, e.Path)
+			for k := lo; k < hi; k++ {
+				ch.keep[k] = pending
+			}
+			ch.ask = append(ch.ask, int32(i))
+		case i+1 == len(ch.entries) || cmpBelow(ch.entries[i+1].Path, e.Path) != 0:
+			if lo, hi := below(ch.entries, e.Path); lo == hi { // tracked files, all of them deleted
+				ch.ask = append(ch.ask, int32(i))
+			}
+		}
+	}
+}
+
+// isSubmodule reports whether entry i is a folder that the index names as a
+// submodule, rather than one in the place of a tracked file.
+func (c *creation) isSubmodule(i int) bool {
+	return c.facts[i].pos >= 0 && c.index.At(int(c.facts[i].pos)).Mode&modeType == modeLink
+}
+
+func isSparseDir(p, dir string) bool { return len(p) == len(dir)+1 }
+
+// keepAll keeps entry i and, when it is a folder, all that lies in it.
+func (ch *chooser) keepAll(i int) {
+	ch.keep[i] = kept
+	if ch.entries[i].Kind != snapshot.Dir {
+		return
+	}
+	lo, hi := below(ch.entries, ch.entries[i].Path)
+	for k := lo; k < hi; k++ {
+		ch.keep[k] = kept
+	}
+}
+
+// untracked has git judge what is queued, folder by folder from the top, so
+// that nothing below an ignored folder is asked about.
+func (ch *chooser) untracked(ctx context.Context) error {
+	if len(ch.ask) == 0 {
+		return nil
+	}
+	nested := map[string]bool{}
+	for _, n := range ch.c.nested {
+		nested[n.path] = true
+	}
+	j, err := ch.c.judge(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	for len(ch.ask) > 0 {
+		round := ch.ask
+		paths := make([]string, len(round))
+		for k, i := range round {
+			paths[k] = ch.entries[i].Path
+		}
+		ignored, err := j.ignored(paths)
+		if err != nil {
+			return err
+		}
+		ch.ask = nil
+		for k, i := range round {
+			if !ignored[k] {
+				ch.take(int(i), nested)
+			}
+		}
+	}
+	return nil
+}
+
+// take keeps an entry that is not ignored, or queues what lies in it.
+func (ch *chooser) take(i int, nested map[string]bool) {
+	e := &ch.entries[i]
+	if e.Kind != snapshot.Dir || nested[e.Path] {
+		ch.keepAll(i)
+		return
+	}
+	lo, hi := below(ch.entries, e.Path)
+	if lo == hi {
+		ch.keep[i] = kept
+		return
+	}
+	for k := lo; k < hi; k++ {
+		if strings.IndexByte(ch.entries[k].Path[len(e.Path)+1:], '/') < 0 {
+			ch.ask = append(ch.ask, int32(k))
+		}
+	}
+}
+
+// included keeps ignored files that .worktreeinclude or the caller names.
+func (ch *chooser) included(ctx context.Context) error {
+	paths, err := ch.c.includedPaths(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		p = strings.TrimSuffix(p, "/") // a nested repository
+		if i, ok := ch.find(p); ok {
+			ch.keepAll(i)
+		}
+	}
+	return nil
+}
+
+func (ch *chooser) find(p string) (int, bool) {
+	lo, hi := 0, len(ch.entries)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); ch.entries[mid].Path < p {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, lo < len(ch.entries) && ch.entries[lo].Path == p
+}
+
+// parents keeps the folders above everything that is kept.
+func (ch *chooser) parents() {
+	last := "."
+	for i := range ch.entries {
+		if ch.keep[i] != kept {
+			continue
+		}
+		dir := path.Dir(ch.entries[i].Path)
+		if dir == last {
+			continue
+		}
+		last = dir
+		for ; dir != "."; dir = path.Dir(dir) {
+			k, ok := ch.find(dir)
+			if !ok || ch.keep[k] == kept && k < i {
+				break
+			}
+			ch.keep[k] = kept
+		}
+	}
+}
+
+// chosen returns the kept entries; sockets, FIFOs and devices can not be copied.
+func (ch *chooser) chosen() *snapshot.Snapshot {
+	n := 0
+	for i := range ch.entries {
+		if ch.keep[i] == kept && ch.entries[i].Kind == snapshot.Other {
+			ch.keep[i] = undecided
+			ch.c.warn("left out: %q is a socket, FIFO or device", ch.entries[i].Path)
+		}
+		if ch.keep[i] == kept {
+			n++
+		}
+	}
+	s := *ch.c.origin
+	if n == len(ch.entries) {
+		return &s
+	}
+	s.Entries = make([]snapshot.Entry, 0, n)
+	for i := range ch.entries {
+		if ch.keep[i] == kept {
+			s.Entries = append(s.Entries, ch.entries[i])
+		}
+	}
+	return &s
+}

@@ -1,0 +1,169 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// fillCommit makes the workspace the clean tree of HEAD: what lies in the
+// origin's work tree just as the commit has it is copied, and git checks out the
+// rest. In a sparse checkout git does it all.
+func (c *creation) fillCommit(ctx context.Context) error {
+	if c.config.bool("core.sparsecheckout", false) {
+		if err := c.keepSparse(ctx); err != nil {
+			return err
+		}
+		return c.checkout(ctx)
+	}
+	attrs, err := readAttributes(ctx, c.Repo, c.config, c.origin, c.index)
+	if err != nil {
+		return err
+	}
+	c.raw = attrs.raw
+	c.gatherFacts()
+	if err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"read-tree", c.Head}}); err != nil {
+		return err
+	}
+	wanted, err := c.readIndex()
+	if err != nil {
+		return err
+	}
+	// What the commit's own attributes files say about eol and filters may differ
+	// from what the work tree's say; then nothing that they could touch is copied.
+	attrs.all = attrs.all || c.attributesDiffer(wanted)
+	src := c.unmodified(wanted)
+	c.index, c.facts = wanted, make([]fact, len(c.origin.Entries))
+	if err := c.copy(ctx, src); err != nil {
+		return err
+	}
+	if err := c.writeIndex(); err != nil {
+		return err
+	}
+	if c.complete() {
+		return nil
+	}
+	return c.checkout(ctx)
+}
+
+func (c *creation) readIndex() (*git.Index, error) {
+	return git.ReadIndex(filepath.Join(c.admin, "index"), c.Repo.ObjectFormat)
+}
+
+// attributesDiffer reports whether an attributes file is not the same in the
+// commit as in the origin's work tree.
+func (c *creation) attributesDiffer(wanted *git.Index) bool {
+	for _, ie := range wanted.Entries() {
+		if _, ok := attributesDir(ie.Path); !ok {
+			continue
+		}
+		if e := c.origin.Find(ie.Path); e == nil || string(e.ID.Bytes()) != ie.OID {
+			return true
+		}
+	}
+	for i := range c.origin.Entries {
+		e := &c.origin.Entries[i]
+		if _, ok := attributesDir(e.Path); !ok {
+			continue
+		}
+		if _, ok := wanted.Search(e.Path); !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// unmodified returns the files of the origin that are, by its index, what the
+// commit has at their paths, and the folders above them.
+func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
+	ch := &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}
+	pos, n := 0, wanted.Len()
+	for i := range ch.entries {
+		e := &ch.entries[i]
+		for pos < n && wanted.Path(pos) < e.Path {
+			pos++
+		}
+		if pos == n {
+			break
+		}
+		if wanted.Path(pos) != e.Path {
+			continue
+		}
+		switch ie := wanted.At(pos); {
+		case ie.Mode&modeType == modeLink && e.Kind == snapshot.Dir:
+			ch.keep[i] = kept // an empty folder, as git makes for a submodule
+		case !sameType(&ie, e) || e.ID.IsZero() || string(e.ID.Bytes()) != ie.OID:
+		case e.Kind == snapshot.Link || c.raw(e.Path) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
+			ch.keep[i] = kept
+		}
+	}
+	ch.parents()
+	return ch.chosen()
+}
+
+// plainMode reports whether permission bits are such as git gives to files.
+func plainMode(perm uint32) bool {
+	return perm&0o7600 == 0o600
+}
+
+// complete reports whether base holds every entry of the index.
+func (c *creation) complete() bool {
+	to, b := c.base.Entries, 0
+	for i := range c.index.Len() {
+		p := c.index.Path(i)
+		for b < len(to) && to[b].Path < p {
+			b++
+		}
+		if b == len(to) || to[b].Path != p {
+			return false
+		}
+	}
+	return true
+}
+
+// checkout has git write what is not there yet, and looks at the result. Nothing
+// is downloaded on the way.
+func (c *creation) checkout(ctx context.Context) error {
+	if err := failpoint.Err("worktree.checkout"); err != nil {
+		return err
+	}
+	err := c.Repo.Run(ctx, git.Cmd{
+		Dir: c.Path, Args: []string{"-c", "submodule.recurse=false", "reset", "--hard", "--quiet"},
+		Env: []string{"GIT_LFS_SKIP_SMUDGE=1"},
+	})
+	if err != nil {
+		return err
+	}
+	if c.index, err = c.readIndex(); err != nil {
+		return err
+	}
+	opt := snapshot.ScanOptions{Format: c.Format, Skip: func(p string, _ snapshot.Kind) bool { return isDotGit(filepath.Base(p)) }}
+	if c.base != nil {
+		opt.Known = copies{c.base}
+	}
+	base, problems, err := snapshot.Scan(ctx, c.Path, opt)
+	for _, p := range problems {
+		err = errors.Join(err, fmt.Errorf("read the workspace: %w", p))
+	}
+	c.base = base
+	return err
+}
+
+// copies answers content ids of files that were copied a moment ago. No program
+// has run in the workspace since, so equal stat data mean the same file, however
+// young it is.
+type copies struct{ made *snapshot.Snapshot }
+
+// Lookup returns the id of the copy at path when e is that copy.
+func (k copies) Lookup(path string, e *snapshot.Entry) (snapshot.ID, bool) {
+	was := k.made.Find(path)
+	if was == nil || was.Kind != e.Kind || was.Size != e.Size || was.Stat != e.Stat {
+		return snapshot.ID{}, false
+	}
+	return was.ID, true
+}

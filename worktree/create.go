@@ -1,0 +1,142 @@
+// Package worktree gives a session its workspace, a linked worktree of the
+// user's repository, and takes it away again.
+//
+// Create asks git for the admin folder only (worktree add --no-checkout) and
+// fills the workspace itself: files are copied from the origin's work tree,
+// which costs a fifth of inflating them from objects, and the index is the
+// origin's with the stat data of the copies, so that git status prints the same
+// on both sides and reads no file again. While git works the origin is scanned.
+//
+// The origin is read only. Its index is not refreshed, and nothing in it changes
+// but .git/worktrees/<id>, which Remove takes away again. git is the judge of
+// what is ignored (git check-ignore), and checks out what can not be copied.
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// Working is the From of a workspace that holds what the user sees now.
+const Working = "working"
+
+// Options says which workspace to make of which origin.
+type Options struct {
+	Repo    *git.Repo
+	ID      superqode.SessionID // the admin folder's name
+	Path    string              // the workspace; it does not exist yet, and its base name is the id
+	From    string              // Working, or a commit id: that commit's clean tree
+	Head    string              // the workspace's HEAD; "" means From, or the origin's HEAD
+	Include []string            // patterns (gitignore syntax) of ignored files to bring along, beside .worktreeinclude
+	Format  snapshot.Format     // the repository's object format
+	// Lock takes the project lock, which must be held around every change in
+	// .git/worktrees: parallel git worktree add fails one time in ten. nil means
+	// that the caller holds it.
+	Lock func(context.Context) (unlock func() error, err error)
+}
+
+// Result is a workspace that was made.
+type Result struct {
+	Base     *snapshot.Snapshot // the workspace, without .git; every content id is known
+	Origin   *snapshot.Snapshot // the origin's work tree, ignored files included, without .git and .superqode; ids only where the index knew them
+	Missing  []snapshot.Entry   // entries of Base whose contents are, as far as the index tells, not in the origin's object database
+	Head     string             // the commit that HEAD names
+	AdminDir string             // .git/worktrees/<id>
+	Warnings []string           // what could not be brought along
+}
+
+// Create makes the workspace. On an error, and when ctx ends, neither workspace
+// nor admin folder stays.
+func Create(ctx context.Context, opt Options) (res *Result, err error) {
+	c := &creation{Options: opt}
+	if err := c.check(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.undo(ctx))
+		}
+	}()
+	if err := c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if c.From == Working {
+		err = c.fillWorking(ctx)
+	} else {
+		err = c.fillCommit(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := failpoint.Err("worktree.indexed"); err != nil {
+		return nil, err
+	}
+	return &Result{Base: c.base, Origin: c.origin, Missing: c.missing(), Head: c.Head, AdminDir: c.admin, Warnings: c.warnings}, nil
+}
+
+// creation is one Create.
+type creation struct {
+	Options
+	config   config
+	index    *git.Index // of the workspace to be: the origin's, or one that git read the commit into
+	origin   *snapshot.Snapshot
+	nested   []nestedRepo // folders of the origin that hold a .git, sorted by path
+	facts    []fact       // what the index tells about each entry of origin
+	raw      func(path string) bool
+	base     *snapshot.Snapshot
+	admin    string
+	tried    bool // git worktree add was started
+	warnings []string
+}
+
+func (c *creation) check(ctx context.Context) error {
+	switch {
+	case c.Repo.Bare || c.Repo.TopLevel == "":
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", c.Repo.GitDir), "git clone %s DIR", c.Repo.GitDir)
+	case c.ID.IsZero() || filepath.Base(c.Path) != c.ID.String() || !filepath.IsAbs(c.Path):
+		return fmt.Errorf("%q is no place for workspace %q", c.Path, c.ID)
+	case c.From == "":
+		return errors.New("workspace of nothing")
+	}
+	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) { // else undo would take away what is not ours
+		return errors.Join(fmt.Errorf("%s: %w", c.Path, fs.ErrExist), err)
+	}
+	if c.Head == "" && c.From != Working {
+		c.Head = c.From
+	}
+	if c.Head != "" {
+		return nil
+	}
+	var err error
+	if c.Head, err = c.Repo.Head(ctx); err == nil && c.Head == "" {
+		err = superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", c.Repo.TopLevel), "superqode run --snapshot -- CMD, or commit first")
+	}
+	return err
+}
+
+// prepare runs git worktree add while the origin is read.
+func (c *creation) prepare(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.add(ctx) })
+	g.Go(func() (err error) {
+		c.config, err = readConfig(ctx, c.Repo)
+		return err
+	})
+	g.Go(func() error { return c.readOrigin(ctx) })
+	return g.Wait()
+}
+
+func (c *creation) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,161 @@
+package worktree
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// includeFile in the origin names ignored files that come along.
+const includeFile = ".worktreeinclude"
+
+// judge answers which untracked paths git ignores.
+type judge interface {
+	ignored(paths []string) ([]bool, error)
+	close()
+}
+
+// judge starts git check-ignore, which is asked about each level of untracked
+// folders in turn. Without --no-index it would compare every path with the whole
+// index; with it, it does not see a .gitignore that a sparse checkout left out
+// of the work tree, so there a listing of all ignored paths is made instead.
+func (c *creation) judge(ctx context.Context) (judge, error) {
+	if c.hasSparseIgnore() {
+		return c.listIgnored(ctx)
+	}
+	cmd := c.Repo.Command(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"}})
+	j := &checkIgnore{wait: cmd.Wait}
+	cmd.Stderr = &j.stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	j.in, j.out = in, bufio.NewReaderSize(out, 1<<16)
+	return j, cmd.Start()
+}
+
+// hasSparseIgnore reports whether git takes a .gitignore out of the index.
+func (c *creation) hasSparseIgnore() bool {
+	if !c.config.bool("core.sparsecheckout", false) {
+		return false
+	}
+	for i := range c.index.Len() {
+		if p := c.index.Path(i); strings.HasSuffix(p, ".gitignore") && c.index.At(i).SkipWorktree {
+			return true
+		}
+	}
+	return false
+}
+
+// checkIgnore is a running git check-ignore.
+type checkIgnore struct {
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr bytes.Buffer
+	wait   func() error
+}
+
+// ignored asks for each path and reads the answers meanwhile: source, line,
+// pattern and path, each ended by NUL. No pattern, or one that begins with "!",
+// means not ignored. The "./" keeps a path from being read as pathspec magic.
+func (j *checkIgnore) ignored(paths []string) ([]bool, error) {
+	wrote := make(chan error, 1)
+	go func() {
+		w := bufio.NewWriterSize(j.in, 1<<16)
+		for _, p := range paths {
+			w.WriteString("./") // bufio keeps the first error for Flush
+			w.WriteString(p)
+			w.WriteByte(0)
+		}
+		wrote <- w.Flush()
+	}()
+	answers := make([]bool, len(paths))
+	for i := range answers {
+		var pattern string
+		for field := range 4 {
+			s, err := j.out.ReadString(0)
+			if err != nil {
+				j.close() // which also ends a writer that waits
+				return nil, fmt.Errorf("git check-ignore: %w", errors.Join(j.complaint(), <-wrote, err))
+			}
+			if field == 2 {
+				pattern = s[:len(s)-1]
+			}
+		}
+		answers[i] = pattern != "" && pattern[0] != '!'
+	}
+	return answers, <-wrote
+}
+
+func (j *checkIgnore) complaint() error {
+	if msg := strings.TrimSpace(j.stderr.String()); msg != "" {
+		return errors.New(strings.TrimPrefix(msg, "fatal: "))
+	}
+	return nil
+}
+
+// close ends git. Its exit code tells whether a path was ignored, nothing more.
+func (j *checkIgnore) close() {
+	_ = j.in.Close() // a second close is harmless
+	_ = j.wait()
+}
+
+// ignoredSet is the listing of all ignored paths.
+type ignoredSet map[string]bool
+
+func (c *creation) listIgnored(ctx context.Context) (judge, error) {
+	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}})
+	set := ignoredSet{}
+	for p := range strings.SplitSeq(string(out), "\x00") {
+		set[strings.TrimSuffix(p, "/")] = true
+	}
+	return set, err
+}
+
+func (s ignoredSet) ignored(paths []string) ([]bool, error) {
+	answers := make([]bool, len(paths))
+	for i, p := range paths {
+		answers[i] = s[p]
+	}
+	return answers, nil
+}
+
+func (s ignoredSet) close() {}
+
+// includedPaths lists the untracked files that match the patterns of
+// .worktreeinclude and of the caller.
+func (c *creation) includedPaths(ctx context.Context) ([]string, error) {
+	args := []string{"ls-files", "-z", "--others", "--ignored"}
+	file := filepath.Join(c.Repo.TopLevel, includeFile)
+	st, err := os.Stat(file)
+	switch {
+	case err == nil && st.Mode().IsRegular():
+		args = append(args, "--exclude-from="+file)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	for _, p := range c.Include {
+		args = append(args, "--exclude="+p)
+	}
+	if len(args) == 4 {
+		return nil, nil
+	}
+	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"), nil
+}

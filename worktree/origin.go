@@ -1,0 +1,186 @@
+package worktree
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// ownFolder is superqode's folder in an origin. It is no part of a workspace.
+const ownFolder = ".superqode"
+
+// clockTick is how far a file's time may lag behind the moment in which it was
+// written: one tick of the slowest kernel clock (100 Hz) and some.
+const clockTick = 20 * time.Millisecond
+
+// nestedRepo is a folder below the origin that holds a .git of its own.
+type nestedRepo struct {
+	path  string
+	isDir bool // its .git is a folder; else it is a file that names one
+}
+
+// readOrigin reads the index and scans the work tree, once, without reading any
+// file's contents.
+func (c *creation) readOrigin(ctx context.Context) (err error) {
+	if c.index, err = git.ReadIndex(filepath.Join(c.Repo.GitDir, "index"), c.Repo.ObjectFormat); err != nil {
+		return err
+	}
+	if err := c.index.Verify(); err != nil {
+		return superqode.WithHint(fmt.Errorf("%s: %w", filepath.Join(c.Repo.GitDir, "index"), err), "git -C %s fsck", c.Repo.TopLevel)
+	}
+	var mu sync.Mutex
+	skip := func(p string, kind snapshot.Kind) bool {
+		if p == ownFolder {
+			return true
+		}
+		dir, name := path.Split(p)
+		if !isDotGit(name) {
+			return false
+		}
+		if dir != "" {
+			mu.Lock()
+			c.nested = append(c.nested, nestedRepo{dir[:len(dir)-1], kind == snapshot.Dir})
+			mu.Unlock()
+		}
+		return true
+	}
+	scanned, problems, err := snapshot.Scan(ctx, c.Repo.TopLevel, snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly, Skip: skip})
+	if err != nil {
+		return err
+	}
+	c.origin = scanned
+	slices.SortFunc(c.nested, func(a, b nestedRepo) int { return cmp.Compare(a.path, b.path) })
+	return c.tell(problems)
+}
+
+// isDotGit reports whether a name may be .git on some file system; none of these
+// is ever a tracked file's name.
+func isDotGit(name string) bool { return len(name) == 4 && strings.EqualFold(name, ".git") }
+
+// tell makes an error of what could not be read but is tracked, for a workspace
+// without it would show as deleted what is not; the rest is a warning.
+func (c *creation) tell(problems []snapshot.Problem) error {
+	for _, p := range problems {
+		_, tracked := c.index.Search(p.Path)
+		if _, below := c.index.SearchDir(p.Path); tracked || below || p.Path == "" {
+			return superqode.WithHint(fmt.Errorf("read %s: %w", c.Repo.TopLevel, p), "make it readable, or use --from HEAD")
+		}
+		c.warn("left out: %v", p)
+	}
+	return nil
+}
+
+// fact is what the index tells about one entry of the origin.
+type fact struct {
+	pos   int32 // of its entry in the index, the first of an unmerged path; -1 for none
+	clean bool  // the index vouches that the contents are those it names, as git status would see it
+}
+
+// gatherFacts joins the scan with the index, both sorted by the same order, and
+// fills in the content ids that the index knows.
+func (c *creation) gatherFacts() {
+	x, entries := c.index, c.origin.Entries
+	c.facts = make([]fact, len(entries))
+	cutoff := x.ModTime.Add(-clockTick).UnixNano()
+	pos, n := 0, x.Len()
+	for i := range entries {
+		e := &entries[i]
+		c.facts[i].pos = -1
+		for pos < n && x.Path(pos) < e.Path {
+			pos++
+		}
+		if pos == n || x.Path(pos) != e.Path {
+			continue
+		}
+		c.facts[i].pos = int32(pos)
+		ie := x.At(pos)
+		if !isClean(&ie, e, cutoff) {
+			continue
+		}
+		c.facts[i].clean = true
+		if e.Kind == snapshot.Link || c.raw(e.Path) {
+			e.ID = snapshot.IDFrom([]byte(ie.OID))
+		}
+	}
+}
+
+// The file types of an index entry.
+const (
+	modeType   = 0o170000
+	modeFile   = 0o100000
+	modeSym    = 0o120000
+	modeLink   = 0o160000 // a submodule
+	modeSparse = 0o040000
+)
+
+// isClean reports whether the index entry's stat data are the file's and can be
+// trusted: both times lie before the cutoff, a tick before the index was
+// written. git compares whole seconds and reads the files of the last one again;
+// with nanoseconds there are fewer of them.
+func isClean(ie *git.IndexEntry, e *snapshot.Entry, cutoff int64) bool {
+	if ie.Stage != 0 || ie.IntentToAdd || !sameType(ie, e) || e.Stat.Mtime >= cutoff || e.Stat.Ctime >= cutoff {
+		return false
+	}
+	st := indexStat(e)
+	st.Dev = ie.Stat.Dev // git ignores it: device numbers change over a reboot
+	return st == ie.Stat
+}
+
+func sameType(ie *git.IndexEntry, e *snapshot.Entry) bool {
+	switch ie.Mode & modeType {
+	case modeFile:
+		return e.Kind == snapshot.File
+	case modeSym:
+		return e.Kind == snapshot.Link || e.Kind == snapshot.File // with core.symlinks=false links are files
+	}
+	return false
+}
+
+// indexStat cuts an entry's stat data to what the index keeps.
+func indexStat(e *snapshot.Entry) git.IndexStat {
+	s := &e.Stat
+	st := git.IndexStat{Dev: uint32(s.Dev), Ino: uint32(s.Ino), UID: s.UID, GID: s.GID, Size: uint32(e.Size)}
+	st.CtimeSec, st.CtimeNsec = splitTime(s.Ctime)
+	st.MtimeSec, st.MtimeNsec = splitTime(s.Mtime)
+	return st
+}
+
+// splitTime turns nanoseconds into seconds and the rest, which is never
+// negative, also before 1970.
+func splitTime(ns int64) (sec, nsec uint32) {
+	s, rest := ns/1e9, ns%1e9
+	if rest < 0 {
+		s, rest = s-1, rest+1e9
+	}
+	return uint32(s), uint32(rest)
+}
+
+// below returns the range of entries that lie in the folder dir.
+func below(entries []snapshot.Entry, dir string) (lo, hi int) {
+	lo = sort.Search(len(entries), func(i int) bool { return cmpBelow(entries[i].Path, dir) >= 0 })
+	hi = lo + sort.Search(len(entries)-lo, func(i int) bool { return cmpBelow(entries[lo+i].Path, dir) > 0 })
+	return lo, hi
+}
+
+// cmpBelow tells whether p sorts before (-1), among (0) or after (1) the paths
+// in the folder dir.
+func cmpBelow(p, dir string) int {
+	if len(p) <= len(dir) || p[:len(dir)] != dir {
+		if p <= dir {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(p[len(dir)], '/')
+}

@@ -1,0 +1,180 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// Remove takes a workspace away: the directory is renamed into trashDir (on the
+// same file system) and the admin folder deleted. What is gone already is passed
+// over, so that it can be repeated after a crash. The caller holds the project
+// lock. It refuses, and wraps superqode.ErrConflict, when adminDir does not
+// belong to the workspace, and superqode.ErrLocked when the user locked the
+// worktree (git worktree lock); see RemoveLocked.
+func Remove(ctx context.Context, repo *git.Repo, adminDir, workspacePath, trashDir string) error {
+	if reason, ok := lockReason(adminDir); ok {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "worktree %s is locked%s", workspacePath, reason), "git -C %s worktree unlock %s", repo.CommonDir, workspacePath)
+	}
+	return RemoveLocked(ctx, repo, adminDir, workspacePath, trashDir)
+}
+
+// RemoveLocked is Remove for a worktree that may be locked.
+func RemoveLocked(ctx context.Context, repo *git.Repo, adminDir, workspacePath, trashDir string) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if adminDir != "" {
+		if err := checkAdmin(repo, adminDir, workspacePath); err != nil {
+			return err
+		}
+	}
+	if err := failpoint.Err("worktree.remove"); err != nil {
+		return err
+	}
+	if err := toTrash(workspacePath, trashDir); err != nil {
+		return err
+	}
+	if err := failpoint.Err("worktree.renamed"); err != nil {
+		return err
+	}
+	if adminDir != "" {
+		if err := removeAdmin(repo, adminDir, workspacePath); err != nil {
+			return err
+		}
+	}
+	return failpoint.Err("worktree.removed")
+}
+
+// lockReason reports whether the user locked the worktree, and why. git itself
+// holds that lock, with the word "initializing", while worktree add runs; one
+// that stayed is of a git that died.
+func lockReason(admin string) (string, bool) {
+	data, err := os.ReadFile(filepath.Join(admin, "locked"))
+	why := strings.TrimSpace(string(data))
+	switch {
+	case err != nil || admin == "" || why == "initializing":
+		return "", false
+	case why == "":
+		return "", true
+	}
+	return ": " + why, true
+}
+
+// checkAdmin makes sure that admin lies where git keeps admin folders and that
+// it belongs to the workspace. A missing folder is fine, and so is one without a
+// gitdir file that carries the workspace's name: that is half made or half
+// removed.
+func checkAdmin(repo *git.Repo, admin, workspace string) error {
+	refuse := func(why string) error {
+		return superqode.Errorf(superqode.ErrConflict, "admin folder %s %s", admin, why)
+	}
+	if parent, err := filepath.EvalSymlinks(filepath.Dir(admin)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	} else if parent != filepath.Join(repo.CommonDir, "worktrees") {
+		return refuse("is not in " + filepath.Join(repo.CommonDir, "worktrees"))
+	}
+	switch st, err := os.Lstat(admin); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return refuse("is not a folder")
+	}
+	data, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
+		if filepath.Base(admin) == filepath.Base(workspace) {
+			return nil
+		}
+		return refuse("names no workspace")
+	}
+	if err != nil {
+		return err
+	}
+	back := strings.TrimSuffix(string(data), "\n")
+	if !filepath.IsAbs(back) {
+		back = filepath.Join(admin, back)
+	}
+	if resolve(filepath.Dir(back)) != resolve(workspace) || filepath.Base(back) != ".git" {
+		return refuse(fmt.Sprintf("belongs to %s, not to %s", filepath.Dir(back), workspace))
+	}
+	return nil
+}
+
+// resolve follows the links in the folders above path; the last name itself may
+// not exist.
+func resolve(path string) string {
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, filepath.Base(path))
+}
+
+// removeAdmin deletes an admin folder, its gitdir file last: until then the
+// folder says whose it is. An empty .git/worktrees goes too, as in git.
+func removeAdmin(repo *git.Repo, admin, workspace string) error {
+	if err := checkAdmin(repo, admin, workspace); err != nil {
+		return err
+	}
+	names, err := os.ReadDir(admin)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, n := range names {
+		if n.Name() == "gitdir" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(admin, n.Name())); err != nil {
+			return err
+		}
+		failpoint.Hit("worktree.admin")
+	}
+	if err := os.RemoveAll(admin); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Dir(admin)) // refused while other worktrees are there, which is what is wanted
+	return nil
+}
+
+// toTrash renames path to <trash>/<name>-<n>. A folder that its owner may not
+// write can not be moved (its ".." changes), so the permission is added first.
+func toTrash(path, trash string) error {
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(trash, 0o700); err != nil {
+		return err
+	}
+	if st.IsDir() && st.Mode()&0o700 != 0o700 {
+		if err := os.Chmod(path, st.Mode().Perm()|0o700); err != nil {
+			return err
+		}
+	}
+	for n := 1; ; n++ {
+		to := filepath.Join(trash, fmt.Sprintf("%s-%d", filepath.Base(path), n))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		err := os.Rename(path, to)
+		if errors.Is(err, fs.ErrExist) { // someone else took the name just now
+			continue
+		}
+		return err
+	}
+}

@@ -1,0 +1,215 @@
+package worktree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// operationFiles tell git status which operation is under way. Those of a rebase
+// or a bisection stay behind: finishing one in the workspace would move the
+// user's branches.
+func operationFiles() []string {
+	return []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
+}
+
+// fillWorking makes the workspace what the user sees now.
+func (c *creation) fillWorking(ctx context.Context) error {
+	attrs, err := readAttributes(ctx, c.Repo, c.config, c.origin, c.index)
+	if err != nil {
+		return err
+	}
+	c.raw = attrs.raw
+	c.gatherFacts()
+	src, err := c.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.copy(ctx, src); err != nil {
+		return err
+	}
+	if err := c.copyNested(ctx); err != nil {
+		return err
+	}
+	for _, name := range operationFiles() {
+		if err := copySmall(filepath.Join(c.Repo.GitDir, name), filepath.Join(c.admin, name)); err != nil {
+			return err
+		}
+	}
+	if err := c.keepSparse(ctx); err != nil {
+		return err
+	}
+	if err := failpoint.Err("worktree.index"); err != nil {
+		return err
+	}
+	return c.writeIndex()
+}
+
+// copy brings src into the workspace. A tracked file that can not be read is an
+// error, for without it the workspace would not be what the user sees.
+func (c *creation) copy(ctx context.Context, src *snapshot.Snapshot) error {
+	if err := failpoint.Err("worktree.copy"); err != nil {
+		return err
+	}
+	base, problems, err := snapshot.Copy(ctx, src, c.Path, snapshot.CopyOptions{})
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		_, tracked := c.index.Search(p.Path)
+		if tracked && !errors.Is(p, snapshot.ErrChangedWhileRead) && !errors.Is(p, fs.ErrNotExist) {
+			return fmt.Errorf("copy %s: %w", c.Repo.TopLevel, p)
+		}
+		c.warn("copying: %v", p)
+	}
+	c.base = base
+	return failpoint.Err("worktree.copied")
+}
+
+// writeIndex writes the admin folder's index: the entries and extensions as they
+// are, stat data of the copies where the contents are known to be what the entry
+// names, zeros (git reads the file) elsewhere.
+func (c *creation) writeIndex() error {
+	from, to := c.origin.Entries, c.base.Entries
+	o, b := 0, 0
+	return c.index.Write(filepath.Join(c.admin, "index"), func(i int) git.IndexStat {
+		ie := c.index.At(i)
+		for o < len(from) && from[o].Path < ie.Path {
+			o++
+		}
+		for b < len(to) && to[b].Path < ie.Path {
+			b++
+		}
+		if b == len(to) || to[b].Path != ie.Path || ie.Stage != 0 || ie.IntentToAdd || !sameType(&ie, &to[b]) {
+			return git.IndexStat{}
+		}
+		e := &to[b]
+		vouched := o < len(from) && from[o].Path == ie.Path && c.facts[o].clean && sameContents(&from[o], e)
+		if vouched || string(e.ID.Bytes()) == ie.OID && (e.Kind == snapshot.Link || c.raw(e.Path)) {
+			return indexStat(e)
+		}
+		return git.IndexStat{}
+	})
+}
+
+// sameContents reports whether the copy is of the file that was scanned, and not
+// of what took its place meanwhile.
+func sameContents(from, to *snapshot.Entry) bool {
+	return from.Size == to.Size && from.Stat.Mtime == to.Stat.Mtime && (from.ID.IsZero() || from.ID == to.ID)
+}
+
+// missing lists the entries of base whose contents no index entry names.
+func (c *creation) missing() []snapshot.Entry {
+	var list []snapshot.Entry
+	pos, n := 0, c.index.Len()
+	for i := range c.base.Entries {
+		e := &c.base.Entries[i]
+		if e.Kind != snapshot.File && e.Kind != snapshot.Link {
+			continue
+		}
+		for pos < n && c.index.Path(pos) < e.Path {
+			pos++
+		}
+		known := false
+		for k := pos; k < n && c.index.Path(k) == e.Path && !known; k++ {
+			ie := c.index.At(k)
+			known = ie.OID == string(e.ID.Bytes()) && !ie.IntentToAdd
+		}
+		if !known {
+			list = append(list, *e)
+		}
+	}
+	return list
+}
+
+// copyNested brings along the .git folders of nested repositories, as the plain
+// trees that they are to this repository; they are no part of base. Submodules
+// and .git files stay without: git in the workspace would act on the origin's
+// modules through them.
+func (c *creation) copyNested(ctx context.Context) error {
+	for _, n := range c.nested {
+		e := c.base.Find(n.path)
+		if !n.isDir || e == nil || e.Kind != snapshot.Dir || c.inSubmodule(n.path) {
+			continue
+		}
+		from, to := filepath.Join(c.Repo.TopLevel, n.path, ".git"), filepath.Join(c.Path, n.path, ".git")
+		src, problems, err := snapshot.Scan(ctx, from, snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly})
+		if err != nil {
+			return err
+		}
+		if err := os.Mkdir(to, 0o755); err != nil {
+			return err
+		}
+		_, more, err := snapshot.Copy(ctx, src, to, snapshot.CopyOptions{})
+		if err != nil {
+			return err
+		}
+		for _, p := range append(problems, more...) {
+			c.warn("copying %s/.git: %v", n.path, p)
+		}
+	}
+	return nil
+}
+
+// inSubmodule reports whether the index names dir, or a folder above it, as a
+// submodule.
+func (c *creation) inSubmodule(dir string) bool {
+	for p := dir; ; {
+		if i, ok := c.index.Search(p); ok && c.index.At(i).Mode&modeType == modeLink {
+			return true
+		}
+		cut := strings.LastIndexByte(p, '/')
+		if cut < 0 {
+			return false
+		}
+		p = p[:cut]
+	}
+}
+
+// keepSparse copies what makes a sparse checkout sparse; git worktree add does so
+// from 2.36 on.
+func (c *creation) keepSparse(ctx context.Context) error {
+	if !c.config.bool("core.sparsecheckout", false) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(c.admin, "info"), 0o777); err != nil {
+		return err
+	}
+	if err := copySmall(filepath.Join(c.Repo.GitDir, "info/sparse-checkout"), filepath.Join(c.admin, "info/sparse-checkout")); err != nil {
+		return err
+	}
+	own := filepath.Join(c.admin, "config.worktree")
+	if _, err := os.Lstat(own); err == nil || !c.config.bool("extensions.worktreeconfig", false) {
+		return err
+	}
+	if err := copySmall(filepath.Join(c.Repo.GitDir, "config.worktree"), own); err != nil {
+		return err
+	}
+	for _, key := range []string{"core.worktree", "core.bare"} { // they speak of the origin
+		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"config", "--file", own, "--unset-all", key}})
+		if exit := (*git.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 5) { // 5: there was none
+			return err
+		}
+	}
+	return nil
+}
+
+// copySmall copies a file of the git dir; a missing one is nothing to copy.
+func copySmall(from, to string) error {
+	data, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o666)
+}
