@@ -109,7 +109,8 @@ func TestWhatEndsByItselfIsNoSurvivor(t *testing.T) {
 	t.Parallel()
 	spec := shell(t, "(sleep 0.02; echo late) & exit 0")
 	res, out, _, err := output(t, spec)
-	if err != nil || out != "late\n" || res.Survivors != nil {
+	// On a machine that is busy enough it is ended, and then it is named.
+	if byItself := out == "late\n"; err != nil || byItself != (res.Survivors == nil) {
 		t.Errorf("%+v %q %v", res, out, err)
 	}
 }
@@ -331,62 +332,6 @@ func TestAlone(t *testing.T) {
 			t.Error(dirs)
 		}
 	})
-}
-
-func TestParseStat(t *testing.T) {
-	t.Parallel()
-	tail := " 1 2 3 4 0 0 0 0 0 0 0 0 0 0 20 0 %d 0 777 0 0\n"
-	tests := []struct {
-		stat string
-		ok   bool
-		want proc
-	}{
-		{"10 (sh) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
-		{"10 (a) Z (b) c) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
-		{"10 (sh) Z" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, dead: true}},
-		{"10 (sh) Z" + fmt.Sprintf(tail, 2), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
-		{"", false, proc{}},
-		{"10 (sh) S 1 2", false, proc{}},
-		{"10 sh", false, proc{}},
-	}
-	for _, tt := range tests {
-		if p, ok := parseStat(10, []byte(tt.stat)); ok != tt.ok || p != tt.want {
-			t.Errorf("%q: %+v %v", tt.stat, p, ok)
-		}
-	}
-	if p, ok := readProc(os.Getpid(), make([]byte, 1024)); !ok || p.ppid != os.Getppid() || p.dead || p.start == 0 {
-		t.Errorf("%+v %v", p, ok)
-	}
-}
-
-func TestFindCgroup(t *testing.T) {
-	t.Parallel()
-	const hybrid = "30 20 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n31 20 0:27 / /sys/fs/cgroup/unified rw shared:5 - cgroup2 cgroup2 rw\n"
-	const bound = "31 20 0:27 /docker/abc /sys/fs/cgroup rw - cgroup2 cgroup rw\n"
-	tests := []struct{ mounts, group, want string }{
-		{hybrid, "/", "/sys/fs/cgroup/unified"},
-		{hybrid, "/user.slice/x", "/sys/fs/cgroup/unified/user.slice/x"},
-		{bound, "/docker/abc", "/sys/fs/cgroup"},
-		{bound, "/docker/abc/d", "/sys/fs/cgroup/d"},
-		{bound, "/docker/abcd", ""},
-		{bound, "/other", ""},
-		{"", "/", ""},
-		{hybrid, "/../out", ""},
-	}
-	for _, tt := range tests {
-		if got := findCgroup(bufio.NewScanner(strings.NewReader(tt.mounts)), tt.group); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.group, got, tt.want)
-		}
-	}
-}
-
-func TestAbilities(t *testing.T) {
-	t.Parallel()
-	for _, a := range Abilities() {
-		if a.Name == "" || a.Detail == "" || a.Name == "reaper" && !a.Have {
-			t.Errorf("%+v", a)
-		}
-	}
 }
 
 // TestKillingSuperqodeKillsTheProgram is about a program that kills its parent.
