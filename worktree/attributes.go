@@ -16,13 +16,26 @@ import (
 // counts as naming every path. (git ignores those above 100 MB.)
 const maxAttributes = 1 << 20
 
-// attributes answers which paths may be changed by git on their way into the
-// object database. It errs on one side only: for a path that it calls raw no
-// text, eol, crlf, ident, filter or working-tree-encoding attribute can be set;
-// one that it does not call raw is merely read instead of believed. That allows
+// attributes answers which paths git may convert on the way between work tree
+// and object database. It errs on one side only: a path that it calls raw or
+// plain is; one that it does not is merely read instead of believed. That allows
 // simple matching: a pattern's last component, in lower case, against the
 // path's last component.
 type attributes struct {
+	in  matcher // what may change when it is added
+	out matcher // what may change when it is checked out
+	eol bool    // text files are checked out with CRLF
+}
+
+// raw reports whether git stores the file's bytes as they are: no text, eol,
+// crlf, ident, filter or working-tree-encoding attribute can be set.
+func (a *attributes) raw(p string) bool { return !a.in.match(p) }
+
+// plain reports whether git writes the blob's bytes as they are.
+func (a *attributes) plain(p string) bool { return !a.out.match(p) }
+
+// matcher is a set of paths that may hold more than it has to.
+type matcher struct {
 	all   bool // every path
 	rules []attributeRules
 }
@@ -38,8 +51,11 @@ type attributeRules struct {
 // readAttributes looks at every place where attributes for the origin's files
 // can stand.
 func readAttributes(ctx context.Context, repo *git.Repo, conf config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
-	a := &attributes{all: conf.bool("core.autocrlf", false) || strings.EqualFold(conf["core.autocrlf"], "input") || conf["attr.tree"] != ""}
-	if a.all {
+	crlf := conf.bool("core.autocrlf", false)
+	a := &attributes{eol: crlf || strings.EqualFold(conf["core.eol"], "crlf")}
+	a.in.all = crlf || strings.EqualFold(conf["core.autocrlf"], "input") || conf["attr.tree"] != ""
+	a.out.all = crlf || conf["attr.tree"] != ""
+	if a.out.all {
 		return a, nil
 	}
 	global, err := globalAttributes(ctx, repo, conf)
@@ -105,55 +121,71 @@ func (a *attributes) file(dir, name string) {
 	a.parse(dir, string(data))
 }
 
-// everything makes no path below dir raw.
+// everything counts every path below dir as converted.
 func (a *attributes) everything(dir string) {
-	if dir == "" {
-		a.all = true
-	}
-	a.rules = append(a.rules, attributeRules{dir: dir, globs: []string{"*"}})
+	a.in.everything(dir)
+	a.out.everything(dir)
+}
+
+func (m *matcher) everything(dir string) {
+	m.all = m.all || dir == ""
+	m.rules = append(m.rules, attributeRules{dir: dir, globs: []string{"*"}})
 }
 
 func (a *attributes) parse(dir, data string) {
-	r := attributeRules{dir: dir, names: map[string]bool{}, exts: map[string]bool{}}
+	in, out := newRules(dir), newRules(dir)
 	for line := range strings.SplitSeq(data, "\n") {
 		line = strings.TrimLeft(line, " \t\r\ufeff")
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if line[0] == '"' || strings.HasPrefix(line, "[attr]") {
-			if converts(strings.Fields(line)) { // quoted pattern, or a macro under any name
-				a.everything(dir)
-			}
-			continue
-		}
 		words := strings.Fields(line)
-		if len(words) > 1 && converts(words[1:]) {
-			r.add(words[0])
+		if line[0] == '"' || strings.HasPrefix(line, "[attr]") { // a quoted pattern, or a macro under any name
+			words[0] = "*"
+			words = append(words, strings.Fields(line)...)
+		}
+		onAdd, onCheckout := a.converts(words[1:])
+		if onAdd {
+			in.add(words[0])
+		}
+		if onCheckout {
+			out.add(words[0])
 		}
 	}
-	if len(r.names)+len(r.exts)+len(r.globs) > 0 {
-		a.rules = append(a.rules, r)
-		a.all = a.all || dir == "" && len(r.globs) > 0 && r.globs[0] == "*"
-	}
+	a.in.join(in)
+	a.out.join(out)
 }
 
-// converts reports whether one of the attributes can change contents. Unset
-// (-text) and unspecified (!text) ones do not.
-func converts(attrs []string) bool {
+// converts reports whether one of the attributes can change contents on the way
+// in and on the way out. Unset (-text) and unspecified (!text) ones do not.
+func (a *attributes) converts(attrs []string) (in, out bool) {
 	for _, w := range attrs {
-		switch name, _, _ := strings.Cut(w, "="); name {
-		case "text", "eol", "crlf", "ident", "filter", "working-tree-encoding":
-			return true
+		switch name, value, _ := strings.Cut(w, "="); name {
+		case "ident", "filter", "working-tree-encoding":
+			return true, true
+		case "text", "crlf", "eol":
+			in, out = true, out || a.eol || name == "eol" && value != "lf"
 		}
 	}
-	return false
+	return in, out
+}
+
+func newRules(dir string) *attributeRules {
+	return &attributeRules{dir: dir, names: map[string]bool{}, exts: map[string]bool{}}
+}
+
+func (m *matcher) join(r *attributeRules) {
+	if len(r.names)+len(r.exts)+len(r.globs) > 0 {
+		m.rules = append(m.rules, *r)
+		m.all = m.all || r.dir == "" && len(r.globs) > 0 && r.globs[0] == "*"
+	}
 }
 
 func (r *attributeRules) add(pattern string) {
 	last := strings.ToLower(pattern[strings.LastIndexByte(pattern, '/')+1:])
 	switch {
 	case last == "" || strings.Trim(last, "*") == "" || strings.ContainsAny(last, `?[\`):
-		r.globs = append([]string{"*"}, r.globs...) // first, where parse looks
+		r.globs = append([]string{"*"}, r.globs...) // first, where join looks
 	case !strings.Contains(last, "*"):
 		r.names[last] = true
 	case strings.HasPrefix(last, "*.") && !strings.Contains(last[1:], "*"):
@@ -163,21 +195,17 @@ func (r *attributeRules) add(pattern string) {
 	}
 }
 
-// raw reports whether git stores the file's bytes as they are.
-func (a *attributes) raw(p string) bool {
-	if a.all {
-		return false
-	}
-	if len(a.rules) == 0 {
-		return true
+func (m *matcher) match(p string) bool {
+	if m.all || len(m.rules) == 0 {
+		return m.all
 	}
 	base := strings.ToLower(path.Base(p))
-	for i := range a.rules {
-		if r := &a.rules[i]; strings.HasPrefix(p, r.dir) && r.match(base) {
-			return false
+	for i := range m.rules {
+		if r := &m.rules[i]; strings.HasPrefix(p, r.dir) && r.match(base) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 func (r *attributeRules) match(base string) bool {

@@ -1,10 +1,13 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -21,12 +24,9 @@ func (c *creation) fillCommit(ctx context.Context) error {
 		}
 		return c.checkout(ctx)
 	}
-	attrs, err := readAttributes(ctx, c.Repo, c.config, c.origin, c.index)
-	if err != nil {
+	if err := c.gatherFacts(ctx); err != nil {
 		return err
 	}
-	c.raw = attrs.raw
-	c.gatherFacts()
 	if err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"read-tree", c.Head}}); err != nil {
 		return err
 	}
@@ -35,11 +35,15 @@ func (c *creation) fillCommit(ctx context.Context) error {
 		return err
 	}
 	// What the commit's own attributes files say about eol and filters may differ
-	// from what the work tree's say; then nothing that they could touch is copied.
-	attrs.all = attrs.all || c.attributesDiffer(wanted)
+	// from what the work tree's say; then only links are copied.
+	c.attrs.out.all = c.attrs.out.all || c.attributesDiffer(wanted)
+	c.asStored = c.attrs.plain
 	src := c.unmodified(wanted)
 	c.index, c.facts = wanted, make([]fact, len(c.origin.Entries))
 	if err := c.copy(ctx, src); err != nil {
+		return err
+	}
+	if err := c.dropConverted(); err != nil {
 		return err
 	}
 	if err := c.writeIndex(); err != nil {
@@ -62,7 +66,7 @@ func (c *creation) attributesDiffer(wanted *git.Index) bool {
 		if _, ok := attributesDir(ie.Path); !ok {
 			continue
 		}
-		if e := c.origin.Find(ie.Path); e == nil || string(e.ID.Bytes()) != ie.OID {
+		if e := c.origin.Find(ie.Path); e == nil || e.Kind != snapshot.File || !c.named(ie.Path, ie.OID) {
 			return true
 		}
 	}
@@ -76,6 +80,35 @@ func (c *creation) attributesDiffer(wanted *git.Index) bool {
 		}
 	}
 	return false
+}
+
+// named reports whether the origin's index vouches for the file at path being
+// what the blob oid is checked out to.
+func (c *creation) named(path, oid string) bool {
+	i, ok := slices.BinarySearchFunc(c.origin.Entries, path, func(e snapshot.Entry, p string) int { return cmp.Compare(e.Path, p) })
+	return ok && c.facts[i].clean && c.index.At(int(c.facts[i].pos)).OID == oid
+}
+
+// dropConverted deletes the copies whose bytes are not those of the blob: the
+// origin's index calls them clean only after a conversion (CRLF that git would
+// store as LF), and a checkout would write other bytes.
+func (c *creation) dropConverted() error {
+	pos, n := 0, c.index.Len()
+	kept := c.base.Entries[:0]
+	for _, e := range c.base.Entries {
+		for pos < n && c.index.Path(pos) < e.Path {
+			pos++
+		}
+		if e.Kind == snapshot.File && (pos == n || c.index.Path(pos) != e.Path || c.index.At(pos).OID != string(e.ID.Bytes())) {
+			if err := os.Remove(filepath.Join(c.Path, e.Path)); err != nil {
+				return err
+			}
+			continue
+		}
+		kept = append(kept, e)
+	}
+	c.base.Entries = kept
+	return nil
 }
 
 // unmodified returns the files of the origin that are, by its index, what the
@@ -97,8 +130,8 @@ func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
 		switch ie := wanted.At(pos); {
 		case ie.Mode&modeType == modeLink && e.Kind == snapshot.Dir:
 			ch.keep[i] = kept // an empty folder, as git makes for a submodule
-		case !sameType(&ie, e) || e.ID.IsZero() || string(e.ID.Bytes()) != ie.OID:
-		case e.Kind == snapshot.Link || c.raw(e.Path) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
+		case !sameType(&ie, e) || !c.facts[i].clean || c.index.At(int(c.facts[i].pos)).OID != ie.OID:
+		case e.Kind == snapshot.Link || c.attrs.plain(e.Path) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
 			ch.keep[i] = kept
 		}
 	}

@@ -1,14 +1,15 @@
 package worktree
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // TestCreateCommit compares the workspace of every case's HEAD, and of the
@@ -75,28 +76,52 @@ func isCommon(p cmp.Path) bool {
 // all, and only the rest is git's work.
 func TestCreateCommitCopies(t *testing.T) {
 	t.Parallel()
-	f := gittest.Many(t, 200)
-	f.Write(gittest.ManyPath(3), "changed\n")
-	opt := options(t, f, f.Dir, f.Git("rev-parse", "HEAD"))
-	res, err := Create(t.Context(), opt)
+	for attrs, copies := range map[string]bool{"": true, "* text=auto\n": true, "* text eol=crlf\n": false, "* filter=x\n": false} {
+		t.Run(attrs, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Repo(t)
+			f.Write(".gitattributes", attrs)
+			for i := range 200 {
+				f.Write(gittest.ManyPath(i), fmt.Sprintf("file %d\n", i))
+			}
+			f.Commit("many")
+			f.Settle()
+			f.Write(gittest.ManyPath(3), "changed\n")
+			f.Write(gittest.ManyPath(4), "file 4\r\n") // clean after conversion, with text=auto
+			f.Git("add", gittest.ManyPath(4))
+			f.Git("commit", "-q", "--allow-empty", "-m", "crlf")
+			later := time.Now().Add(2 * time.Second)
+			if err := os.Chtimes(f.Path(".git/index"), later, later); err != nil {
+				t.Fatal(err)
+			}
+			opt := options(t, f, f.Dir, f.Git("rev-parse", "HEAD"))
+			res, err := Create(t.Context(), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 200 {
+				want := copies && i != 3 && (i != 4 || attrs == "")
+				if p := gittest.ManyPath(i); sameTime(t, filepath.Join(opt.Path, p), f.Path(p)) != want {
+					t.Errorf("%s: copied %v", p, !want)
+				}
+			}
+			if s := f.StatusIn(opt.Path); s != "" {
+				t.Errorf("not clean:\n%s", s)
+			}
+			checkBase(t, opt, res)
+		})
+	}
+}
+
+func sameTime(t *testing.T, a, b string) bool {
+	t.Helper()
+	x, err := os.Stat(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 200 {
-		p := gittest.ManyPath(i)
-		here, err := os.Stat(filepath.Join(opt.Path, p))
-		if err != nil {
-			t.Fatal(err)
-		}
-		there, err := os.Stat(f.Path(p))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if same := here.ModTime().Equal(there.ModTime()); same != (i != 3) {
-			t.Errorf("%s: copied %v", p, same)
-		}
+	y, err := os.Stat(b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if e := res.Base.Find(gittest.ManyPath(3)); e == nil || e.Kind != snapshot.File || e.ID.IsZero() {
-		t.Errorf("checked out file in base: %+v", e)
-	}
+	return x.ModTime().Equal(y.ModTime())
 }

@@ -93,7 +93,8 @@ type creation struct {
 	origin   *snapshot.Snapshot
 	nested   []nestedRepo // folders of the origin that hold a .git, sorted by path
 	facts    []fact       // what the index tells about each entry of origin
-	raw      func(path string) bool
+	attrs    *attributes
+	asStored func(path string) bool // equal bytes in file and blob make a clean file
 	base     *snapshot.Snapshot
 	admin    string
 	tried    bool // git worktree add was started

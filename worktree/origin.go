@@ -89,7 +89,10 @@ type fact struct {
 
 // gatherFacts joins the scan with the index, both sorted by the same order, and
 // fills in the content ids that the index knows.
-func (c *creation) gatherFacts() {
+func (c *creation) gatherFacts(ctx context.Context) (err error) {
+	if c.attrs, err = readAttributes(ctx, c.Repo, c.config, c.origin, c.index); err != nil {
+		return err
+	}
 	x, entries := c.index, c.origin.Entries
 	c.facts = make([]fact, len(entries))
 	cutoff := x.ModTime.Add(-clockTick).UnixNano()
@@ -109,10 +112,11 @@ func (c *creation) gatherFacts() {
 			continue
 		}
 		c.facts[i].clean = true
-		if e.Kind == snapshot.Link || c.raw(e.Path) {
+		if e.Kind == snapshot.Link || c.attrs.raw(e.Path) {
 			e.ID = snapshot.IDFrom([]byte(ie.OID))
 		}
 	}
+	return nil
 }
 
 // The file types of an index entry.

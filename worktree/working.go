@@ -23,12 +23,10 @@ func operationFiles() []string {
 
 // fillWorking makes the workspace what the user sees now.
 func (c *creation) fillWorking(ctx context.Context) error {
-	attrs, err := readAttributes(ctx, c.Repo, c.config, c.origin, c.index)
-	if err != nil {
+	if err := c.gatherFacts(ctx); err != nil {
 		return err
 	}
-	c.raw = attrs.raw
-	c.gatherFacts()
+	c.asStored = c.attrs.raw
 	src, err := c.choose(ctx)
 	if err != nil {
 		return err
@@ -93,7 +91,7 @@ func (c *creation) writeIndex() error {
 		}
 		e := &to[b]
 		vouched := o < len(from) && from[o].Path == ie.Path && c.facts[o].clean && sameContents(&from[o], e)
-		if vouched || string(e.ID.Bytes()) == ie.OID && (e.Kind == snapshot.Link || c.raw(e.Path)) {
+		if vouched || string(e.ID.Bytes()) == ie.OID && (e.Kind == snapshot.Link || c.asStored(e.Path)) {
 			return indexStat(e)
 		}
 		return git.IndexStat{}
