@@ -174,11 +174,11 @@ func (r *run) step() (over bool) {
 	}
 	r.tree.kill()
 	late := time.Since(r.killAt) >= giveUp
-	if r.ended && (late || r.tree.stuck()) {
+	if late || r.ended && r.tree.stuck() {
 		r.nameAlive()
 		return true
 	}
-	return late
+	return false
 }
 
 // nameLeft notes, once, who outlived the program, and tells them to end.
