@@ -41,7 +41,11 @@ var errHelp = errors.New("help was printed")
 // Main runs one command line and returns the exit code of FORMATS.md section 2.
 func Main(ctx context.Context, streams IO, args ...string) int {
 	a := newApp(streams)
-	parser, err := newParser(a)
+	word := commandWord(args)
+	if a.getenv("COMP_LINE") != "" {
+		word = ""
+	}
+	parser, err := newParser(a, word)
 	if err != nil {
 		return a.fail(err, "")
 	}
@@ -88,20 +92,6 @@ func (a *app) run(ctx context.Context, kctx *kong.Context) int {
 		}
 	}
 	return code
-}
-
-// newParser builds the grammar. Nothing is opened here: what a command needs is
-// made when its Run asks for it.
-func newParser(a *app) (*kong.Kong, error) {
-	return kong.New(&grammar{Globals: &a.flags},
-		kong.Name("superqode"),
-		kong.Description("Run a program in a session on your repository; afterwards the repository is as it was, proven."),
-		kong.Writers(a.Out, a.Err),
-		kong.Exit(func(int) {}),
-		kong.Help(printHelp),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
-		kong.Bind(a),
-	)
 }
 
 // printHelp prints to stdout and ends the parse, so that nothing after --help

@@ -1,32 +1,100 @@
 package cli
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/alecthomas/kong"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
 )
 
-// grammar is the whole command line: the global flags and one field a command.
-type grammar struct {
-	*Globals
+// A command is one word of the first level. A hidden one is not built yet, or is
+// superqode's own.
+type command struct {
+	name   string
+	help   string
+	build  func() any // a pointer to the command's struct
+	hidden bool
+}
 
-	Run        runCmd        `cmd:"" help:"Run a program in a session of its own: open, run, collect, report, remove."`
-	Workspace  workspaceCmd  `cmd:"" help:"Open, use, look at and end sessions."`
-	Artifacts  artifactsCmd  `cmd:"" help:"What sessions left behind."`
-	Finding    findingCmd    `cmd:"" help:"Findings of a session."`
-	Report     reportCmd     `cmd:"" help:"Print a session's report."`
-	Config     configCmd     `cmd:"" help:"The configuration and where each value comes from."`
-	Doctor     doctorCmd     `cmd:"" help:"Check git, the file system, the kernel and what earlier sessions left; each with its remedy."`
-	Completion completionCmd `cmd:"" help:"Print the completion code for a shell."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+// commands is the first level of the grammar in the order in which help prints
+// it.
+func commands() []command {
+	unbuilt := func() any { return &unbuiltCmd{} }
+	return []command{
+		{name: "run", help: "Run a program in a session of its own: open, run, collect, report, remove.", build: func() any { return &runCmd{} }},
+		{name: "workspace", help: "Open, use, look at and end sessions.", build: func() any { return &workspaceCmd{} }},
+		{name: "artifacts", help: "What sessions left behind.", build: func() any { return &artifactsCmd{} }},
+		{name: "finding", help: "Findings of a session.", build: func() any { return &findingCmd{} }},
+		{name: "report", help: "Print a session's report.", build: func() any { return &reportCmd{} }},
+		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
+		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
+		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completionCmd{} }},
+		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
+		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
+		{name: "guard", build: unbuilt, hidden: true},
+		{name: "claim", build: unbuilt, hidden: true},
+		{name: "watch", build: unbuilt, hidden: true},
+		{name: "trust", build: unbuilt, hidden: true},
+		{name: "demo", build: unbuilt, hidden: true},
+	}
+}
 
-	SweepTrash sweepCmd `cmd:"" hidden:""`
+// newParser builds the grammar. Reading the tags of every flag takes as long as
+// the rest of a short command, so where the line names its command (word) only
+// that one is built whole and the others are names. Nothing is opened here: what
+// a command needs is made when its Run asks for it.
+func newParser(a *app, word string) (*kong.Kong, error) {
+	options := []kong.Option{
+		kong.Name("superqode"),
+		kong.Description("Run a program in a session on your repository; afterwards the repository is as it was, proven."),
+		kong.Writers(a.Out, a.Err),
+		kong.Exit(func(int) {}),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.Bind(a),
+	}
+	list := commands()
+	known := slices.ContainsFunc(list, func(c command) bool { return c.name == word })
+	for _, c := range list {
+		target, tags := any(&struct{}{}), []string(nil)
+		if c.name == word || !known {
+			target = c.build()
+			if _, unbuilt := target.(*unbuiltCmd); unbuilt {
+				tags = append(tags, `cmd:""`, `passthrough:""`)
+			}
+		}
+		if c.hidden {
+			tags = append(tags, `hidden:""`)
+		}
+		options = append(options, kong.DynamicCommand(c.name, c.help, "", target, tags...))
+	}
+	return kong.New(&a.flags, options...)
+}
 
-	Guard unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Claim unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Watch unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Trust unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Demo  unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+// commandWord returns the first word of a command line that is no global flag
+// and no value of one, or "" where that can not be told: at --, at a flag that
+// is not global, and at -h, whose text shows every command.
+func commandWord(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; arg {
+		case "-C", "--repo", "--home", "--config", "--color":
+			i++
+		case "--json", "-q", "--quiet", "-v", "-vv", "--verbose", "--no-input":
+		default:
+			name, _, value := strings.Cut(arg, "=")
+			if value && (name == "--repo" || name == "--home" || name == "--config" || name == "--color") {
+				continue
+			}
+			if strings.HasPrefix(arg, "-") {
+				return ""
+			}
+			return arg
+		}
+	}
+	return ""
 }
 
 // workspaceCmd groups the commands on sessions.
@@ -57,6 +125,6 @@ type unbuiltCmd struct {
 // Run refuses.
 func (*unbuiltCmd) Run(kctx *kong.Context) error {
 	return superqode.WithHint(
-		superqode.Errorf(superqode.ErrUsage, "%s is not built yet in this version", kctx.Selected().Path()[1:]),
+		superqode.Errorf(superqode.ErrUsage, "%s is not built yet in this version", strings.TrimSpace(kctx.Selected().Path())),
 		"superqode --help")
 }

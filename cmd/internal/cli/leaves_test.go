@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// TestEveryLeafHasAScript compares the parser's leaves with the scripts: a
+// command is covered when a script runs "superqode <command>".
+func TestEveryLeafHasAScript(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(newApp(IO{}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, _, _ := strings.Cut(string(data), "\n-- ")
+		lines = append(lines, strings.Split(script, "\n")...)
+	}
+	leaves := parser.Model.Leaves(true)
+	if len(leaves) < 15 {
+		t.Fatalf("%d leaves only", len(leaves))
+	}
+	for _, leaf := range leaves {
+		if call := "superqode " + words(leaf); !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l+" ", call+" ") }) {
+			t.Errorf("no script runs %q", call)
+		}
+	}
+}
+
+func words(n *kong.Node) string {
+	if n.Parent == nil || n.Parent.Parent == nil {
+		return n.Name
+	}
+	return words(n.Parent) + " " + n.Name
+}
+
+// TestTablesNameRealFlags finds entries of the table of unbuilt flags that no
+// command has any more.
+func TestTablesNameRealFlags(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(newApp(IO{}), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string][]string{}
+	for _, leaf := range parser.Model.Leaves(true) {
+		for _, f := range leaf.Flags {
+			flags[f.Name] = append(flags[f.Name], words(leaf))
+		}
+	}
+	for _, u := range unbuiltFlags() {
+		if len(flags[u.flag]) == 0 {
+			t.Errorf("no command has --%s", u.flag)
+		}
+		for _, c := range u.commands {
+			if !slices.Contains(flags[u.flag], c) {
+				t.Errorf("%s has no flag --%s", c, u.flag)
+			}
+		}
+	}
+}
+
+func TestCommandWord(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"", ""},
+		{"version", "version"},
+		{"-C /x version", "version"},
+		{"-q -v --json --home=/h workspace list", "workspace"},
+		{"--repo /a --color never run -- x", "run"},
+		{"--help", ""},
+		{"--bogus run", ""},
+		{"-- run", ""},
+		{"-qC /x run", ""},
+	} {
+		if got := commandWord(strings.Fields(tt.args)); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}

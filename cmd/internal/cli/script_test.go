@@ -1,0 +1,259 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/cli"
+	"github.com/seed-2d964004/superqode/internal/gittest"
+)
+
+// TestMain installs this test binary as "superqode" for the scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"superqode": superqode})
+}
+
+// superqode is main.go again.
+func superqode() {
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	os.Exit(cli.Main(context.Background(), cli.IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Dir: dir, Signals: signals, Version: "v0.0.0-test",
+	}, os.Args[1:]...))
+}
+
+// TestScripts runs testdata/script. Each script has its own HOME,
+// SUPERQODE_HOME and git configuration. Beside testscript's own commands there
+// are:
+//
+//	exits CODE PROGRAM [ARG…]   runs PROGRAM, which must end with CODE
+//	repo DIR                    makes a repository with two commits in DIR
+//	remember NAME DIR           fingerprints DIR, git dir included, without .superqode
+//	same NAME DIR               DIR must have the fingerprint NAME
+//	field VAR N                 sets VAR to the N-th field of stdout's first line
+//	json PATH VALUE             stdout is JSON and PATH ("a.0.b", "a.#" is a length) has VALUE
+//	until FILE                  waits until FILE exists
+//	interrupt NAME SIGNAL       sends INT or TERM to the background program NAME (a file with its pid)
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:   filepath.Join("testdata", "script"),
+		Setup: setupScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": cmdExits, "repo": cmdRepo, "remember": cmdRemember, "same": cmdSame,
+			"field": cmdField, "json": cmdJSON, "until": cmdUntil, "interrupt": cmdInterrupt,
+		},
+		Condition: scriptCondition,
+	})
+}
+
+const gitConfig = "[user]\n\tname = Test Author\n\temail = author@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+
+func setupScript(env *testscript.Env) error {
+	work, err := filepath.EvalSymlinks(env.WorkDir)
+	if err != nil {
+		return err
+	}
+	home := filepath.Join(work, "home")
+	if err := os.MkdirAll(filepath.Join(home, ".config"), 0o700); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	env.Setenv("SUPERQODE_HOME", filepath.Join(work, "sq"))
+	env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
+	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	env.Setenv("LC_ALL", "C")
+	env.Setenv("TERM", "dumb")
+	env.Setenv("SUPERQODE_SESSION_ID", "")
+	env.Setenv("SUPERQODE_SOCKET", "")
+	env.Values[printsKey{}] = map[string]gittest.Print{}
+	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitConfig), 0o600)
+}
+
+type printsKey struct{}
+
+func scriptCondition(cond string) (bool, error) {
+	switch cond {
+	case "root":
+		return os.Getuid() == 0, nil
+	case "shm":
+		var a, b syscall.Stat_t
+		return syscall.Stat("/dev/shm", &a) == nil && syscall.Stat(os.TempDir(), &b) == nil && a.Dev != b.Dev && syscall.Access("/dev/shm", 2) == nil, nil
+	case "mount":
+		return exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt").Run() == nil, nil
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func cmdRepo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: repo DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	for name, text := range map[string]string{"README.md": "hello\n", "src/a.go": "package a\n\nfunc A() {}\n", "src/b.go": "package a\n", ".gitignore": "*.log\n"} {
+		path := filepath.Join(dir, name)
+		ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+		ts.Check(os.WriteFile(path, []byte(text), 0o644))
+	}
+	run := func(args ...string) {
+		cmd := exec.Command("git", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "GIT_CONFIG_GLOBAL="+ts.Getenv("GIT_CONFIG_GLOBAL"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("git %v: %v\n%s", args, err, out)
+		}
+	}
+	run("init", "-q")
+	run("add", "README.md", ".gitignore")
+	run("commit", "-q", "-m", "first")
+	run("tag", "v1")
+	run("add", "-A")
+	run("commit", "-q", "-m", "second")
+}
+
+// tb lets a script use the fixtures' fingerprints.
+type tb struct{ *testscript.TestScript }
+
+func (tb) Helper()         {}
+func (tb) TempDir() string { panic("not used") }
+
+func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: remember NAME DIR")
+	}
+	ts.Value(printsKey{}).(map[string]gittest.Print)[args[0]] = gittest.Fingerprint(tb{ts}, ts.MkAbs(args[1]), ".superqode")
+}
+
+func cmdSame(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same NAME DIR")
+	}
+	before, ok := ts.Value(printsKey{}).(map[string]gittest.Print)[args[0]]
+	if !ok {
+		ts.Fatalf("nothing was remembered as %s", args[0])
+	}
+	gittest.Same(tb{ts}, before, gittest.Fingerprint(tb{ts}, ts.MkAbs(args[1]), ".superqode"))
+}
+
+func cmdField(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: field VAR N")
+	}
+	line, _, _ := strings.Cut(ts.ReadFile("stdout"), "\n")
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	fields := strings.Fields(line)
+	if n < 1 || n > len(fields) {
+		ts.Fatalf("stdout has no field %d: %q", n, line)
+	}
+	ts.Setenv(args[0], fields[n-1])
+}
+
+func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: [!] json PATH VALUE")
+	}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile("stdout")))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		ts.Fatalf("stdout is no JSON: %v", err)
+	}
+	for _, key := range strings.Split(args[0], ".") {
+		v = step(ts, v, key)
+	}
+	got := fmt.Sprint(v)
+	if v == nil {
+		got = "null"
+	}
+	if (got == args[1]) == neg {
+		ts.Fatalf("%s is %q", args[0], got)
+	}
+}
+
+func step(ts *testscript.TestScript, v any, key string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		next, ok := v[key]
+		if !ok {
+			ts.Fatalf("no key %q", key)
+		}
+		return next
+	case []any:
+		if key == "#" {
+			return len(v)
+		}
+		if i, err := strconv.Atoi(key); err == nil && i < len(v) {
+			return v[i]
+		}
+	}
+	ts.Fatalf("%q leads nowhere", key)
+	return nil
+}
+
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: until FILE")
+	}
+	for deadline := time.Now().Add(time.Minute); ; {
+		if data, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && len(bytes.TrimSpace(data)) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s did not come", args[0])
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: interrupt PIDFILE SIGNAL")
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
+	ts.Check(err)
+	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]
+	if !ok {
+		ts.Fatalf("unknown signal %s", args[1])
+	}
+	ts.Check(syscall.Kill(pid, sig))
+}
