@@ -13,8 +13,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -81,7 +83,7 @@ func (a *app) run(ctx context.Context, kctx *kong.Context) int {
 		defer stop()
 	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
-	err := kctx.Run()
+	err := a.call(kctx)
 	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil {
 		err = cause
 	}
@@ -92,6 +94,18 @@ func (a *app) run(ctx context.Context, kctx *kong.Context) int {
 		}
 	}
 	return code
+}
+
+// call runs the command. A panic is a failure of ours like any other: without
+// this its exit code would be taken for the program's.
+func (a *app) call(kctx *kong.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			_, _ = a.Err.Write(debug.Stack())
+			err = superqode.WithHint(fmt.Errorf("internal error: %v", p), "report it with the lines above; superqode workspace recover")
+		}
+	}()
+	return kctx.Run()
 }
 
 // printHelp prints to stdout and ends the parse, so that nothing after --help

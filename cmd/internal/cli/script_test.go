@@ -51,7 +51,7 @@ func superqode() {
 //	remember NAME DIR           fingerprints DIR, git dir included, without .superqode
 //	same NAME DIR               DIR must have the fingerprint NAME
 //	field VAR N                 sets VAR to the N-th field of stdout's first line
-//	json PATH VALUE             stdout is JSON and PATH ("a.0.b", "a.#" is a length) has VALUE
+//	json PATH VALUE             stdout is JSON and PATH ("a.0.b", "a.len" is a length) has VALUE
 //	until FILE                  waits until FILE exists
 //	interrupt NAME SIGNAL       sends INT or TERM to the background program NAME (a file with its pid)
 func TestScripts(t *testing.T) {
@@ -219,7 +219,7 @@ func step(ts *testscript.TestScript, v any, key string) any {
 		}
 		return next
 	case []any:
-		if key == "#" {
+		if key == "len" {
 			return len(v)
 		}
 		if i, err := strconv.Atoi(key); err == nil && i < len(v) {
