@@ -28,28 +28,31 @@ type Artifact struct {
 
 // artifactJSON is an entry as it stands in the manifest (FORMATS.md section 5).
 type artifactJSON struct {
-	ID           string              `json:"id"`
-	Type         Type                `json:"type"`
-	Name         string              `json:"name"`
-	Path         string              `json:"path"`
-	PathBytes    string              `json:"path_bytes,omitempty"`
-	Description  string              `json:"description"`
-	CreatedAt    Time                `json:"created_at"`
-	Metadata     map[string]any      `json:"metadata"`
-	OriginalFile string              `json:"original_file"`
-	Session      superqode.SessionID `json:"session_id"`
-	Agent        superqode.AgentID   `json:"agent_id"`
-	SHA256       string              `json:"sha256"`
-	Size         int64               `json:"size"`
+	ID            string              `json:"id"`
+	Type          Type                `json:"type"`
+	Name          string              `json:"name"`
+	Path          string              `json:"path"`
+	PathBytes     string              `json:"path_bytes,omitempty"`
+	Description   string              `json:"description"`
+	CreatedAt     Time                `json:"created_at"`
+	Metadata      map[string]any      `json:"metadata"`
+	OriginalFile  string              `json:"original_file"`
+	OriginalBytes string              `json:"original_file_bytes,omitempty"`
+	Session       superqode.SessionID `json:"session_id"`
+	Agent         superqode.AgentID   `json:"agent_id"`
+	SHA256        string              `json:"sha256"`
+	Size          int64               `json:"size"`
 }
 
 // MarshalJSON writes the manifest's entry. Names that are not UTF-8 are made
-// printable; the exact path is beside them as "path_bytes".
+// printable; the exact bytes of path and original file are beside them as
+// "path_bytes" and "original_file_bytes".
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	j := artifactJSON{
 		ID: a.ID, Type: a.Type, Name: a.Name, Description: a.Description, CreatedAt: At(a.CreatedAt), Metadata: a.Metadata,
-		OriginalFile: a.OriginalFile, Session: a.Session, Agent: a.Agent, SHA256: a.SHA256, Size: a.Size,
+		Session: a.Session, Agent: a.Agent, SHA256: a.SHA256, Size: a.Size,
 	}
+	j.OriginalFile, j.OriginalBytes = superqode.JSONPath(a.OriginalFile)
 	j.Path, j.PathBytes = superqode.JSONPath(a.Path.String())
 	if j.Metadata == nil {
 		j.Metadata = map[string]any{}
@@ -67,6 +70,13 @@ func (a *Artifact) UnmarshalJSON(b []byte) error {
 	p, err := pathFromJSON(j.Path, j.PathBytes)
 	if err != nil {
 		return err
+	}
+	if j.OriginalBytes != "" {
+		b, err := base64.StdEncoding.DecodeString(j.OriginalBytes)
+		if err != nil {
+			return err
+		}
+		j.OriginalFile = string(b)
 	}
 	if j.ID == "" {
 		return fmt.Errorf("an artifact without id")

@@ -192,7 +192,9 @@ func (e *entry) change(a Artifact) {
 		}
 		var old map[string]json.RawMessage
 		_ = json.Unmarshal(e.raw, &old) // it was read before
-		maps.DeleteFunc(old, func(k string, _ json.RawMessage) bool { return known[k] != nil || k == "path_bytes" })
+		maps.DeleteFunc(old, func(k string, _ json.RawMessage) bool {
+			return known[k] != nil || k == "path_bytes" || k == "original_file_bytes"
+		})
 		e.raw, e.extra = nil, old
 	}
 	e.Artifact = a

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
-
 )
 
 // workers is how many contents are copied at once: the time goes to waiting for

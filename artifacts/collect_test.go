@@ -1,0 +1,242 @@
+package artifacts
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	s, id, staging := openStore(t), sessionAt(t, 0), t.TempDir()
+	sid := id.String()
+	want := map[string]string{} // path in the store → type
+	for rel, w := range map[string][2]string{
+		"evidence/shot.png":                      {"evidence/%s/shot.png", "screenshot"},
+		"evidence/SHOT.JPG":                      {"evidence/%s/SHOT.JPG", "screenshot"},
+		"evidence/a/b/x.trace":                   {"evidence/%s/a/b/x.trace", "trace"},
+		"evidence/notes.md":                      {"evidence/%s/notes.md", "summary"},
+		"evidence/app.log":                       {"evidence/%s/app.log", "log"},
+		"evidence/boom.crash":                    {"evidence/%s/boom.crash", "error"},
+		"evidence/data.bin":                      {"evidence/%s/data.bin", "trace"},
+		"generated-tests/unit/a_test.go":         {"generated-tests/unit/%s/a_test.go", "test_unit"},
+		"generated-tests/e2e/deep/b.spec.ts":     {"generated-tests/e2e/%s/deep/b.spec.ts", "test_e2e"},
+		"generated-tests/odd/c.py":               {"evidence/%s/generated-tests/odd/c.py", "trace"},
+		"generated-tests/unit2":                  {"evidence/%s/generated-tests/unit2", "trace"},
+		"logs/run.txt":                           {"logs/%s/run.txt", "log"},
+		"coverage/lcov.info":                     {"coverage/%s/lcov.info", "coverage"},
+		"patches/p.patch":                        {"patches/%s/p.patch", "patch"},
+		"patches/fix-f1.patch":                   {"patches/%s/fix-f1.patch", "fix"},
+		"qr/extra.json":                          {"qr/%s/extra.json", "qr"},
+		"findings/f.json":                        {"evidence/%s/findings/f.json", "summary"},
+		"top.txt":                                {"evidence/%s/top.txt", "log"},
+		"evidence":                               {"", ""},
+		"evidence/-rf":                           {"evidence/%s/-rf", "trace"},
+		"evidence/new\nline.png":                 {"evidence/%s/new\nline.png", "screenshot"},
+		"evidence/\xff\xfe.png":                  {"evidence/%s/\xff\xfe.png", "screenshot"},
+		"evidence/" + strings.Repeat("n", 255):   {"evidence/%s/" + strings.Repeat("n", 255), "trace"},
+		"manifest.json":                          {"evidence/%s/manifest.json", "trace"},
+		"evidence/" + tempPrefix + "looks-alike": {"evidence/%s/" + tempPrefix + "looks-alike", "trace"},
+		"empty.log":                              {"evidence/%s/empty.log", "log"},
+	} {
+		if w[0] == "" {
+			continue
+		}
+		content := rel
+		if rel == "empty.log" {
+			content = ""
+		}
+		mustWrite(t, content, staging, rel)
+		want[fmt.Sprintf(w[0], sid)] = w[1]
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	mustWrite(t, "secret", secret)
+	for link, target := range map[string]string{"evidence/link.png": secret, "folderlink": filepath.Dir(secret), "dangling": "nowhere"} {
+		if err := os.Symlink(target, filepath.Join(staging, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(staging, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(staging, "sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Chmod(filepath.Join(staging, "generated-tests/unit/a_test.go"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	for round := range 2 { // the second adds nothing
+		list, problems, err := s.Collect(context.Background(), CollectOptions{Staging: staging, Session: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for _, a := range list {
+			got[a.Path.String()] = string(a.Type)
+			if content := mustRead(t, s.File(a)); content != a.OriginalFile && a.Size > 0 {
+				t.Errorf("%q holds %q", a.Path.String(), content)
+			}
+			if strings.HasSuffix(a.OriginalFile, "a_test.go") && a.Metadata["mode"] != "100755" {
+				t.Errorf("the mode of an executable file is lost: %v", a.Metadata)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("round %d: collected\n%q\nwant\n%q", round, got, want)
+		}
+		var lines []string
+		for _, p := range problems {
+			lines = append(lines, p.String())
+		}
+		wantLines := []string{"dangling: a symbolic link, left out", "evidence/link.png: a symbolic link, left out",
+			"folderlink: a symbolic link, left out", "pipe: a FIFO, left out", "sock: a socket, left out"}
+		if !slices.Equal(lines, wantLines) {
+			t.Errorf("problems %q, want %q", lines, wantLines)
+		}
+		wantOKNoTemps(t, s, len(want))
+	}
+}
+
+// wantOKNoTemps is wantOK where a collected file is named like a temporary one.
+func wantOKNoTemps(t *testing.T, s *Store, n int) {
+	t.Helper()
+	if c := mustVerify(t, s); !c.OK() || c.Checked != n {
+		t.Errorf("Verify = %+v, want %d", c, n)
+	}
+	if temps := leftovers(t, s); len(temps) != 1 {
+		t.Errorf("temporary files: %v", temps)
+	}
+}
+
+func TestCollectClash(t *testing.T) {
+	t.Parallel()
+	s, id, staging := openStore(t), sessionAt(t, 0), t.TempDir()
+	mustWrite(t, "1", staging, "evidence/x.png")
+	mustWrite(t, "2", staging, "x.png") // both belong to evidence/<session-id>/x.png
+	list, problems, err := s.Collect(context.Background(), CollectOptions{Staging: staging, Session: id})
+	if err != nil || len(problems) > 0 || len(list) != 2 || !strings.HasSuffix(list[1].Path.String(), "/x-2.png") {
+		t.Errorf("Collect = %+v, %v, %v", list, problems, err)
+	}
+	wantOK(t, s, 2)
+}
+
+func TestCollectLimit(t *testing.T) {
+	t.Parallel()
+	s, id, staging := openStore(t), sessionAt(t, 0), t.TempDir()
+	mustWrite(t, strings.Repeat("x", 60), staging, "a")
+	mustWrite(t, strings.Repeat("y", 60), staging, "b")
+	mustWrite(t, strings.Repeat("z", 40), staging, "c")
+	list, problems, err := s.Collect(context.Background(), CollectOptions{Staging: staging, Session: id, MaxBytes: 100})
+	if err != nil || len(list) != 2 || len(problems) != 1 || problems[0].Path != "b" {
+		t.Errorf("Collect = %+v, %v, %v", list, problems, err)
+	}
+}
+
+func TestCollectFromBadFolders(t *testing.T) {
+	t.Parallel()
+	s, id, dir := openStore(t), sessionAt(t, 0), t.TempDir()
+	list, problems, err := s.Collect(context.Background(), CollectOptions{Staging: filepath.Join(dir, "none"), Session: id})
+	if err != nil || len(list) > 0 || len(problems) != 1 {
+		t.Errorf("a missing folder: %v, %v, %v", list, problems, err)
+	}
+	if err := os.Symlink("/etc", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Collect(context.Background(), CollectOptions{Staging: filepath.Join(dir, "link"), Session: id}); err == nil {
+		t.Error("a link was collected from")
+	}
+	if _, _, err := s.Collect(context.Background(), CollectOptions{Staging: dir}); err == nil {
+		t.Error("collected without a session")
+	}
+	deep := dir
+	for range maxDepth + 20 {
+		deep = filepath.Join(deep, "d")
+	}
+	mustWrite(t, "x", deep, "file")
+	list, problems, err = s.Collect(context.Background(), CollectOptions{Staging: dir, Session: id})
+	if err != nil || len(list) != 0 || len(problems) != 2 || !strings.Contains(problems[0].Reason, "deep") {
+		t.Errorf("deep nesting: %v, %v, %v", list, problems, err)
+	}
+}
+
+// TestCollectFromRunning collects while a program works in the folder: nothing
+// fails, and what is in the store is whole.
+func TestCollectFromRunning(t *testing.T) {
+	t.Parallel()
+	s, id, staging := openStore(t), sessionAt(t, 0), t.TempDir()
+	for i := range 200 {
+		mustWrite(t, fmt.Sprint(i), staging, "evidence", fmt.Sprint(i))
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i = (i + 1) % 200 {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			name := filepath.Join(staging, "evidence", fmt.Sprint(i))
+			switch i % 3 {
+			case 0:
+				os.Remove(name)
+				os.Symlink("/etc/passwd", name)
+			case 1:
+				os.Remove(name)
+			case 2:
+				os.WriteFile(name, []byte("again"), 0o600)
+			}
+		}
+	}()
+	list, problems, err := s.Collect(context.Background(), CollectOptions{Staging: staging, Session: id})
+	close(stop)
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if a.Size > 5 {
+			t.Errorf("%s has %d bytes: a link was followed", a.Path, a.Size)
+		}
+	}
+	for _, p := range problems {
+		if p.Reason == "" || p.Path == "" {
+			t.Errorf("a problem without name or reason: %+v", p)
+		}
+	}
+	wantOK(t, s, len(list))
+}
+
+func TestCollectCancelled(t *testing.T) {
+	t.Parallel()
+	s, id, staging := openStore(t), sessionAt(t, 0), t.TempDir()
+	mustWrite(t, "x", staging, "a")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if list, _, err := s.Collect(ctx, CollectOptions{Staging: staging, Session: id}); err == nil || len(list) > 0 {
+		t.Errorf("Collect = %v, %v", list, err)
+	}
+	wantOK(t, s, 0)
+}
+
+func TestStagingFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, f := range StagingFolders() {
+		if err := os.Mkdir(filepath.Join(dir, f), 0o700); err != nil { // outermost first
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, "generated-tests/security")); err != nil || info.Mode()&fs.ModeDir == 0 {
+		t.Error(err)
+	}
+}
