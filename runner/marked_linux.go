@@ -54,7 +54,7 @@ func marked(marker string) []proc {
 	var order []int
 	for pid, p := range procs {
 		kids[p.ppid] = append(kids[p.ppid], pid)
-		if !spared[pid] && !p.dead && hasEnv(pid, marker) {
+		if has, _ := hasEnv(pid, marker); has && !spared[pid] && !p.dead {
 			order = append(order, pid)
 		}
 	}

@@ -89,20 +89,22 @@ func commandLine(pid int) []string {
 }
 
 // hasEnv reports whether a process was started with the environment entry kv.
-func hasEnv(pid int, kv string) bool {
+// none means that it shows no environment at all: it was started without one, or
+// it is just being replaced by another program (execve).
+func hasEnv(pid int, kv string) (has, none bool) {
 	if kv == "" {
-		return false
+		return false, false
 	}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false
+		return false, false
 	}
 	for e := range bytes.SplitSeq(b, []byte{0}) {
 		if string(e) == kv {
-			return true
+			return true, false
 		}
 	}
-	return false
+	return false, len(b) == 0
 }
 
 // send signals exactly the process p: its pidfd is opened, then its start time is

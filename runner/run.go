@@ -165,7 +165,7 @@ func (r *run) killBy(d time.Duration) {
 func (r *run) step() (over bool) {
 	if r.ended {
 		if r.tree.empty() {
-			return true
+			return !r.tree.doubtful() || !time.Now().Before(r.leftAt)
 		}
 		r.nameLeft()
 	}

@@ -276,7 +276,7 @@ func TestMixedStreams(t *testing.T) {
 		"only stderr":        {func(s *Spec) { s.Stdin, s.Stdout = nil, &lockedBuffer{} }, "2", "err\r\n"},
 		"stderr into a file": {func(s *Spec) { s.Stderr = &lockedBuffer{} }, "01", "out\r\n"},
 		"never":              {func(s *Spec) { s.TTY = TTYNever }, "0", "out\r\nerr\r\n"},
-		"always":             {func(s *Spec) { s.TTY, s.Stdin = TTYAlways, strings.NewReader("in\n") }, "012", "out\r\r\nerr\r\r\n"},
+		"always":             {func(s *Spec) { s.TTY, s.Stdin = TTYAlways, strings.NewReader("in\n") }, "012", "err\r\r\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

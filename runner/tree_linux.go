@@ -23,6 +23,7 @@ type tree struct {
 	sids    map[int]bool   // their sessions
 	immune  map[int]uint64 // members that we may not signal
 	moved   bool           // the last look at the process table may have missed members
+	doubt   bool           // it showed an orphan that may be ours, or another run's
 }
 
 // startTree starts the program in a session of its own.
@@ -122,6 +123,9 @@ func (t *tree) kill() {
 	t.signal(unix.SIGKILL)
 }
 
+// doubtful reports whether the last look left an orphan open.
+func (t *tree) doubtful() bool { return t.doubt }
+
 // empty reports whether nothing of the tree is alive. One look at the process
 // table is enough unless something moved while it was read. Where parents are
 // hidden (hidepid) it always seems so, hence the limit.
@@ -172,7 +176,7 @@ func (t *tree) members() []proc {
 	children.reap(procs)
 	kids := make(map[int][]int, len(procs))
 	var order []int
-	t.moved = false
+	t.moved, t.doubt = false, false
 	for pid, p := range procs {
 		kids[p.ppid] = append(kids[p.ppid], pid)
 		// A process whose parent ended while the table was read hangs in the air. A
@@ -181,7 +185,7 @@ func (t *tree) members() []proc {
 		if _, ok := procs[p.ppid]; !ok && p.ppid != 0 || p.dead && children.orphan(p) {
 			t.moved = true
 		}
-		if t.owns(p, true) {
+		if t.owns(p) {
 			order = append(order, pid)
 		}
 	}
@@ -229,21 +233,25 @@ func (t *tree) descend(roots []int, kids map[int][]int) []int {
 	return order
 }
 
-// owns reports whether p is of this tree by itself, not by its parent. sole
-// allows the last reason: an orphan that no other run knows belongs to the run
-// that is alone. With several runs under way, no cgroup, no marker and a
-// session of its own, an orphan is left to the run that ends last.
-func (t *tree) owns(p proc, sole bool) bool {
+// owns reports whether p is of this tree by itself, not by its parent. An orphan
+// that shows no sign of anybody belongs to the run that is alone; with several
+// runs under way, and no cgroup, it is left to the one that ends last.
+func (t *tree) owns(p proc) bool {
 	if p.pid == t.pid || p.sid == t.pid || t.known[p.pid] == p.start && p.start != 0 {
 		return true
 	}
 	if !children.orphan(p) {
 		return false
 	}
-	if t.sids[p.sid] || hasEnv(p.pid, t.marker) {
+	if t.sids[p.sid] {
 		return true
 	}
-	return sole && len(children.trees) <= 1
+	has, none := hasEnv(p.pid, t.marker)
+	if alone := len(children.trees) <= 1; has || alone {
+		return true
+	}
+	t.doubt = t.doubt || none && !p.dead
+	return false
 }
 
 // finish reaps the program and gives everything back; the status is what wait

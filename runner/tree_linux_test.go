@@ -135,7 +135,7 @@ func forkBomb(t *testing.T, noCgroup bool) {
 		t.Errorf("%+v %v", res, err)
 	}
 	for pid := range allProcs() {
-		if hasEnv(pid, spec.Marker) {
+		if has, _ := hasEnv(pid, spec.Marker); has {
 			t.Errorf("%d lives on", pid)
 		}
 	}
@@ -238,19 +238,9 @@ func TestSparedChildrenLive(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sleep", "1000")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// The other tests' runs can not know of this child.
-	c.Env = []string{"RUNNER_SPARED=1"}
-	spare := func(pid int) bool { return c.Process != nil && pid == c.Process.Pid }
-	children.mu.Lock()
-	err := c.Start()
-	guard := &tree{pid: -c.Process.Pid, spare: spare}
-	children.trees[guard.pid] = guard
-	children.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	startSpared(t, c)
 	spec := shell(t, "exit 0")
-	spec.Spare = spare
+	spec.Spare = func(pid int) bool { return pid == c.Process.Pid }
 	res, err := finished(t, spec)
 	if err != nil || res.Survivors != nil {
 		t.Errorf("%+v %v", res, err)
@@ -261,9 +251,25 @@ func TestSparedChildrenLive(t *testing.T) {
 	if err := c.Wait(); err == nil || c.ProcessState.String() != "signal: killed" {
 		t.Error(err)
 	}
+}
+
+// startSpared starts a child with a session of its own that no test's run takes
+// for an orphan: as if each of them had named it in Spec.Spare.
+func startSpared(t *testing.T, c *exec.Cmd) {
+	t.Helper()
 	children.mu.Lock()
-	delete(children.trees, guard.pid)
-	children.mu.Unlock()
+	defer children.mu.Unlock()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := c.Process.Pid
+	guard := &tree{pid: -pid, spare: func(p int) bool { return p == pid }}
+	children.trees[guard.pid] = guard
+	t.Cleanup(func() {
+		children.mu.Lock()
+		defer children.mu.Unlock()
+		delete(children.trees, guard.pid)
+	})
 }
 
 func TestOrphansAreReapedWhileTheProgramRuns(t *testing.T) {

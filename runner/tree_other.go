@@ -59,6 +59,8 @@ func (t *tree) kill()                     { t.group(syscall.SIGKILL) }
 // empty reports whether the group has no members; EPERM means that it has.
 func (t *tree) empty() bool { return unix.Kill(-t.pid, 0) == unix.ESRCH }
 
+func (t *tree) doubtful() bool { return false }
+
 func (t *tree) stuck() bool { return unix.Kill(-t.pid, 0) == unix.EPERM }
 
 // survivors has one entry for the whole group: its members have no names here.
