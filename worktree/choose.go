@@ -2,7 +2,6 @@ package worktree
 
 import (
 	"context"
-	"path"
 	"strings"
 
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -179,25 +178,28 @@ func (ch *chooser) find(p string) (int, bool) {
 
 // parents keeps the folders above everything that is kept.
 func (ch *chooser) parents() {
-	last := "."
+	last := ""
 	for i := range ch.entries {
 		if ch.keep[i] != kept {
 			continue
 		}
-		dir := path.Dir(ch.entries[i].Path)
+		dir := parent(ch.entries[i].Path)
 		if dir == last {
 			continue
 		}
 		last = dir
-		for ; dir != "."; dir = path.Dir(dir) {
+		for ; dir != ""; dir = parent(dir) {
 			k, ok := ch.find(dir)
-			if !ok || ch.keep[k] == kept && k < i {
-				break
+			if !ok || ch.keep[k] == kept {
+				break // what is above it was kept in its turn
 			}
 			ch.keep[k] = kept
 		}
 	}
 }
+
+// parent returns the folder that p lies in, "" for the root.
+func parent(p string) string { return p[:max(strings.LastIndexByte(p, '/'), 0)] }
 
 // chosen returns the kept entries; sockets, FIFOs and devices can not be copied.
 func (ch *chooser) chosen() *snapshot.Snapshot {

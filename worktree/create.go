@@ -134,8 +134,16 @@ func (c *creation) prepare(ctx context.Context) error {
 		c.config, err = readConfig(ctx, c.Repo)
 		return err
 	})
-	g.Go(func() error { return c.readOrigin(ctx) })
-	return g.Wait()
+	g.Go(c.readOwnIndex)
+	var problems []snapshot.Problem
+	g.Go(func() (err error) {
+		problems, err = c.scan(ctx)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return c.tell(problems)
 }
 
 func (c *creation) warn(format string, args ...any) {

@@ -30,15 +30,21 @@ type nestedRepo struct {
 	isDir bool // its .git is a folder; else it is a file that names one
 }
 
-// readOrigin reads the index and scans the work tree, once, without reading any
-// file's contents.
-func (c *creation) readOrigin(ctx context.Context) (err error) {
-	if c.index, err = git.ReadIndex(filepath.Join(c.Repo.GitDir, "index"), c.Repo.ObjectFormat); err != nil {
+// readOwnIndex reads the origin's index and checks it: written anew with a
+// checksum that holds, a damaged one would look whole.
+func (c *creation) readOwnIndex() (err error) {
+	name := filepath.Join(c.Repo.GitDir, "index")
+	if c.index, err = git.ReadIndex(name, c.Repo.ObjectFormat); err != nil {
 		return err
 	}
 	if err := c.index.Verify(); err != nil {
-		return superqode.WithHint(fmt.Errorf("%s: %w", filepath.Join(c.Repo.GitDir, "index"), err), "git -C %s fsck", c.Repo.TopLevel)
+		return superqode.WithHint(fmt.Errorf("%s: %w", name, err), "git -C %s fsck", c.Repo.TopLevel)
 	}
+	return nil
+}
+
+// scan lists the origin's work tree, once, without reading any file's contents.
+func (c *creation) scan(ctx context.Context) ([]snapshot.Problem, error) {
 	var mu sync.Mutex
 	skip := func(p string, kind snapshot.Kind) bool {
 		if p == ownFolder {
@@ -56,12 +62,9 @@ func (c *creation) readOrigin(ctx context.Context) (err error) {
 		return true
 	}
 	scanned, problems, err := snapshot.Scan(ctx, c.Repo.TopLevel, snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly, Skip: skip})
-	if err != nil {
-		return err
-	}
 	c.origin = scanned
 	slices.SortFunc(c.nested, func(a, b nestedRepo) int { return cmp.Compare(a.path, b.path) })
-	return c.tell(problems)
+	return problems, err
 }
 
 // isDotGit reports whether a name may be .git on some file system; none of these

@@ -18,10 +18,10 @@ func (x *Index) Verify() error {
 	if x.data == "" || x.skipsHash() {
 		return nil
 	}
-	h, body := x.newHash(), x.data[:len(x.data)-x.hashSize]
+	h, body, buf := x.newHash(), x.data[:len(x.data)-x.hashSize], make([]byte, 1<<15)
 	for len(body) > 0 {
-		n := min(len(body), 1<<16)
-		_, _ = io.WriteString(h, body[:n]) // hash.Hash never returns an error
+		n := copy(buf, body)
+		h.Write(buf[:n]) // hash.Hash never returns an error
 		body = body[n:]
 	}
 	if string(h.Sum(nil)) != x.data[len(x.data)-x.hashSize:] {
