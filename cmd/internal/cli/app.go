@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,7 +119,11 @@ func (a *app) sessions() (*session.Manager, error) {
 
 // configuration reads superqode.yaml and the layers around it.
 func (a *app) configuration(ctx context.Context) (*config.Config, error) {
-	return config.Load(ctx, a.configSources())
+	cfg, err := config.Load(ctx, a.configSources())
+	if a.flags.Config != "" && errors.Is(err, fs.ErrNotExist) {
+		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.flags.Config)
+	}
+	return cfg, err
 }
 
 func (a *app) configSources() config.Sources {

@@ -172,3 +172,27 @@ func (a *app) terminalWidth() int {
 	}
 	return 80
 }
+
+// pipeWriter remembers the first error of a stream. A git that writes into it
+// dies when the stream's reader goes away, and would be blamed.
+type pipeWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write passes b on.
+func (p *pipeWriter) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	return n, err
+}
+
+// cause returns the stream's own error where there was one, else err.
+func (p *pipeWriter) cause(err error) error {
+	if p.err != nil {
+		return p.err
+	}
+	return err
+}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -260,15 +261,12 @@ func (c *workspaceDiffCmd) Run(ctx context.Context, a *app) error {
 	defer s.Close()
 	opt := session.DiffOptions{Paths: c.Paths, Stat: c.Stat}
 	if !a.outTTY && !a.outColor {
-		return s.Diff(ctx, a.Out, opt)
+		w := &pipeWriter{w: a.Out}
+		return w.cause(s.Diff(ctx, w, opt))
 	}
-	w := bufio.NewWriter(a.Out)
+	out := &pipeWriter{w: a.Out}
+	w := bufio.NewWriter(out)
 	p := &patchWriter{w: w, color: a.outColor && !c.Stat}
-	if err := s.Diff(ctx, p, opt); err != nil {
-		return err
-	}
-	if err := p.Close(); err != nil {
-		return err
-	}
-	return w.Flush()
+	err = s.Diff(ctx, p, opt)
+	return out.cause(errors.Join(err, p.Close(), w.Flush()))
 }
