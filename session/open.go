@@ -230,7 +230,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 		}
 	}
 	failpoint.Hit("open.stored")
-	if err := s.saveBase(); err != nil {
+	if err := s.saveBase(ctx); err != nil {
 		return err
 	}
 	s.rec.State = superqode.StateActive
@@ -259,26 +259,30 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 	return res.Missing, nil
 }
 
-// saveBase writes base and origin beside the record.
-func (s *Session) saveBase() error {
+// saveBase writes base and origin beside the record. The base comes last: it
+// vouches only for files that did not change within the last tick of the clock,
+// so there is a moment to wait, and the other writes use it.
+func (s *Session) saveBase(ctx context.Context) error {
 	digest, err := s.base.Digest()
 	if err != nil {
 		return err
 	}
 	s.rec.Base.Digest = digest
 	s.rec.Base.Files, s.rec.Base.Bytes = s.base.Count()
-	if err := s.base.Save(filepath.Join(s.dir, "base.snap")); err != nil {
-		return err
-	}
 	if s.state != nil {
 		if err := s.state.Save(filepath.Join(s.dir, "state.json")); err != nil {
 			return err
 		}
 	}
-	if s.origin == nil {
-		return nil
+	if s.origin != nil {
+		if err := s.origin.Save(filepath.Join(s.dir, "origin.snap")); err != nil {
+			return err
+		}
 	}
-	return s.origin.Save(filepath.Join(s.dir, "origin.snap"))
+	if err := s.base.Settle(ctx); err != nil {
+		return err
+	}
+	return s.base.Save(filepath.Join(s.dir, "base.snap"))
 }
 
 func (s *Session) openStore(ctx context.Context) error {
