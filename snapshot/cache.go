@@ -16,77 +16,64 @@ const racyWindow = 20 * time.Millisecond
 const coarseWindow = 2 * time.Second
 
 // sameState reports whether b's stat data say that it is a in the same state.
-// Whether they can be trusted is another question: see cutoff.
+// Whether that proves anything is another question: see vouches.
 func (e *Entry) sameState(b *Entry) bool {
 	return e.Kind == b.Kind && e.Size == b.Size && e.Stat.Mtime == b.Stat.Mtime && e.Stat.Ctime == b.Stat.Ctime &&
 		e.Stat.Ino == b.Stat.Ino && e.Stat.Dev == b.Stat.Dev
 }
 
-// cutoff is the time, in nanoseconds, from which on an entry's times do not
-// prove that the file was not changed again after it had been looked at.
-func (s *Snapshot) cutoff() int64 {
-	window := racyWindow
-	if s.wholeSeconds() {
-		window = coarseWindow
-	}
-	return s.Taken.Add(-window).UnixNano()
+// vouches reports whether the stat data of p, an entry of s, prove that a file
+// that still has them was not changed since it was looked at.
+func (s *Snapshot) vouches(p *Entry) bool {
+	return max(p.Stat.Mtime, p.Stat.Ctime) < s.Taken.Add(-window(p)).UnixNano()
 }
 
-// wholeSeconds reports whether all change times of s are whole seconds. A clock
-// with finer steps gives that to one file, not to many.
-func (s *Snapshot) wholeSeconds() bool {
-	for i := range s.Entries {
-		if s.Entries[i].Stat.Ctime%int64(time.Second) != 0 {
-			return false
-		}
+// window is how long before the snapshot an entry must have changed last.
+func window(p *Entry) time.Duration {
+	if p.Stat.Ctime%int64(time.Second) == 0 { // a finer clock shows this once in a million files
+		return coarseWindow
 	}
-	return true
+	return racyWindow
 }
 
 // Known returns s as a cache: it answers the content id of a file that has the
 // device, inode, size, mtime and ctime (both in nanoseconds) that s recorded, if
 // both times lie far enough before the snapshot was taken.
-func (s *Snapshot) Known() Known { return &snapshotKnown{s, s.cutoff()} }
+func (s *Snapshot) Known() Known { return snapshotKnown{s} }
 
-type snapshotKnown struct {
-	s      *Snapshot
-	cutoff int64
-}
+type snapshotKnown struct{ s *Snapshot }
 
 // Lookup answers from the snapshot.
-func (k *snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
+func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
 	list := k.s.Entries
 	i := sort.Search(len(list), func(i int) bool { return list[i].Path >= path })
 	if i == len(list) || list[i].Path != path {
 		return ID{}, false
 	}
 	p := &list[i]
-	if p.ID.IsZero() || !p.sameState(e) || p.Stat.Mtime >= k.cutoff || p.Stat.Ctime >= k.cutoff {
+	if p.ID.IsZero() || !p.sameState(e) || !k.s.vouches(p) {
 		return ID{}, false
 	}
 	return p.ID, true
 }
 
-// Settle makes a snapshot of a directory that nobody else has written to since
+// Settle makes a snapshot of a directory to which nobody else has written since
 // useful as a cache at once: it waits until the last change of any entry lies
-// far enough in the past (no longer than racyWindow, two seconds where the file
-// system keeps whole seconds) and sets Taken to now. A program that is started
-// afterwards can then change no file unseen. Without it every file that a copy
-// has just made counts as changed too lately and is read again by each scan.
+// far enough in the past (20 ms, two seconds where the file system keeps whole
+// seconds) and sets Taken to now. A program that is started afterwards can then
+// change no file unseen. Without it every file that a copy has just made counts
+// as changed too lately and is read again by each scan.
 func (s *Snapshot) Settle(ctx context.Context) error {
 	now := time.Now()
-	var last int64
+	ready := now.UnixNano()
 	for i := range s.Entries {
-		if t := s.Entries[i].Stat.Ctime; t > last && t <= now.UnixNano() {
-			last = t
+		p := &s.Entries[i]
+		if p.Stat.Ctime <= now.UnixNano() {
+			ready = max(ready, p.Stat.Ctime+int64(window(p)+time.Millisecond))
 		}
 	}
-	window := racyWindow
-	if s.wholeSeconds() {
-		window = coarseWindow
-	}
-	if wait := time.Unix(0, last).Add(window + time.Millisecond).Sub(now); len(s.Entries) > 0 && wait > 0 {
-		timer := time.NewTimer(wait)
+	if wait := ready - now.UnixNano(); wait > 0 {
+		timer := time.NewTimer(time.Duration(wait))
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():

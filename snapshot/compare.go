@@ -2,114 +2,171 @@ package snapshot
 
 import (
 	"cmp"
-	"path"
 	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 )
 
 // CompareOptions says what Compare reports.
 type CompareOptions struct {
-	Dirs    bool // directories too; else files, links and others only
+	Dirs    bool // directories too; else they count as absent
 	Renames bool // a deleted and a created file of the same content are one rename
 }
 
-// Compare returns how final differs from base, sorted by path. Lines are not
-// counted (-1). Renames are found by content alone; see Store.Describe for those
-// that also change it.
+// Compare returns how final differs from base, sorted by path; lines are not
+// counted (-1). Files whose contents are both known differ by their ids alone;
+// where one is not known, they are the same only when their stat data are.
+//
+// Renames are the exact ones, one to one and chosen as git chooses them; see
+// Store.Describe for those that also change the content. A renamed file's
+// OldMode and NewMode may differ.
 func Compare(base, final *Snapshot, opt CompareOptions) []superqode.Change {
-	var c comparison
-	i, k := 0, 0
-	for i < len(base.Entries) || k < len(final.Entries) {
+	c := comparison{dirs: opt.Dirs}
+	a, b := base.Entries, final.Entries
+	for len(a) > 0 || len(b) > 0 {
+		order := 0
 		switch {
-		case k == len(final.Entries) || i < len(base.Entries) && base.Entries[i].Path < final.Entries[k].Path:
-			c.add(superqode.ChangeDeleted, &base.Entries[i], nil)
-			i++
-		case i == len(base.Entries) || final.Entries[k].Path < base.Entries[i].Path:
-			c.add(superqode.ChangeCreated, nil, &final.Entries[k])
-			k++
+		case len(a) == 0:
+			order = 1
+		case len(b) == 0:
+			order = -1
 		default:
-			c.both(&base.Entries[i], &final.Entries[k])
-			i, k = i+1, k+1
+			order = strings.Compare(a[0].Path, b[0].Path)
+		}
+		switch {
+		case order < 0:
+			c.differ(&a[0], nil)
+			a = a[1:]
+		case order > 0:
+			c.differ(nil, &b[0])
+			b = b[1:]
+		default:
+			if !c.same(&a[0], &b[0]) {
+				c.differ(&a[0], &b[0])
+			}
+			a, b = a[1:], b[1:]
 		}
 	}
 	if opt.Renames {
 		c.findRenames()
 	}
-	return c.changes(opt.Dirs)
+	return c.changes()
 }
 
-// pair is one path that differs; old or now is nil where it did not exist.
-type pair struct {
-	change   superqode.ChangeType
-	old, now *Entry
+// pair is one path that differs; old or now is nil where it did not exist. A
+// rename is a pair with two paths.
+type pair struct{ old, now *Entry }
+
+type comparison struct {
+	dirs  bool
+	pairs []pair
 }
 
-type comparison struct{ pairs []pair }
-
-func (c *comparison) add(t superqode.ChangeType, old, now *Entry) {
-	c.pairs = append(c.pairs, pair{t, old, now})
-}
-
-func (c *comparison) both(old, now *Entry) {
-	switch {
-	case old.Kind != now.Kind:
-		c.add(superqode.ChangeKind, old, now)
-	case old.ID != now.ID || old.Link != now.Link:
-		c.add(superqode.ChangeModified, old, now)
-	case old.Perm != now.Perm && old.Kind != Link:
-		c.add(superqode.ChangeMode, old, now)
+// differ records a path. A file that became a directory is a deleted file where
+// directories do not count.
+func (c *comparison) differ(old, now *Entry) {
+	if !c.dirs && old != nil && old.Kind == Dir {
+		old = nil
+	}
+	if !c.dirs && now != nil && now.Kind == Dir {
+		now = nil
+	}
+	if old != nil || now != nil {
+		c.pairs = append(c.pairs, pair{old, now})
 	}
 }
 
-// findRenames joins each created file with a deleted one of the same kind and
-// content: one of the same base name if there is one, else the first.
+// same compares two entries of one path.
+func (c *comparison) same(old, now *Entry) bool {
+	return old.Kind == now.Kind && (old.Perm == now.Perm || old.Kind == Link) && sameContent(old, now)
+}
+
+func sameContent(a, b *Entry) bool {
+	switch {
+	case a.Kind == Link:
+		return a.Link == b.Link
+	case a.Kind != File:
+		return true
+	case a.ID.IsZero() || b.ID.IsZero():
+		return a.sameState(b)
+	}
+	return a.ID == b.ID
+}
+
+// renameTries is how many deleted files of one content are looked at for one of
+// the wanted base name. It is git's number (diffcore-rename.c).
+const renameTries = 100
+
+// findRenames joins each created file, in the order of paths, with a deleted one
+// of the same content: the first of the same base name, else the first, as git
+// does.
 func (c *comparison) findRenames() {
-	gone := map[ID][]*pair{}
-	for i := range c.pairs {
-		if p := &c.pairs[i]; p.change == superqode.ChangeDeleted && !p.old.ID.IsZero() {
-			gone[p.old.ID] = append(gone[p.old.ID], p)
+	gone := map[ID][]int{}
+	for i, p := range c.pairs {
+		if p.now == nil && isContent(p.old) {
+			gone[p.old.ID] = append(gone[p.old.ID], i)
 		}
 	}
 	if len(gone) == 0 {
 		return
 	}
-	match := func(sameName bool) {
-		for i := range c.pairs {
-			p := &c.pairs[i]
-			if p.change != superqode.ChangeCreated || p.now.ID.IsZero() {
-				continue
-			}
-			from := slices.IndexFunc(gone[p.now.ID], func(q *pair) bool {
-				return q.now == nil && q.old.Kind == p.now.Kind && (!sameName || path.Base(q.old.Path) == path.Base(p.now.Path))
-			})
-			if from < 0 {
-				continue
-			}
-			q := gone[p.now.ID][from]
-			p.change, p.old = superqode.ChangeRenamed, q.old
-			q.now, q.change = p.now, "" // taken: told by its new name
-		}
-	}
-	match(true)
-	match(false)
-}
-
-func (c *comparison) changes(dirs bool) []superqode.Change {
-	list := make([]superqode.Change, 0, len(c.pairs))
-	for _, p := range c.pairs {
-		if p.change == "" || !dirs && (p.old == nil || p.old.Kind == Dir) && (p.now == nil || p.now.Kind == Dir) {
+	taken := false
+	for i, p := range c.pairs {
+		if p.old != nil || !isContent(p.now) {
 			continue
 		}
-		ch := superqode.Change{Type: p.change, LinesAdded: -1, LinesRemoved: -1}
+		list := gone[p.now.ID]
+		k := pickRename(c.pairs, list, p.now)
+		if k < 0 {
+			continue
+		}
+		from := list[k]
+		c.pairs[i].old = c.pairs[from].old
+		c.pairs[from].old, taken = nil, true
+		if k > 0 {
+			copy(list[1:k+1], list[:k]) // at most renameTries of them move
+		}
+		gone[p.now.ID] = list[1:]
+	}
+	if taken {
+		c.pairs = slices.DeleteFunc(c.pairs, func(p pair) bool { return p.old == nil && p.now == nil })
+	}
+}
+
+func isContent(e *Entry) bool { return (e.Kind == File || e.Kind == Link) && !e.ID.IsZero() }
+
+// pickRename returns the position in list of the best source for now, or -1.
+func pickRename(pairs []pair, list []int, now *Entry) int {
+	best := -1
+	_, name := splitPath(now.Path)
+	for k := 0; k < len(list) && k < renameTries; k++ {
+		old := pairs[list[k]].old
+		if old.Kind != now.Kind {
+			continue
+		}
+		if _, was := splitPath(old.Path); was == name {
+			return k
+		}
+		if best < 0 {
+			best = k
+		}
+	}
+	return best
+}
+
+func (c *comparison) changes() []superqode.Change {
+	list := make([]superqode.Change, 0, len(c.pairs))
+	for _, p := range c.pairs {
+		ch := superqode.Change{LinesAdded: -1, LinesRemoved: -1, Type: p.change()}
 		if p.old != nil {
 			ch.Path, ch.OldMode = relPath(p.old), p.old.Mode()
 		}
 		if p.now != nil {
+			if ch.Type == superqode.ChangeRenamed {
+				ch.OldPath = ch.Path
+			}
 			ch.Path, ch.NewMode = relPath(p.now), p.now.Mode()
-		}
-		if p.change == superqode.ChangeRenamed {
-			ch.OldPath = relPath(p.old)
 		}
 		list = append(list, ch)
 	}
@@ -117,8 +174,24 @@ func (c *comparison) changes(dirs bool) []superqode.Change {
 	return list
 }
 
-// relPath can not fail: a scan makes clean relative paths only, and Load checks
-// what it reads.
+func (p pair) change() superqode.ChangeType {
+	switch {
+	case p.old == nil:
+		return superqode.ChangeCreated
+	case p.now == nil:
+		return superqode.ChangeDeleted
+	case p.old.Path != p.now.Path:
+		return superqode.ChangeRenamed
+	case p.old.Kind != p.now.Kind:
+		return superqode.ChangeKind
+	case !sameContent(p.old, p.now):
+		return superqode.ChangeModified
+	}
+	return superqode.ChangeMode
+}
+
+// relPath can not fail: a scan makes clean relative paths only, and Load accepts
+// no others.
 func relPath(e *Entry) superqode.RelPath {
 	p, err := superqode.ParseRelPath(e.Path)
 	if err != nil {

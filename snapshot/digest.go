@@ -17,7 +17,7 @@ const digestHeader = "superqode snapshot digest 1\n"
 //
 //	uvarint length of the path, the path's bytes
 //	1 byte  kind (1 file, 2 link, 3 directory, 4 other)
-//	uvarint permission bits (st_mode & 07777)
+//	uvarint permission bits (st_mode & 07777); 0 for links, whose bits mean nothing and differ between systems
 //	uvarint size in bytes
 //	uvarint length of the link target, the target's bytes
 //	uvarint length of the content id, the id's raw bytes
@@ -34,7 +34,11 @@ func (s *Snapshot) Digest() (superqode.Digest, error) {
 		}
 		b = appendBytes(b, e.Path)
 		b = append(b, byte(e.Kind))
-		b = binary.AppendUvarint(b, uint64(e.Perm))
+		perm := e.Perm
+		if e.Kind == Link {
+			perm = 0
+		}
+		b = binary.AppendUvarint(b, uint64(perm))
 		b = binary.AppendUvarint(b, uint64(e.Size))
 		b = appendBytes(b, e.Link)
 		b = binary.AppendUvarint(b, uint64(len(e.ID.Bytes())))

@@ -19,6 +19,13 @@ import (
 // that. The sum finds torn and flipped bytes; it is no proof against forgery.
 const fileMagic = "superqode snapshot file 1\n"
 
+// minRecord is the size of the smallest record: a bound for the number of them.
+const minRecord = 14
+
+// maxText is how much memory the paths get at once, whatever the file says; the
+// paths of very deep trees can be much longer together than their file is.
+const maxText = 64 << 20
+
 // ErrCorrupt means that a file holds no snapshot that Save wrote.
 var ErrCorrupt = errors.New("snapshot file is corrupt")
 
@@ -46,13 +53,17 @@ func (s *Snapshot) encode(w *bufio.Writer) error {
 	b := append(make([]byte, 0, 1024), fileMagic...)
 	b = appendBytes(b, s.Root)
 	b = append(b, byte(s.Format))
-	b = binary.AppendVarint(b, s.Taken.UnixNano())
+	b = binary.AppendVarint(b, s.Taken.Unix())
+	b = binary.AppendUvarint(b, uint64(s.Taken.Nanosecond()))
 	b = binary.AppendUvarint(b, uint64(len(s.Entries)))
 	b = binary.AppendUvarint(b, uint64(text))
 	last := ""
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		shared := sharedPrefix(last, e.Path)
+		if e.Path <= last || !isCleanFrom(e.Path, shared) || e.Kind < File || e.Kind > Other || e.Size < 0 {
+			return fmt.Errorf("entry %q is out of order or invalid", e.Path)
+		}
 		last = e.Path
 		b = binary.AppendUvarint(b, uint64(shared))
 		b = appendBytes(b, e.Path[shared:])
@@ -71,6 +82,22 @@ func (s *Snapshot) encode(w *bufio.Writer) error {
 	}
 	_, err := w.Write(b)
 	return err
+}
+
+// isCleanFrom reports whether a path is one that a scan can make: relative, no
+// empty name, no "." or "..", no NUL. The first n bytes are those of a path that
+// was looked at before.
+func isCleanFrom(p string, n int) bool {
+	if p == "" || strings.IndexByte(p[n:], 0) >= 0 {
+		return false
+	}
+	for rest, more := p[strings.LastIndexByte(p[:n], '/')+1:], true; more; {
+		var name string
+		if name, rest, more = strings.Cut(rest, "/"); name == "" || name == "." || name == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 func sharedPrefix(a, b string) int {
@@ -106,17 +133,18 @@ func decode(data []byte) (*Snapshot, error) {
 	d := &decoder{b: data[len(fileMagic):body]}
 	s := &Snapshot{Root: string(d.bytes())}
 	s.Format = Format(d.byte())
-	s.Taken = time.Unix(0, d.varint())
+	sec, nsec := d.varint(), d.uvarint()
+	s.Taken = time.Unix(sec, int64(nsec))
 	n, text := d.uvarint(), d.uvarint()
-	if d.bad || n > uint64(len(d.b)) || text > uint64(len(d.b))*1024 {
+	if d.bad || nsec >= 1e9 || n > uint64(len(d.b)/minRecord) {
 		return nil, ErrCorrupt
 	}
 	s.Entries = make([]Entry, n)
-	d.text.Grow(int(text))
+	d.text.Grow(int(min(text, maxText)))
 	last := ""
 	for i := range s.Entries {
 		d.entry(&s.Entries[i], last)
-		if d.bad || i > 0 && s.Entries[i].Path <= last {
+		if d.bad || s.Entries[i].Path <= last {
 			return nil, ErrCorrupt
 		}
 		last = s.Entries[i].Path
@@ -128,7 +156,7 @@ func decode(data []byte) (*Snapshot, error) {
 }
 
 // decoder reads fields off the front of b; bad is set when one is not there.
-// All strings of a snapshot are parts of one, which costs one allocation.
+// All strings of a snapshot are parts of one, which usually costs one allocation.
 type decoder struct {
 	b    []byte
 	bad  bool
@@ -153,7 +181,7 @@ func (d *decoder) entry(e *Entry, last string) {
 		e.ID = IDFrom(id)
 		d.bad = d.bad || e.ID.IsZero()
 	}
-	d.bad = d.bad || e.Path == "" || e.Kind < File || e.Kind > Other || e.Size < 0
+	d.bad = d.bad || !isCleanFrom(e.Path, int(shared)) || e.Kind < File || e.Kind > Other || e.Size < 0
 }
 
 func (d *decoder) keep(prefix string, rest []byte) string {

@@ -63,7 +63,7 @@ func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Proble
 	w := &walker{opt: opt, root: fd}
 	w.cond.L = &w.mu
 	if p := opt.Previous; p != nil {
-		w.prev, w.cutoff = p.Entries, p.cutoff()
+		w.prev = p.Entries
 		w.out = make([]Entry, len(w.prev), len(w.prev)+len(w.prev)/64+64)
 	}
 	top := &walkNode{hi: int32(len(w.prev))}

@@ -34,7 +34,6 @@ type walker struct {
 	root    int // handle
 	prev    []Entry
 	out     []Entry
-	cutoff  int64        // entries of prev changed at it or later prove nothing
 	handles atomic.Int64 // open directories
 	slots   atomic.Int64 // entries in lists of directories
 
@@ -314,7 +313,7 @@ func (w *walkWorker) state(dir int, names []byte, it *walkItem, e, p *Entry) err
 		return err
 	}
 	e.fill(&w.st)
-	if p != nil && p.sameState(e) && p.Stat.Mtime < w.cutoff && p.Stat.Ctime < w.cutoff {
+	if p != nil && p.sameState(e) && w.opt.Previous.vouches(p) {
 		e.Link, e.ID = p.Link, p.ID
 	}
 	if e.Kind != Link || !e.ID.IsZero() {
