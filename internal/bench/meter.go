@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cost is what one process took.
+type cost struct {
+	wall   time.Duration
+	stdout string
+}
+
+// meter runs whole processes and keeps the first error: after one, nothing more
+// is run.
+type meter struct {
+	ctx    context.Context // of the whole measurement; a meter lives no longer
+	env    []string
+	onDisk bool
+	peak   int64 // bytes: the highest resident size of superqode or a child of it
+	err    error
+}
+
+func (m *meter) fail(err error) {
+	if m.err == nil {
+		m.err = err
+	}
+}
+
+// run times args from start to exit. On a disk, what earlier commands wrote is
+// flushed first, so that nobody pays for another.
+func (m *meter) run(dir string, args ...string) cost {
+	if m.err != nil {
+		return cost{}
+	}
+	if m.onDisk {
+		syscall.Sync()
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(m.ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, m.env, &stdout, &stderr
+	start := time.Now()
+	err := cmd.Run()
+	c := cost{time.Since(start), stdout.String()}
+	if err != nil {
+		m.fail(fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, stderr.Bytes()))
+	}
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok && args[0] != "git" {
+		m.peak = max(m.peak, rssBytes(usage))
+	}
+	return c
+}
+
+// rssBytes reads ru_maxrss, which counts KiB, and bytes on macOS. On Linux it is
+// never less than what this process held when it started the child.
+func rssBytes(u *syscall.Rusage) int64 {
+	if runtime.GOOS == "darwin" {
+		return int64(u.Maxrss)
+	}
+	return int64(u.Maxrss) << 10
+}
