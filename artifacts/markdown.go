@@ -49,7 +49,7 @@ func (r Report) writeFacts(m *markdown) {
 		outcome += ", timed out"
 	}
 	row("Outcome", outcome)
-	row("Mode", text(string(r.Mode))+", "+text(string(r.Run.State)))
+	row("Mode", code(string(r.Mode))+", "+code(string(r.Run.State)))
 	if len(r.Metadata.RolesUsed) > 0 {
 		row("Agents", code(strings.Join(r.Metadata.RolesUsed, ", ")))
 	}
@@ -220,7 +220,7 @@ func (r Report) writeArtifacts(m *markdown) {
 	m.line("Paths are below %s.\n", code(filepath.Join(r.Run.Origin, dotName, storeName)))
 	m.line("| id | type | path | bytes | sha256 |\n|---|---|---|---:|---|")
 	for _, a := range r.Run.Artifacts[:min(len(r.Run.Artifacts), maxRows)] {
-		m.line("| %s | %s | %s | %d | %s |", cell(a.ID), text(string(a.Type)), cell(a.Path.String()), a.Size, cell(a.SHA256[:min(len(a.SHA256), 12)]))
+		m.line("| %s | %s | %s | %d | %s |", cell(a.ID), cell(string(a.Type)), cell(a.Path.String()), a.Size, cell(a.SHA256[:min(len(a.SHA256), 12)]))
 	}
 	m.more(len(r.Run.Artifacts))
 	m.line("")

@@ -58,7 +58,7 @@ func disarm(s string) string {
 	if strings.Contains(s, "](") {
 		s = regexp.MustCompile(activeLinks).ReplaceAllString(s, `]\x28$1`)
 	}
-	return s
+	return strings.ReplaceAll(s, "##[", `#\x23[`) // a workflow command of Azure, anywhere in a line
 }
 
 // code returns s as a code span for running text. maxCode bounds it: a path may
@@ -66,6 +66,9 @@ func disarm(s string) string {
 func code(s string) string {
 	const maxCode = 1000
 	s = clip(disarm(visible(s)), maxCode)
+	if s == "" {
+		return "(none)"
+	}
 	if strings.TrimSpace(s) == "" {
 		return "(" + strconv.Itoa(len(s)) + " blanks)" // a code span of blanks shows nothing
 	}
@@ -85,7 +88,7 @@ func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\x7c`) }
 func text(s string) string {
 	s = strings.NewReplacer(
 		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "](", `\]\(`, "[", `\[`, "]", `\]`, "~", `\~`, "|", `\|`, "$", `\$`,
-		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;", "://", "&#58;//", "www.", "www&#46;",
+		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;", "://", "&#58;//", "::", "&#58;:", "www.", "www&#46;",
 		"WWW.", "WWW&#46;",
 	).Replace(clip(visible(s), 2000))
 	return strings.TrimSpace(s)
@@ -108,7 +111,7 @@ func block(lang, s string) string {
 		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub Actions
 			l = l[:len(l)-len(t)] + `\x3a` + t[1:]
 		}
-		lines[i] = strings.ReplaceAll(l, "##[", `#\x23[`) // one of Azure's, anywhere in the line
+		lines[i] = l
 	}
 	body := strings.Join(lines, "\n")
 	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))

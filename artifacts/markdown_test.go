@@ -1,0 +1,217 @@
+package artifacts
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// nasty is what a session's program may put into any name, argument or text.
+func nasty() []string {
+	return []string{
+		"<script>alert(1)</script>", "</details><img src=x onerror=alert(1)>", "[x](javascript:alert(1))", "![x](http://evil/x.png)",
+		"\x1b[2J\x1b]0;title\a", "\x9b31m", "a|b|c", "`code` ``more``", "```\nfence\n```", "line\nbreak\r\n# heading", "::set-output name=a::b",
+		"##[error]x", "\xff\xfe", "\u202egnp.exe", "zero\u200bwidth", "@everyone #1", "$math$", "*b* _i_ ~s~", "&lt;", "---", " ", "\\", "`", "\\`|`\\|",
+		"www.evil.example https://evil.example", strings.Repeat("long", 3000),
+	}
+}
+
+func nastyInput(t testing.TB) ReportInput {
+	t.Helper()
+	in := fullInput(t)
+	for _, n := range nasty() {
+		p := strings.Trim(strings.ReplaceAll(strings.ReplaceAll(n, "\x00", ""), "/", "_"), ".")
+		if len(p) > 4000 {
+			p = p[:4000]
+		}
+		in.Result.Changes = append(in.Result.Changes, superqode.Change{Path: rel(t, p), OldPath: rel(t, p), Type: superqode.ChangeRenamed})
+		in.Result.Guard.Blocked = append(in.Result.Guard.Blocked, Blocked{Operation: n, Command: []string{"git", n}, Layer: n})
+		in.Artifacts = append(in.Artifacts, Artifact{ID: n, Type: Type(n), Path: rel(t, p), SHA256: n})
+		in.Findings = append(in.Findings, Finding{Severity: SeverityLow, Title: "t" + n, Category: n, Description: n, File: p, Lines: &LineRange{1, 2},
+			Evidence: n, SuggestedFix: n, FoundBy: n, Tags: []string{n}})
+		in.Command = append(in.Command, n)
+		in.Agents, in.Warnings, in.Errors = append(in.Agents, n), append(in.Warnings, n), append(in.Errors, n)
+		in.Result.Revert.Differences = append(in.Result.Revert.Differences, n)
+		in.Result.OriginCheck.Differences = append(in.Result.OriginCheck.Differences, n)
+	}
+	in.Result.Guard.Layers = Layers{nasty()[0], nasty()[4], nasty()[2]}
+	in.Result.Revert.Method = "<b>"
+	in.Result.Origin = "/tmp/<script>`|\n"
+	in.Result.Workspace.Path = "/w/$(x)`'\n```"
+	return in
+}
+
+// TestMarkdownIsHarmless looks at the raw text, as a terminal and a careless
+// reader would. That Markdown parsers agree is checked by the structure: outside
+// code spans and blocks no markup may stand that the report does not write itself.
+func TestMarkdownIsHarmless(t *testing.T) {
+	t.Parallel()
+	md := NewReport(nastyInput(t)).Markdown()
+	if !utf8.ValidString(md) {
+		t.Error("the report is not UTF-8")
+	}
+	for _, r := range md {
+		if r != '\n' && r != '\t' && (!unicode.IsPrint(r) || unicode.Is(unicode.Cf, r)) {
+			t.Errorf("the report holds %U", r)
+		}
+	}
+	outside := withoutCode(t, md)
+	for _, bad := range []string{"<script", "<img", "](javascript", "](http", "::set-output", "##[", "<b>", "https://", "http://", "www.", "@every"} {
+		if strings.Contains(strings.ToLower(outside), bad) {
+			t.Errorf("outside code the report holds %q", bad)
+		}
+	}
+	for _, bad := range []string{"<script", "<img", "](javascript:", "\n::", "##["} {
+		if body, _, _ := strings.Cut(md, "## What to do next"); strings.Contains(strings.ToLower(body), bad) {
+			t.Errorf("the report holds %q", bad)
+		}
+	}
+	for line := range strings.Lines(outside) {
+		if strings.HasPrefix(line, "#") && !regexp.MustCompile(`^#{1,3} (superqode report|Errors|Warnings|Not as before|Differences in|Changes|Guard|Findings|Artifacts|What to do|high:|low:)`).MatchString(line) {
+			t.Errorf("a heading that is not ours: %q", line)
+		}
+		if strings.HasPrefix(line, "|") {
+			if n := strings.Count(strings.ReplaceAll(line, `\|`, ""), "|"); n != 6 && n != 7 {
+				t.Errorf("a row with %d bars: %q", n, line)
+			}
+		}
+	}
+}
+
+// withoutCode takes code blocks and code spans out of Markdown, by the rules of
+// CommonMark: a block ends at a fence at least as long, a span at a run of
+// backticks of the same length.
+func withoutCode(t *testing.T, md string) string {
+	t.Helper()
+	var out strings.Builder
+	fence := ""
+	for line := range strings.Lines(md) {
+		bare := strings.TrimRight(line, "\n")
+		if fence != "" {
+			if strings.HasPrefix(bare, fence) && strings.Trim(bare, "`") == "" {
+				fence = ""
+			}
+			continue
+		}
+		if strings.HasPrefix(bare, "```") && !strings.Contains(strings.TrimLeft(bare, "`"), "`") {
+			fence = bare[:len(bare)-len(strings.TrimLeft(bare, "`"))]
+			continue
+		}
+		for i := 0; i < len(line); {
+			if line[i] == '\\' && i+1 < len(line) {
+				out.WriteString(line[i : i+2])
+				i += 2
+				continue
+			}
+			if line[i] != '`' {
+				out.WriteByte(line[i])
+				i++
+				continue
+			}
+			n := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
+			end := spanEnd(line, i+n, n)
+			if end < 0 {
+				t.Errorf("a code span does not end: %.200q", line)
+				return out.String()
+			}
+			out.WriteString("CODE")
+			i = end
+		}
+	}
+	if fence != "" {
+		t.Error("a code block does not end")
+	}
+	return out.String()
+}
+
+func spanEnd(line string, from, n int) int {
+	for i := from; i < len(line); {
+		if line[i] != '`' {
+			i++
+			continue
+		}
+		run := len(line[i:]) - len(strings.TrimLeft(line[i:], "`"))
+		if i += run; run == n {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestMarkdownSays(t *testing.T) {
+	t.Parallel()
+	md := NewReport(fullInput(t)).Markdown()
+	for _, want := range []string{
+		"# superqode report: FAIL\n", "The command ended with exit code 2.", "- Command: `sh -c 'exit 2'`", "2026-01-02 03:00:02 UTC, after 1.5s",
+		"## Changes: 2 paths, +3 −1 lines", "| modified | `a.go` | 3 | 1 | 100644 → 100755 | claude |", "| renamed | `o\\xff` → `n\\xff` | bin | bin |  |  |",
+		"Revert: verified (full)", "Origin check: **NOT unchanged**: 1 differences", "## Guard: 2 operations blocked", "kernel unavailable: no Landlock",
+		"| `commit` | `git commit -m x` | shim | 2026-01-02 03:00:00 UTC | claude |", "### high: t", "at `a.go:1-2`", "Coverage: 10.0 % → 12.5 %",
+		"git -C /home/u/p apply .superqode/qe-artifacts/patches/qe-20260102-030000-abcdea.patch", "workspace apply --session qe-20260102-030000-abcdea",
+		"cd /w\n", "HEAD `abab",
+	} {
+		if !strings.Contains(md, want) {
+			t.Errorf("the report lacks %q:\n%s", want, md)
+		}
+	}
+	bare := NewReport(bareInput(t)).Markdown()
+	for _, want := range []string{"Revert: not checked", "Origin check: not checked", "Nothing changed.", "Base: not taken"} {
+		if !strings.Contains(bare, want) {
+			t.Errorf("the bare report lacks %q:\n%s", want, bare)
+		}
+	}
+	if strings.Contains(bare, "apply") {
+		t.Error("there is nothing to apply")
+	}
+}
+
+func TestNastyJSON(t *testing.T) {
+	t.Parallel()
+	data, err := NewReport(nastyInput(t)).JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(data) || !utf8.Valid(data) || strings.ContainsAny(string(data), "<\x1b") {
+		t.Error("the JSON report is not harmless")
+	}
+}
+
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	in := bareInput(t)
+	for i := range maxRows + 5 {
+		in.Result.Changes = append(in.Result.Changes, superqode.Change{Path: rel(t, strings.Repeat("x", i+1)), Type: superqode.ChangeCreated})
+	}
+	if md := NewReport(in).Markdown(); !strings.Contains(md, "and 5 more") || strings.Count(md, "| created |") != maxRows {
+		t.Error("a long list is not cut")
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, n := range nasty() {
+		f.Add(n)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, out := range []string{code(s), cell(s), text(s)} {
+			if strings.ContainsAny(out, "\n\r\x1b") || !utf8.ValidString(out) {
+				t.Fatalf("%q became %q", s, out)
+			}
+		}
+		if out := withoutCode(t, code(s)+"\n"); out != "CODE\n" && !strings.HasSuffix(out, "blanks)\n") && s != "" {
+			t.Fatalf("%q became more than a code span: %q", s, out)
+		}
+		if out := withoutCode(t, text(s)+"\n"); strings.Contains(out, "CODE") {
+			t.Fatalf("%q became code: %q", s, out)
+		}
+		if out := withoutCode(t, block("", s)+"after\n"); out != "after\n" {
+			t.Fatalf("%q left its block: %q", s, out)
+		}
+		if strings.Contains(cell(s), "|") {
+			t.Fatalf("%q became %q", s, cell(s))
+		}
+	})
+}
