@@ -113,7 +113,7 @@ func (c *comparison) findRenames() {
 	}
 	taken := false
 	for i, p := range c.pairs {
-		if p.old != nil || !isContent(p.now) {
+		if p.old != nil || p.now == nil || !isContent(p.now) {
 			continue
 		}
 		list := gone[p.now.ID]
