@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -139,6 +140,8 @@ func (p *plan) run() (err error) {
 			}
 		}
 	}()
+	// What replaces our own earlier content can not be undone, so it comes last.
+	slices.SortStableFunc(p.moves, func(a, b move) int { return cmp.Compare(btoi(a.over), btoi(b.over)) })
 	for _, mv := range p.moves {
 		if err := failpoint.Err("artifacts.place"); err != nil {
 			return err
@@ -162,6 +165,13 @@ func (p *plan) run() (err error) {
 		}
 	}
 	return nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (p *plan) rename(folder, from, to string) error {
