@@ -1,0 +1,373 @@
+package snapshot
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+func testStore(tb testing.TB, objects string, f Format) *Store {
+	tb.Helper()
+	g, err := git.Find(tb.Context(), gitEnv(tb.TempDir()))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := OpenStore(tb.Context(), g, filepath.Join(tb.TempDir(), "project/store.git"), objects, f)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// spec is what a directory holds: path to contents, "-> target" for a link. A
+// path that ends in "*" is executable (without the star); contents "DIR" make an
+// empty folder.
+type spec map[string]string
+
+func (t spec) write(tb testing.TB, dir string) {
+	for p, data := range t {
+		perm := os.FileMode(0o644)
+		if q, ok := strings.CutSuffix(p, "*"); ok {
+			p, perm = q, 0o755
+		}
+		full := filepath.Join(dir, p)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		var err error
+		switch target, link := strings.CutPrefix(data, "-> "); {
+		case link:
+			err = os.Symlink(target, full)
+		case data == "DIR":
+			err = os.Mkdir(full, 0o755)
+		default:
+			mustWrite(tb, dir, p, data, perm)
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func lines(from, to int) string {
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		b.WriteString("line " + strconv.Itoa(i) + " of a text that is long enough\n")
+	}
+	return b.String()
+}
+
+const binary1, binary2 = "\x00\x01\x02binary\xff\xfe", "\x00\x01\x03binary\xff\xfe and more\x00"
+
+type patchCase struct {
+	name        string
+	base, final spec
+}
+
+func patchCases() []patchCase {
+	odd := []string{"new\nline", "tab\there", `quo"te`, "back\\slash", "-dash", "--", "sp ace", " lead", "trail ", "latin\xe9", "\xff\xfe", "ünï", "st*r", "[x]", "a => b", "{x => y}", ":(top)x", "a/ b/c", "/dev"[1:] + "/null", "#x", "~", "e\x01\x7f"}
+	oddBase, oddFinal, oddMoved := spec{}, spec{}, spec{}
+	for i, n := range odd {
+		oddBase["odd/"+n] = lines(i*100, i*100+20)
+		oddFinal["odd/"+n] = lines(i*100, i*100+21)
+		oddMoved["mov ed/"+n+"~"] = lines(i*100, i*100+19)
+	}
+	many1, many2 := spec{}, spec{}
+	for i := range 300 {
+		n := strconv.Itoa(i)
+		many1["m/"+n] = lines(i, i+5)
+		many2["m/"+n] = lines(i, i+5+i%3)
+	}
+	return []patchCase{
+		{"nothing", spec{"a": "1\n"}, spec{"a": "1\n"}},
+		{"from nothing", spec{}, spec{"a": "1\n", "b/c": "2\n"}},
+		{"to nothing", spec{"a": "1\n", "b/c": "2\n"}, spec{}},
+		{"text", spec{"a": lines(0, 100)}, spec{"a": lines(0, 50) + "new\n" + lines(50, 100)}},
+		{"crlf", spec{"a": "1\r\n2\r\n3\r\n"}, spec{"a": "1\r\n2b\r\n3\r\n4\r\n"}},
+		{"crlf to lf", spec{"a": "1\r\n2\r\n"}, spec{"a": "1\n2\n"}},
+		{"lone cr", spec{"a": "1\r2\r3\n"}, spec{"a": "1\r2\r4\r\r\n"}},
+		{"latin-1", spec{"a": "caf\xe9\n"}, spec{"a": "caf\xe9s\n\xff\n"}},
+		{"utf-16", spec{"a": "\xff\xfea\x00\n\x00"}, spec{"a": "\xff\xfeb\x00\n\x00"}},
+		{"no newline before", spec{"a": "1\n2"}, spec{"a": "1\n2\n"}},
+		{"no newline after", spec{"a": "1\n2\n"}, spec{"a": "1\n2"}},
+		{"no newline at all", spec{"a": "1\n2"}, spec{"a": "0\n1\n3"}},
+		{"trailing blanks", spec{"a": "x\n\n"}, spec{"a": "x \t\n\n\n \n"}},
+		{"binary", spec{"a": binary1}, spec{"a": binary2}},
+		{"binary made and deleted", spec{"a": binary1}, spec{"b": strings.Repeat(binary2, 1000)}},
+		{"text to binary", spec{"a": lines(0, 9)}, spec{"a": binary1}},
+		{"mode", spec{"a": "1\n", "b*": "2\n"}, spec{"a*": "1\n", "b": "2\n"}},
+		{"mode and text", spec{"a": "1\n"}, spec{"a*": "2\n"}},
+		{"mode of a binary", spec{"a": binary1}, spec{"a*": binary1}},
+		{"rename", spec{"a": lines(0, 9)}, spec{"dir/b": lines(0, 9)}},
+		{"rename and edit", spec{"a": lines(0, 30)}, spec{"b*": lines(0, 31)}},
+		{"rename of a binary and edit", spec{"a": strings.Repeat(binary1, 50)}, spec{"b": strings.Repeat(binary1, 50) + "x"}},
+		{"rename by case", spec{"Readme": lines(0, 9)}, spec{"README": lines(0, 9)}},
+		{"rename by case and edit", spec{"Readme": lines(0, 30)}, spec{"README": lines(0, 31)}},
+		{"swap", spec{"a": lines(0, 30), "b": lines(50, 80)}, spec{"b": lines(0, 30), "a": lines(50, 80)}},
+		{"rename onto a deleted", spec{"a": lines(0, 30), "b": "other\n"}, spec{"b": lines(0, 30)}},
+		{"copy", spec{"a": lines(0, 30)}, spec{"a": lines(0, 30), "b": lines(0, 30)}},
+		{"two from one", spec{"a": lines(0, 30)}, spec{"b": lines(0, 30), "c": lines(0, 31)}},
+		{"empty made", spec{"a": "1\n"}, spec{"a": "1\n", "e": "", "d/e*": ""}},
+		{"empty deleted", spec{"a": "1\n", "e": "", "d/e": ""}, spec{"a": "1\n"}},
+		{"emptied and filled", spec{"a": "1\n", "b": ""}, spec{"a": "", "b": "1\n"}},
+		{"empty mode", spec{"a": ""}, spec{"a*": ""}},
+		{"link made, changed, deleted", spec{"a": "-> x", "b": "-> y"}, spec{"a": "-> x/z", "c": "-> /abs\nolute"}},
+		{"file to link", spec{"a": "x"}, spec{"a": "-> x"}},
+		{"link to file", spec{"a": "-> x"}, spec{"a": "x\n"}},
+		{"file to folder", spec{"a": lines(0, 9)}, spec{"a/b": "2\n", "a/c/d": "3\n"}},
+		{"file into a folder of its name", spec{"a": lines(0, 9)}, spec{"a/a": lines(0, 9)}},
+		{"folder to file", spec{"a/b": "2\n", "a/c/d": "3\n"}, spec{"a": "1\n"}},
+		{"folder to the file in it", spec{"a/a": lines(0, 9)}, spec{"a": lines(0, 9)}},
+		{"folder to link", spec{"a/b": "2\n", "z/b": "2\n"}, spec{"a": "-> z", "z/b": "2\n"}},
+		{"link to folder", spec{"a": "-> z", "z/b": "2\n"}, spec{"a/b": "2\n", "z/b": "3\n"}},
+		{"file and folder swapped", spec{"a": lines(0, 30), "b/x": lines(40, 70)}, spec{"b": lines(0, 30), "a/x": lines(40, 70)}},
+		{"sorting", spec{"a": "1\n", "a.b": "2\n", "a-b/c": "3\n"}, spec{"a/b": "1\n", "a.b": "2b\n", "a-b": "3\n", "a0": "4\n"}},
+		{"odd names changed", oddBase, oddFinal},
+		{"odd names made", spec{}, oddFinal},
+		{"odd names deleted", oddFinal, spec{}},
+		{"odd names moved", oddBase, oddMoved},
+		{"looks like a patch", spec{"a": "--- a/x\n+++ b/x\n@@ -1 +1 @@\n"}, spec{"a": "--- a/x\n+++ b/y\ndiff --git a/a b/a\n@@ -1 +1 @@\n-- \n2.39\n"}},
+		{"attributes ask otherwise", spec{".gitattributes": "* -diff -text binary\n*.c filter=x diff=y\n", "a.c": "1\n"}, spec{".gitattributes": "* binary\n*.c diff=y -diff\n", "a.c": "2\n", "b.c": "n\r\n"}},
+		{"attributes and crlf", spec{".gitattributes": "* text=auto\n*.bat text eol=crlf\n", "a.bat": "1\r\n2\r\n", "a": "1\r\n", "b": "1\n"}, spec{".gitattributes": "* text=auto\n*.bat text eol=crlf\n", "a.bat": "1\r\n3\r\n", "a": "2\r\n", "b": "2\n", "c.bat": "new\r\n"}},
+		{"git's own names", spec{"a": "1\n", "x/.git/config": "1\n"}, spec{"a": "2\n", "x/.git/config": "2\n", ".GIT/y": "1\n", "git~1": "x", ".gitmodules": "-> x", ".gitignore": "*\n"}},
+		{"empty folders", spec{"d": "DIR", "a": "1\n"}, spec{"a": "2\n", "e": "DIR"}},
+		{"no text but long", spec{"a": strings.Repeat("x", 100_000)}, spec{"a": strings.Repeat("x", 100_001)}},
+		{"many", many1, many2},
+	}
+}
+
+// gitView keeps what git's trees hold of a snapshot, for comparisons.
+func gitView(s *Snapshot) map[string]string {
+	m := map[string]string{}
+	for i := range s.Entries {
+		if e := &s.Entries[i]; e.inTree() {
+			m[e.Path] = e.gitMode() + " " + e.ID.String()
+		}
+	}
+	return m
+}
+
+func sameView(t *testing.T, want, got map[string]string) {
+	t.Helper()
+	for p, w := range want {
+		if got[p] != w {
+			t.Errorf("%q is %q, want %q", p, got[p], w)
+		}
+	}
+	for p, g := range got {
+		if want[p] == "" {
+			t.Errorf("%q is %q, want nothing", p, g)
+		}
+	}
+}
+
+// TestPatch: real git apply turns a copy of the base into the final state, byte
+// for byte, inside a repository and outside one, and back with -R; and Describe
+// says what git diff --numstat -M says.
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range patchCases() {
+		for _, f := range []Format{SHA1, SHA256} {
+			if f == SHA256 && len(c.base) > 50 {
+				continue
+			}
+			t.Run(c.name+" "+f.String(), func(t *testing.T) {
+				t.Parallel()
+				testPatch(t, c, f)
+			})
+		}
+	}
+}
+
+func testPatch(t *testing.T, c patchCase, f Format) {
+	dirs := map[string]string{}
+	for _, n := range []string{"base", "final", "outside", "inside"} {
+		dirs[n] = t.TempDir()
+		if n == "final" {
+			c.final.write(t, dirs[n])
+		} else {
+			c.base.write(t, dirs[n])
+		}
+	}
+	base, final := rehash(t, testWalk(t, dirs["base"], true), f), rehash(t, testWalk(t, dirs["final"], true), f)
+	s := testStore(t, "", f)
+	ids := map[string]string{}
+	for name, snap := range map[string]*Snapshot{"base": base, "final": final} {
+		if err := s.WriteBlobs(t.Context(), snap.Root, snap.Entries); err != nil {
+			t.Fatal(err)
+		}
+		id, err := s.Commit(t.Context(), "refs/superqode/qe-1/"+name, snap, CommitOptions{Message: name, When: time.Unix(1e9, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[name] = id
+	}
+	var patch bytes.Buffer
+	if err := s.Diff(t.Context(), DiffOptions{Base: ids["base"], Final: ids["final"]}, &patch); err != nil {
+		t.Fatal(err)
+	}
+	benchGit(t, s.Dir(), "--git-dir", s.Dir(), "fsck", "--strict", "--no-dangling")
+	benchGit(t, dirs["inside"], "init", "-q", "--object-format="+f.String())
+	for _, n := range []string{"outside", "inside"} {
+		if patch.Len() == 0 || n == "outside" && f == SHA256 {
+			continue // outside a repository git apply takes binary patches for SHA-1
+		}
+		apply := func(how ...string) *Snapshot {
+			cmd := exec.CommandContext(t.Context(), "git", append([]string{"apply"}, how...)...)
+			cmd.Dir, cmd.Env, cmd.Stdin = dirs[n], append(gitEnv(dirs[n]), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dirs[n])), bytes.NewReader(patch.Bytes())
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("git apply %v: %v\n%s\n%s", how, err, out, patch.Bytes())
+			}
+			return rehash(t, testWalk(t, dirs[n], true), f)
+		}
+		sameView(t, gitView(final), gitView(apply()))
+		sameView(t, gitView(base), gitView(apply("-R")))
+	}
+	testDescribe(t, s, base, final)
+}
+
+// rehash gives a snapshot ids of another format.
+func rehash(tb testing.TB, s *Snapshot, f Format) *Snapshot {
+	s.Format = f
+	for i := range s.Entries {
+		e := &s.Entries[i]
+		switch e.Kind {
+		case File:
+			b, err := os.ReadFile(filepath.Join(s.Root, e.Path))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			e.ID = f.HashBlob(b)
+		case Link:
+			e.ID = f.HashBlob([]byte(e.Link))
+		}
+	}
+	return s
+}
+
+// plainChanges compares two snapshots without looking for renames.
+func plainChanges(t *testing.T, base, final *Snapshot) (out []superqode.Change) {
+	t.Helper()
+	paths := map[string]bool{}
+	for _, s := range []*Snapshot{base, final} {
+		for i := range s.Entries {
+			paths[s.Entries[i].Path] = true
+		}
+	}
+	for p := range paths {
+		a, b := base.Find(p), final.Find(p)
+		path, err := superqode.ParseRelPath(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := superqode.Change{Path: path, LinesAdded: -1, LinesRemoved: -1, OldMode: modeAt(base, p), NewMode: modeAt(final, p)}
+		switch {
+		case a == nil && b.Kind == Dir || b == nil && a.Kind == Dir:
+			continue
+		case a == nil:
+			c.Type = superqode.ChangeCreated
+		case b == nil:
+			c.Type = superqode.ChangeDeleted
+		case a.Kind != b.Kind:
+			c.Type = superqode.ChangeKind
+		case a.ID != b.ID:
+			c.Type = superqode.ChangeModified
+		case a.Perm != b.Perm:
+			c.Type = superqode.ChangeMode
+		default:
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// testDescribe holds Describe against git itself on the whole trees, which the
+// store has.
+func testDescribe(t *testing.T, s *Store, base, final *Snapshot) {
+	t.Helper()
+	got, err := s.Describe(t.Context(), base, final, plainChanges(t, base, final))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(s.Dir() + "/describe-*"); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+	trees := [2]string{}
+	for i, snap := range []*Snapshot{base, final} {
+		root := buildTree(s.format, snap.Entries)
+		trees[i] = root.id.String()
+	}
+	out := benchGit(t, s.Dir(), "--git-dir", s.Dir(), "diff", "--numstat", "-M", "-z", trees[0], trees[1])
+	want := map[string]string{}
+	for f := strings.Split(out, "\x00"); len(f) > 1; {
+		n := strings.SplitN(f[0], "\t", 3)
+		if n[2] != "" {
+			want[n[2]] = n[0] + " " + n[1] + " "
+			f = f[1:]
+			continue
+		}
+		want[f[2]] = n[0] + " " + n[1] + " " + f[1]
+		f = f[3:]
+	}
+	have := map[string]string{}
+	for _, c := range got {
+		if e, o := final.Find(c.Path.String()), base.Find(c.Path.String()); (e == nil || !e.inTree()) && (o == nil || !o.inTree()) {
+			continue
+		}
+		line := strconv.Itoa(c.LinesAdded) + " " + strconv.Itoa(c.LinesRemoved) + " " + c.OldPath.String()
+		if c.Binary {
+			line = "- - " + c.OldPath.String()
+		}
+		have[c.Path.String()] = line
+	}
+	sameView(t, want, have)
+}
+
+func TestDescribeKeepsWhatGitDoesNotSee(t *testing.T) {
+	t.Parallel()
+	a, b := t.TempDir(), t.TempDir()
+	for _, d := range []string{a, b} {
+		spec{"perm": "1\n", "kind/x": "1\n", "gone": lines(0, 30), "both": "x\n"}.write(t, d)
+	}
+	if err := os.Chmod(filepath.Join(b, "perm"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(b, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(b, "both")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(b, "both"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, b, "moved", lines(0, 30)+"more\n", 0o640)
+	base, final := testWalk(t, a, true), testWalk(t, b, true)
+	s := testStore(t, "", SHA1)
+	if err := s.WriteBlobs(t.Context(), a, base.Entries); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Describe(t.Context(), base, final, plainChanges(t, base, final))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, c := range got {
+		have = append(have, strings.Join([]string{string(c.Type), c.OldPath.String(), c.Path.String(), superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode), strconv.Itoa(c.LinesAdded), strconv.Itoa(c.LinesRemoved)}, " "))
+	}
+	want := "type  both 100644 010644 0 1\nrenamed gone moved 100644 100640 1 0\nmode  perm 100644 100600 0 0"
+	if s := strings.Join(have, "\n"); s != want {
+		t.Errorf("got\n%s\nwant\n%s", s, want)
+	}
+}

@@ -1,0 +1,266 @@
+package snapshot
+
+import (
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ChangedError names files whose contents are not what their snapshot says any
+// more. All other files were stored.
+type ChangedError struct{ Paths []string }
+
+// Error names the first few paths.
+func (e *ChangedError) Error() string {
+	shown := e.Paths[:min(len(e.Paths), 3)]
+	more := ""
+	if n := len(e.Paths) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("changed since the scan: %s%s", strings.Join(quoteAll(shown), ", "), more)
+}
+
+func quoteAll(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = fmt.Sprintf("%q", p)
+	}
+	return out
+}
+
+const (
+	packSmall  = 256 << 10 // files up to this size are read whole, several at a time
+	packWindow = 64        // of which so many may wait for their turn to be written
+)
+
+// WriteBlobs stores the contents of entries (files read below root, links from
+// the entry) as one pack; other kinds are passed over. What the store has in its
+// own packs already is not written again; what only the origin has is, since the
+// origin may lose it. When it returns the contents survive a power cut.
+//
+// Each content is checked against its id on the way. Where they differ, or the
+// file is gone, the error is a *ChangedError with the paths; the contents found
+// instead are stored too, and all others are.
+func (s *Store) WriteBlobs(ctx context.Context, root string, entries []Entry) error {
+	want, err := s.notOwn(entries)
+	if err != nil || len(want) == 0 {
+		return err
+	}
+	p, err := s.newPack(filepath.Join(s.dir, "objects"), zlib.BestSpeed, len(want))
+	if err != nil {
+		return fmt.Errorf("store contents: %w", err)
+	}
+	ids, err := p.addFiles(ctx, root, want)
+	if err != nil {
+		return fmt.Errorf("store contents: %w", errors.Join(err, p.abort()))
+	}
+	if len(p.objects) == 0 {
+		err = p.abort()
+	} else {
+		err = p.finish(ctx, true)
+	}
+	if err != nil {
+		return fmt.Errorf("store contents: %w", err)
+	}
+	s.remember(p.seen)
+	var changed ChangedError
+	for i := range want {
+		if ids[i] != want[i].ID {
+			changed.Paths = append(changed.Paths, want[i].Path)
+		}
+	}
+	if len(changed.Paths) > 0 {
+		return &changed
+	}
+	return nil
+}
+
+// notOwn returns one entry for each content that the store's own packs lack.
+func (s *Store) notOwn(entries []Entry) ([]*Entry, error) {
+	seen := make(map[ID]bool, len(entries))
+	var want []*Entry
+	var ids []ID
+	for i := range entries {
+		e := &entries[i]
+		if e.Kind != File && e.Kind != Link || seen[e.ID] {
+			continue
+		}
+		if e.ID.IsZero() {
+			return nil, fmt.Errorf("store %q: the content id is not known", e.Path)
+		}
+		seen[e.ID] = true
+		want, ids = append(want, e), append(ids, e.ID)
+	}
+	have, err := s.own(ids)
+	if err != nil {
+		return nil, err
+	}
+	rest := want[:0]
+	for _, e := range want {
+		if !have[e.ID] {
+			rest = append(rest, e)
+		}
+	}
+	return rest, nil
+}
+
+// packed is one prepared content on its way to the pack.
+type packed struct {
+	id      ID
+	encoded []byte
+	big     bool // not prepared: to be streamed
+	err     error
+}
+
+// addFiles adds the contents of entries in their order and returns the ids that
+// were found, zero for a file that can not be read any more. Small files are
+// read, hashed and deflated by several goroutines.
+func (p *packWriter) addFiles(ctx context.Context, root string, entries []*Entry) ([]ID, error) {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // opened for reading only
+	ctx, cancel := context.WithCancel(ctx)
+	type job struct {
+		e    *Entry
+		done chan packed
+	}
+	jobs, order := make(chan job), make(chan job, packWindow)
+	bufs := sync.Pool{}
+	var wg sync.WaitGroup
+	defer func() { cancel(); wg.Wait() }()
+	for range min(runtime.NumCPU(), 4, len(entries)) {
+		wg.Go(func() {
+			enc := packEncoder{format: p.store.format, level: p.level}
+			var data []byte
+			for j := range jobs {
+				out, _ := bufs.Get().(*[]byte)
+				if out == nil {
+					out = new([]byte)
+				}
+				j.done <- enc.prepare(dir, j.e, &data, (*out)[:0])
+			}
+		})
+	}
+	wg.Go(func() {
+		defer close(jobs)
+		defer close(order)
+		for _, e := range entries {
+			j := job{e, make(chan packed, 1)}
+			select {
+			case order <- j:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	ids := make([]ID, 0, len(entries))
+	for j := range order {
+		var r packed
+		select {
+		case r = <-j.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		id, err := p.take(dir, j.e, r)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", j.e.Path, err)
+		}
+		if r.encoded != nil {
+			bufs.Put(&r.encoded)
+		}
+		ids = append(ids, id)
+	}
+	return ids, ctx.Err()
+}
+
+// take writes one prepared content, or streams a big one.
+func (p *packWriter) take(dir *os.Root, e *Entry, r packed) (ID, error) {
+	switch {
+	case r.err != nil:
+		return ID{}, ignoreGone(r.err)
+	case !r.big:
+		return r.id, p.add(r.id, r.encoded)
+	}
+	f, size, err := openRegular(dir, e.Path)
+	if err != nil {
+		return ID{}, ignoreGone(err)
+	}
+	defer f.Close() //nolint:errcheck // opened for reading only
+	return p.stream(size, f)
+}
+
+// ignoreGone passes errors on but those of a file that is no more what it was.
+func ignoreGone(err error) error {
+	for _, gone := range []error{os.ErrNotExist, os.ErrPermission, unix.ELOOP, unix.ENOTDIR, unix.EISDIR, unix.ENXIO, errNotRegular} {
+		if errors.Is(err, gone) {
+			return nil
+		}
+	}
+	return err
+}
+
+// prepare reads, hashes and deflates one small file or link.
+func (e *packEncoder) prepare(dir *os.Root, entry *Entry, data *[]byte, out []byte) packed {
+	if entry.Kind == Link {
+		enc, id, err := e.encode(out, blobObject, []byte(entry.Link))
+		return packed{id: id, encoded: enc, err: err}
+	}
+	if entry.Size > packSmall {
+		return packed{big: true}
+	}
+	f, size, err := openRegular(dir, entry.Path)
+	if err != nil {
+		return packed{err: err}
+	}
+	defer f.Close() //nolint:errcheck // opened for reading only
+	if size > packSmall {
+		return packed{big: true}
+	}
+	if *data == nil {
+		*data = make([]byte, packSmall+1)
+	}
+	n, err := io.ReadFull(f, *data)
+	if err == nil {
+		return packed{big: true} // it grew
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return packed{err: err}
+	}
+	enc, id, err := e.encode(out, blobObject, (*data)[:n])
+	return packed{id: id, encoded: enc, err: err}
+}
+
+var errNotRegular = errors.New("not a regular file any more")
+
+// openRegular opens a file below dir without ever blocking on a FIFO that took
+// its place.
+func openRegular(dir *os.Root, path string) (*os.File, int64, error) {
+	f, err := dir.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return f, st.Size(), nil
+}

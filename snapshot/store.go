@@ -1,0 +1,254 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// Store keeps contents and trees of snapshots in a bare git repository of its
+// own that borrows the origin's objects (objects/info/alternates). Any git reads
+// it: git --git-dir STORE diff refs/superqode/SESSION/base
+// refs/superqode/SESSION/final.
+//
+// New objects are always added as whole packs, synced before they count, so a
+// power cut leaves a pack or none. Contents are raw bytes: no attribute, filter
+// or configuration of the user or of the origin has a say in what is stored or
+// how it is compared. Methods may be called concurrently, from several
+// processes too.
+type Store struct {
+	git    *git.Git
+	dir    string
+	format Format
+
+	mu   sync.Mutex
+	mine map[ID]bool // objects that this process has put in, or found in, the store's own packs
+}
+
+// OpenStore opens the store at dir and creates it if there is none; many
+// processes may do so at once. originObjects is the origin's objects folder, ""
+// for none; a store whose origin has moved is pointed at the new place.
+func OpenStore(ctx context.Context, g *git.Git, dir, originObjects string, f Format) (*Store, error) {
+	s := &Store{git: g, dir: dir, format: f, mine: map[ID]bool{}}
+	if err := s.create(originObjects); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// Dir returns the store's folder, a git dir.
+func (s *Store) Dir() string { return s.dir }
+
+func (s *Store) create(originObjects string) error {
+	borrowed, err := alternates(originObjects, 0)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.dir, "objects/info/alternates")
+	switch have, err := os.ReadFile(file); {
+	case err == nil && bytes.Equal(have, borrowed):
+		return s.checkFormat()
+	case err == nil:
+		if err := s.checkFormat(); err != nil {
+			return err
+		}
+		return atomicfile.Write(file, borrowed, 0o600)
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(s.dir)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(parent, ".store-*") // mode 0700
+	if err != nil {
+		return err
+	}
+	err = fillStore(tmp, borrowed, s.format)
+	failpoint.Hit("store.filled")
+	if err == nil {
+		err = os.Rename(tmp, s.dir)
+	}
+	if err == nil {
+		return atomicfile.SyncDir(parent)
+	}
+	rerr := os.RemoveAll(tmp)
+	// Someone else was faster: a rename onto a folder that is not empty fails.
+	if _, serr := os.Stat(file); serr == nil {
+		return errors.Join(s.checkFormat(), rerr)
+	}
+	return errors.Join(err, rerr)
+}
+
+// fillStore makes a bare repository, its files synced.
+func fillStore(dir string, borrowed []byte, f Format) error {
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		atomicfile.Write(filepath.Join(dir, "config"), storeConfig(f), 0o600),
+		atomicfile.Write(filepath.Join(dir, "objects/info/alternates"), borrowed, 0o600),
+		atomicfile.Write(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/none\n"), 0o600),
+	)
+}
+
+func storeConfig(f Format) []byte {
+	version, extension := 0, ""
+	if f == SHA256 {
+		version, extension = 1, "[extensions]\n\tobjectformat = sha256\n"
+	}
+	return fmt.Appendf(nil, "[core]\n\trepositoryformatversion = %d\n\tfilemode = true\n\tbare = true\n%s[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n", version, extension)
+}
+
+// checkFormat refuses a store of another object format.
+func (s *Store) checkFormat() error {
+	conf, err := os.ReadFile(filepath.Join(s.dir, "config"))
+	if err != nil {
+		return err
+	}
+	if have := bytes.Contains(conf, []byte("objectformat = sha256")); have != (s.format == SHA256) {
+		return fmt.Errorf("the store's object format is not %s", s.format)
+	}
+	return nil
+}
+
+// alternates returns the lines for objects and, because git takes relative lines
+// in the first repository of a chain only, for what objects borrows itself.
+func alternates(objects string, depth int) ([]byte, error) {
+	if objects == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(objects) {
+		return nil, fmt.Errorf("objects folder %q is not absolute", objects)
+	}
+	line := objects
+	if strings.ContainsAny(objects, "\n\"\\") {
+		line = cQuote(objects)
+	}
+	out := []byte(line + "\n")
+	more, err := os.ReadFile(filepath.Join(objects, "info/alternates"))
+	if errors.Is(err, os.ErrNotExist) || depth >= 4 { // git follows five
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for l := range strings.Lines(string(more)) {
+		l = strings.TrimSuffix(l, "\n")
+		if l == "" || l[0] == '#' || l[0] == '"' || filepath.IsAbs(l) {
+			continue // git finds these itself
+		}
+		deeper, err := alternates(filepath.Join(objects, l), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, deeper...)
+	}
+	return out, nil
+}
+
+// cQuote quotes a path as git's unquote_c_style reads it.
+func cQuote(p string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
+}
+
+// env points git at the store and away from all configuration and attributes
+// but the store's own. Variables of git's own environment are overridden.
+func (s *Store) env(more ...string) []string {
+	return append([]string{
+		"GIT_DIR=" + s.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
+		"HOME=" + s.dir, "XDG_CONFIG_HOME=" + s.dir, // git before 2.32 has no GIT_CONFIG_GLOBAL
+		"GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
+	}, more...)
+}
+
+func (s *Store) run(ctx context.Context, c git.Cmd) error {
+	c.Dir, c.Env = s.dir, s.env(c.Env...)
+	return s.git.Run(ctx, c)
+}
+
+// ReadBlob writes the raw contents of id, also those that the origin holds, to
+// w. It returns an error wrapping superqode.ErrNotFound when neither has them.
+func (s *Store) ReadBlob(ctx context.Context, id ID, w io.Writer) error {
+	r, err := s.openReader(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.copy(id, w), r.close())
+}
+
+// Refs returns a session's refs in the store: name (for example "base") to
+// commit id.
+func (s *Store) Refs(ctx context.Context, session superqode.SessionID) (map[string]string, error) {
+	prefix := refPrefix + session.String() + "/"
+	var out bytes.Buffer
+	if err := s.run(ctx, git.Cmd{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", prefix}, Stdout: &out}); err != nil {
+		return nil, err
+	}
+	refs := map[string]string{}
+	for line := range strings.Lines(out.String()) {
+		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		refs[strings.TrimPrefix(name, prefix)] = id
+	}
+	return refs, nil
+}
+
+// DeleteRefs deletes all refs of a session; its objects stay until the store is
+// packed.
+func (s *Store) DeleteRefs(ctx context.Context, session superqode.SessionID) error {
+	refs, err := s.Refs(ctx, session)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	var in bytes.Buffer
+	for name := range refs {
+		fmt.Fprintf(&in, "delete %s%s/%s\n", refPrefix, session, name)
+	}
+	return s.run(ctx, git.Cmd{Args: []string{"update-ref", "--stdin"}, Stdin: &in})
+}
+
+const refPrefix = "refs/superqode/"
+
+// writeRef sets a ref durably.
+func (s *Store) writeRef(ref, id string) error {
+	if !validRef(ref) {
+		return fmt.Errorf("bad ref name %q", ref)
+	}
+	file := filepath.Join(s.dir, filepath.FromSlash(ref))
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if err := atomicfile.Write(file, []byte(id+"\n"), 0o600); err != nil {
+		return err
+	}
+	// The folders may be new: without them on disk the ref is not.
+	for dir := filepath.Dir(filepath.Dir(file)); len(dir) > len(s.dir); dir = filepath.Dir(dir) {
+		if err := atomicfile.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validRef accepts refs/superqode/<session>/<name>… of plain characters.
+func validRef(ref string) bool {
+	parts := strings.Split(ref, "/")
+	return len(parts) >= 4 && strings.HasPrefix(ref, refPrefix) && !slices.ContainsFunc(parts, func(p string) bool {
+		return p == "" || p[0] == '.' || p[0] == '-' || strings.HasSuffix(p, ".lock") || strings.HasSuffix(p, ".") || strings.Contains(p, "..") ||
+			strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`~^:?*[\@{}`, r) })
+	})
+}

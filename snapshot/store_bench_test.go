@@ -1,0 +1,98 @@
+package snapshot
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// benchRepo makes a repository of n files and changes m of them.
+func benchRepo(b *testing.B, n, m int) (src string, base, final *Snapshot, changes []superqode.Change) {
+	src = benchTree(b, n)
+	benchGit(b, src, "init", "-q")
+	benchGit(b, src, "add", "-A")
+	benchGit(b, src, "commit", "-q", "-m", "base")
+	base = testWalk(b, src, true)
+	changed := 0
+	for _, e := range base.Entries {
+		if e.Kind != File || changed == m {
+			continue
+		}
+		changed++
+		data, err := os.ReadFile(filepath.Join(src, e.Path))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(src, e.Path), append(data, "one line more\n"...), 0o644)
+		}
+		path, perr := superqode.ParseRelPath(e.Path)
+		if err != nil || perr != nil {
+			b.Fatal(err, perr)
+		}
+		changes = append(changes, superqode.Change{Path: path, Type: superqode.ChangeModified})
+	}
+	return src, base, testWalk(b, src, true), changes
+}
+
+// BenchmarkStore sets the storing of changed files beside git stash.
+func BenchmarkStore(b *testing.B) {
+	for _, n := range []int{100, 300, 5000} {
+		src, base, final, changes := benchRepo(b, 10_000, n)
+		var entries []Entry
+		for _, c := range changes {
+			entries = append(entries, *final.Find(c.Path.String()))
+		}
+		objects := filepath.Join(src, ".git/objects")
+		b.Run(fmt.Sprintf("%d/git-stash", n), func(b *testing.B) {
+			for range b.N {
+				benchGit(b, src, "stash", "create")
+			}
+		})
+		b.Run(fmt.Sprintf("%d/blobs", n), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				s := testStore(b, objects, SHA1)
+				b.StartTimer()
+				if err := s.WriteBlobs(b.Context(), src, entries); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d/commit+diff", n), func(b *testing.B) {
+			for i := range b.N {
+				b.StopTimer()
+				s := testStore(b, objects, SHA1)
+				if err := s.WriteBlobs(b.Context(), src, entries); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+				from, err := s.Commit(b.Context(), "refs/superqode/s/base", base, CommitOptions{When: time.Unix(int64(i), 0)})
+				if err != nil {
+					b.Fatal(err)
+				}
+				to, err := s.Commit(b.Context(), "refs/superqode/s/final", final, CommitOptions{Parent: from})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := s.Diff(b.Context(), DiffOptions{Base: from, Final: to}, writerFunc(func(p []byte) (int, error) { return len(p), nil })); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		s := testStore(b, objects, SHA1)
+		b.Run(fmt.Sprintf("%d/describe", n), func(b *testing.B) {
+			for range b.N {
+				if got, err := s.Describe(b.Context(), base, final, changes); err != nil || len(got) != n || got[0].LinesAdded == 0 {
+					b.Fatal(len(got), err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d/git-diff-numstat", n), func(b *testing.B) {
+			for range b.N {
+				benchGit(b, src, "diff", "--numstat", "-M", "-z")
+			}
+		})
+	}
+}
