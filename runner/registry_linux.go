@@ -130,3 +130,15 @@ func (g *registry) orphan(p proc) bool {
 	}
 	return true
 }
+
+// alone reports whether no other run may still claim an orphan; mu is held. Runs
+// take their last look one after the other, so of several that end together the
+// last one is alone.
+func (g *registry) alone(t *tree) bool {
+	for _, o := range g.trees {
+		if o != t && !o.leaving {
+			return false
+		}
+	}
+	return true
+}

@@ -24,6 +24,7 @@ type tree struct {
 	immune  map[int]uint64 // members that we may not signal
 	moved   bool           // the last look at the process table may have missed members
 	doubt   bool           // it showed an orphan that may be ours, or another run's
+	leaving bool           // it showed the end of the tree: what is left is for the others
 }
 
 // startTree starts the program in a session of its own.
@@ -202,6 +203,7 @@ func (t *tree) members() []proc {
 		t.sids[p.sid] = true
 	}
 	t.known = known
+	t.leaving = len(list) == 0 && procs[t.pid].dead
 	return list
 }
 
@@ -247,7 +249,7 @@ func (t *tree) owns(p proc) bool {
 		return true
 	}
 	has, none := hasEnv(p.pid, t.marker)
-	if alone := len(children.trees) <= 1; has || alone {
+	if has || children.alone(t) {
 		return true
 	}
 	t.doubt = t.doubt || none && !p.dead
