@@ -1,0 +1,300 @@
+package guard
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func (c *checker) callExpr(st *state, x *syntax.CallExpr) string {
+	if len(x.Args) == 0 {
+		for _, a := range x.Assigns {
+			c.assign(st, a)
+		}
+		st.status = statusOpen
+		return ""
+	}
+	words := c.fields(st, x.Args)
+	if len(x.Assigns) == 0 {
+		return c.run(st, words)
+	}
+	sub := st.clone() // variables before a command hold for that command
+	for _, a := range x.Assigns {
+		c.assign(sub, a)
+		sub.export(a.Name.Value)
+	}
+	out := c.run(sub, words)
+	st.dir, st.oldDir, st.ended, st.leaving, st.status, st.funcs = sub.dir, sub.oldDir, sub.ended, sub.leaving, sub.status, sub.funcs
+	return out
+}
+
+// run looks at one command, its words expanded, and returns what it prints.
+func (c *checker) run(st *state, words []string) string {
+	st.status = statusOpen
+	if len(words) == 0 || words[0] == "" || !c.spend() {
+		return ""
+	}
+	name := words[0]
+	if body, ok := st.funcs[name]; ok {
+		return c.function(st, body, words)
+	}
+	if text, ok := st.aliases[name]; ok {
+		n := st.clone()
+		delete(n.aliases, name)
+		return c.nested(n, text+" "+quoteWords(words[1:]), "shell alias "+name)
+	}
+	return c.program(st, words)
+}
+
+func (c *checker) function(st *state, body *syntax.Stmt, words []string) string {
+	if !c.enter() {
+		return unknownValue(kindOpen, "function")
+	}
+	defer c.leave()
+	saved := st.params
+	st.params = words[1:]
+	out := c.stmt(st, body)
+	st.params = saved
+	if st.leaving {
+		st.ended, st.leaving = false, false
+	}
+	return out
+}
+
+// program looks at a command that is no function: git, a builtin, a wrapper
+// around another command, a tool that writes files.
+func (c *checker) program(st *state, words []string) string {
+	if git, ok := gitProgram(words[0]); ok {
+		return c.git(st, slices.Concat([]string{"git"}, git, words[1:]))
+	}
+	base := strings.TrimSuffix(path.Base(words[0]), ".exe")
+	if !isKnown(base) {
+		c.undecided(strings.Join(words, " "), "which program this is")
+		return unknownValue(kindOpen, "command")
+	}
+	if text, ok := c.files[under(st.dir, words[0])]; ok && strings.Contains(words[0], "/") {
+		c.step(words[0], "a script that this text wrote")
+		return c.script(st, text, words)
+	}
+	if out, ok := c.builtin(st, base, words); ok {
+		return out
+	}
+	if out, ok := c.wrapped(st, base, words); ok {
+		return out
+	}
+	if out, ok := c.textTool(st, base, words[1:]); ok {
+		return out
+	}
+	c.writers(st, base, words[1:])
+	c.code(st, base, words[1:])
+	if strings.Contains(words[0], "/") && path.Dir(words[0]) != "/bin" && path.Dir(words[0]) != "/usr/bin" {
+		c.undecided(strings.Join(words, " "), "a program or script of its own")
+	}
+	return c.listing(base, words)
+}
+
+// script runs the text of a script file.
+func (c *checker) script(st *state, text string, words []string) string {
+	n := st.clone()
+	n.params = words[1:]
+	if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "#!") {
+		if lang := language(interpreter(line[2:])); lang != nil {
+			c.scan(n, lang, text)
+			return unknownValue(kindOpen, "script")
+		}
+	}
+	return c.shell(n, text)
+}
+
+// interpreter returns the program of a "#!" line.
+func interpreter(line string) string {
+	f := strings.Fields(line)
+	if len(f) == 0 {
+		return ""
+	}
+	base := path.Base(f[0])
+	if base == "env" && len(f) > 1 {
+		for _, w := range f[1:] {
+			if !strings.HasPrefix(w, "-") {
+				return path.Base(w)
+			}
+		}
+	}
+	return base
+}
+
+// quoteWords puts words into single quotes, so that a shell reads them as they
+// are.
+func quoteWords(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
+	}
+	return b.String()
+}
+
+// listing is the output of a program that is not looked into.
+func (c *checker) listing(base string, words []string) string {
+	switch base {
+	case "ls", "find", "fd", "fdfind", "tree", "locate":
+		return unknownValue(kindPaths, base)
+	case "rg", "grep", "egrep", "fgrep", "ag", "ack":
+		for _, w := range words[1:] {
+			if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "lL") || w == "--files-with-matches" || w == "--files" {
+				return unknownValue(kindPaths, base)
+			}
+		}
+	}
+	return unknownValue(kindOpen, base)
+}
+
+// builtin runs the shell's own commands.
+func (c *checker) builtin(st *state, base string, words []string) (string, bool) {
+	args := words[1:]
+	switch base {
+	case "cd", "chdir", "pushd":
+		to := ""
+		for _, a := range args {
+			if a == "-" || !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") {
+				to = a
+				break
+			}
+		}
+		st.cd(to)
+	case "popd":
+		st.cd("-")
+	case "exit", "logout":
+		st.ended = true
+	case "return":
+		st.ended, st.leaving = true, true
+	case "true", ":":
+		st.status = statusTrue
+	case "false":
+		st.status = statusFalse
+	case "eval":
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		c.step(strings.Join(words, " "), "eval")
+		return c.shell(st, strings.Join(args, " ")), true
+	case ".", "source":
+		return c.source(st, words), true
+	case "unset":
+		for _, a := range args {
+			if !strings.HasPrefix(a, "-") {
+				st.unset(a)
+			}
+		}
+	case "set":
+		if i := slices.Index(args, "--"); i >= 0 {
+			st.params = args[i+1:]
+		}
+	case "shift":
+		if len(st.params) > 0 {
+			st.params = st.params[1:]
+		}
+	case "alias":
+		for _, a := range args {
+			if k, v, ok := strings.Cut(a, "="); ok {
+				st.aliases[k] = v
+			}
+		}
+	case "unalias":
+		for _, a := range args {
+			delete(st.aliases, a)
+		}
+	case "export", "declare", "typeset", "local", "readonly": // reached through "command" or "builtin"
+		for _, a := range args {
+			if k, v, ok := strings.Cut(a, "="); ok {
+				st.set(k, v)
+				st.export(k)
+			}
+		}
+	case "trap":
+		if len(args) > 1 {
+			c.nested(st, args[0], "trap runs it")
+		}
+	case "read":
+		c.readVars(st, args)
+	case "mapfile", "readarray":
+		for _, a := range args {
+			if !strings.HasPrefix(a, "-") {
+				v := variable{array: []string{unknownValue(st.stdinKind(), a)}}
+				v.value = v.array[0]
+				st.vars[a] = v
+			}
+		}
+	case "test", "[", "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "type", "whereis":
+	default:
+		return "", false
+	}
+	return "", true
+}
+
+// source reads a script into the running shell.
+func (c *checker) source(st *state, words []string) string {
+	if len(words) < 2 {
+		return ""
+	}
+	if text, ok := c.files[under(st.dir, words[1])]; ok {
+		c.step(strings.Join(words, " "), "a script that this text wrote")
+		saved := st.params
+		if len(words) > 2 {
+			st.params = words[2:]
+		}
+		out := c.shell(st, text)
+		st.params = saved
+		return out
+	}
+	if words[1] == "/dev/stdin" && st.stdin != nil {
+		return c.shell(st, *st.stdin)
+	}
+	c.undecided(strings.Join(words, " "), "a script file")
+	return unknownValue(kindOpen, "source")
+}
+
+func (st *state) stdinKind() byte {
+	if st.stdin != nil {
+		return kindOr(*st.stdin)
+	}
+	return kindOpen
+}
+
+// readVars is the read builtin: the next line of a known input, else something
+// of the input's kind.
+func (c *checker) readVars(st *state, args []string) {
+	p := newSpec("a= d= i= n= N= p= t= u= r s e").parse(args, false)
+	names := p.args
+	if a := p.last("a"); a != "" {
+		names = append(names, a)
+	}
+	line := unknownValue(st.stdinKind(), "read")
+	if st.stdin != nil && isKnown(*st.stdin) {
+		var rest string
+		if *st.stdin == "" {
+			st.status = statusFalse
+		}
+		line, rest, _ = strings.Cut(*st.stdin, "\n")
+		*st.stdin = rest
+	}
+	if len(names) == 0 {
+		names = []string{"REPLY"}
+	}
+	for i, n := range names {
+		if i == len(names)-1 {
+			st.set(n, strings.TrimSpace(line))
+			break
+		}
+		word, rest, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+		if !isKnown(line) {
+			word, rest = line, line
+		}
+		st.set(n, word)
+		line = rest
+	}
+}

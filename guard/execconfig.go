@@ -1,0 +1,77 @@
+package guard
+
+import (
+	"path"
+	"strings"
+)
+
+// execKeys are configuration keys whose value git hands to a shell or runs; "*"
+// stands for a subsection. Source: git-config(1) of 2.39 to 2.51.
+var execKeys = strings.Fields(`core.pager core.editor core.sshcommand core.askpass core.fsmonitor core.gitproxy core.alternaterefscommand sequence.editor
+ diff.external diff.*.command diff.*.textconv difftool.*.cmd mergetool.*.cmd merge.*.driver filter.*.clean filter.*.smudge filter.*.process
+ interactive.difffilter pager.* credential.helper credential.*.helper gpg.program gpg.*.program trailer.*.cmd trailer.*.command
+ uploadpack.packobjectshook remote.*.uploadpack remote.*.receivepack remote.*.vcs browser.*.cmd man.*.cmd guitool.*.cmd submodule.*.update
+ sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd init.templatedir web.browser`)
+
+// execVariables are the variables that do the same.
+var execVariables = strings.Fields(`GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER PAGER EDITOR VISUAL GIT_EXTERNAL_DIFF GIT_SSH_COMMAND GIT_SSH GIT_ASKPASS
+ GIT_PROXY_COMMAND GIT_DIFFTOOL_EXTCMD`)
+
+// execConfig checks commands that reach git through -c or through variables that
+// the text sets.
+func (c *checker) execConfig(inv *invocation) {
+	for _, e := range inv.config {
+		if isExecKey(e.key) {
+			line, _ := strings.CutPrefix(e.value, "!")
+			if isKnown(line) && mayRunGit(line) {
+				c.nested(inv.st, line, e.key+" is run by git")
+			}
+		}
+	}
+	for _, name := range execVariables {
+		if v, ok := inv.st.setHere(name); ok && isKnown(v) && mayRunGit(v) {
+			c.nested(inv.st, v, name+" is run by git")
+		}
+	}
+}
+
+// mayRunGit keeps plain programs ("less -R", "true") from being parsed: a value
+// is looked into when it could start git or write a repository's files.
+func mayRunGit(line string) bool { return strings.Contains(line, "git") }
+
+func isExecKey(key string) bool {
+	key = strings.ToLower(key)
+	for _, pattern := range execKeys {
+		if ok, err := path.Match(pattern, strings.ReplaceAll(key, "/", "_")); err == nil && ok {
+			return true
+		}
+	}
+	return false
+}
+
+// execOptions checks the options by which a transport command names a program.
+func (c *checker) execOptions(k *call) {
+	switch k.name {
+	case "fetch", "fetch-pack", "ls-remote", "clone", "archive", "pull":
+	default:
+		return
+	}
+	for i, a := range k.args {
+		name, value, glued := strings.Cut(a, "=")
+		switch name {
+		case "--upload-pack", "--exec", "-u":
+			if name == "-u" && k.name != "clone" {
+				continue
+			}
+			if !glued && i+1 < len(k.args) {
+				value = k.args[i+1]
+			}
+			if isKnown(value) && mayRunGit(value) {
+				c.nested(k.inv.st, value, name+" is run by git")
+			}
+		}
+	}
+	if k.name == "ls-remote" && len(k.args) > 0 {
+		k.transport(k.args[len(k.args)-1])
+	}
+}

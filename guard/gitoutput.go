@@ -1,0 +1,115 @@
+package guard
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// output returns what the command prints, as far as a line that uses it is read
+// differently: lists of files, contents of a committed file, the place of the
+// repository.
+func (k *call) output() string {
+	switch k.name {
+	case "ls-files":
+		if p := newSpec("c/cached d/deleted m/modified o/others i/ignored s/stage u/unmerged k/killed x/exclude= X/exclude-from= exclude-per-directory= exclude-standard z t v f directory no-empty-directory full-name error-unmatch with-tree= format= eol deduplicate recurse-submodules").parse(k.args, false); p.has("others", "ignored", "killed") {
+			return unknownValue(kindUntracked, "ls-files")
+		}
+		return unknownValue(kindTracked, "ls-files")
+	case "diff", "diff-tree", "diff-index", "diff-files", "show":
+		return k.diffOutput()
+	case "log", "stash":
+		if k.hasArg("-p", "--patch", "-u") {
+			return unknownValue(kindDiff, "diff")
+		}
+		if k.hasArg("--name-only") {
+			return unknownValue(kindTracked, "diff")
+		}
+	case "status":
+		return unknownValue(kindTracked, "status")
+	case "clean":
+		return unknownValue(kindUntracked, "clean")
+	case "grep":
+		if k.hasArg("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match") {
+			return unknownValue(kindTracked, "grep")
+		}
+	case "ls-tree":
+		return unknownValue(kindTracked, "ls-tree")
+	case "cat-file":
+		if len(k.args) > 1 {
+			return blobOf(k.args[len(k.args)-1])
+		}
+	case "archive":
+		return unknownValue(kindArchive, "archive")
+	case "rev-parse":
+		return k.revParse()
+	case "check-ignore":
+		return unknownValue(kindUntracked, "check-ignore")
+	}
+	return unknownValue(kindOpen, "git "+k.name+" "+strings.Join(k.args, " "))
+}
+
+func (k *call) hasArg(names ...string) bool {
+	return slices.ContainsFunc(k.args, func(a string) bool { return slices.Contains(names, a) })
+}
+
+func (k *call) diffOutput() string {
+	if k.hasArg("--name-only", "--name-status") {
+		return unknownValue(kindTracked, "diff")
+	}
+	if k.hasArg("--stat", "--shortstat", "--numstat", "--quiet", "-s", "--summary") {
+		return unknownValue(kindOpen, "diff")
+	}
+	if k.name == "show" {
+		for _, a := range k.args {
+			if !strings.HasPrefix(a, "-") && strings.Contains(a, ":") {
+				return blobOf(a)
+			}
+		}
+	}
+	return unknownValue(kindDiff, "diff")
+}
+
+// blobOf is the contents of REV:PATH.
+func blobOf(rev string) string {
+	_, file, ok := strings.Cut(printable(rev), ":")
+	if !ok || file == "" {
+		return unknownValue(kindOpen, "blob")
+	}
+	return unknownValue(kindBlob, path.Clean(file))
+}
+
+func (k *call) revParse() string {
+	if len(k.args) == 2 && k.args[0] == "--git-path" {
+		return ".git/" + k.args[1]
+	}
+	if len(k.args) != 1 {
+		return unknownValue(kindOpen, "rev-parse "+strings.Join(k.args, " "))
+	}
+	switch k.args[0] {
+	case "--git-dir", "--git-common-dir", "--absolute-git-dir":
+		if k.inv.gitDir != "" {
+			return k.inv.gitDir
+		}
+		return path.Join(k.topLevel(), ".git")
+	case "--show-toplevel":
+		return k.topLevel()
+	case "--show-cdup":
+		return ""
+	}
+	return unknownValue(kindOpen, "rev-parse "+k.args[0])
+}
+
+// topLevel is the root of the work tree, as far as the text tells: the root of a
+// repository that the text made, else the starting directory.
+func (k *call) topLevel() string {
+	for root := range k.fresh {
+		if within(k.inv.dir, root) {
+			return root
+		}
+	}
+	if within(k.inv.dir, k.startDir()) {
+		return k.startDir()
+	}
+	return k.inv.dir
+}

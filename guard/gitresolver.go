@@ -1,0 +1,107 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// GitResolver is the Resolver that asks the real git. Each question is one git
+// process, except for those that the file system answers.
+type GitResolver struct {
+	Git *git.Git
+	// SearchPath is the PATH in which git-NAME programs are looked for; "" looks for
+	// none.
+	SearchPath string
+}
+
+func (r *GitResolver) output(ctx context.Context, at At, args ...string) (string, bool, bool) {
+	all := append(append([]string{}, at.Globals...), args...)
+	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: all, Env: at.Env})
+	if err == nil {
+		return strings.TrimSuffix(string(out), "\n"), true, true
+	}
+	// Status 1 is git's "no"; anything else is no answer.
+	exit, ok := errors.AsType[*git.ExitError](err)
+	return "", false, ok && exit.Code == 1
+}
+
+// Config reads one key.
+func (r *GitResolver) Config(ctx context.Context, at At, key string) (string, bool) {
+	out, ok, _ := r.output(ctx, at, "config", "--get", key)
+	return out, ok
+}
+
+func answer(yes, sure bool) Answer {
+	switch {
+	case yes:
+		return Yes
+	case sure:
+		return No
+	}
+	return NotKnown
+}
+
+// Revision asks rev-parse.
+func (r *GitResolver) Revision(ctx context.Context, at At, name string) Answer {
+	if strings.HasPrefix(name, "-") {
+		return No
+	}
+	_, yes, sure := r.output(ctx, at, "rev-parse", "--verify", "--quiet", name+"^{commit}")
+	return answer(yes, sure)
+}
+
+// Branch asks show-ref.
+func (r *GitResolver) Branch(ctx context.Context, at At, name string) Answer {
+	_, yes, sure := r.output(ctx, at, "show-ref", "--verify", "--quiet", "refs/heads/"+name)
+	return answer(yes, sure)
+}
+
+// Path looks at the file system, and then into the index for what was deleted.
+func (r *GitResolver) Path(ctx context.Context, at At, name string) Answer {
+	full := name
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(at.Dir, name)
+	}
+	if _, err := os.Lstat(full); err == nil {
+		return Yes
+	}
+	out, ok, sure := r.output(ctx, at, "ls-files", "-z", "--", name)
+	if !ok && filepath.IsAbs(name) {
+		return No // git refuses a path outside of its tree; the file is not there
+	}
+	return answer(ok && out != "", ok || sure)
+}
+
+// Repository asks for the common directory.
+func (r *GitResolver) Repository(ctx context.Context, at At) (string, bool) {
+	if st, err := os.Stat(at.Dir); err != nil || !st.IsDir() {
+		return "", false
+	}
+	out, ok, _ := r.output(ctx, at, "rev-parse", "--git-common-dir")
+	if !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(out) {
+		out = filepath.Join(at.Dir, out)
+	}
+	real, err := filepath.EvalSymlinks(out)
+	return real, err == nil
+}
+
+// External looks for a program git-NAME.
+func (r *GitResolver) External(_ context.Context, _ At, name string) Answer {
+	if strings.ContainsAny(name, "/\x00") {
+		return No
+	}
+	for _, dir := range filepath.SplitList(r.SearchPath) {
+		if st, err := os.Stat(filepath.Join(dir, "git-"+name)); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return Yes
+		}
+	}
+	return No
+}

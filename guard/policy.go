@@ -1,0 +1,126 @@
+package guard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Decision is what the guard says about a command.
+type Decision string
+
+// The two decisions; the zero value is neither.
+const (
+	Allow Decision = "allow"
+	Deny  Decision = "deny"
+)
+
+// Certainty tells whether a verdict rests on everything that will run.
+type Certainty string
+
+// Certain: every command in the text was read. Unknown: something could not be
+// decided from the text (a script file, a variable from outside) and was let
+// through for the layers below.
+const (
+	Certain Certainty = "certain"
+	Unknown Certainty = "unknown"
+)
+
+// Verdict is the answer to one command or line.
+type Verdict struct {
+	Decision   Decision  `json:"decision"`
+	Operation  Operation `json:"operation,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	Certainty  Certainty `json:"certainty"`
+	// Command is the command that decided, with aliases expanded where that was
+	// needed. Parts that the text leaves open are shown as "…".
+	Command []string `json:"command,omitempty"`
+}
+
+// Denied reports whether the command must not run.
+func (v Verdict) Denied() bool { return v.Decision == Deny }
+
+// Policy says allow or deny for an operation. The zero value is the default
+// policy of the operations table.
+type Policy struct {
+	rules []rule
+}
+
+type rule struct {
+	name     string
+	decision Decision
+}
+
+// NewPolicy makes a policy from the default and two lists of operation names. A
+// name covers what stands below it: "stash" covers "stash.drop". The longest
+// matching name wins; between equals deny wins. A name that matches no
+// operation and no git command is an error that wraps superqode.ErrUsage.
+func NewPolicy(allow, deny []string) (Policy, error) {
+	var p Policy
+	add := func(names []string, d Decision) error {
+		for _, n := range names {
+			if !knownOperation(n) {
+				return superqode.Errorf(superqode.ErrUsage, "unknown operation %q in guard.%s", n, d)
+			}
+			p.rules = append(p.rules, rule{n, d})
+		}
+		return nil
+	}
+	if err := add(deny, Deny); err != nil {
+		return Policy{}, err
+	}
+	if err := add(allow, Allow); err != nil {
+		return Policy{}, err
+	}
+	// Stable: among equally long names the denials, added first, stay first.
+	slices.SortStableFunc(p.rules, func(a, b rule) int { return len(b.name) - len(a.name) })
+	return p, nil
+}
+
+// Decide returns the decision on one operation.
+func (p Policy) Decide(op Operation) Decision {
+	for _, r := range p.rules {
+		if covers(r.name, string(op)) {
+			return r.decision
+		}
+	}
+	if info, ok := lookupOperation(op); ok {
+		return info.Default
+	}
+	return Allow
+}
+
+func covers(name, op string) bool {
+	return name == op || strings.HasPrefix(op, name+".")
+}
+
+func knownOperation(name string) bool {
+	if name == "" || strings.HasSuffix(name, ".") {
+		return false
+	}
+	for i := range operationTable {
+		if covers(name, string(operationTable[i].Name)) {
+			return true
+		}
+	}
+	return isGitCommand(name)
+}
+
+// denial fills a verdict from the operations table.
+func denial(op Operation, command []string) Verdict {
+	v := Verdict{Decision: Deny, Operation: op, Certainty: Certain, Command: shown(command)}
+	info, ok := lookupOperation(op)
+	if !ok { // denied by the user's own list
+		v.Reason = fmt.Sprintf("%q is denied by the configuration", string(op))
+		return v
+	}
+	v.Reason = info.Covers + ": " + info.Why
+	v.Suggestion = info.Suggestion
+	if info.Default == Allow {
+		v.Reason = fmt.Sprintf("%s: denied by the configuration", info.Covers)
+	}
+	return v
+}
