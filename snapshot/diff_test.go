@@ -371,3 +371,54 @@ func TestDescribeKeepsWhatGitDoesNotSee(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", s, want)
 	}
 }
+
+// TestDiffIgnoresTheUser: configuration and attributes that the user has for
+// their own eyes do not change a patch.
+func TestDiffIgnoresTheUser(t *testing.T) {
+	t.Parallel()
+	a, b, home := t.TempDir(), t.TempDir(), t.TempDir()
+	spec{"f.txt": lines(0, 30), "d/g": "1\n", "?": "1\n"}.write(t, a)
+	spec{"f.txt": lines(0, 15) + "new\n" + lines(15, 30), "d/g": "2\n", "x": "-> y"}.write(t, b)
+	mustWrite(t, home, ".gitconfig", "[diff]\n\tnoprefix = true\n\tmnemonicPrefix = true\n\trenames = false\n\texternal = false\n\tcontext = 0\n\talgorithm = patience\n[diff \"x\"]\n\ttextconv = tr a-z A-Z <\n\tcommand = false\n[color]\n\tui = always\n[core]\n\tquotePath = false\n\tattributesFile = "+home+"/attr\n", 0o644)
+	mustWrite(t, home, "attr", "* binary diff=x\n", 0o644)
+	mustWrite(t, home, ".config/git/attributes", "* -diff\n", 0o644)
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_GLOBAL=" + home + "/.gitconfig", "GIT_EXTERNAL_DIFF=false", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=diff.noprefix", "GIT_CONFIG_VALUE_0=true"}
+	var out [2]bytes.Buffer
+	for i, e := range [][]string{gitEnv(t.TempDir()), env} {
+		g, err := git.Find(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenStore(t.Context(), g, filepath.Join(t.TempDir(), "store.git"), "", SHA1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, dir := range map[string]string{"base": a, "final": b} {
+			snap := testWalk(t, dir, true)
+			if err := s.WriteBlobs(t.Context(), dir, snap.Entries); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Commit(t.Context(), "refs/superqode/s/"+name, snap, CommitOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ends := DiffOptions{Base: "refs/superqode/s/base", Final: "refs/superqode/s/final"}
+		for _, o := range []DiffOptions{ends, {Base: ends.Base, Final: ends.Final, Stat: true}, {Base: ends.Base, Final: ends.Final, Context: 1, Color: true}, {Base: ends.Base, Final: ends.Final, Paths: []string{"?", "d"}}} {
+			if err := s.Diff(t.Context(), o, &out[i]); err != nil {
+				t.Fatal(err)
+			}
+			out[i].WriteString("=====\n")
+		}
+	}
+	if out[0].String() != out[1].String() {
+		t.Errorf("plain\n%s\nwith the user's settings\n%s", out[0].String(), out[1].String())
+	}
+	parts := strings.Split(out[0].String(), "=====\n")
+	if !strings.Contains(parts[0], "\n line 12 of") || !strings.Contains(parts[1], "4 files changed") || !strings.Contains(parts[2], "\x1b[") ||
+		strings.Contains(parts[3], "f.txt") || strings.Contains(parts[3], "b/x") || !strings.Contains(parts[3], "d/g") {
+		t.Errorf("%s", out[0].String())
+	}
+	if err := testStore(t, "", SHA1).Diff(t.Context(), DiffOptions{Base: "--output=/x", Final: "y"}, &out[0]); err == nil {
+		t.Error("an option as a revision")
+	}
+}

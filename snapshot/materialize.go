@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +38,7 @@ func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt
 	if err != nil {
 		return nil, fmt.Errorf("materialize: open %s: %w", dst, err)
 	}
-	m := &materializer{root: root, opt: opt, folder: -1}
+	m := &materializer{folderCursor: folderCursor{root: root, folder: -1}, opt: opt}
 	defer func() { err = errors.Join(err, m.leave(), unix.Close(root)) }()
 	if m.contents, err = st.openReader(ctx); err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
@@ -65,52 +64,18 @@ func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt
 }
 
 type materializer struct {
-	root     int // handle of dst
+	folderCursor
 	opt      MaterializeOptions
 	contents *catFile
 	problems []Problem
-
-	at     string // folder that is open
-	folder int    // its handle, -1 while none is
-}
-
-// enter opens the folder in which the next entry is.
-func (m *materializer) enter(dir string) error {
-	if m.folder >= 0 && m.at == dir {
-		return nil
-	}
-	if err := m.leave(); err != nil {
-		return err
-	}
-	fd, err := openat(m.root, ".", dstDirFlags, 0)
-	for rest := dir; err == nil && rest != ""; {
-		var name string
-		name, rest, _ = strings.Cut(rest, "/")
-		up := fd
-		fd, err = openat(up, name, dstDirFlags, 0)
-		_ = unix.Close(up) // a folder handle has nothing to flush
-	}
-	if err == nil {
-		m.at, m.folder = dir, fd
-	}
-	return err
-}
-
-func (m *materializer) leave() error {
-	if m.folder < 0 {
-		return nil
-	}
-	fd := m.folder
-	m.folder = -1
-	return unix.Close(fd)
 }
 
 func (m *materializer) entry(e *Entry) error {
 	dir, name := splitPath(e.Path)
-	if err := m.enter(dir); err != nil {
+	at, err := m.enter(dir)
+	if err != nil {
 		return err
 	}
-	at := m.folder
 	switch e.Kind {
 	case Dir:
 		return m.dir(at, name)
@@ -184,10 +149,11 @@ func (m *materializer) file(at int, name string, e *Entry) error {
 // more.
 func (m *materializer) finishDir(e *Entry) error {
 	dir, name := splitPath(e.Path)
-	if err := m.enter(dir); err != nil {
+	at, err := m.enter(dir)
+	if err != nil {
 		return err
 	}
-	fd, err := openat(m.folder, name, dstDirFlags, 0)
+	fd, err := openat(at, name, dstDirFlags, 0)
 	if err != nil {
 		return err
 	}

@@ -29,9 +29,6 @@ const (
 
 func (k objectKind) String() string { return [...]string{"", "commit", "tree", "blob"}[k] }
 
-// packHeader is "PACK", the version and the number of objects.
-const packHeader = 12
-
 // packWriter writes one pack of undeltified objects in one pass: nothing is read
 // back or inflated again, and big files are never whole in memory. go-git's own
 // PackfileWriter parses the stream once more, object by object in memory, which
@@ -63,6 +60,7 @@ func (s *Store) newPack(objects string, level, count int) (*packWriter, error) {
 		return nil, err
 	}
 	p := &packWriter{store: s, dir: dir, level: level, declared: count, f: f, buf: bufio.NewWriterSize(f, 256<<10), sum: s.format.newHash(), seen: map[ID]bool{}}
+	// Signature, version 2 and the number of objects.
 	head := append([]byte("PACK\x00\x00\x00\x02"), 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(head[8:], uint32(count))
 	return p, p.write(head)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -125,11 +124,11 @@ type packed struct {
 // were found, zero for a file that can not be read any more. Small files are
 // read, hashed and deflated by several goroutines.
 func (p *packWriter) addFiles(ctx context.Context, root string, entries []*Entry) ([]ID, error) {
-	dir, err := os.OpenRoot(root)
+	dir, err := unix.Open(root, srcDirFlags&^unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", root, err)
 	}
-	defer dir.Close() //nolint:errcheck // opened for reading only
+	defer unix.Close(dir) //nolint:errcheck // opened for reading only
 	ctx, cancel := context.WithCancel(ctx)
 	type job struct {
 		e    *Entry
@@ -142,13 +141,15 @@ func (p *packWriter) addFiles(ctx context.Context, root string, entries []*Entry
 	for range min(runtime.NumCPU(), 4, len(entries)) {
 		wg.Go(func() {
 			enc := packEncoder{format: p.store.format, level: p.level}
+			cursor := folderCursor{root: dir, folder: -1}
+			defer cursor.leave() //nolint:errcheck // opened for reading only
 			var data []byte
 			for j := range jobs {
 				out, _ := bufs.Get().(*[]byte)
 				if out == nil {
 					out = new([]byte)
 				}
-				j.done <- enc.prepare(dir, j.e, &data, (*out)[:0])
+				j.done <- enc.prepare(&cursor, j.e, &data, (*out)[:0])
 			}
 		})
 	}
@@ -190,17 +191,20 @@ func (p *packWriter) addFiles(ctx context.Context, root string, entries []*Entry
 }
 
 // take writes one prepared content, or streams a big one.
-func (p *packWriter) take(dir *os.Root, e *Entry, r packed) (ID, error) {
+func (p *packWriter) take(dir int, e *Entry, r packed) (ID, error) {
 	switch {
 	case r.err != nil:
 		return ID{}, ignoreGone(r.err)
 	case !r.big:
 		return r.id, p.add(r.id, r.encoded)
 	}
-	f, size, err := openRegular(dir, e.Path)
+	cursor := folderCursor{root: dir, folder: -1}
+	defer cursor.leave() //nolint:errcheck // opened for reading only
+	fd, size, err := openRegular(&cursor, e.Path)
 	if err != nil {
 		return ID{}, ignoreGone(err)
 	}
+	f := os.NewFile(uintptr(fd), e.Path)
 	defer f.Close() //nolint:errcheck // opened for reading only
 	return p.stream(size, f)
 }
@@ -216,7 +220,7 @@ func ignoreGone(err error) error {
 }
 
 // prepare reads, hashes and deflates one small file or link.
-func (e *packEncoder) prepare(dir *os.Root, entry *Entry, data *[]byte, out []byte) packed {
+func (e *packEncoder) prepare(dir *folderCursor, entry *Entry, data *[]byte, out []byte) packed {
 	if entry.Kind == Link {
 		enc, id, err := e.encode(out, blobObject, []byte(entry.Link))
 		return packed{id: id, encoded: enc, err: err}
@@ -224,23 +228,23 @@ func (e *packEncoder) prepare(dir *os.Root, entry *Entry, data *[]byte, out []by
 	if entry.Size > packSmall {
 		return packed{big: true}
 	}
-	f, size, err := openRegular(dir, entry.Path)
+	fd, size, err := openRegular(dir, entry.Path)
 	if err != nil {
 		return packed{err: err}
 	}
-	defer f.Close() //nolint:errcheck // opened for reading only
+	defer unix.Close(fd) //nolint:errcheck // opened for reading only
 	if size > packSmall {
 		return packed{big: true}
 	}
 	if *data == nil {
 		*data = make([]byte, packSmall+1)
 	}
-	n, err := io.ReadFull(f, *data)
-	if err == nil {
-		return packed{big: true} // it grew
-	}
-	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	n, err := readUpTo(fd, *data, int(size), 0)
+	if err != nil {
 		return packed{err: err}
+	}
+	if n > packSmall {
+		return packed{big: true} // it grew
 	}
 	enc, id, err := e.encode(out, blobObject, (*data)[:n])
 	return packed{id: id, encoded: enc, err: err}
@@ -248,19 +252,25 @@ func (e *packEncoder) prepare(dir *os.Root, entry *Entry, data *[]byte, out []by
 
 var errNotRegular = errors.New("not a regular file any more")
 
-// openRegular opens a file below dir without ever blocking on a FIFO that took
-// its place.
-func openRegular(dir *os.Root, path string) (*os.File, int64, error) {
-	f, err := dir.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+// openRegular opens a file without ever blocking on a FIFO that took its place,
+// and returns its handle and size.
+func openRegular(c *folderCursor, path string) (int, int64, error) {
+	dir, name := splitPath(path)
+	at, err := c.enter(dir)
 	if err != nil {
-		return nil, 0, err
+		return -1, 0, err
 	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
+	fd, err := openat(at, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return -1, 0, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
 		err = errNotRegular
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+		return -1, 0, errors.Join(err, unix.Close(fd))
 	}
-	return f, st.Size(), nil
+	return fd, st.Size, nil
 }
