@@ -98,7 +98,7 @@ func (c *checker) program(st *state, words []string) string {
 // script runs the text of a script file.
 func (c *checker) script(st *state, text string, words []string) string {
 	n := st.clone()
-	n.params = words[1:]
+	n.arg0, n.params = words[0], words[1:]
 	if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "#!") {
 		if lang := language(interpreter(line[2:])); lang != nil {
 			c.scan(n, lang, text)

@@ -186,7 +186,7 @@ const pullOptions = `v/verbose q/quiet progress recurse-submodules? r/rebase? n 
 // sequence is rebase or am: one form only shows.
 func (k *call) sequence(op Operation) {
 	if len(k.args) > 0 && strings.HasPrefix(k.args[0], "--show-c") {
-		k.read(k.name)
+		k.dryRun(op)
 		return
 	}
 	k.op(op)

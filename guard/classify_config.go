@@ -168,9 +168,9 @@ func (k *call) bridge() {
 	case slices.Contains([]string{"log", "info", "blame", "find-rev", "show-ignore", "propget", "proplist", "show-externals", "gc"}, sub) && k.name == "svn":
 		k.read(k.name)
 	case newSpec("n/dry-run").parse(rest, false).has("dry-run"):
-		k.dryRun("svn")
+		k.dryRun("svn.write")
 	default:
-		k.op("svn")
+		k.op("svn.write")
 	}
 }
 
@@ -248,7 +248,7 @@ func (k *call) outputFile() {
 		k.global("gitdir.write")
 		return
 	}
-	if !isKnown(file) || strings.HasPrefix(full, "/tmp/") || strings.HasPrefix(full, "/dev/") {
+	if !isKnown(file) || strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/tmp/") && !within(full, k.startDir()) {
 		return
 	}
 	switch k.path(full) {

@@ -85,6 +85,9 @@ func (k *call) fetchUpdates(spec string, force bool) bool {
 	if strings.HasPrefix(dst, "refs/tags/") {
 		return force
 	}
+	if strings.Contains(dst, "*") {
+		return true
+	}
 	return k.branch(strings.TrimPrefix(strings.TrimPrefix(dst, "refs/"), "heads/")) != No
 }
 
@@ -247,7 +250,7 @@ func (k *call) sparseCheckout() {
 	sub, _ := first(k.args)
 	switch sub {
 	case "set", "add", "init", "disable", "reapply", "clean":
-		k.op("sparse-checkout")
+		k.op("sparse-checkout.set")
 	default:
 		k.read("sparse-checkout")
 	}

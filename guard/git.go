@@ -53,10 +53,17 @@ func (c *checker) command(inv *invocation) string {
 		k.read("help")
 		return unknownValue(kindOpen, "git")
 	}
+	if len(k.args) > 1 && !strings.HasPrefix(k.args[0], "-") && (k.args[1] == "-h" || k.args[1] == "--help") && slices.Contains(withSubcommands, k.name) {
+		k.read("help")
+		return unknownValue(kindOpen, "git")
+	}
 	c.execOptions(k)
 	k.classify()
 	return k.output()
 }
+
+// withSubcommands are commands whose first word is a command of its own.
+var withSubcommands = strings.Fields("stash remote worktree notes reflog submodule bisect sparse-checkout maintenance lfs subtree config bundle svn p4")
 
 // unlisted follows a name that is no command of git's: a program git-NAME, an
 // alias, or a misspelling that help.autocorrect would put right.
@@ -138,7 +145,7 @@ func (k *call) global(op Operation) { k.operation(op, k.inv.argv, nil) }
 // leaves reports whether an operation sends something away: then it does not
 // help that it starts in another repository, a clone pushes to its origin.
 func leaves(op Operation) bool {
-	return op == "push" || op == "lfs.push" || op == "send-email" || op == "svn"
+	return op == "push" || op == "lfs.push" || op == "send-email" || op == "svn.write"
 }
 
 // read records a command that changes nothing of the user's. It has the name of

@@ -89,7 +89,10 @@ func (st *state) value(name string) (string, bool) {
 		if n >= 1 && n <= len(st.params) {
 			return st.params[n-1], true
 		}
-		return "", n >= 1 && st.params != nil
+		if n == 0 {
+			return st.arg0, true
+		}
+		return "", true
 	}
 	switch name {
 	case "#", "?", "$", "!", "-", "RANDOM", "SECONDS", "LINENO":

@@ -14,6 +14,7 @@ type state struct {
 	funcs   map[string]*syntax.Stmt
 	aliases map[string]string
 	params  []string // $1…
+	arg0    string
 	dir     string
 	oldDir  string
 	stdin   *string // nil: unknown
@@ -56,7 +57,7 @@ func (c *checker) startDir() string {
 }
 
 func (c *checker) newState() *state {
-	return &state{c: c, vars: map[string]variable{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, dir: c.startDir(), oldDir: c.startDir()}
+	return &state{c: c, vars: map[string]variable{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, dir: c.startDir(), oldDir: c.startDir(), params: []string{}, arg0: "sh"}
 }
 
 // clone is a subshell: what it changes stays in it.

@@ -208,8 +208,9 @@ func (c *checker) shellProgram(st *state, base string, words []string) string {
 	}
 	if command && len(args) > 0 {
 		c.step(strings.Join(words, " "), base+" -c")
+		n.params = args[1:]
 		if len(args) > 1 {
-			n.params = args[2:]
+			n.arg0, n.params = args[1], args[2:]
 		}
 		return c.shell(n, args[0])
 	}

@@ -93,7 +93,16 @@ func (c *checker) remove(st *state, base string, args []string) {
 }
 
 func (c *checker) copies(st *state, base string, args []string) {
-	p := newSpec("t/target-directory= S/suffix= e/rsh= f/filter= m/mode= o/owner= g/group= exclude= include= delete remove-source-files").parse(args, false)
+	spec := "t/target-directory= S/suffix="
+	switch base {
+	case "rsync":
+		spec = "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files delete"
+	case "install":
+		spec += " m/mode= o/owner= g/group="
+	case "scp":
+		spec = "i= P= o= F= c= l= S="
+	}
+	p := newSpec(spec).parse(args, false)
 	dest := p.values["target-directory"]
 	if len(dest) == 0 && len(p.args) > 1 {
 		dest = p.args[len(p.args)-1:]
