@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -81,10 +82,14 @@ func (p *plan) look(rel string) (onDisk bool, sum string, err error) {
 }
 
 // replace puts it where an earlier artifact of its session, or a stranger's file,
-// is. What is there is overwritten only when it is what the manifest recorded.
+// is. What is there is overwritten only when it is what the manifest recorded,
+// or when the manifest knows nothing of it and its name carries the session's
+// id: then it is our own attempt, which was killed before the manifest was
+// written.
 func (p *plan) replace(it *item, e *entry, onDisk bool, sum string) (Artifact, error) {
 	rel := it.Path.String()
-	if onDisk && (e == nil || e.SHA256 != sum) && sum != it.SHA256 {
+	ours := e == nil && strings.Contains(rel, it.Session.String())
+	if onDisk && sum != it.SHA256 && !ours && (e == nil || e.SHA256 != sum) {
 		aside, err := p.asideName(it)
 		if err != nil {
 			return Artifact{}, err

@@ -72,7 +72,7 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 		switch {
 		case err == nil:
 			return p, nil
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil:
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil && searchable(under(dir, p)):
 			denied = fmt.Errorf("%s: %w", p, err)
 		}
 	}
@@ -80,6 +80,14 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 		return "", &StartError{name, exitNoExec, denied}
 	}
 	return "", &StartError{name, exitNotFound, errNotInPath}
+}
+
+// searchable reports whether the folder of p can be looked into. A folder in PATH
+// that can not says nothing about the program: a shell goes on, and says "not
+// found" in the end.
+func searchable(p string) bool {
+	_, err := os.Lstat(p)
+	return !errors.Is(err, fs.ErrPermission)
 }
 
 // under joins without cleaning: "a/../b" is not "b" where a is a link.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -179,7 +179,8 @@ func (s *Session) warnQuietly(lines []string) {
 	s.rec.Warnings = merged(s.rec.Warnings, lines)
 }
 
-// Report writes the session's stored report, "md" or "json", to a file's reader.
+// Report returns the report that the session's end stored; format is "md" or
+// "json".
 func (m *Manager) Report(ctx context.Context, dir, ref, format string) ([]byte, error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {
@@ -189,9 +190,20 @@ func (m *Manager) Report(ctx context.Context, dir, ref, format string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(store.Dir() + "/" + artifacts.ReportFile(l.ID, format))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", l.ID), "superqode workspace end --session %s", l.ID)
+	list, err := store.List(ctx, artifacts.Filter{Session: l.ID, Type: artifacts.TypeQR})
+	if err != nil {
+		return nil, err
 	}
-	return data, err
+	for _, a := range list {
+		if a.Path.String() != artifacts.ReportFile(l.ID, format) {
+			continue
+		}
+		f, err := store.OpenArtifact(a)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		return io.ReadAll(f)
+	}
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", l.ID), "superqode workspace end --session %s", l.ID)
 }

@@ -154,27 +154,16 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 
 // newSession makes the session's folder, takes its lock and writes its record.
 func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err error) {
-	now := m.now()
-	var id superqode.SessionID
-	for {
-		id = superqode.NewSessionID(now)
-		err := os.Mkdir(p.sessionPath(id.String()), 0o700)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, os.ErrExist) {
-			return nil, homeError(err, p.sessionPath(id.String()))
-		}
+	s, err = m.claimFolder(o, p)
+	if err != nil {
+		return nil, err
 	}
-	s = &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String())}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.discard())
 		}
 	}()
-	if s.unlock, err = lockfile.TryLock(lockPath(s.dir)); err != nil {
-		return s, err
-	}
+	now, id := m.now(), s.rec.ID
 	s.rec = Record{
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
@@ -195,6 +184,29 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		return s, err
 	}
 	return s, s.save()
+}
+
+// claimFolder makes and locks a folder for a session under a new id.
+func (m *Manager) claimFolder(o *origin, p project) (*Session, error) {
+	for try := 0; ; try++ {
+		id := superqode.NewSessionID(m.now())
+		s := &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String()), rec: Record{ID: id}}
+		err := os.Mkdir(s.dir, 0o700)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, homeError(err, s.dir)
+		}
+		s.unlock, err = lockfile.TryLock(lockPath(s.dir))
+		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
+			continue // a recovery took the empty folder for one that was left behind
+		}
+		if err != nil {
+			return nil, errors.Join(err, os.RemoveAll(s.dir))
+		}
+		return s, nil
+	}
 }
 
 // sessionFolders lists the folders of a session below its own: bin, hooks and

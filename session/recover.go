@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
 
@@ -43,12 +44,50 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 				dead = append(dead, l)
 			}
 		}
+		if err := m.removeUnborn(ctx, dir); err != nil {
+			return nil, err
+		}
 	}
 	done := make([]Recovered, 0, len(dead))
 	for _, l := range dead {
 		done = append(done, m.recoverOne(ctx, l))
 	}
 	return done, nil
+}
+
+// removeUnborn removes the folders of sessions whose maker was killed before it
+// wrote their session.json.
+func (m *Manager) removeUnborn(ctx context.Context, dir string) error {
+	projects, err := m.projects(ctx, dir, false)
+	if err != nil {
+		return err
+	}
+	for _, p := range projects {
+		names, err := sessionNames(p)
+		if err != nil {
+			return err
+		}
+		for _, id := range names {
+			dir := p.sessionPath(id)
+			if _, err := load(dir); !errors.Is(err, errGone) {
+				continue
+			}
+			unlock, err := lockfile.TryLock(lockPath(dir))
+			if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
+				continue // it is being made right now, or gone
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := load(dir); errors.Is(err, errGone) {
+				err = os.RemoveAll(dir)
+			}
+			if err := errors.Join(err, unlock()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {

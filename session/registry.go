@@ -95,7 +95,7 @@ func load(dir string) (Listed, error) {
 		if _, serr := os.Lstat(dir); serr != nil {
 			return l, errGone
 		}
-		if held, herr := lockfile.IsHeld(lockPath(dir)); errors.Is(err, os.ErrNotExist) && herr == nil && held {
+		if errors.Is(err, os.ErrNotExist) && unborn(dir) {
 			return l, errGone
 		}
 		return l, err
@@ -111,15 +111,21 @@ func load(dir string) (Listed, error) {
 	return l, nil
 }
 
+// unborn reports whether a session folder without session.json is one that is
+// being made, or whose maker was killed before it made anything else: there is
+// no workspace, and Recover removes it.
+func unborn(dir string) bool {
+	p := project{filepath.Dir(filepath.Dir(dir))}
+	_, err := os.Lstat(p.workspacePath(filepath.Base(dir)))
+	return errors.Is(err, os.ErrNotExist)
+}
+
 func lockPath(sessionDir string) string { return filepath.Join(sessionDir, "lock") }
 
 func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]project, error) {
 	if !all {
-		o, err := m.resolveOrigin(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		return []project{m.project(o)}, nil
+		p, err := m.locate(ctx, dir)
+		return []project{p}, err
 	}
 	names, err := readNames(m.workingPath())
 	if err != nil {

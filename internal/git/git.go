@@ -175,10 +175,12 @@ func (e *ExitError) subcommand() string {
 	return ""
 }
 
-// Command prepares a call that the caller starts. When ctx ends git is
+// Command prepares a call that the caller starts. No background maintenance is
+// begun: it would outlive the call. When ctx ends git is
 // interrupted, and killed two seconds later.
 func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
-	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false"}, c.Args...)
+	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false",
+		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}, c.Args...)
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Env = append(slices.Clip(g.env), c.Env...)

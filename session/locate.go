@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// locate finds the project folder of the origin around dir for commands that
+// only look at sessions. Starting git three times costs more than reading five
+// hundred records, so the common cases are found by looking for .git as git
+// does; a project folder that exists under the hash of exactly that path is
+// proof enough. Whatever is not found that way git decides.
+func (m *Manager) locate(ctx context.Context, dir string) (project, error) {
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return project{}, notFoundOr(err, dir)
+	}
+	for d := real; ; d = filepath.Dir(d) {
+		if common := commonDirOf(d); common != "" {
+			if p := m.project(&origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.exists() {
+				return p, nil
+			}
+			break
+		}
+		if p := m.project(&origin{Top: d}); p.exists() {
+			return p, nil
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	o, err := m.resolveOrigin(ctx, dir)
+	if err != nil {
+		return project{}, err
+	}
+	return m.project(o), nil
+}
+
+func (p project) exists() bool {
+	_, err := os.Lstat(filepath.Join(p.dir, "project.json"))
+	return err == nil
+}
+
+// commonDirOf returns the git common dir of the work tree whose root is dir, its
+// links resolved, or "" when dir is no such root.
+func commonDirOf(dir string) string {
+	gitDir := filepath.Join(dir, ".git")
+	st, err := os.Stat(gitDir)
+	if err != nil {
+		return ""
+	}
+	if !st.IsDir() {
+		target, ok := strings.CutPrefix(readLine(gitDir), "gitdir: ")
+		if !ok {
+			return ""
+		}
+		gitDir = under(dir, target)
+	}
+	if common := readLine(filepath.Join(gitDir, "commondir")); common != "" {
+		gitDir = under(gitDir, common)
+	}
+	if _, err := os.Lstat(filepath.Join(gitDir, "HEAD")); err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(gitDir)
+	if err != nil {
+		return ""
+	}
+	return real
+}
+
+func under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+// readLine returns a small file's contents without the last newline, or "".
+func readLine(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil || len(data) > 8192 {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
+}
