@@ -25,7 +25,7 @@ var ErrChangedWhileRead = errors.New("changed while it was read")
 
 // CopyOptions says how Copy works.
 type CopyOptions struct {
-	Workers int // goroutines; 0 means one per processor, at least 2 and at most 4
+	Workers int // goroutines; 0 means one more than there are processors, at most 4
 }
 
 // copyTick is how far file system clocks may lag behind the real one: a file
@@ -66,7 +66,7 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 	defer detach()
 	workers := opt.Workers
 	if workers <= 0 {
-		workers = min(max(runtime.NumCPU(), 2), 4)
+		workers = min(runtime.NumCPU()+1, 4) // one more than processors: some wait for the disk
 	}
 	var wg sync.WaitGroup
 	for range workers {
