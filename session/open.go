@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -253,19 +255,27 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	return nil
 }
 
+// fillWorktree makes the workspace of worktree mode. The repository's state is
+// recorded beside it: both only read the origin, and what git worktree add makes
+// there is no part of the state.
 func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
-	state, err := revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
-	if err != nil {
-		return nil, err
-	}
-	s.state = state
-	res, err := worktree.Create(ctx, worktree.Options{
-		Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.lock,
+	var state *revert.RepoState
+	var res *worktree.Result
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		state, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
+		return err
 	})
-	if err != nil {
+	g.Go(func() (err error) {
+		res, err = worktree.Create(gctx, worktree.Options{
+			Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.lock,
+		})
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	s.base, s.origin = res.Base, res.Origin
+	s.state, s.base, s.origin = state, res.Base, res.Origin
 	s.rec.AdminDir = HostPath(res.AdminDir)
 	s.warn(res.Warnings...)
 	return res.Missing, nil

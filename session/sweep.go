@@ -23,7 +23,7 @@ const SweepCommand = "sweep-trash"
 // everything else that ends a session. sweepNow is how long a command goes on
 // deleting after its result was printed. What is left then goes to a process of
 // its own, at idle priority, or to the next command if that is interrupted.
-const sweepNow = 20 * time.Millisecond
+const sweepNow = 4 * time.Millisecond
 
 // Tidy deletes what this command, or an interrupted one before it, left in the
 // trash. Call it after the command's result was printed.
