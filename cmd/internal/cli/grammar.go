@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -55,6 +57,7 @@ func newParser(a *app, word string) (*kong.Kong, error) {
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(a),
+		kong.KindMapper(reflect.String, kong.MapperFunc(decodeString)),
 	}
 	list := commands()
 	known := slices.ContainsFunc(list, func(c command) bool { return c.name == word })
@@ -72,6 +75,22 @@ func newParser(a *app, word string) (*kong.Kong, error) {
 		options = append(options, kong.DynamicCommand(c.name, c.help, "", target, tags...))
 	}
 	return kong.New(&a.flags, options...)
+}
+
+// decodeString takes a value as the bytes that it is. kong's own mapper sends it
+// through JSON, where each byte that is not UTF-8 becomes U+FFFD: a program's
+// argument, or a folder's name, would be another one.
+func decodeString(ctx *kong.DecodeContext, target reflect.Value) error {
+	t, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	s, ok := t.Value.(string)
+	if !ok {
+		return fmt.Errorf("expected a string but got %q", t)
+	}
+	target.SetString(s)
+	return nil
 }
 
 // commandWord returns the first word of a command line that is no global flag
