@@ -26,13 +26,20 @@ func (c *checker) callExpr(st *state, x *syntax.CallExpr) string {
 		sub.export(a.Name.Value)
 	}
 	out := c.run(sub, words)
-	st.dir, st.oldDir, st.ended, st.leaving, st.status, st.funcs = sub.dir, sub.oldDir, sub.ended, sub.leaving, sub.status, sub.funcs
+	for _, a := range x.Assigns {
+		if old, ok := st.vars[a.Name.Value]; ok {
+			sub.vars[a.Name.Value] = old
+		} else {
+			delete(sub.vars, a.Name.Value)
+		}
+	}
+	*st = *sub // what a builtin or function set stays
 	return out
 }
 
 // run looks at one command, its words expanded, and returns what it prints.
 func (c *checker) run(st *state, words []string) string {
-	st.status = statusOpen
+	st.status, st.asked = statusOpen, false
 	if len(words) == 0 || words[0] == "" || !c.spend() {
 		return ""
 	}
@@ -229,7 +236,9 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 				st.vars[a] = v
 			}
 		}
-	case "test", "[", "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "type", "whereis":
+	case "test", "[":
+		st.asked = slices.ContainsFunc(args, func(a string) bool { return path.Base(a) == ".git" })
+	case "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "type", "whereis":
 	default:
 		return "", false
 	}

@@ -70,6 +70,10 @@ func (k *call) init() {
 	if len(p.args) > 0 {
 		dir = under(dir, k.inv.st.tilde(p.args[0]))
 	}
+	if k.inv.st.noRepo && !p.has("separate-git-dir") && k.inv.gitDir == "" {
+		k.step(strings.Join(k.inv.argv, " "), "runs only where there is no repository: allowed")
+		return
+	}
 	if p.has("separate-git-dir") || k.inv.gitDir != "" || k.overGuarded(dir) {
 		k.op("init")
 		return
@@ -98,7 +102,15 @@ func (k *call) overGuarded(dir string) bool {
 	}
 	if r, at, ok := k.resolver(k.inv); ok && isKnown(dir) {
 		at.Dir = dir
-		return r.Path(k.ctx, at, path.Join(dir, ".git")) == Yes
+		if r.Path(k.ctx, at, path.Join(dir, ".git")) != Yes {
+			return false
+		}
+		there, _ := r.Repository(k.ctx, at)
+		here, ok := k.in.Guarded, k.in.Guarded != ""
+		if !ok {
+			here, ok = r.Repository(k.ctx, At{Dir: k.startDir()})
+		}
+		return !ok || here == there
 	}
 	return false
 }

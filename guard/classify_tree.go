@@ -40,6 +40,8 @@ func (k *call) resetTo(p *parsed) {
 		return
 	}
 	switch {
+	case kindOf(to) == kindCommit:
+		k.op("reset.commit")
 	case kindOf(to) == kindTracked || kindOf(to) == kindUntracked || kindOf(to) == kindPaths || isPathspec(to):
 		k.op("reset")
 	case !isKnown(to):
@@ -104,7 +106,7 @@ func (k *call) checkout() {
 func (k *call) checkoutWord(x string) {
 	kind := kindOf(x)
 	switch {
-	case x == "-" || isHead(x) || strings.HasPrefix(x, "@{-"):
+	case x == "-" || kind == kindCommit || isHead(x) || strings.HasPrefix(x, "@{-"):
 		k.op("checkout.switch")
 	case kind == kindTracked || kind == kindPaths || kind == kindUntracked || isPathspec(x):
 		k.op("checkout.discard")

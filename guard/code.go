@@ -15,7 +15,7 @@ type lang struct {
 }
 
 var langs = []lang{
-	{name: "python", comment: "#", calls: "system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execve spawnl spawnlp spawnv spawnvp create_subprocess_shell create_subprocess_exec sh"},
+	{name: "python", comment: "#", calls: "system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execve spawnl spawnlp spawnv spawnvp create_subprocess_shell create_subprocess_exec sh spawn spawnlpe spawnvpe execlpe execvpe"},
 	{name: "perl", comment: "#", back: true, calls: "system exec qx open readpipe"},
 	{name: "ruby", comment: "#", back: true, calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
 	{name: "node", comment: "//", calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand sh fork command"},
@@ -101,7 +101,7 @@ func programText(l *lang, args []string) (string, bool) {
 			}
 		default:
 			j := strings.IndexAny(a[1:], flags)
-			if j < 0 || l.name == "perl" && strings.HasPrefix(a, "-M") || l.name == "node" && a == "-r" {
+			if j < 0 || l.name == "perl" && (strings.HasPrefix(a, "-M") || strings.HasPrefix(a, "-I")) || l.name == "ruby" && (strings.HasPrefix(a, "-r") || strings.HasPrefix(a, "-I")) || l.name == "node" && a == "-r" {
 				continue
 			}
 			if rest := a[1+j+1:]; rest != "" && l.name == "python" {

@@ -20,12 +20,25 @@ func (c *checker) scan(st *state, l *lang, text string) {
 		return
 	}
 	defer c.leave()
+	if l.name == "tcl" {
+		c.tcl(st, text)
+		return
+	}
 	s := &codeScan{checker: c, st: withoutShell(st), lang: l, tokens: tokenize(l, text), vars: map[string]argument{}}
 	for i := range s.tokens {
 		if !c.spend() {
 			return
 		}
 		s.at(i)
+	}
+}
+
+// tcl runs the commands of "exec …" and "spawn …".
+func (c *checker) tcl(st *state, text string) {
+	for _, words := range pieces(text) {
+		if len(words) > 1 && (words[0] == "exec" || words[0] == "spawn") {
+			c.run(withoutShell(st), words[1:])
+		}
 	}
 }
 
@@ -45,6 +58,10 @@ func (s *codeScan) at(i int) {
 	t := s.tokens[i]
 	if t.kind == '`' {
 		s.nested(s.st, t.text, s.lang.name+" runs a command")
+		return
+	}
+	if t.kind == 's' && s.lang.name == "awk" && (s.is(i-1, "|") || s.is(i+1, "|") && i+2 < len(s.tokens) && s.tokens[i+2].text == "getline") {
+		s.nested(s.st, t.text, "awk runs it")
 		return
 	}
 	if t.kind != 'i' {
@@ -72,6 +89,16 @@ func (s *codeScan) at(i int) {
 		s.git(s.st, []string{"git", "commit"})
 		return
 	}
+	if name == "Command" && s.is(i+1, "(") { // new Deno.Command("git", {args: ["push"]})
+		args, end := s.collect(i+2, 1)
+		for j := end; j < len(s.tokens) && j < end+20; j++ {
+			if s.tokens[j].text == "args" && s.is(j+1, ":") && s.is(j+2, "[") && len(args) > 0 && args[0].known {
+				list, _ := s.stringList(j+3, "]")
+				s.run(s.st, append([]string{args[0].text}, list...))
+			}
+		}
+		return
+	}
 	s.calls(i, name)
 }
 
@@ -80,6 +107,8 @@ func (s *codeScan) calls(i int, name string) {
 	var args []argument
 	switch {
 	case s.is(i+1, "("):
+		args, _ = s.collect(i+2, 64)
+	case s.is(i+1, "*") && i+2 < len(s.tokens) && s.tokens[i+2].kind == 'l':
 		args, _ = s.collect(i+2, 64)
 	case i+1 < len(s.tokens) && (s.tokens[i+1].kind == 's' || s.tokens[i+1].kind == 'l') && s.lang.name != "python" && s.lang.name != "node":
 		args, _ = s.collect(i+1, 64)
@@ -99,13 +128,19 @@ func (s *codeScan) calls(i int, name string) {
 // command runs what the arguments of a starting function amount to.
 func (s *codeScan) command(name string, args []argument) {
 	if name == "open" { // perl: open(F, "-|", "git", "stash") or open(F, "git stash |")
-		if len(args) > 1 && strings.Contains(args[0].text, "|") {
-			args = args[1:]
-		} else if len(args) == 0 || !strings.HasSuffix(strings.TrimSpace(args[0].text), "|") {
+		i := slices.IndexFunc(args, func(a argument) bool { return strings.Contains(a.text, "|") })
+		switch {
+		case i < 0:
 			return
-		} else {
-			args[0].text = strings.TrimSuffix(strings.TrimSpace(args[0].text), "|")
+		case args[i].text == "-|" || args[i].text == "|-":
+			args = args[i+1:]
+		default:
+			args = args[i:]
+			args[0].text = strings.Trim(strings.TrimSpace(args[0].text), "|")
 		}
+	}
+	for strings.HasPrefix(name, "spawn") && len(args) > 1 && !args[0].known { // os.spawnlp(os.P_WAIT, …)
+		args = args[1:]
 	}
 	if len(args) == 0 {
 		return
@@ -160,9 +195,19 @@ func (s *codeScan) collect(i, limit int) (args []argument, end int) {
 			return args, i
 		case depth == 0 && t.kind == 'p' && t.text == ",":
 			flush()
-		case depth == 0 && t.kind == 'p' && t.text == "[" && !some:
-			cur.list, i = s.stringList(i + 1)
+		case depth == 0 && t.kind == 'p' && t.text == "[" && (!some || cur.list != nil):
+			list, end := s.stringList(i+1, "]")
+			cur.list, i = append(cur.list, list...), end
 			cur.known, some = true, true
+		case depth == 0 && t.kind == 'p' && t.text == "(" && s.transparent(i, some): // ('git', 'push') or shlex.split('git push')
+			list, end := s.stringList(i+1, ")")
+			if i = end; len(list) == 1 {
+				cur.text = list[0]
+			} else {
+				cur.list = list
+			}
+			cur.known, some = true, true
+		case t.kind == 'i' && cur.known && s.is(i-1, "."): // a method of the value: .split()
 		case t.kind == 'p' && strings.Contains("([{", t.text):
 			depth++
 			some = true
@@ -183,6 +228,8 @@ func (s *codeScan) collect(i, limit int) (args []argument, end int) {
 				cur.text += unknownValue(kindOpen, t.text)
 			}
 			some = true
+		case t.kind == 'p' && t.text == "=" && i > 0 && slices.Contains([]string{"args", "cmd", "command", "popenargs"}, s.tokens[i-1].text):
+			cur, some = argument{}, false
 		case t.kind == 'p' && t.text == "=": // a named argument: shell=True
 			cur.known, some = false, false
 			cur.list = nil
@@ -195,8 +242,17 @@ func (s *codeScan) collect(i, limit int) (args []argument, end int) {
 	return args, i
 }
 
+// transparent reports whether an opening bracket only groups: it begins an
+// argument, or belongs to a function that hands its words on.
+func (s *codeScan) transparent(i int, some bool) bool {
+	if !some {
+		return true
+	}
+	return i > 0 && slices.Contains([]string{"split", "list", "tuple", "str", "String"}, s.tokens[i-1].text) && !s.is(i+1, ")")
+}
+
 // stringList reads ['git', 'reset', x] to its closing bracket.
-func (s *codeScan) stringList(i int) ([]string, int) {
+func (s *codeScan) stringList(i int, closing string) ([]string, int) {
 	list := []string{}
 	word, some := "", false
 	flush := func() {
@@ -208,7 +264,7 @@ func (s *codeScan) stringList(i int) ([]string, int) {
 	for depth := 0; i < len(s.tokens); i++ {
 		t := s.tokens[i]
 		switch {
-		case depth == 0 && s.is(i, "]"):
+		case depth == 0 && s.is(i, closing):
 			flush()
 			return list, i
 		case depth == 0 && s.is(i, ","):

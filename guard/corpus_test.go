@@ -99,7 +99,7 @@ var mislabelled = map[string]string{
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	_, in := dirty(t)
-	for _, name := range []string{"corpus-dev.tsv", "corpus-own.tsv"} {
+	for _, name := range []string{"corpus-dev.tsv", "corpus-own.tsv", "corpus-own2.tsv"} {
 		t.Run(name+"/words alone", func(t *testing.T) {
 			t.Parallel()
 			runCorpus(t, name, guard.Context{})

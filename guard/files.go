@@ -132,7 +132,8 @@ func (c *checker) writeFile(st *state, name, content string, add bool) {
 // sameFile reports whether full is the file whose committed contents have the
 // path file (from the root of the tree, or from the directory).
 func (c *checker) sameFile(st *state, full, file string) bool {
-	return full == under(st.dir, file) || full == under(c.startDir(), file) || within(full, c.startDir()) && strings.HasSuffix(full, "/"+file)
+	full = tame(full)
+	return full == tame(under(st.dir, file)) || full == tame(under(c.startDir(), file)) || within(full, tame(c.startDir())) && strings.HasSuffix(full, "/"+tame(file))
 }
 
 func (c *checker) inFresh(p string) bool {
@@ -186,7 +187,7 @@ func (c *checker) otherRoot(st *state, root string) bool {
 		return ok && common != c.in.Guarded
 	}
 	// A scratch repository under /tmp, while the work is not there.
-	return c.in.Dir != "" && strings.HasPrefix(root, "/tmp/") && !within(c.in.Dir, root) && !within(root, c.in.Dir)
+	return c.in.Dir != "" && !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !within(c.in.Dir, root) && !within(root, c.in.Dir)
 }
 
 // wholeTree reports whether deleting or moving p takes the repository along: it

@@ -59,6 +59,7 @@ func (c *checker) command(inv *invocation) string {
 	}
 	c.execOptions(k)
 	k.classify()
+	inv.st.asked = k.name == "status" || k.name == "rev-parse" && k.hasArg("--git-dir", "--is-inside-work-tree", "--show-toplevel")
 	return k.output()
 }
 

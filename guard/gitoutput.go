@@ -22,6 +22,9 @@ func (k *call) output() string {
 		if k.hasArg("-p", "--patch", "-u") {
 			return unknownValue(kindDiff, "diff")
 		}
+		if k.hasArg("--format=%H", "--format=%h", "--pretty=%H", "--pretty=%h", "--pretty=format:%H", "--pretty=format:%h") {
+			return unknownValue(kindCommit, "log")
+		}
 		if k.hasArg("--name-only") {
 			return unknownValue(kindTracked, "diff")
 		}
@@ -39,6 +42,8 @@ func (k *call) output() string {
 		if len(k.args) > 1 {
 			return blobOf(k.args[len(k.args)-1])
 		}
+	case "merge-base", "rev-list", "commit-tree":
+		return unknownValue(kindCommit, k.name)
 	case "archive":
 		return unknownValue(kindArchive, "archive")
 	case "rev-parse":
@@ -72,7 +77,7 @@ func (k *call) diffOutput() string {
 
 // blobOf is the contents of REV:PATH.
 func blobOf(rev string) string {
-	_, file, ok := strings.Cut(printable(rev), ":")
+	_, file, ok := strings.Cut(rev, ":")
 	if !ok || file == "" {
 		return unknownValue(kindOpen, "blob")
 	}
@@ -82,6 +87,9 @@ func blobOf(rev string) string {
 func (k *call) revParse() string {
 	if len(k.args) == 2 && k.args[0] == "--git-path" {
 		return ".git/" + k.args[1]
+	}
+	if n := len(k.args); n > 0 && !strings.HasPrefix(k.args[n-1], "-") {
+		return unknownValue(kindCommit, k.args[n-1])
 	}
 	if len(k.args) != 1 {
 		return unknownValue(kindOpen, "rev-parse "+strings.Join(k.args, " "))

@@ -229,7 +229,9 @@ func (c *checker) binary(st *state, x *syntax.BinaryCmd) string {
 		if st.ended {
 			return out
 		}
-		was := st.status
+		was, asked, before := st.status, st.asked, st.noRepo
+		st.noRepo = st.noRepo || asked
+		defer func() { st.noRepo = before }()
 		if x.Op == syntax.AndStmt && was == statusFalse || x.Op == syntax.OrStmt && was == statusTrue {
 			return out // never reached
 		}
@@ -266,7 +268,9 @@ func (c *checker) ifClause(st *state, x *syntax.IfClause) string {
 	if st.ended {
 		return out
 	}
-	cond := st.status
+	cond, before := st.status, st.noRepo
+	st.noRepo = st.noRepo || st.asked
+	defer func() { st.noRepo = before }()
 	if len(x.Cond) == 0 { // else
 		return out + c.stmts(st, x.Then)
 	}

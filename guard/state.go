@@ -21,6 +21,8 @@ type state struct {
 	ended   bool    // exit, exec or return was reached
 	leaving bool    // it was return
 	status  status  // of the last command
+	asked   bool    // the last command asked whether this is a repository
+	noRepo  bool    // this branch runs only when the answer was no
 }
 
 type variable struct {

@@ -19,19 +19,26 @@ const (
 	kindBlob      = 'b' // the contents of a file in a commit; the name is its path
 	kindDiff      = 'd' // the output of git diff or show
 	kindArchive   = 'a' // the output of git archive
+	kindCommit    = 'c' // the id of a commit
 )
 
 func unknownValue(kind byte, name string) string {
-	// Nothing in the name may mean something to a parser or to a path, but the
-	// slashes of a committed file's path are needed.
-	name = strings.Map(func(r rune) rune {
+	name = tame(name)
+	if kind != kindBlob { // the slashes of a committed file's path are needed
+		name = strings.ReplaceAll(name, "/", "_")
+	}
+	return string(rune(mark)) + string(kind) + name[:min(len(name), 200)] + string(rune(mark))
+}
+
+// tame keeps of a name what means nothing to a parser.
+func tame(name string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '/' && kind == kindBlob:
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '-', r == '/':
 			return r
 		}
 		return '_'
 	}, name)
-	return string(rune(mark)) + string(kind) + name[:min(len(name), 200)] + string(rune(mark))
 }
 
 func isKnown(s string) bool { return strings.IndexByte(s, mark) < 0 }

@@ -354,7 +354,10 @@ func (c *checker) xargs(st *state, args []string) string {
 		if p.has("I", "d") {
 			inputs = strings.Split(strings.TrimRight(in, "\n"), "\n")
 		}
-	} else {
+		if p.has("null") {
+			inputs = []string{in}
+		}
+	} else if inputs[0] = strings.TrimSpace(in); strings.ContainsAny(inputs[0], " \n\t") {
 		inputs[0] = sameKind(in)
 	}
 	n := withoutShell(st)
@@ -411,6 +414,9 @@ func (c *checker) find(st *state, base string, args []string) string {
 		roots = []string{"."}
 	}
 	found := unknownValue(kindPaths, "find")
+	if len(roots) == 1 && roots[0] != "." && base != "fd" && base != "fdfind" {
+		found = strings.TrimSuffix(roots[0], "/") + "/" + found
+	}
 	if gitNamed {
 		found = ".git"
 	}

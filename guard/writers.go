@@ -135,6 +135,9 @@ func (c *checker) copyFile(st *state, base string, ops []string) {
 func (c *checker) editors(st *state, base string, args []string) {
 	inPlace := base == "ex" || base == "ed"
 	var files []string
+	if strings.Contains(" ex ed vim vi nvim ", " "+base+" ") {
+		c.editorCommands(st, base, args)
+	}
 	for i, a := range args {
 		switch {
 		case base == "patch" && (a == "-R" || a == "--reverse") && kindOf(inputOf(st)) == kindDiff:
@@ -150,6 +153,27 @@ func (c *checker) editors(st *state, base string, args []string) {
 	}
 	if inPlace && base != "sort" && base != "patch" {
 		c.protect(st, base, files)
+	}
+}
+
+// editorCommands looks for "!command" in what an editor is told to do.
+func (c *checker) editorCommands(st *state, base string, args []string) {
+	var told []string
+	for i, a := range args {
+		switch {
+		case (a == "-c" || a == "--cmd") && i+1 < len(args):
+			told = append(told, args[i+1])
+		case strings.HasPrefix(a, "+"):
+			told = append(told, a[1:])
+		}
+	}
+	if st.stdin != nil {
+		told = append(told, strings.Split(*st.stdin, "\n")...)
+	}
+	for _, t := range told {
+		if line, ok := strings.CutPrefix(strings.TrimLeft(t, ": %"), "!"); ok {
+			c.nested(st, line, base+" runs it")
+		}
 	}
 }
 
