@@ -111,11 +111,7 @@ func (m *Manager) resolveOrigin(ctx context.Context, dir string) (*origin, error
 	} else if !st.IsDir() {
 		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", dir)
 	}
-	g, err := m.git(ctx)
-	if err != nil {
-		return nil, err
-	}
-	repo, err := g.Discover(ctx, real)
+	repo, err := m.discover(ctx, real)
 	if errors.Is(err, git.ErrNoRepository) {
 		return &origin{Top: real, Format: "sha1"}, nil
 	}
@@ -127,6 +123,27 @@ func (m *Manager) resolveOrigin(ctx context.Context, dir string) (*origin, error
 		o.Top = repo.GitDir
 	}
 	return o, nil
+}
+
+// discover asks git for the repository and for its version at the same time.
+func (m *Manager) discover(ctx context.Context, dir string) (*git.Repo, error) {
+	m.gitOnce.Lock()
+	defer m.gitOnce.Unlock()
+	if m.gitBin != nil {
+		return m.gitBin.Discover(ctx, dir)
+	}
+	g, err := git.Locate(m.cfg.Env)
+	if err != nil {
+		return nil, err
+	}
+	version := make(chan error, 1)
+	go func() { version <- g.CheckVersion(ctx) }()
+	repo, err := g.Discover(ctx, dir)
+	if verr := <-version; verr != nil {
+		return nil, verr // an old git's answer to anything else explains less
+	}
+	m.gitBin = g
+	return repo, err
 }
 
 func notFoundOr(err error, path string) error {

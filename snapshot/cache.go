@@ -59,7 +59,7 @@ func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
 
 // Settle makes a snapshot of a directory to which nobody else has written since
 // useful as a cache at once: it waits until the last change of any entry lies
-// far enough in the past (20 ms, two seconds where the file system keeps whole
+// far enough in the past (11 ms, two seconds where the file system keeps whole
 // seconds) and sets Taken to now. A program that is started afterwards can then
 // change no file unseen. Without it every file that a copy has just made counts
 // as changed too lately and is read again by each scan.

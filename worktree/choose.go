@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -149,9 +150,35 @@ func (ch *chooser) take(i int, nested map[string]bool) {
 	}
 }
 
+// mayMatch reports whether a pattern could match an entry that does not come
+// along yet. A pattern that is a plain name, as most are, can be held against the
+// names at once; of every other one git has to tell.
+func (ch *chooser) mayMatch(patterns []string) bool {
+	names := map[string]bool{}
+	for _, p := range patterns {
+		p = strings.TrimSuffix(strings.TrimSuffix(p, "\r"), "/")
+		switch {
+		case p == "" || p[0] == '#':
+		case strings.ContainsAny(p, "*?[\\!/ "):
+			return true
+		default:
+			names[strings.ToLower(p)] = true
+		}
+	}
+	if len(names) == 0 {
+		return false
+	}
+	for i := range ch.entries {
+		if ch.keep[i] != kept && names[strings.ToLower(path.Base(ch.entries[i].Path))] {
+			return true
+		}
+	}
+	return false
+}
+
 // included keeps ignored files that .worktreeinclude or the caller names.
 func (ch *chooser) included(ctx context.Context) error {
-	paths, err := ch.c.includedPaths(ctx)
+	paths, err := ch.c.includedPaths(ctx, ch.mayMatch)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -136,21 +137,24 @@ func (s ignoredSet) ignored(paths []string) ([]bool, error) {
 func (s ignoredSet) close() {}
 
 // includedPaths lists the untracked files that match the patterns of
-// .worktreeinclude and of the caller.
-func (c *creation) includedPaths(ctx context.Context) ([]string, error) {
+// .worktreeinclude and of the caller. git is asked only when possible says that
+// some entry may match.
+func (c *creation) includedPaths(ctx context.Context, possible func(patterns []string) bool) ([]string, error) {
 	args := []string{"ls-files", "-z", "--others", "--ignored"}
+	patterns := c.Include
 	file := filepath.Join(c.Repo.TopLevel, includeFile)
-	st, err := os.Stat(file)
+	data, err := os.ReadFile(file)
 	switch {
-	case err == nil && st.Mode().IsRegular():
+	case err == nil:
 		args = append(args, "--exclude-from="+file)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		patterns = append(strings.Split(string(data), "\n"), patterns...)
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR):
 		return nil, err
 	}
 	for _, p := range c.Include {
 		args = append(args, "--exclude="+p)
 	}
-	if len(args) == 4 {
+	if !possible(patterns) {
 		return nil, nil
 	}
 	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})

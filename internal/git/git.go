@@ -63,22 +63,37 @@ type Git struct {
 // Find looks git up in env's PATH and checks its version once. env is the
 // caller's whole environment (KEY=VALUE); what could redirect git is taken out.
 func Find(ctx context.Context, env []string) (*Git, error) {
+	g, err := Locate(env)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.CheckVersion(ctx)
+}
+
+// Locate is Find without the check, for a caller that has a question which can be
+// asked meanwhile: CheckVersion must have returned before its answer is used.
+func Locate(env []string) (*Git, error) {
 	bin, err := lookPath("git", env)
 	if err != nil {
 		return nil, superqode.WithHint(errors.New("git is not in PATH"), "install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
 	}
-	g := &Git{Bin: bin, env: ownEnv(env)}
+	return &Git{Bin: bin, env: ownEnv(env)}, nil
+}
+
+// CheckVersion asks git for its version, sets Version and refuses one that is
+// too old.
+func (g *Git) CheckVersion(ctx context.Context) error {
 	out, err := g.Output(ctx, Cmd{Args: []string{"version"}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if g.Version, err = ParseVersion(string(out)); err != nil {
-		return nil, err
+		return err
 	}
 	if g.Version.Before(MinVersion) {
-		return nil, superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", bin, g.Version, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
+		return superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, g.Version, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
 	}
-	return g, nil
+	return nil
 }
 
 // lookPath is exec.LookPath on a given environment. The shim of an enclosing

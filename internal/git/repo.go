@@ -24,6 +24,8 @@ type Repo struct {
 	Prefix       string // from TopLevel to the directory asked about: "" or "a/b/"
 	Bare         bool
 	ObjectFormat string // "sha1" or "sha256"
+
+	head string // HEAD's commit when the repository was found; "" when that was not asked
 }
 
 // Linked reports whether the work tree is a linked one.
@@ -34,8 +36,13 @@ func (r *Repo) Linked() bool { return r.GitDir != r.CommonDir }
 func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	r := &Repo{Git: g}
 	ask := []string{"--is-bare-repository", "--show-object-format", "--absolute-git-dir"}
-	lines, err := g.revParse(ctx, dir, ask)
-	if err != nil {
+	tree := []string{"--show-toplevel", "--show-prefix"}
+	// The usual case, a work tree with a commit, takes one process. Where git
+	// refuses one of the questions they are asked again, one step at a time.
+	lines, err := g.revParse(ctx, dir, append(append(ask[:len(ask):len(ask)], tree...), "HEAD^{commit}"))
+	if err == nil {
+		r.head = lines[5]
+	} else if lines, err = g.revParse(ctx, dir, ask); err != nil {
 		return nil, discoverError(dir, err)
 	}
 	r.Bare, r.ObjectFormat = lines[0] == "true", lines[1]
@@ -48,8 +55,10 @@ func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	if r.Bare {
 		return r, nil
 	}
-	if lines, err = g.revParse(ctx, dir, []string{"--show-toplevel", "--show-prefix"}); err != nil {
-		return nil, discoverError(dir, err)
+	if lines = lines[len(ask):]; len(lines) == 0 {
+		if lines, err = g.revParse(ctx, dir, tree); err != nil {
+			return nil, discoverError(dir, err)
+		}
 	}
 	r.TopLevel, r.Prefix = lines[0], lines[1]
 	if r.TopLevel == "" { // inside the git dir itself
@@ -122,8 +131,12 @@ func discoverError(dir string, err error) error {
 	return err
 }
 
-// Head returns the commit id of HEAD, or "" while the branch has no commit.
+// Head returns the commit id of HEAD, as it was when the repository was found, or
+// "" while the branch has no commit.
 func (r *Repo) Head(ctx context.Context) (string, error) {
+	if r.head != "" {
+		return r.head, nil
+	}
 	id, err := r.Commit(ctx, "HEAD")
 	if errors.Is(err, superqode.ErrNotFound) {
 		return "", nil

@@ -86,7 +86,7 @@ func TestDiscover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want, *got, cmpopts.IgnoreFields(git.Repo{}, "Git")); d != "" {
+			if d := cmp.Diff(want, *got, cmpopts.IgnoreFields(git.Repo{}, "Git"), cmpopts.IgnoreUnexported(git.Repo{})); d != "" {
 				t.Error(d)
 			}
 			if want := strings.Contains(tt.name, "linked"); got.Linked() != want {
