@@ -63,6 +63,10 @@ func (k *call) fetch() {
 	if len(p.args) > 0 {
 		k.transport(p.args[0])
 	}
+	if p.has("prune-tags") { // deletes the tags that the remote has not
+		k.op("tag.delete")
+		return
+	}
 	if len(p.args) > 1 && !p.has("multiple") {
 		for _, spec := range p.args[1:] {
 			if k.fetchUpdates(spec, p.has("force")) {

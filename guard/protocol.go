@@ -1,0 +1,366 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Format is a way of asking and answering: text and json for people and
+// scripts, the others are coding agents' pre-tool hooks.
+type Format string
+
+// The formats. Their sources: Claude Code hooks reference (PreToolUse); Codex
+// developers.openai.com/codex/hooks (the same wire format); Gemini CLI
+// docs/hooks/reference.md (BeforeTool); Cursor cursor.com/docs/hooks
+// (beforeShellExecution, preToolUse); GitHub Copilot CLI hooks reference
+// (preToolUse).
+const (
+	Text    Format = "text"
+	JSON    Format = "json"
+	Claude  Format = "claude"
+	Codex   Format = "codex"
+	Gemini  Format = "gemini"
+	Cursor  Format = "cursor"
+	Copilot Format = "copilot"
+)
+
+// Formats lists every format.
+func Formats() []Format { return []Format{Text, JSON, Claude, Codex, Gemini, Cursor, Copilot} }
+
+// ParseFormat returns the format of that name, or an error that wraps
+// superqode.ErrUsage.
+func ParseFormat(name string) (Format, error) {
+	if f := Format(name); slices.Contains(Formats(), f) {
+		return f, nil
+	}
+	return "", superqode.Errorf(superqode.ErrUsage, "unknown format %q", name)
+}
+
+// Request is what an agent is about to do.
+type Request struct {
+	Tool    string   // the agent's name for the tool, "" outside of hooks
+	Command string   // the shell line, "" when the tool runs none
+	Dir     string   // absolute working directory, "" when it was not told
+	Writes  []string // files that the tool writes by itself
+}
+
+const maxPayload = 16 << 20
+
+// payload is the union of what the agents send.
+type payload struct {
+	Event     string          `json:"hook_event_name"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	CamelName string          `json:"toolName"`
+	CamelArgs json.RawMessage `json:"toolArgs"`
+	Command   json.RawMessage `json:"command"`
+	Dir       string          `json:"cwd"`
+	Roots     []string        `json:"workspace_roots"`
+}
+
+// toolInput is the union of the tools' arguments.
+type toolInput struct {
+	Command      json.RawMessage `json:"command"`
+	Cmd          json.RawMessage `json:"cmd"`
+	Script       json.RawMessage `json:"script"`
+	Dir          string          `json:"cwd"`
+	WorkDir      string          `json:"workdir"`
+	WorkingDir   string          `json:"working_directory"`
+	Directory    string          `json:"directory"`
+	DirPath      string          `json:"dir_path"`
+	FilePath     string          `json:"file_path"`
+	Path         string          `json:"path"`
+	NotebookPath string          `json:"notebook_path"`
+	Input        string          `json:"input"`
+	Patch        string          `json:"patch"`
+}
+
+// Decode reads a request. For Text and JSON the input is the command line
+// itself; for the hooks it is one JSON object. A tool that runs no command gives
+// a Request without one, which CheckRequest allows. An input that can not be
+// understood is an error that wraps superqode.ErrUsage; callers answer it with
+// Refuse, since an agent whose question is not understood must not run
+// unguarded.
+func Decode(f Format, in io.Reader) (Request, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxPayload+1))
+	if err != nil {
+		return Request{}, fmt.Errorf("read the request: %w", err)
+	}
+	if len(data) > maxPayload {
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the request is larger than %d MiB", maxPayload>>20)
+	}
+	if f == Text || f == JSON {
+		return Request{Command: string(data)}, nil
+	}
+	var p payload
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &p); err != nil {
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input is not the expected JSON object: %v", f, err)
+	}
+	return p.request(f)
+}
+
+func (p payload) request(f Format) (Request, error) {
+	r := Request{Tool: p.ToolName + p.CamelName, Dir: p.Dir}
+	if r.Dir == "" && len(p.Roots) > 0 {
+		r.Dir = p.Roots[0]
+	}
+	raw := p.ToolInput
+	if len(raw) == 0 {
+		raw = p.CamelArgs
+	}
+	if len(raw) == 0 && len(p.Command) == 0 && r.Tool == "" {
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input names neither a tool nor a command", f)
+	}
+	var err error
+	if len(p.Command) > 0 && (r.Tool == "" || f == Cursor && len(raw) == 0) { // Cursor's beforeShellExecution
+		if r.Command, err = commandText(p.Command); err != nil {
+			return Request{}, err
+		}
+		if r.Tool == "" {
+			r.Tool = p.Event
+		}
+		return r, nil
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return r, nil
+	}
+	var in toolInput
+	var inner string
+	if json.Unmarshal(raw, &inner) == nil { // Copilot sends the arguments as a JSON text inside a string
+		raw = json.RawMessage(inner)
+		if !json.Valid(raw) { // apply_patch and the like: free text
+			r.addPatch(inner)
+			return r, nil
+		}
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		if raw[0] != '{' {
+			return r, nil // a tool whose arguments are no object runs no command
+		}
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments can not be read: %v", f, err)
+	}
+	return r.fill(in)
+}
+
+func (r Request) fill(in toolInput) (Request, error) {
+	for _, d := range []string{in.Dir, in.WorkDir, in.WorkingDir, in.Directory, in.DirPath} {
+		if d != "" {
+			r.Dir = under(r.Dir, d)
+		}
+	}
+	for _, raw := range []json.RawMessage{in.Command, in.Cmd, in.Script} {
+		if len(raw) == 0 || r.Command != "" {
+			continue
+		}
+		text, err := commandText(raw)
+		if err != nil {
+			return Request{}, err
+		}
+		if strings.HasPrefix(strings.TrimSpace(text), "*** Begin Patch") {
+			r.addPatch(text)
+			continue
+		}
+		r.Command = text
+	}
+	if writesFiles(r.Tool) {
+		for _, p := range []string{in.FilePath, in.Path, in.NotebookPath} {
+			if p != "" {
+				r.Writes = append(r.Writes, p)
+			}
+		}
+		r.Command = "" // an editor's "command" is create or str_replace, no shell text
+	}
+	r.addPatch(in.Input)
+	r.addPatch(in.Patch)
+	return r, nil
+}
+
+// commandText is a command given as text or as an argument list.
+func commandText(raw json.RawMessage) (string, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var argv []string
+	if err := json.Unmarshal(raw, &argv); err != nil {
+		return "", superqode.Errorf(superqode.ErrUsage, "the command is neither a text nor a list of words")
+	}
+	return quoteWords(argv), nil
+}
+
+// writesFiles reports whether a tool is an editor.
+func writesFiles(tool string) bool {
+	switch strings.ToLower(tool) {
+	case "write", "edit", "multiedit", "notebookedit", "write_file", "replace", "create", "str_replace_editor", "str_replace_based_edit_tool", "delete", "apply_patch":
+		return true
+	}
+	return false
+}
+
+// addPatch takes the file names of an apply_patch text.
+func (r *Request) addPatch(text string) {
+	for line := range strings.Lines(text) {
+		for _, head := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "} {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), head); ok {
+				r.Writes = append(r.Writes, name)
+			}
+		}
+	}
+}
+
+// CheckRequest decides on a request: its command line, and the files it writes
+// by itself.
+func CheckRequest(ctx context.Context, r Request, in Context) Line {
+	if r.Dir != "" {
+		in.Dir = under(in.Dir, r.Dir)
+		if !strings.HasPrefix(in.Dir, "/") {
+			in.Dir = ""
+		}
+	}
+	if r.Command != "" {
+		return CheckLine(ctx, r.Command, in)
+	}
+	c := newChecker(ctx, in)
+	st := c.newState()
+	for _, w := range r.Writes {
+		c.protect(st, r.Tool, []string{plain(w)})
+	}
+	v := c.verdict()
+	if !v.Denied() {
+		v.Reason = "the tool runs no shell command"
+	}
+	return Line{Verdict: v, Steps: c.steps}
+}
+
+// Reply is what a program that speaks a format prints and exits with.
+type Reply struct {
+	Stdout []byte
+	Stderr []byte
+	Code   int
+}
+
+// Exit codes of Reply: denied for people and scripts (FORMATS.md section 2), and
+// blocked for the hooks, all of which but Copilot's take status 2 for "do not
+// run it" with the reason on standard error. Copilot skips a hook that fails, so
+// it gets 0 and the decision on standard output.
+const (
+	codeDenied  = 3
+	codeBlocked = 2
+)
+
+// Encode answers in a format. An allowed request grants nothing: where the
+// protocol's "allow" would pass over the user's own permission prompt (Claude
+// Code, Codex, Copilot) the answer is an empty object.
+func Encode(f Format, line Line) (Reply, error) {
+	switch f {
+	case Text:
+		return encodeText(line.Verdict), nil
+	case JSON:
+		return encodeJSON(line)
+	}
+	if line.Denied() {
+		return block(f, line.message())
+	}
+	switch f {
+	case Gemini:
+		return reply(map[string]any{"decision": "allow"}, 0)
+	case Cursor:
+		return reply(map[string]any{"permission": "allow"}, 0)
+	case Claude, Codex, Copilot:
+		return reply(map[string]any{}, 0)
+	}
+	return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
+}
+
+// Refuse answers a request that could not be read: hooks are told to block.
+func Refuse(f Format, err error) (Reply, error) {
+	if f == Text || f == JSON {
+		return Reply{Stderr: []byte(err.Error() + "\n"), Code: 1}, nil
+	}
+	return block(f, "superqode guard could not read the request, so nothing may run: "+err.Error())
+}
+
+func block(f Format, message string) (Reply, error) {
+	var body map[string]any
+	code := codeBlocked
+	switch f {
+	case Claude, Codex:
+		body = map[string]any{"hookSpecificOutput": map[string]any{
+			"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": message,
+		}}
+	case Gemini:
+		body = map[string]any{"decision": "deny", "reason": message}
+	case Cursor:
+		body = map[string]any{"permission": "deny", "user_message": message, "agent_message": message}
+	case Copilot:
+		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message}, 0
+	default:
+		return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
+	}
+	r, err := reply(body, code)
+	r.Stderr = []byte(message + "\n")
+	return r, err
+}
+
+func reply(body any, code int) (Reply, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(body)
+	return Reply{Stdout: b.Bytes(), Code: code}, err
+}
+
+// message is the one block that says what was refused, why, and what to do.
+func (v Verdict) message() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "superqode guard refused %s", v.Operation)
+	if len(v.Command) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(v.Command, " "))
+	}
+	fmt.Fprintf(&b, ": %s.", v.Reason)
+	if v.Suggestion != "" {
+		fmt.Fprintf(&b, " Instead: %s.", v.Suggestion)
+	}
+	return b.String()
+}
+
+func encodeText(v Verdict) Reply {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", v.Decision)
+	if v.Operation != "" {
+		fmt.Fprintf(&b, " %s", v.Operation)
+	}
+	if v.Certainty == Unknown {
+		b.WriteString(" (unknown)")
+	}
+	b.WriteByte('\n')
+	if v.Reason != "" {
+		fmt.Fprintf(&b, "reason: %s\n", v.Reason)
+	}
+	if v.Suggestion != "" {
+		fmt.Fprintf(&b, "instead: %s\n", v.Suggestion)
+	}
+	r := Reply{Stdout: []byte(b.String())}
+	if v.Denied() {
+		r.Code = codeDenied
+	}
+	return r
+}
+
+func encodeJSON(line Line) (Reply, error) {
+	code := 0
+	if line.Denied() {
+		code = codeDenied
+	}
+	return reply(struct {
+		SchemaVersion int `json:"schema_version"`
+		Line
+	}{1, line}, code)
+}
