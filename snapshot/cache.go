@@ -6,11 +6,13 @@ import (
 	"time"
 )
 
+// maxTick is the longest step of a clock that stamps files (CONFIG_HZ=100).
+const maxTick = 10 * time.Millisecond
+
 // racyWindow is how long before a snapshot was taken a file must have changed
 // last for its stat data to prove its content. A file can change twice within
-// one step of the clock that stamps it and show the same times: the kernel's
-// steps are at most 10 ms long, and the other 10 are for a clock that is set.
-const racyWindow = 20 * time.Millisecond
+// one step of the clock that stamps it and show the same times.
+func racyWindow() time.Duration { return clockTick() + time.Millisecond }
 
 // coarseWindow is the same for file systems that keep whole seconds (FAT: two).
 const coarseWindow = 2 * time.Second
@@ -33,7 +35,7 @@ func window(p *Entry) time.Duration {
 	if p.Stat.Ctime%int64(time.Second) == 0 { // a finer clock shows this once in a million files
 		return coarseWindow
 	}
-	return racyWindow
+	return racyWindow()
 }
 
 // Known returns s as a cache: it answers the content id of a file that has the
@@ -59,8 +61,8 @@ func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
 
 // Settle makes a snapshot of a directory to which nobody else has written since
 // useful as a cache at once: it waits until the last change of any entry lies
-// far enough in the past (11 ms, two seconds where the file system keeps whole
-// seconds) and sets Taken to now. A program that is started afterwards can then
+// far enough in the past (a step of the clock, two seconds where the file system
+// keeps whole seconds) and sets Taken to now. A program that is started afterwards can then
 // change no file unseen. Without it every file that a copy has just made counts
 // as changed too lately and is read again by each scan.
 func (s *Snapshot) Settle(ctx context.Context) error {
