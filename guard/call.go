@@ -215,6 +215,15 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 		for _, a := range args {
 			delete(st.aliases, a)
 		}
+	default:
+		return c.builtinData(st, base, args)
+	}
+	return "", true
+}
+
+// builtinData goes on with the builtins that set variables or only look.
+func (c *checker) builtinData(st *state, base string, args []string) (string, bool) {
+	switch base {
 	case "export", "declare", "typeset", "local", "readonly": // reached through "command" or "builtin"
 		for _, a := range args {
 			if k, v, ok := strings.Cut(a, "="); ok {
@@ -229,16 +238,21 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 	case "read":
 		c.readVars(st, args)
 	case "mapfile", "readarray":
-		for _, a := range args {
-			if !strings.HasPrefix(a, "-") {
-				v := variable{array: []string{unknownValue(st.stdinKind(), a)}}
-				v.value = v.array[0]
-				st.vars[a] = v
+		for _, a := range newSpec("d= n= O= s= t u= C= c=").parse(args, false).args {
+			v := variable{array: []string{unknownValue(st.stdinKind(), a)}}
+			if st.stdin != nil && isKnown(*st.stdin) {
+				v.array = strings.Split(strings.TrimRight(*st.stdin, "\n"), "\n")
 			}
+			v.value = v.array[0]
+			st.vars[a] = v
+		}
+	case "type", "whence", "where":
+		if len(args) == 2 && (args[0] == "-p" || args[0] == "-P") {
+			return "/usr/bin/" + args[1] + "\n", true
 		}
 	case "test", "[":
 		st.asked = slices.ContainsFunc(args, func(a string) bool { return path.Base(a) == ".git" })
-	case "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "type", "whereis":
+	case "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "whereis":
 	default:
 		return "", false
 	}
@@ -260,8 +274,8 @@ func (c *checker) source(st *state, words []string) string {
 		st.params = saved
 		return out
 	}
-	if words[1] == "/dev/stdin" && st.stdin != nil {
-		return c.shell(st, *st.stdin)
+	if text := c.readFile(st, words[1]); isKnown(text) && text != "" {
+		return c.shell(st, text)
 	}
 	c.undecided(strings.Join(words, " "), "a script file")
 	return unknownValue(kindOpen, "source")

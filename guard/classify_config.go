@@ -98,6 +98,11 @@ func (k *call) overGuarded(dir string) bool {
 		return false
 	}
 	if within(k.startDir(), dir) {
+		if r, at, ok := k.resolver(k.inv); ok && isKnown(dir) {
+			at.Dir = k.startDir()
+			_, there := r.Repository(k.ctx, at)
+			return there // nothing lies there yet
+		}
 		return true
 	}
 	if r, at, ok := k.resolver(k.inv); ok && isKnown(dir) {

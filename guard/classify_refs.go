@@ -67,8 +67,17 @@ func (k *call) fetch() {
 		k.op("tag.delete")
 		return
 	}
+	specs := p.values["refmap"]
+	for _, e := range k.inv.config {
+		if key := strings.ToLower(e.key); strings.HasPrefix(key, "remote.") && strings.HasSuffix(key, ".fetch") {
+			specs = append(specs, e.value)
+		}
+	}
 	if len(p.args) > 1 && !p.has("multiple") {
-		for _, spec := range p.args[1:] {
+		specs = append(specs, p.args[1:]...)
+	}
+	if len(specs) > 0 {
+		for _, spec := range specs {
 			if k.fetchUpdates(spec, p.has("force")) {
 				k.op("fetch.update")
 				return

@@ -227,7 +227,7 @@ func (k *call) checkoutIndex() {
 	p, done := k.parse("a/all ignore-skip-worktree-bits f/force q/quiet n/no-create u/index z stdin temp prefix= stage=")
 	switch {
 	case done:
-	case p.has("force") && !p.has("temp") && p.last("prefix") == "":
+	case p.has("force") && !p.has("temp") && (p.last("prefix") == "" || strings.HasSuffix(p.last("prefix"), "/") && under(k.inv.dir, p.last("prefix")) == k.inv.dir):
 		k.op("checkout-index.force")
 	default:
 		k.read("checkout-index")

@@ -74,7 +74,7 @@ func (s *codeScan) at(i int) {
 		return
 	}
 	name := t.text
-	if name == "git" && s.is(i+1, ".") && s.is(i+3, "(") { // GitPython, simple-git, sh
+	if (name == "git" || name == "porcelain") && s.is(i+1, ".") && s.is(i+3, "(") { // GitPython, simple-git, sh, dulwich
 		sub := strings.ReplaceAll(s.tokens[i+2].text, "_", "-")
 		if isGitCommand(sub) {
 			s.git(s.st, append([]string{"git", sub}, s.flat(i+4)...))

@@ -99,6 +99,9 @@ func (c *checker) readFile(st *state, name string) string {
 	if name == "/dev/null" {
 		return ""
 	}
+	if st.stdin != nil && (name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0") {
+		return *st.stdin
+	}
 	return unknownValue(kindOpen, "file")
 }
 
@@ -158,11 +161,26 @@ func (c *checker) gitPath(st *state, full string) string {
 			if c.otherRoot(st, root) {
 				return ""
 			}
+			if openPlace(strings.TrimPrefix(root, st.dir)) {
+				c.undecided(full, "which repository this belongs to")
+				return ""
+			}
 			return "inside .git"
 		}
 		root, rest = path.Join(root, comp), after
 	}
 	return ""
+}
+
+// openPlace reports whether a path goes through an unknown word. The parts that
+// stand for an unknown starting directory do not count.
+func openPlace(p string) bool {
+	for kind := range func(y func(byte, string) bool) { unknownParts(p, y) } {
+		if kind != kindPlace {
+			return true
+		}
+	}
+	return false
 }
 
 // namesGitDir reports whether one component of a path, perhaps a glob, is .git.

@@ -45,6 +45,10 @@ func (k *call) output() string {
 	case "merge-base", "rev-list", "commit-tree":
 		return unknownValue(kindCommit, k.name)
 	case "archive":
+		if out := newSpec("o/output= format= prefix= remote= exec= l/list v/verbose add-file=").parse(k.args, false).last("output"); out != "" {
+			k.files[under(k.inv.dir, k.inv.st.tilde(out))] = unknownValue(kindArchive, "archive")
+			return ""
+		}
 		return unknownValue(kindArchive, "archive")
 	case "rev-parse":
 		return k.revParse()

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"fmt"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -64,23 +65,38 @@ func (c *checker) embedded(st *state, text string) {
 // letters; it comes from the private use area.
 const placeholder = "\uE0D7"
 
+// parseShell reads bash, or else zsh. With an error come the statements before
+// it, which a shell that reads line by line would have run.
 func parseShell(text string) ([]*syntax.Stmt, error) {
-	var stmts []*syntax.Stmt
-	var firstErr error
-	for _, lang := range []syntax.LangVariant{syntax.LangBash, syntax.LangZsh} {
-		var got []*syntax.Stmt
-		err := syntax.NewParser(syntax.Variant(lang)).Stmts(strings.NewReader(text), func(s *syntax.Stmt) bool {
-			got = append(got, s)
-			return true
-		})
-		if err == nil {
-			return got, nil
+	stmts, err := parseAs(syntax.LangBash, text)
+	if err == nil {
+		return stmts, nil
+	}
+	if z, zerr := parseAs(syntax.LangZsh, text); zerr == nil {
+		return z, nil
+	}
+	return stmts, err
+}
+
+// parseAs parses in one dialect. The loop does not stop at an error: the
+// parser's sequence (v3.14.1) goes on after one that is not valid UTF-8, and
+// panics when the loop has ended. Any other panic of the parser is an error too,
+// since this text comes from outside.
+func parseAs(lang syntax.LangVariant, text string) (stmts []*syntax.Stmt, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the shell parser failed: %v", r)
 		}
-		if firstErr == nil {
-			firstErr, stmts = err, got
+	}()
+	for s, serr := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
+		if serr != nil && err == nil {
+			err = serr
+		}
+		if s != nil && err == nil {
+			stmts = append(stmts, s)
 		}
 	}
-	return stmts, firstErr
+	return stmts, err
 }
 
 // tooNested keeps the parser, which recurses, from deep texts. It counts what

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode/internal/git"
 )
 
 // state is what a shell knows at one point of the text.
@@ -46,7 +48,7 @@ const (
 var virtualDir = func() string {
 	var b strings.Builder
 	for _, n := range []string{"r", "s", "t", "u", "v", "cwd"} {
-		b.WriteString("/" + unknownValue(kindOpen, n))
+		b.WriteString("/" + unknownValue(kindPlace, n))
 	}
 	return b.String()
 }()
@@ -161,9 +163,16 @@ func (st *state) envOr(name string) string {
 }
 
 // gitEnv is what the real git must see beside the environment: what the text
-// sets and git reads.
+// sets and git reads, and the variables that internal/git takes out of its own
+// environment.
 func (st *state) gitEnv() []string {
 	var out []string
+	for _, kv := range st.c.in.Env {
+		k, _, _ := strings.Cut(kv, "=")
+		if _, changed := st.vars[k]; !changed && git.IsRedirect(k) {
+			out = append(out, kv)
+		}
+	}
 	for k, v := range st.vars {
 		if v.exported && !v.unset && isKnown(v.value) && (strings.HasPrefix(k, "GIT_") || k == "HOME" || k == "XDG_CONFIG_HOME") {
 			out = append(out, k+"="+v.value)

@@ -20,6 +20,7 @@ const (
 	kindDiff      = 'd' // the output of git diff or show
 	kindArchive   = 'a' // the output of git archive
 	kindCommit    = 'c' // the id of a commit
+	kindPlace     = 'v' // a part of the starting directory when that is not known
 )
 
 func unknownValue(kind byte, name string) string {
@@ -64,7 +65,7 @@ func unknownParts(s string, yield func(kind byte, name string) bool) {
 func kindOf(s string) byte {
 	var kind byte
 	for k := range func(y func(byte, string) bool) { unknownParts(s, y) } {
-		if kind == 0 || kind == kindOpen {
+		if kind == 0 || kind == kindOpen || kind == kindPlace {
 			kind = k
 		}
 	}

@@ -179,7 +179,11 @@ func (c *checker) editorCommands(st *state, base string, args []string) {
 
 func (c *checker) tar(st *state, base string, args []string) {
 	extract, to := false, ""
+	content := inputOf(st)
 	for i, a := range args {
+		if text, ok := c.files[under(st.dir, st.tilde(a))]; ok {
+			content = text
+		}
 		switch {
 		case a == "-C" || a == "--directory":
 			if i+1 < len(args) {
@@ -198,7 +202,7 @@ func (c *checker) tar(st *state, base string, args []string) {
 	}
 	c.protect(st, base, []string{to})
 	dir := under(st.dir, st.tilde(to))
-	if kindOf(inputOf(st)) == kindArchive && (dir == st.dir || dir == c.startDir()) {
+	if kindOf(content) == kindArchive && (dir == st.dir || dir == c.startDir()) {
 		c.operation("checkout.discard", append([]string{"git", "archive", "|", base}, args...), func() bool { return c.inFresh(dir) })
 	}
 }

@@ -1,0 +1,173 @@
+package guard
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// flock FILE cmd…, or flock FILE -c 'text'.
+func (c *checker) flock(st *state, args []string) string {
+	p := newSpec("s/shared x/exclusive n/nonblock w/timeout= E/conflict-exit-code= o/close F/no-fork u/unlock v/verbose").parse(args, true)
+	if len(p.args) < 2 {
+		return ""
+	}
+	rest := p.args[1:]
+	if (rest[0] == "-c" || rest[0] == "--command") && len(rest) > 1 {
+		return c.nested(st, rest[1], "flock -c runs it")
+	}
+	return c.run(withoutShell(st), rest)
+}
+
+// parallel runs its words with the inputs after ":::", or every line of input.
+func (c *checker) parallel(st *state, args []string) string {
+	p := newSpec("j/jobs= k/keep-order I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= X m tag bar joblog= results= S/sshlogin= timeout= delay= retries= halt= q/quote v dry-run").parse(args, true)
+	if p.has("dry-run") {
+		return unknownValue(kindOpen, "parallel")
+	}
+	words, inputs := p.args, []string(nil)
+	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":::") }); i >= 0 {
+		words, inputs = words[:i], words[i+1:]
+	}
+	if len(inputs) == 0 {
+		inputs = []string{inputOf(st)}
+		if isKnown(inputs[0]) {
+			inputs = strings.Split(strings.TrimSpace(inputs[0]), "\n")
+		}
+	}
+	for i, in := range inputs {
+		if i == maxRounds {
+			break
+		}
+		line := strings.Join(words, " ")
+		if strings.Contains(line, "{") {
+			for _, r := range []string{"{}", "{.}", "{/}", "{//}", "{1}"} {
+				line = strings.ReplaceAll(line, r, in)
+			}
+		} else {
+			line = strings.TrimSpace(line + " " + in)
+		}
+		c.nested(st, line, "parallel runs it")
+	}
+	return unknownValue(kindOpen, "parallel")
+}
+
+// xargs appends the words of its input to a command.
+func (c *checker) xargs(st *state, args []string) string {
+	p := newSpec(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs= o/open-tty p/interactive r/no-run-if-empty s/max-chars= t/verbose
+ x/exit J= R= replace? process-slot-var=`).parse(args, true)
+	words := p.args
+	if len(words) == 0 {
+		return inputOf(st)
+	}
+	in := inputOf(st)
+	inputs := []string{in}
+	if isKnown(in) {
+		inputs = splitCommand(strings.ReplaceAll(in, "\n", " "))
+		if p.has("I", "d") {
+			inputs = strings.Split(strings.TrimRight(in, "\n"), "\n")
+		}
+		if p.has("null") {
+			inputs = []string{in}
+		}
+	} else if inputs[0] = strings.TrimSpace(in); strings.ContainsAny(inputs[0], " \n\t") {
+		inputs[0] = sameKind(in)
+	}
+	n := withoutShell(st)
+	n.stdin = nil
+	token := p.last("I")
+	if p.has("replace", "i") && token == "" {
+		token = "{}"
+	}
+	if token == "" {
+		token = p.last("J")
+	}
+	if token == "" {
+		return c.run(n, slices.Concat(words, inputs))
+	}
+	out := ""
+	for i, one := range inputs {
+		if i == maxRounds {
+			break
+		}
+		cmd := make([]string, len(words))
+		for j, w := range words {
+			cmd[j] = strings.ReplaceAll(w, token, one)
+		}
+		out += c.run(n, cmd)
+	}
+	return out
+}
+
+// find runs commands on what it finds, and deletes it.
+func (c *checker) find(st *state, base string, args []string) string {
+	roots, named, gitNamed := []string{}, false, false
+	for i, a := range args {
+		next := ""
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		switch a {
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
+			negated := i > 0 && (args[i-1] == "!" || args[i-1] == "-not")
+			if !negated {
+				named = true
+				gitNamed = gitNamed || namesGitDir(path.Base(next)) || strings.Contains(next, ".git/") || strings.HasSuffix(next, "/.git")
+			} else if strings.Contains(next, ".git") {
+				named = true
+			}
+		case "-empty", "-newer", "-mtime", "-mmin", "-size", "-user":
+			named = true
+		}
+		if len(roots) == i && !strings.HasPrefix(a, "-") && a != "(" && a != "!" {
+			roots = append(roots, a)
+		}
+	}
+	if len(roots) == 0 {
+		roots = []string{"."}
+	}
+	found := unknownValue(kindPaths, "find")
+	if len(roots) == 1 && roots[0] != "." && base != "fd" && base != "fdfind" {
+		found = strings.TrimSuffix(roots[0], "/") + "/" + found
+	}
+	if gitNamed {
+		found = ".git"
+	}
+	for i, a := range args {
+		switch a {
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
+			if (a == "-x" || a == "-X" || a[1] == '-') == (base == "fd" || base == "fdfind") {
+				c.findExec(st, args[i+1:], found, roots, named)
+			}
+		case "-delete":
+			c.findDelete(st, args, roots, gitNamed, named)
+		}
+	}
+	return found
+}
+
+func (c *checker) findExec(st *state, words []string, found string, roots []string, named bool) {
+	end := slices.IndexFunc(words, func(w string) bool { return w == ";" || w == "+" })
+	if end < 0 {
+		end = len(words)
+	}
+	cmd := make([]string, 0, end)
+	for _, w := range words[:end] {
+		cmd = append(cmd, strings.ReplaceAll(w, "{}", found))
+	}
+	if len(cmd) > 0 && cmd[0] == "rm" && !named {
+		c.findDelete(st, words[:end], roots, false, false)
+	}
+	c.run(withoutShell(st), cmd)
+}
+
+// findDelete: without a test for names everything below goes, .git included.
+func (c *checker) findDelete(st *state, args, roots []string, gitNamed, named bool) {
+	for _, r := range roots {
+		full := under(st.dir, st.tilde(r))
+		if gitNamed && !c.otherRoot(st, full) || c.gitPath(st, full) != "" || !named && c.wholeTree(full) {
+			c.operation("gitdir.write", append([]string{"find"}, args...), nil)
+			return
+		}
+	}
+}
