@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -31,6 +32,9 @@ func (s *Session) collect(ctx context.Context) (*collected, error) {
 		return nil, err
 	}
 	c := &collected{look: l}
+	if l.gone != "" {
+		c.warnings = append(c.warnings, l.gone)
+	}
 	for _, p := range l.problems {
 		c.warnings = append(c.warnings, visible(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
@@ -186,12 +190,12 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 
 // appendFile adds the contents of one file to another.
 func appendFile(dst, src string) (err error) {
-	in, err := os.Open(src)
+	in, err := atomicfile.Open(src)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(dst, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	out, err := atomicfile.Append(dst, 0o600)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 		c = &collected{look: &look{}}
 	}
 	s.warnQuietly(c.warnings)
+	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
 	keep := s.keeps(opt, cerr)
 	if err := s.step(ctx, superqode.StateReverting); err != nil {
 		return nil, errors.Join(cerr, err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
@@ -43,7 +44,7 @@ func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id strin
 		return "", err
 	}
 	line = append(line, '\n')
-	file, err := os.OpenFile(s.findingsPath(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	file, err := atomicfile.Append(s.findingsPath(), 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -57,7 +58,7 @@ func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id strin
 // Findings returns the session's findings in the order in which they came. A
 // line that is no finding (cut by a crash) is passed over.
 func (s *Session) Findings() ([]artifacts.Finding, error) {
-	data, err := os.ReadFile(s.findingsPath())
+	data, err := atomicfile.Read(s.findingsPath())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

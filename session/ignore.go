@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -27,6 +28,9 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	fresh := newEntries(s.base, now)
 	if len(fresh) == 0 || s.rec.CommonDir == "" {
 		return 0, nil
+	}
+	if err := s.openStore(ctx); err != nil {
+		return 0, err
 	}
 	excludes, err := s.excludesFile(ctx)
 	if err != nil {
@@ -161,7 +165,7 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 		rules = append(append(rules, data...), '\n')
 	}
 	file := filepath.Join(s.dir, "excludes")
-	return file, os.WriteFile(file, rules, 0o600)
+	return file, atomicfile.Write(file, rules, 0o600)
 }
 
 // defaultExcludes is where git looks when core.excludesFile is not set; see

@@ -5,9 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // journal is a session's journal.jsonl: one line, flushed to disk, before each
@@ -36,7 +37,7 @@ func (j journal) write(step string, data map[string]string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(j.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := atomicfile.Append(j.path, 0o600)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (j journal) write(step string, data map[string]string) error {
 // read returns the steps so far. A last line that a crash cut short is dropped:
 // its step had not begun.
 func (j journal) read() ([]entry, error) {
-	data, err := os.ReadFile(j.path)
+	data, err := atomicfile.Read(j.path)
 	if err != nil {
 		return nil, err
 	}

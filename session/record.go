@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 	"unicode/utf8"
@@ -94,7 +93,7 @@ func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "se
 // readRecord reads the session.json of a session folder and checks that it
 // belongs there.
 func readRecord(sessionDir string) (*Record, error) {
-	data, err := os.ReadFile(recordPath(sessionDir))
+	data, err := atomicfile.Read(recordPath(sessionDir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}

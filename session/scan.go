@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -16,7 +17,24 @@ type look struct {
 	final    *snapshot.Snapshot
 	changes  []superqode.Change
 	problems []snapshot.Problem
-	ignored  int // new entries that git ignores and that are left out
+	ignored  int    // new entries that git ignores and that are left out
+	gone     string // why there is no workspace to look at, "" where there is one
+}
+
+// workspaceGone tells that the program deleted its workspace, or put something
+// else in its place. Both count as an empty one: what the program did there was
+// delete every file, and a link is not followed to what is not the session's.
+func (s *Session) workspaceGone() (string, error) {
+	st, err := os.Lstat(string(s.rec.Workspace))
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "the workspace was deleted", nil
+	case err != nil:
+		return "", fmt.Errorf("scan the workspace: %w", err)
+	case !st.IsDir():
+		return "the workspace was deleted and something else put in its place", nil
+	}
+	return "", nil
 }
 
 func (s *Session) loadBase() (*snapshot.Snapshot, error) {
@@ -45,6 +63,15 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
 	}
 	l := &look{}
+	switch why, err := s.workspaceGone(); {
+	case err != nil:
+		return nil, err
+	case why != "":
+		l.gone = why // nothing is read below the root of an empty snapshot; it only has to be a folder
+		l.final = &snapshot.Snapshot{Root: s.dir, Format: base.Format, Taken: s.m.now()}
+		l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
+		return l, nil
+	}
 	l.final, l.problems, err = snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{
 		Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: s.skip(),
 	})
@@ -100,12 +127,16 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if s.rec.State == superqode.StateDone {
 		return s.readChanges()
 	}
+	go func() { _, _ = s.m.git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.describe(ctx, l); err != nil {
 		return nil, err
+	}
+	if l.gone != "" {
+		s.m.cfg.Warn(l.gone)
 	}
 	for _, p := range l.problems {
 		s.m.cfg.Warn(visible(p.Path) + ": " + p.Err.Error())

@@ -57,7 +57,7 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 		s.fixed[name] = f
 	}
 	for _, name := range growingFiles() {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := atomicfile.Read(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
@@ -67,7 +67,7 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 }
 
 func sealFile(dir, name string) (f sealed, err error) {
-	src, err := os.Open(filepath.Join(dir, name))
+	src, err := atomicfile.Open(filepath.Join(dir, name))
 	if err != nil {
 		return f, err
 	}
@@ -115,7 +115,7 @@ func (s *seal) restore() (tampered []string, err error) {
 	}
 	for _, name := range growingFiles() {
 		path := filepath.Join(s.dir, name)
-		got, rerr := readRegular(path)
+		got, rerr := atomicfile.Read(path)
 		if errors.Is(rerr, os.ErrNotExist) && len(s.growth[name]) == 0 && len(s.added) == 0 {
 			continue
 		}
@@ -146,24 +146,8 @@ func (f sealed) putBack(path string) error {
 	})
 }
 
-// readRegular reads a file and refuses anything else, which could block or lead
-// elsewhere.
-func readRegular(path string) ([]byte, error) {
-	if st, err := os.Lstat(path); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, os.ErrInvalid)
-	}
-	return os.ReadFile(path)
-}
-
 func fileHash(path string) (sum [sha256.Size]byte, err error) {
-	st, err := os.Lstat(path)
-	if err != nil {
-		return sum, err
-	}
-	if !st.Mode().IsRegular() {
-		return sum, os.ErrInvalid
-	}
-	f, err := os.Open(path)
+	f, err := atomicfile.Open(path)
 	if err != nil {
 		return sum, err
 	}
@@ -219,11 +203,41 @@ func merged(a, b []string) []string {
 	return out
 }
 
+// restoreFolders makes the session's and the project's folders anew where the
+// program took them away or put something else there, and clears what is no file
+// from the places of files that are written as they stand.
+func (s *Session) restoreFolders() error {
+	var err error
+	folders := []string{s.dir, s.p.trashPath(), filepath.Join(s.p.dir, "qe")}
+	for _, name := range sessionFolders() {
+		folders = append(folders, filepath.Join(s.dir, name))
+	}
+	for _, dir := range folders {
+		if st, lerr := os.Lstat(dir); lerr == nil && !st.IsDir() {
+			err = errors.Join(err, os.Remove(dir))
+		}
+		err = errors.Join(err, os.MkdirAll(dir, 0o700))
+	}
+	files := []string{s.p.lockPath()}
+	for _, name := range []string{"lock", "record.lock", "findings.lock", "seen.json", "log/command.log"} {
+		files = append(files, filepath.Join(s.dir, name))
+	}
+	for _, file := range files {
+		err = errors.Join(err, clearWay(file))
+	}
+	if st, lerr := os.Lstat(s.p.storePath()); lerr == nil && !st.IsDir() {
+		err = errors.Join(err, os.Remove(s.p.storePath()))
+	}
+	s.store = nil // what it knew of its folder may be wrong
+	return err
+}
+
 // unseal ends a run: state files are put back, and what was found is recorded
 // and shown.
 func (s *Session) unseal(sl *seal) error {
-	tampered, err := sl.restore()
-	err = errors.Join(err, sl.close())
+	err := s.restoreFolders()
+	tampered, rerr := sl.restore()
+	err = errors.Join(err, rerr, sl.close())
 	rec, bad := sl.trusted()
 	if bad {
 		tampered = append(tampered, "session.json")

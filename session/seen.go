@@ -29,7 +29,7 @@ func (s *Session) seenPath() string { return filepath.Join(s.dir, "seen.json") }
 // empty, since the times in it are a convenience and nothing is built on them.
 func (s *Session) readSeen() (map[string]time.Time, error) {
 	seen := map[string]time.Time{}
-	data, err := os.ReadFile(s.seenPath())
+	data, err := atomicfile.Read(s.seenPath())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Session) writeChanges(changes []superqode.Change) error {
 }
 
 func (s *Session) readChanges() ([]superqode.Change, error) {
-	data, err := os.ReadFile(s.changesPath())
+	data, err := atomicfile.Read(s.changesPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s left no record of its changes", s.rec.ID)
 	}

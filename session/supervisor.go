@@ -92,10 +92,7 @@ func (s *supervisor) close() error {
 	s.cancel()
 	err := s.l.Close()
 	s.done.Wait()
-	if rerr := os.Remove(s.path); !errors.Is(rerr, os.ErrNotExist) {
-		err = errors.Join(err, rerr)
-	}
-	return err
+	return errors.Join(err, os.RemoveAll(s.path)) // the program may have put a folder there
 }
 
 func (s *supervisor) accept(ctx context.Context) {

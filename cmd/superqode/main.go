@@ -18,6 +18,7 @@ import (
 var version string
 
 func main() {
+	cli.LimitMemory(os.Getenv)
 	dir, err := os.Getwd()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "superqode:", err)
