@@ -119,7 +119,7 @@ func fileSum(path string, d fs.DirEntry) (string, error) {
 	}
 	switch {
 	case info.Mode().IsRegular():
-		data, err := os.ReadFile(path)
+		data, err := atomicfile.Read(path)
 		if err != nil {
 			return "", err
 		}
@@ -133,7 +133,7 @@ func fileSum(path string, d fs.DirEntry) (string, error) {
 }
 
 func (s *RepoState) captureIndex(path string) error {
-	data, err := os.ReadFile(path)
+	data, err := readThrough(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *RepoState) captureIndex(path string) error {
 // left out. A loose ref hides the packed one of its name.
 func readRefs(common string) (map[string]string, error) {
 	refs := map[string]string{}
-	packed, err := os.ReadFile(filepath.Join(common, "packed-refs"))
+	packed, err := readThrough(filepath.Join(common, "packed-refs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -162,7 +162,10 @@ func readRefs(common string) (map[string]string, error) {
 			refs[name] = id
 		}
 	}
-	root := filepath.Join(common, "refs")
+	root, err := filepath.EvalSymlinks(filepath.Join(common, "refs")) // several checkouts may share one folder of refs
+	if err != nil {
+		return nil, err
+	}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -170,23 +173,42 @@ func readRefs(common string) (map[string]string, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(common, path)
+		rel, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
+		rel = "refs/" + rel
 		if perWorktree(rel) || strings.HasSuffix(rel, ".lock") {
 			return nil
 		}
-		data, err := os.ReadFile(path)
-		if err == nil {
-			refs[rel] = strings.TrimSpace(string(data))
-		}
+		ref, err := readRef(path, d)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		refs[rel] = ref
 		return err
 	})
 	return refs, err
+}
+
+// readRef returns what a loose ref holds. A link and anything that is no file
+// are told as what they are.
+func readRef(path string, d fs.DirEntry) (string, error) {
+	if !d.Type().IsRegular() {
+		return fileSum(path, d)
+	}
+	data, err := atomicfile.Read(path)
+	return strings.TrimSpace(string(data)), err
+}
+
+// readThrough reads a file that may be a link to one; what is no file is an
+// error and not waited for.
+func readThrough(path string) ([]byte, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	return atomicfile.Read(real)
 }
 
 // perWorktree reports whether a ref belongs to one work tree only; see
@@ -238,7 +260,7 @@ func (s *RepoState) Save(path string) error { return atomicfile.WriteJSON(path, 
 
 // LoadState reads what Save wrote.
 func LoadState(path string) (*RepoState, error) {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

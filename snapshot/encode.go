@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -113,7 +112,7 @@ func sharedPrefix(a, b string) int {
 // Load reads what Save wrote. An error wraps ErrCorrupt when the file was cut or
 // changed.
 func Load(path string) (*Snapshot, error) {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, err
 	}

@@ -12,14 +12,23 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // ErrHeld means that another process holds the lock. The error's text ends with
 // what the holder wrote into the file, when it wrote anything.
 var ErrHeld = errors.New("lock is held")
+
+// open prepares a lock without opening anything. A FIFO in a lock file's place
+// must not be waited for, nor a link followed.
+func open(path string) *flock.Flock {
+	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW))
+}
 
 // Lock waits until the lock on path is ours or ctx ends. Waiters are served by
 // the kernel in turn (blocking flock), not by polling: 32 contenders wait at
@@ -28,7 +37,7 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	if unlock, err = TryLock(path); !errors.Is(err, ErrHeld) {
 		return unlock, err
 	}
-	l := flock.New(path, flock.SetPermissions(0o600))
+	l := open(path)
 	got := make(chan error, 1)
 	go func() { got <- l.Lock() }()
 	select {
@@ -65,7 +74,7 @@ func try(path string, lock func(*flock.Flock) (bool, error)) (unlock func() erro
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	l := flock.New(path, flock.SetPermissions(0o600))
+	l := open(path)
 	for pause := time.Millisecond; ; pause *= 4 {
 		ok, err := lock(l)
 		if err != nil {
@@ -91,7 +100,7 @@ func IsHeld(path string) (bool, error) {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	l := flock.New(path, flock.SetFlag(os.O_RDONLY))
+	l := flock.New(path, flock.SetFlag(os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW))
 	ok, err := l.TryLock()
 	if err != nil {
 		return false, fmt.Errorf("lock %s: %w", path, err)
@@ -108,7 +117,7 @@ func SetHolder(path, who string) error { return os.WriteFile(path, []byte(who+"\
 
 // Holder returns what the last holder wrote with SetHolder, or "".
 func Holder(path string) string {
-	b, err := os.ReadFile(path)
+	b, err := atomicfile.Read(path)
 	if err != nil || len(b) > 4096 {
 		return ""
 	}

@@ -1,0 +1,56 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrNotRegular means that something else than a regular file stands where one
+// is expected.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Open opens the regular file at path for reading. Unlike os.Open it follows no
+// link at path and never waits: a FIFO, put where a program of the same user
+// could reach, would stop the reader for ever. It returns a *fs.PathError that
+// wraps ErrNotRegular for anything that is no regular file.
+func Open(path string) (*os.File, error) {
+	return openRegular(path, os.O_RDONLY, 0)
+}
+
+// Append opens the regular file at path for writing at its end, under the same
+// rules as Open; a missing one is made with permission bits perm.
+func Append(path string, perm os.FileMode) (*os.File, error) {
+	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, perm)
+}
+
+// Read returns the contents of the regular file at path, under the same rules
+// as Open.
+func Read(path string) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, perm)
+	switch {
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.EISDIR): // a link, a FIFO or socket, a folder
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	case err != nil:
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
