@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// guardCmd groups the commands of the guard.
+type guardCmd struct {
+	Check  guardCheckCmd  `cmd:"" help:"Decide one command line, or a coding agent's hook payload."`
+	Status guardStatusCmd `cmd:"" help:"Show what the guard decides on."`
+
+	Install   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+	Uninstall unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+	Allow     unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+}
+
+// guardCheckCmd decides on text.
+type guardCheckCmd struct {
+	Format  string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
+	Explain bool     `help:"Show on stderr how the line was read."`
+	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --: one word is shell text, several are the words of one command. - or none: standard input."`
+}
+
+// Help tells the exit codes.
+func (*guardCheckCmd) Help() string {
+	return "Exit code 0: allowed. 3: denied (2 where a hook protocol wants it)."
+}
+
+// Run prints the verdict.
+func (c *guardCheckCmd) Run(ctx context.Context, a *app) error {
+	format, err := guard.ParseFormat(c.Format)
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON && format == guard.Text {
+		format = guard.JSON
+	}
+	in, err := c.context(ctx, a)
+	if err != nil {
+		return err
+	}
+	text, err := c.input(a)
+	if err != nil {
+		return err
+	}
+	var reply guard.Reply
+	request, rerr := guard.Decode(format, text)
+	if rerr != nil {
+		reply, err = guard.Refuse(format, rerr)
+	} else {
+		line := guard.CheckRequest(ctx, request, in)
+		c.explain(a, line)
+		reply, err = guard.Encode(format, line)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := a.Err.Write(reply.Stderr); err != nil {
+		return err
+	}
+	if _, err := a.Out.Write(reply.Stdout); err != nil {
+		return err
+	}
+	if reply.Code != 0 {
+		return statusError(reply.Code)
+	}
+	return nil
+}
+
+// context is where the line would run and what may answer questions about it.
+func (c *guardCheckCmd) context(ctx context.Context, a *app) (guard.Context, error) {
+	in := guard.Context{Dir: a.flags.Repo, Env: a.Env}
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return in, err
+	}
+	if in.Policy, err = guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
+		return in, err
+	}
+	if g, err := git.Locate(a.Env); err == nil { // without git the text alone has to do
+		in.Resolver = &guard.GitResolver{Git: g, SearchPath: a.getenv("PATH")}
+	}
+	return in, nil
+}
+
+// input is the line on the command line, or standard input.
+func (c *guardCheckCmd) input(a *app) (io.Reader, error) {
+	words := c.Line
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	switch {
+	case len(words) == 0, len(words) == 1 && words[0] == "-":
+		return a.In, nil
+	case len(words) == 1:
+		return strings.NewReader(words[0]), nil
+	}
+	var line bytes.Buffer
+	for i, w := range words {
+		if i > 0 {
+			line.WriteByte(' ')
+		}
+		quoted, err := syntax.Quote(w, syntax.LangBash)
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "%q is no word of a command line: %v", w, err)
+		}
+		line.WriteString(quoted)
+	}
+	return &line, nil
+}
+
+// explain shows the steps that led to the verdict.
+func (c *guardCheckCmd) explain(a *app, line guard.Line) {
+	if !c.Explain {
+		return
+	}
+	for _, s := range line.Steps {
+		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), printable(s.Text), strings.Repeat("  ", s.Depth), printable(s.Note))
+	}
+}
+
+// guardStatusCmd shows the operations table.
+type guardStatusCmd struct {
+	Operations bool `help:"The operations by name, with the decision that holds here."`
+}
+
+type guardOperationJSON struct {
+	guard.OperationInfo
+	Decision guard.Decision `json:"decision"`
+}
+
+type guardStatusJSON struct {
+	SchemaVersion int                  `json:"schema_version"`
+	Operations    []guardOperationJSON `json:"operations"`
+}
+
+// Run prints the table.
+func (c *guardStatusCmd) Run(ctx context.Context, a *app) error {
+	if !c.Operations {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the guard's layers (shim, hooks, kernel) are not built yet in this version; only its decisions are"), "superqode guard status --operations")
+	}
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	policy, err := guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny)
+	if err != nil {
+		return err
+	}
+	doc := guardStatusJSON{SchemaVersion: 1, Operations: []guardOperationJSON{}}
+	for _, op := range guard.Operations() {
+		doc.Operations = append(doc.Operations, guardOperationJSON{op, policy.Decide(op.Name)})
+	}
+	if a.flags.JSON {
+		return a.printJSON(doc)
+	}
+	for _, op := range doc.Operations {
+		if _, err := fmt.Fprintf(a.Out, "%-24s %-6s %s\n", op.Name, op.Decision, op.Covers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
