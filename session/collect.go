@@ -33,6 +33,7 @@ func (s *Session) collect(ctx context.Context) (*collected, error) {
 	}
 	c := &collected{look: l}
 	if l.gone != "" {
+		s.m.cfg.Warn(l.gone)
 		c.warnings = append(c.warnings, l.gone)
 	}
 	for _, p := range l.problems {

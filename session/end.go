@@ -40,7 +40,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	}
 	var rerr error
 	if !keep {
-		rerr = s.takeAway(ctx)
+		rerr = s.takeAway(ctx, opt.Locked)
 		keep = rerr != nil
 	}
 	res := s.result(c, keep, rerr)

@@ -15,6 +15,10 @@ import (
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
+// ignoreRounds bounds how often git is asked level by level; what lies deeper
+// below new folders goes into one last question.
+const ignoreRounds = 8
+
 // dropIgnored takes out of now what the program created and git ignores: build
 // output, caches, installed dependencies. They are the program's, they are in
 // no patch, and reading them all could take minutes. What base knows stays,
@@ -38,14 +42,14 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	}
 	ignored := map[string]bool{}
 	settled := map[string]bool{"": true} // folders whose own state is known: old ones, and new ones that git does not ignore
-	for rest := fresh; len(rest) > 0; {
+	for round, rest := 1, fresh; len(rest) > 0; round++ {
 		var ask, later []*snapshot.Entry
 		for _, e := range rest {
 			dir := parent(e.Path)
 			switch {
 			case ignored[dir]:
 				ignored[e.Path] = ignored[e.Path] || e.Kind == snapshot.Dir
-			case settled[dir] || s.base.Find(dir) != nil:
+			case settled[dir] || s.base.Find(dir) != nil || round > ignoreRounds:
 				ask = append(ask, e)
 			default:
 				later = append(later, e)

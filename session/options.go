@@ -61,6 +61,7 @@ type ExecOptions struct {
 type EndOptions struct {
 	Keep   Keep // "" is what the session was opened with
 	Failed bool // the program failed, for KeepFailure
+	Locked bool // remove the worktree even when it is locked (git worktree lock)
 }
 
 // DiffOptions selects what Diff prints.

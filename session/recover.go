@@ -155,7 +155,7 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if err := s.takeAway(ctx); err != nil {
+	if err := s.takeAway(ctx, false); err != nil {
 		return nil, err
 	}
 	changes, err := s.readChanges()

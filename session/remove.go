@@ -19,8 +19,9 @@ import (
 const removeTimeout = 2 * time.Minute
 
 // takeAway removes the workspace and checks that it is gone. Repeating it after
-// an interruption is harmless.
-func (s *Session) takeAway(ctx context.Context) error {
+// an interruption is harmless. A worktree that someone locked stays, unless
+// locked is set.
+func (s *Session) takeAway(ctx context.Context, locked bool) error {
 	ws, admin := string(s.rec.Workspace), string(s.rec.AdminDir)
 	if s.rec.Mode == superqode.ModeWorktree {
 		repo, err := s.repo(ctx)
@@ -34,7 +35,11 @@ func (s *Session) takeAway(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(worktree.Remove(ctx, repo, admin, ws, s.p.trashPath()), unlock()); err != nil {
+		remove := worktree.Remove
+		if locked {
+			remove = worktree.RemoveLocked
+		}
+		if err := errors.Join(remove(ctx, repo, admin, ws, s.p.trashPath()), unlock()); err != nil {
 			return err
 		}
 	} else if err := moveToTrash(ws, s.p.trashPath()); err != nil {
@@ -74,7 +79,7 @@ func (s *Session) discard() error {
 	defer cancel()
 	var err error
 	if s.rec.Workspace != "" {
-		err = s.takeAway(ctx)
+		err = s.takeAway(ctx, true)
 	}
 	if err == nil {
 		err = os.RemoveAll(s.dir)

@@ -3,9 +3,11 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -44,7 +46,11 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
 	stop := ignore(exec.Signals)
 	defer stop()
-	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed})
+	// Nobody but the program can have locked a worktree that is as old as this call.
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true})
+	if err != nil && result != nil && !result.Revert.Verified {
+		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err) // whatever the reason, what stays is what counts
+	}
 	return result, errors.Join(runErr, err)
 }
 
