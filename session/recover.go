@@ -79,10 +79,11 @@ func (m *Manager) removeUnborn(ctx context.Context, dir string) error {
 			if err != nil {
 				return err
 			}
+			var rerr error
 			if _, err := load(dir); errors.Is(err, errGone) {
-				err = os.RemoveAll(dir)
+				rerr = os.RemoveAll(dir)
 			}
-			if err := errors.Join(err, unlock()); err != nil {
+			if err := errors.Join(rerr, unlock()); err != nil {
 				return err
 			}
 		}
