@@ -62,7 +62,7 @@ func (g *Git) Discover(ctx context.Context, dir string) (*Repo, error) {
 	}
 	r.TopLevel, r.Prefix = lines[0], lines[1]
 	if r.TopLevel == "" { // inside the git dir itself
-		return nil, superqode.WithHint(fmt.Errorf("%s is inside a git directory, not in a work tree", dir), "name the work tree: superqode -C %s …", filepath.Dir(r.CommonDir))
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is inside a git directory, not in a work tree", dir), "name the work tree: superqode -C %s …", filepath.Dir(r.CommonDir))
 	}
 	r.TopLevel, err = filepath.EvalSymlinks(r.TopLevel)
 	return r, err
@@ -124,7 +124,7 @@ func discoverError(dir string, err error) error {
 		}
 		return superqode.WithHint(fmt.Errorf("git refuses %s: it belongs to another user", dir), "%s", cmd)
 	case strings.Contains(exit.Stderr, "must be run in a work tree"):
-		return superqode.WithHint(fmt.Errorf("%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
 	case strings.Contains(exit.Stderr, "not a git repository"):
 		return fmt.Errorf("%s: %w", dir, ErrNoRepository)
 	}

@@ -119,6 +119,9 @@ func (a *app) sessions() (*session.Manager, error) {
 
 // configuration reads superqode.yaml and the layers around it.
 func (a *app) configuration(ctx context.Context) (*config.Config, error) {
+	if st, err := os.Stat(a.flags.Repo); err == nil && !st.IsDir() {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", a.flags.Repo)
+	}
 	cfg, err := config.Load(ctx, a.configSources())
 	if a.flags.Config != "" && errors.Is(err, fs.ErrNotExist) {
 		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.flags.Config)

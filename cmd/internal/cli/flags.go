@@ -79,6 +79,9 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 // options turns the flags into what a session is opened with; what they leave
 // open the configuration says.
 func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, error) {
+	if f.From == "" { // a variable that was not set, say: it must not quietly mean something else
+		return session.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--from: expected working or a revision, not an empty string")
+	}
 	agent, err := f.agent()
 	if err != nil {
 		return session.OpenOptions{}, err
