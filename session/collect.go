@@ -26,12 +26,13 @@ type collected struct {
 // collect compares the workspace with the base and stores the patch, the logs
 // and what the program left. Repeating it after an interruption stores nothing
 // twice.
-func (s *Session) collect(ctx context.Context) (*collected, error) {
+func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &collected{look: l}
+	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
 	if l.gone != "" {
 		s.m.cfg.Warn(l.gone)
 		c.warnings = append(c.warnings, l.gone)
@@ -180,10 +181,14 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 		return s.store.Diff(ctx, do, w)
 	}
 	l, err := s.look(ctx)
-	if err != nil || len(l.changes) == 0 {
+	if err != nil {
 		return err
 	}
-	if do.Base, do.Final, err = s.storeEnds(ctx, l); err != nil {
+	if len(l.changes) == 0 {
+		return l.close(string(s.rec.Workspace))
+	}
+	do.Base, do.Final, err = s.storeEnds(ctx, l)
+	if err = errors.Join(err, l.close(string(s.rec.Workspace))); err != nil {
 		return err
 	}
 	return s.store.Diff(ctx, do, w)

@@ -19,6 +19,8 @@ type look struct {
 	problems []snapshot.Problem
 	ignored  int    // new entries that git ignores and that are left out
 	gone     string // why there is no workspace to look at, "" where there is one
+	inPlace  bool   // the workspace is the origin, where nothing is touched to be read
+	opened   []opened
 }
 
 // workspaceGone tells that the program deleted its workspace, or put something
@@ -33,8 +35,10 @@ func (s *Session) workspaceGone() (string, error) {
 		return "", fmt.Errorf("scan the workspace: %w", err)
 	case !st.IsDir():
 		return "the workspace was deleted and something else put in its place", nil
+	case st.Mode()&0o700 != 0o700 && !s.rec.Mode.InPlace():
+		err = os.Chmod(string(s.rec.Workspace), 0o700) // the folder itself is part of no snapshot
 	}
-	return "", nil
+	return "", err
 }
 
 func (s *Session) loadBase() (*snapshot.Snapshot, error) {
@@ -56,13 +60,14 @@ func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
 }
 
 // look scans the workspace and compares it with the base. Files whose stat data
-// is that of the base are not read.
-func (s *Session) look(ctx context.Context) (*look, error) {
+// is that of the base are not read. Close the look when no more contents are
+// needed.
+func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	base, err := s.loadBase()
 	if err != nil {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
 	}
-	l := &look{}
+	l := &look{inPlace: s.rec.Mode.InPlace()}
 	switch why, err := s.workspaceGone(); {
 	case err != nil:
 		return nil, err
@@ -72,20 +77,22 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 		l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
 		return l, nil
 	}
-	l.final, l.problems, err = snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{
-		Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: s.skip(),
-	})
+	ws := string(s.rec.Workspace)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.close(ws))
+		}
+	}()
+	err = l.scanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: s.skip()})
 	if err != nil {
 		return nil, fmt.Errorf("scan the workspace: %w", err)
 	}
 	if l.ignored, err = s.dropIgnored(ctx, l.final); err != nil {
 		return nil, err
 	}
-	problems, err := snapshot.HashMissing(ctx, l.final)
-	if err != nil {
+	if err = l.hashAll(ctx, ws); err != nil {
 		return nil, err
 	}
-	l.problems = append(l.problems, problems...)
 	l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
 	return l, nil
 }
@@ -132,7 +139,7 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.describe(ctx, l); err != nil {
+	if err := errors.Join(s.describe(ctx, l), l.close(string(s.rec.Workspace))); err != nil {
 		return nil, err
 	}
 	if l.gone != "" {

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// maxOpenings bounds how often a workspace is scanned again because folders in
+// it had to be opened first; each scan gets at least one level deeper.
+const maxOpenings = 64
+
+// opened is a path whose permission bits were widened for reading.
+type opened struct {
+	path string
+	perm os.FileMode
+}
+
+// scanAll scans the workspace. A program may take the read permission from what
+// it made, or was given; the workspace belongs to superqode's user, so that is
+// no reason not to know what is there. Close gives the permissions back.
+func (l *look) scanAll(ctx context.Context, root string, opt snapshot.ScanOptions) (err error) {
+	for range maxOpenings {
+		if l.final, l.problems, err = snapshot.Scan(ctx, root, opt); err != nil {
+			return err
+		}
+		if !l.open(root, l.problems) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// hashAll reads the contents that no stat data vouch for.
+func (l *look) hashAll(ctx context.Context, root string) error {
+	problems, err := snapshot.HashMissing(ctx, l.final)
+	if err == nil && l.open(root, problems) {
+		problems, err = snapshot.HashMissing(ctx, l.final)
+	}
+	l.problems = append(l.problems, problems...)
+	for _, o := range l.opened { // the permissions that count are the program's
+		if e := l.final.Find(o.path); e != nil {
+			e.Perm = uint32(o.perm.Perm()) | e.Perm&^0o777
+		}
+	}
+	return err
+}
+
+// open widens the permissions of the files and folders that could not be read,
+// and reports whether there was one.
+func (l *look) open(dir string, problems []snapshot.Problem) (any bool) {
+	if l.inPlace || len(problems) == 0 {
+		return false
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	for _, p := range problems {
+		if p.Path == "" || !errors.Is(p.Err, os.ErrPermission) {
+			continue
+		}
+		st, err := root.Lstat(p.Path)
+		if err != nil || !st.Mode().IsRegular() && !st.IsDir() {
+			continue
+		}
+		mode := st.Mode() & (os.ModePerm | os.ModeSetuid | os.ModeSetgid | os.ModeSticky)
+		wide := mode | 0o400
+		if st.IsDir() {
+			wide |= 0o100
+		}
+		if wide == mode || root.Chmod(p.Path, wide) != nil {
+			continue
+		}
+		l.opened = append(l.opened, opened{p.Path, mode})
+		any = true
+	}
+	return any
+}
+
+// close gives the opened paths their permissions back, the last one first: a
+// folder that is closed hides what is in it.
+func (l *look) close(dir string) error {
+	if len(l.opened) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, o := range slices.Backward(l.opened) {
+		err = errors.Join(err, root.Chmod(o.path, o.perm))
+	}
+	l.opened = nil
+	return err
+}
