@@ -34,7 +34,7 @@ func (a *app) summary(res *artifacts.Result) {
 	line("origin", "%s", a.originLine(res.OriginCheck))
 	line("workspace", "%s", a.workspaceLine(res))
 	root := filepath.Join(res.Origin, ".superqode", "qe-artifacts")
-	patch, report := keyArtifacts(res.Artifacts)
+	patch, report := keyArtifacts(res)
 	if patch != "" {
 		line("patch", "%s", quotePath(filepath.Join(root, patch)))
 	}
@@ -150,13 +150,13 @@ func (a *app) workspaceLine(res *artifacts.Result) string {
 }
 
 // keyArtifacts finds the session's patch and its report for people.
-func keyArtifacts(refs []artifacts.Ref) (patch, report string) {
-	for _, r := range refs {
+func keyArtifacts(res *artifacts.Result) (patch, report string) {
+	for _, r := range res.Artifacts {
 		path := r.Path.String()
 		switch {
-		case r.Type == artifacts.TypePatch && patch == "":
+		case path == artifacts.SessionPatch(res.SessionID): // and not one that the program left
 			patch = path
-		case r.Type == artifacts.TypeQR && strings.HasSuffix(path, ".md"):
+		case path == artifacts.ReportFile(res.SessionID, "md"):
 			report = path
 		}
 	}
