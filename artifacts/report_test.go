@@ -115,15 +115,18 @@ func TestVerdict(t *testing.T) {
 		}
 		return f
 	}
+	ran := []string{"true"}
 	const c, h, m, l, i = SeverityCritical, SeverityHigh, SeverityMedium, SeverityLow, SeverityInfo
 	for _, tt := range []struct {
 		name string
 		in   ReportInput
 		want Verdict
 	}{
-		{"nothing", ReportInput{}, VerdictPass},
-		{"info and low", ReportInput{Findings: of(i, i, i, i, l, l, l, l)}, VerdictPass},
-		{"three medium", ReportInput{Findings: of(m, m, m)}, VerdictPass},
+		{"nothing", ReportInput{Command: ran}, VerdictPass},
+		{"info and low", ReportInput{Command: ran, Findings: of(i, i, i, i, l, l, l, l)}, VerdictPass},
+		{"three medium", ReportInput{Command: ran, Findings: of(m, m, m)}, VerdictPass},
+		{"nothing ran", ReportInput{}, VerdictBlocked},
+		{"nothing ran, low", ReportInput{Findings: of(l)}, VerdictBlocked},
 		{"four medium", ReportInput{Findings: of(m, m, m, m)}, VerdictConditional},
 		{"high", ReportInput{Findings: of(h)}, VerdictConditional},
 		{"critical", ReportInput{Findings: of(i, c, h)}, VerdictFail},

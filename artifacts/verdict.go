@@ -32,6 +32,7 @@ const maxMedium = 3
 //	any critical finding               fail
 //	the program failed                 fail
 //	any high, or over three medium     conditional
+//	no program ran                     blocked
 //	otherwise                          pass
 //
 // The confidence is the mean of what the findings state; where none states any it
@@ -47,6 +48,8 @@ func (r *Report) judge() {
 		r.Verdict, r.Explanation = VerdictFail, fmt.Sprintf("The command ended with exit code %d.", r.Run.ExitCode)
 	case s.High > 0 || s.Medium > maxMedium:
 		r.Verdict, r.Explanation = VerdictConditional, fmt.Sprintf("Findings: %d high, %d medium.", s.High, s.Medium)
+	case len(r.Run.Command) == 0:
+		r.Verdict, r.Explanation = VerdictBlocked, "The session could not be judged: no program ran in it."
 	case len(r.Findings) == 0:
 		r.Verdict, r.Explanation = VerdictPass, "The command succeeded and nothing was found; what it did not look at was not checked."
 	default:
