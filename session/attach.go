@@ -35,8 +35,25 @@ func (m *Manager) attach(l Listed) (*Session, error) {
 		// `run` holds its session alone; looking at it is no harm.
 		return s, nil
 	}
+	if err != nil {
+		return nil, err
+	}
 	s.unlock = unlock
-	return s, err
+	if err := s.reload(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// reload reads the record again: what was read before the lock was taken may be
+// older than what the last holder wrote.
+func (s *Session) reload() error {
+	rec, err := readRecord(s.dir)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", s.rec.ID, err)
+	}
+	s.rec = *rec
+	return nil
 }
 
 // session makes the Session of a record without taking any lock.
@@ -54,10 +71,18 @@ func (s *Session) own() error {
 	}
 	unlock, err := lockfile.TryLock(lockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.rec.ID), "wait for it, or end the program that runs there")
+		return s.inUse()
+	}
+	if err != nil {
+		return err
 	}
 	s.unlock = unlock
-	return err
+	return s.reload()
+}
+
+// inUse is the error of what needs a lock that another process holds.
+func (s *Session) inUse() error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.rec.ID), "wait for it, or end the program that runs there")
 }
 
 // repo returns the repository of the session's origin, from the record: nothing

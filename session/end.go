@@ -18,11 +18,14 @@ import (
 // its work and the workspace was preserved.
 func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
 	if s.rec.State == superqode.StateDone {
-		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.rec.ID)
+		return nil, s.ended()
 	}
 	if !s.rec.Owned || s.unlock == nil {
 		if err := s.own(); err != nil {
 			return nil, err
+		}
+		if s.rec.State == superqode.StateDone { // by another process, between the look and the lock
+			return nil, s.ended()
 		}
 	}
 	if err := s.step(ctx, superqode.StateCollecting); err != nil {
@@ -51,6 +54,10 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 		return res, errors.Join(cerr, rerr, oerr, s.finish(ctx, res, true), err)
 	}
 	return res, errors.Join(err, s.finish(ctx, res, keep))
+}
+
+func (s *Session) ended() error {
+	return superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.rec.ID)
 }
 
 // keeps decides whether the workspace stays.
@@ -94,19 +101,25 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	}
 	if r.ExitCode != nil {
 		res.ExitCode = *r.ExitCode
+	} else if r.Runs > 0 {
+		res.ExitCode = exitUnknown
 	}
 	res.State = superqode.StateDone
 	if kept {
 		res.State = superqode.StatePreserved
 	}
-	res.Revert.Method = "stat"
-	if rerr != nil {
-		res.Revert.Differences = []string{rerr.Error()}
-	} else {
-		res.Revert.Verified = true // takeAway looked, or there was nothing to revert: the workspace is kept as it is
+	switch {
+	case rerr != nil:
+		res.Revert = artifacts.Revert{Method: "stat", Differences: []string{rerr.Error()}}
+	case !kept: // takeAway looked; of a workspace that is kept nothing is claimed
+		res.Revert = artifacts.Revert{Method: "stat", Verified: true}
 	}
 	return res
 }
+
+// exitUnknown stands for the exit code of a program of which superqode does not
+// know how it ended: one that it could not run, or whose supervisor died.
+const exitUnknown = 125
 
 // layers tells what guarded the session.
 func (s *Session) layers() artifacts.Layers {
@@ -123,7 +136,7 @@ func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) er
 		return err
 	}
 	res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
-	if res.OriginCheck.Unchanged {
+	if res.OriginCheck.Unchanged && res.Revert.Verified {
 		res.Revert.Digest = s.rec.Base.Digest
 	}
 	return nil
@@ -143,8 +156,11 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if !s.rec.Agent.IsZero() {
 		in.Agents = []string{s.rec.Agent.String()}
 	}
+	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
+		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
+	}
 	if failed != nil {
-		in.Errors = []string{failed.Error()}
+		in.Errors = append(in.Errors, failed.Error())
 	}
 	written, err := store.WriteReport(ctx, artifacts.NewReport(in))
 	c.artifacts = append(c.artifacts, written...)

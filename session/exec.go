@@ -26,11 +26,14 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.rec.State == superqode.StateDone {
 		return runner.Result{}, superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID)
 	}
-	paths, err := s.preparePaths(opt)
-	if err != nil {
+	if s.unlock == nil { // who holds it may take the workspace away at any moment
+		return runner.Result{}, s.inUse()
+	}
+	if err := s.update(ctx, func(r *Record) { r.Runs++; r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false }); err != nil {
 		return runner.Result{}, err
 	}
-	if err := s.update(ctx, func(r *Record) { r.Runs++; r.Command = opt.Args }); err != nil {
+	paths, err := s.preparePaths(opt)
+	if err != nil {
 		return runner.Result{}, err
 	}
 	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
@@ -38,7 +41,9 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	sup, err := listen(paths.socket, s.handlers())
 	if err != nil {
-		return runner.Result{}, errors.Join(err, s.seal.close())
+		err = errors.Join(err, s.seal.close())
+		s.seal = nil
+		return runner.Result{}, err
 	}
 	if opt.MaxOutput == 0 {
 		opt.MaxOutput = defaultMaxOutput
@@ -54,13 +59,17 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.close(), s.unseal(s.seal), s.keepLog(paths))
 	s.seal = nil
-	err = errors.Join(err, s.update(after, func(r *Record) {
-		code := res.ExitCode
-		r.ExitCode, r.TimedOut = &code, res.TimedOut
-	}))
 	for _, p := range res.Survivors {
-		s.warn(fmt.Sprintf("process %d outlived the program and was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
+		fate := "was ended"
+		if p.Alive {
+			fate = "could not be ended"
+		}
+		s.warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, visible(strings.Join(p.Args, " "))))
 	}
+	if res.LogErr != nil {
+		s.warn("the log of the program's output is not complete: " + res.LogErr.Error())
+	}
+	err = errors.Join(err, s.update(after, func(r *Record) { r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut }))
 	return res, errors.Join(runErr, err)
 }
 
@@ -76,7 +85,7 @@ func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 			return r, err
 		}
 	}
-	for n := s.rec.Runs + 1; ; n++ {
+	for n := s.rec.Runs; ; n++ {
 		r.runDir = filepath.Join(s.dir, "tmp", "run-"+strconv.Itoa(n))
 		err := os.Mkdir(r.runDir, 0o700)
 		if err == nil {

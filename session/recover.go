@@ -16,7 +16,7 @@ import (
 // Recovered tells what Recover did with one session.
 type Recovered struct {
 	ID     superqode.SessionID
-	Action string // "rolled back", "ended" or "preserved"
+	Action string // "rolled back", "ended", "preserved" or, with Err set, "failed"
 	Err    error
 }
 
@@ -93,24 +93,36 @@ func (m *Manager) removeUnborn(ctx context.Context, dir string) error {
 
 func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
 	s := m.session(l)
-	r := Recovered{ID: l.ID}
+	r := Recovered{ID: l.ID, Action: "failed"}
 	if r.Err = s.own(); r.Err != nil {
 		return r
 	}
 	defer s.Close()
+	if s.rec.State.Ended() { // another recovery came first
+		r.Action = endWord(s.rec.State == superqode.StatePreserved)
+		return r
+	}
 	if r.Err = s.endLeftovers(); r.Err != nil {
 		return r
 	}
 	if s.rec.State == superqode.StateCreated {
-		r.Action, r.Err = "rolled back", s.discard()
+		if r.Err = s.discard(); r.Err == nil {
+			r.Action = "rolled back"
+		}
 		return r
 	}
 	res, err := s.finishDead(ctx)
-	r.Action, r.Err = "ended", err
-	if res != nil && res.Workspace.Preserved {
-		r.Action = "preserved"
+	if r.Err = err; err == nil {
+		r.Action = endWord(res.Workspace.Preserved)
 	}
 	return r
+}
+
+func endWord(preserved bool) string {
+	if preserved {
+		return "preserved"
+	}
+	return "ended"
 }
 
 // endLeftovers ends what still runs of a dead session's programs. Each has its

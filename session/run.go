@@ -48,7 +48,7 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 	defer stop()
 	// Nobody but the program can have locked a worktree that is as old as this call.
 	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true})
-	if err != nil && result != nil && !result.Revert.Verified {
+	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err) // whatever the reason, what stays is what counts
 	}
 	return result, errors.Join(runErr, err)

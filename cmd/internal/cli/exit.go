@@ -61,7 +61,10 @@ func classify(err error, command string) (int, string) {
 		return 0, ""
 	}
 	if both, ok := errors.AsType[*failedProgram](err); ok {
-		_, name := classify(both.err, command)
+		code, name := classify(both.err, command)
+		if both.status == exitOwnFailure { // no program's: our error tells more
+			return code, name
+		}
 		return int(both.status), name
 	}
 	if status, ok := errors.AsType[statusError](err); ok {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
@@ -191,7 +192,7 @@ func (c *workspaceRecoverCmd) Run(ctx context.Context, a *app) error {
 		row := recoveredJSON{r.ID, r.Action, ""}
 		if r.Err != nil {
 			row.Error = r.Err.Error()
-			failed = fmt.Errorf("recover session %s: %w", r.ID, r.Err)
+			failed = errors.Join(failed, fmt.Errorf("recover session %s: %w", r.ID, r.Err))
 		}
 		rows = append(rows, row)
 		if !a.flags.JSON {
