@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,7 +101,7 @@ func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
 	a.warnStore(store)
 	switch {
 	case a.flags.JSON:
-		return a.printJSON(it)
+		return a.printArtifact(it)
 	case c.Info:
 		return a.artifactInfo(store, it)
 	}
@@ -119,6 +120,16 @@ func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return errors.Join(p.Close(), w.Flush())
+}
+
+// printArtifact prints the manifest's entry as a document of its own.
+func (a *app) printArtifact(it artifacts.Artifact) error {
+	entry, err := json.Marshal(it)
+	if err != nil {
+		return err
+	}
+	doc := append([]byte(`{"schema_version":1,`), entry[1:]...) // an entry is an object that is never empty
+	return a.printJSON(json.RawMessage(doc))
 }
 
 func (a *app) artifactInfo(store *artifacts.Store, it artifacts.Artifact) error {

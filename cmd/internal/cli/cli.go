@@ -84,7 +84,7 @@ func (a *app) run(ctx context.Context, kctx *kong.Context) int {
 	}
 	kctx.BindTo(ctx, (*context.Context)(nil))
 	err := a.call(kctx)
-	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil {
+	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil && !errors.Is(err, superqode.ErrVerification) {
 		err = cause
 	}
 	code := a.fail(err, kctx.Command())
