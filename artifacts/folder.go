@@ -76,8 +76,21 @@ func openFolders(root *os.Root, rel string, create bool) (*os.Root, error) {
 }
 
 // openRegular opens a regular file for reading and nothing else; a FIFO that took
-// its place between look and open does not block.
-func openRegular(dir *os.Root, name string) (*os.File, error) {
+// its place between look and open does not block. A file that a writer renames
+// into place meanwhile, as the manifest's do, is looked at again.
+func openRegular(dir *os.Root, name string) (f *os.File, err error) {
+	for range 100 {
+		if f, err = openSame(dir, name); !errors.Is(err, errReplaced) {
+			break
+		}
+	}
+	return f, err
+}
+
+var errReplaced = errors.New("it was replaced while it was opened")
+
+// openSame is one attempt of openRegular.
+func openSame(dir *os.Root, name string) (*os.File, error) {
 	info, err := dir.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -90,7 +103,7 @@ func openRegular(dir *os.Root, name string) (*os.File, error) {
 		return nil, err
 	}
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened", name), err, f.Close())
+		return nil, errors.Join(&fs.PathError{Op: "open", Path: name, Err: errReplaced}, err, f.Close())
 	}
 	return f, nil
 }
