@@ -69,10 +69,11 @@ func excluded(patterns []string) func(string) bool {
 // fillCopy makes the workspace of the snapshot and directory modes.
 func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
 	s.rec.Exclude = pl.Exclude
-	if err := s.captureOrigin(ctx, pl); err != nil {
+	unread, err := s.captureOrigin(ctx, pl)
+	if err != nil {
 		return nil, err
 	}
-	from, err := s.copySource(ctx, pl)
+	from, unread, err := s.copySource(ctx, pl, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +90,8 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 		return nil, fmt.Errorf("copy %s: %w", from.Root, err)
 	}
 	failpoint.Hit("copy.copied")
-	for _, p := range problems {
-		s.warn(visible(p.Path) + " is not in the workspace: " + p.Err.Error())
+	for _, p := range append(unread, problems...) {
+		s.warn(visible(p.Path) + " is not, or not whole, in the workspace: " + p.Err.Error())
 	}
 	s.base = base
 	return slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool {
@@ -98,42 +99,41 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 	}), nil
 }
 
-// captureOrigin records the origin for the check at the end.
-func (s *Session) captureOrigin(ctx context.Context, pl plan) error {
-	var err error
+// captureOrigin records the origin for the check at the end, and returns what of
+// it could not be read.
+func (s *Session) captureOrigin(ctx context.Context, pl plan) (problems []snapshot.Problem, err error) {
 	if s.o.Repo != nil && !s.o.Repo.Bare {
 		if s.state, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state")); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	var problems []snapshot.Problem
 	s.origin, problems, err = snapshot.Scan(ctx, s.o.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: skipOrigin})
 	if err != nil {
-		return fmt.Errorf("scan the origin: %w", err)
+		return nil, fmt.Errorf("scan the origin: %w", err)
 	}
 	s.m.cfg.Log.Debug().Int("entries", len(s.origin.Entries)).Int("problems", len(problems)).Msg("origin scanned")
-	return nil
+	return problems, nil
 }
 
 // copySource says what the workspace will hold: the origin without what is
-// excluded, the template whole, or nothing.
-func (s *Session) copySource(ctx context.Context, pl plan) (*snapshot.Snapshot, error) {
+// excluded, the template whole, or nothing. It also returns what of that could
+// not be read; unread is what of the origin could not.
+func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	if pl.mode == superqode.ModeDirectory {
 		if pl.Template == "" {
-			return &snapshot.Snapshot{Root: s.o.Top, Format: pl.format, Taken: s.m.now()}, nil
+			return &snapshot.Snapshot{Root: s.o.Top, Format: pl.format, Taken: s.m.now()}, nil, nil
 		}
 		template, err := filepath.EvalSymlinks(pl.Template)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if template, err = filepath.Abs(template); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if ws := realPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own home, where the copy would lie", pl.Template)
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own home, where the copy would lie", pl.Template)
 		}
-		sn, _, err := snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
-		return sn, err
+		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
 	}
 	skip := excluded(pl.Exclude)
 	sn := &snapshot.Snapshot{Root: s.origin.Root, Format: s.origin.Format, Taken: s.origin.Taken}
@@ -150,7 +150,15 @@ func (s *Session) copySource(ctx context.Context, pl plan) (*snapshot.Snapshot, 
 		}
 		sn.Entries = append(sn.Entries, e)
 	}
-	return sn, checkSize(sn, pl.MaxBytes)
+	unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
+		for at := p.Path; at != ""; at = parent(at) {
+			if skip(at) {
+				return true
+			}
+		}
+		return false
+	})
+	return sn, unread, checkSize(sn, pl.MaxBytes)
 }
 
 // checkSize refuses a copy above the limit and names the folders that make it

@@ -173,7 +173,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		Command: []string{}, Warnings: []string{}, Tampered: []string{},
 	}
 	s.rec.Base.Head = pl.commit
-	if o.Repo != nil {
+	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
 	}
 	for _, d := range sessionFolders() {

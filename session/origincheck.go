@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -37,8 +38,8 @@ func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
 	}
 	diffs := []string{}
 	for _, p := range problems {
-		if e := then.Find(p.Path); e == nil || e.Kind != snapshot.Dir && e.ID.IsZero() {
-			continue // it could not be read before either
+		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && !holds(then, p.Path) {
+			continue // it could not be read before either, or there was nothing to read
 		}
 		diffs = append(diffs, visible(p.Path)+": can not be read: "+p.Err.Error())
 	}
@@ -49,6 +50,12 @@ func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
 	diffs = append(diffs, tree...)
 	repo, err := s.checkRepository()
 	return append(diffs, repo...), err
+}
+
+// holds reports whether a snapshot has anything below a folder.
+func holds(sn *snapshot.Snapshot, dir string) bool {
+	i, _ := slices.BinarySearchFunc(sn.Entries, dir+"/", func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
+	return i < len(sn.Entries) && strings.HasPrefix(sn.Entries[i].Path, dir+"/")
 }
 
 // compareOrigin walks two snapshots of the origin side by side. An entry with

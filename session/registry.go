@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -150,7 +151,7 @@ func sessionNames(p project) ([]string, error) {
 
 func readNames(dir string) ([]string, error) {
 	d, err := os.Open(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // or a stray file above it
 		return nil, nil
 	}
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -42,7 +41,7 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 		if err := errors.Join(remove(ctx, repo, admin, ws, s.p.trashPath()), unlock()); err != nil {
 			return err
 		}
-	} else if err := moveToTrash(ws, s.p.trashPath()); err != nil {
+	} else if err := worktree.ToTrash(ws, s.p.trashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("end.removed")
@@ -55,21 +54,6 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 		}
 	}
 	return nil
-}
-
-// moveToTrash renames a folder away; what is not there is gone already.
-func moveToTrash(path, trash string) error {
-	for n := 0; ; n++ {
-		to := filepath.Join(trash, filepath.Base(path)+"-"+strconv.Itoa(n))
-		if _, err := os.Lstat(to); err == nil {
-			continue
-		}
-		err := os.Rename(path, to)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return err
-	}
 }
 
 // discard undoes a session that was not opened to the end: workspace, admin
@@ -97,13 +81,11 @@ func (s *Session) discard() error {
 // journal, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
 	var err error
-	for _, name := range []string{"bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json"} {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
-	}
-	tmp := filepath.Join(s.dir, "tmp") // last: as long as it stands the session is looked at as one that may have died
-	if rerr := os.RemoveAll(tmp); rerr != nil {
-		rerr = moveToTrash(tmp, s.p.trashPath()) // a folder without write permission, say; the sweep can cope
-		err = errors.Join(err, rerr)
+	for _, name := range []string{"bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
+		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
+		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
+			err = errors.Join(err, worktree.ToTrash(path, s.p.trashPath()))
+		}
 	}
 	return err
 }

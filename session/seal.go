@@ -216,7 +216,7 @@ func (s *Session) restoreFolders() error {
 		if st, lerr := os.Lstat(dir); lerr == nil && !st.IsDir() {
 			err = errors.Join(err, os.Remove(dir))
 		}
-		err = errors.Join(err, os.MkdirAll(dir, 0o700))
+		err = errors.Join(err, os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)) // the program may have closed it
 	}
 	files := []string{s.p.lockPath()}
 	for _, name := range []string{"lock", "record.lock", "findings.lock", "seen.json", "log/command.log"} {

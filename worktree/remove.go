@@ -40,7 +40,7 @@ func RemoveLocked(ctx context.Context, repo *git.Repo, adminDir, workspacePath, 
 	if err := failpoint.Err("worktree.remove"); err != nil {
 		return err
 	}
-	if err := toTrash(workspacePath, trashDir); err != nil {
+	if err := ToTrash(workspacePath, trashDir); err != nil {
 		return err
 	}
 	if err := failpoint.Err("worktree.renamed"); err != nil {
@@ -148,9 +148,10 @@ func removeAdmin(repo *git.Repo, admin, workspace string) error {
 	return nil
 }
 
-// toTrash renames path to <trash>/<name>-<n>. A folder that its owner may not
+// ToTrash renames path to <trash>/<name>-<n>; what is not there is gone already,
+// and passed over. A folder that its owner may not
 // write can not be moved (its ".." changes), so the permission is added first.
-func toTrash(path, trash string) error {
+func ToTrash(path, trash string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -250,7 +250,7 @@ func TestSweep(t *testing.T) {
 // the test's own binary runs as nobody.
 func TestSweepUnprivileged(t *testing.T) {
 	if trash := os.Getenv("SUPERQODE_TEST_TRASH"); trash != "" {
-		if err := toTrash(filepath.Join(filepath.Dir(trash), "workspace"), trash); err != nil {
+		if err := ToTrash(filepath.Join(filepath.Dir(trash), "workspace"), trash); err != nil {
 			t.Fatal(err)
 		}
 		if done, err := Sweep(t.Context(), trash, 0); !done || err != nil {
