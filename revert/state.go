@@ -133,7 +133,7 @@ func fileSum(path string, d fs.DirEntry) (string, error) {
 }
 
 func (s *RepoState) captureIndex(path string) error {
-	data, err := readThrough(path)
+	data, err := atomicfile.ReadThrough(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *RepoState) captureIndex(path string) error {
 // left out. A loose ref hides the packed one of its name.
 func readRefs(common string) (map[string]string, error) {
 	refs := map[string]string{}
-	packed, err := readThrough(filepath.Join(common, "packed-refs"))
+	packed, err := atomicfile.ReadThrough(filepath.Join(common, "packed-refs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -199,16 +199,6 @@ func readRef(path string, d fs.DirEntry) (string, error) {
 	}
 	data, err := atomicfile.Read(path)
 	return strings.TrimSpace(string(data)), err
-}
-
-// readThrough reads a file that may be a link to one; what is no file is an
-// error and not waited for.
-func readThrough(path string) ([]byte, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, err
-	}
-	return atomicfile.Read(real)
 }
 
 // perWorktree reports whether a ref belongs to one work tree only; see

@@ -161,8 +161,11 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 	if err != nil {
 		global = s.defaultExcludes()
 	}
+	if global != "" && !filepath.IsAbs(global) { // git reads it from the work tree's root
+		global = filepath.Join(string(s.rec.Origin), global)
+	}
 	for _, path := range []string{global, filepath.Join(string(s.rec.CommonDir), "info", "exclude")} {
-		data, err := os.ReadFile(path)
+		data, err := atomicfile.ReadThrough(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) && path != global {
 			return "", err
 		}
@@ -173,10 +176,13 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 }
 
 // defaultExcludes is where git looks when core.excludesFile is not set; see
-// gitignore(5).
+// gitignore(5). It is "" where there is no home.
 func (s *Session) defaultExcludes() string {
 	if x := lookup(s.m.cfg.Env, "XDG_CONFIG_HOME"); x != "" {
 		return filepath.Join(x, "git", "ignore")
 	}
-	return filepath.Join(lookup(s.m.cfg.Env, "HOME"), ".config", "git", "ignore")
+	if home := lookup(s.m.cfg.Env, "HOME"); home != "" {
+		return filepath.Join(home, ".config", "git", "ignore")
+	}
+	return ""
 }

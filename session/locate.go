@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -85,7 +86,7 @@ func under(dir, path string) string {
 
 // readLine returns a small file's contents without the last newline, or "".
 func readLine(path string) string {
-	data, err := os.ReadFile(path)
+	data, err := atomicfile.ReadThrough(path)
 	if err != nil || len(data) > 8192 {
 		return ""
 	}

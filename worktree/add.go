@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -81,7 +82,7 @@ func full(err error) bool {
 
 // adminDir reads which admin folder the workspace at path belongs to.
 func adminDir(repo *git.Repo, path string) (string, error) {
-	data, err := os.ReadFile(filepath.Join(path, ".git"))
+	data, err := atomicfile.Read(filepath.Join(path, ".git"))
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -58,7 +59,7 @@ func RemoveLocked(ctx context.Context, repo *git.Repo, adminDir, workspacePath, 
 // holds that lock, with the word "initializing", while worktree add runs; one
 // that stayed is of a git that died.
 func lockReason(admin string) (string, bool) {
-	data, err := os.ReadFile(filepath.Join(admin, "locked"))
+	data, err := atomicfile.Read(filepath.Join(admin, "locked"))
 	why := strings.TrimSpace(string(data))
 	switch {
 	case err != nil || admin == "" || why == "initializing":
@@ -92,7 +93,7 @@ func checkAdmin(repo *git.Repo, admin, workspace string) error {
 	case !st.IsDir():
 		return refuse("is not a folder")
 	}
-	data, err := os.ReadFile(filepath.Join(admin, "gitdir"))
+	data, err := atomicfile.Read(filepath.Join(admin, "gitdir"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
 		if filepath.Base(admin) == filepath.Base(workspace) {
 			return nil

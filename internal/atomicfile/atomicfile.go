@@ -86,8 +86,8 @@ func WriteJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	old, err := Read(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotRegular) { // what is no file has no keys
 		return err
 	}
 	if data, err = mergeUnknown(old, data); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -35,6 +36,16 @@ func Read(path string) ([]byte, error) {
 	}
 	data, err := io.ReadAll(f)
 	return data, errors.Join(err, f.Close())
+}
+
+// ReadThrough is Read for a path that may be a link to a regular file, as in
+// files of the user's and of git's.
+func ReadThrough(path string) ([]byte, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, err
+	}
+	return Read(real)
 }
 
 func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {

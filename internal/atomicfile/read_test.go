@@ -30,6 +30,12 @@ func TestReadRegularOnly(t *testing.T) {
 	if _, err := atomicfile.Read(at("none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Read(none): %v", err)
 	}
+	if data, err := atomicfile.ReadThrough(at("link")); string(data) != "text" || err != nil {
+		t.Errorf("ReadThrough(link) = %q, %v", data, err)
+	}
+	if _, err := atomicfile.ReadThrough(at("fifo")); !errors.Is(err, atomicfile.ErrNotRegular) {
+		t.Errorf("ReadThrough(fifo): %v", err)
+	}
 	for _, name := range []string{"link", "folder", "fifo"} {
 		if _, err := atomicfile.Read(at(name)); !errors.Is(err, atomicfile.ErrNotRegular) {
 			t.Errorf("Read(%s): %v", name, err)
