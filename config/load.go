@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // Layer names where a value came from.
@@ -114,23 +116,14 @@ func Paths(src Sources) []Path {
 		add(LayerLocal, filepath.Join(src.OriginDir, "superqode.local.yaml"))
 		add(LayerOrigin, filepath.Join(src.OriginDir, "superqode.yaml"))
 	}
-	base := lookup(src.Env, "XDG_CONFIG_HOME")
-	if home := lookup(src.Env, "HOME"); !filepath.IsAbs(base) && filepath.IsAbs(home) {
+	base := superqode.Getenv(src.Env, "XDG_CONFIG_HOME")
+	if home := superqode.Getenv(src.Env, "HOME"); !filepath.IsAbs(base) && filepath.IsAbs(home) {
 		base = filepath.Join(home, ".config") // the XDG specification ignores relative paths
 	}
 	if filepath.IsAbs(base) {
 		add(LayerUser, filepath.Join(base, "superqode", "config.yaml"))
 	}
 	return out
-}
-
-func lookup(env []string, key string) string {
-	for _, kv := range slices.Backward(env) {
-		if v, ok := strings.CutPrefix(kv, key+"="); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 // Default returns the configuration that holds when nobody sets anything.

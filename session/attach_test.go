@@ -18,7 +18,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	f := gittest.Repo(t)
 	f.Write("a.txt", "one\n")
 	f.Commit("first")
-	m := NewManager(Config{Home: lookup(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
+	m := NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
 	s, err := m.Open(t.Context(), OpenOptions{Dir: f.Dir})
 	if err != nil {
 		t.Fatal(err)

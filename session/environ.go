@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -44,7 +45,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"SUPERQODE_SOCKET=" + r.socket,
 		"TMPDIR=" + s.tmpDir(),
 		"PWD=" + r.cwd,
-		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + lookup(env, "PATH"),
+		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
 	}, opt.Env...)
 	return override(env, set)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -178,10 +179,10 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 // defaultExcludes is where git looks when core.excludesFile is not set; see
 // gitignore(5). It is "" where there is no home.
 func (s *Session) defaultExcludes() string {
-	if x := lookup(s.m.cfg.Env, "XDG_CONFIG_HOME"); x != "" {
+	if x := superqode.Getenv(s.m.cfg.Env, "XDG_CONFIG_HOME"); x != "" {
 		return filepath.Join(x, "git", "ignore")
 	}
-	if home := lookup(s.m.cfg.Env, "HOME"); home != "" {
+	if home := superqode.Getenv(s.m.cfg.Env, "HOME"); home != "" {
 		return filepath.Join(home, ".config", "git", "ignore")
 	}
 	return ""

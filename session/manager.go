@@ -48,25 +48,16 @@ func NewManager(cfg Config) *Manager {
 func HomeDir(flag string, env []string) (string, error) {
 	home := flag
 	if home == "" {
-		home = lookup(env, "SUPERQODE_HOME")
+		home = superqode.Getenv(env, "SUPERQODE_HOME")
 	}
 	if home == "" {
-		user := lookup(env, "HOME")
+		user := superqode.Getenv(env, "HOME")
 		if user == "" {
 			return "", superqode.WithHint(errors.New("neither HOME nor SUPERQODE_HOME is set, so there is no place for superqode's state"), "superqode --home /path/to/state …")
 		}
 		home = filepath.Join(user, ".superqode")
 	}
 	return filepath.Abs(home)
-}
-
-func lookup(env []string, key string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(env[i], key+"="); ok {
-			return v
-		}
-	}
-	return ""
 }
 
 // origin is the user's repository or directory as one command sees it.

@@ -207,7 +207,7 @@ func errorCode(err error) string {
 // and decodes its reply. It returns an error that wraps ErrNotFound outside a
 // session or when the supervisor is gone.
 func Call(ctx context.Context, env []string, op string, args, into any) error {
-	path := lookup(env, "SUPERQODE_SOCKET")
+	path := superqode.Getenv(env, "SUPERQODE_SOCKET")
 	if path == "" {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "not inside a session"), "superqode run -- CMD")
 	}

@@ -77,7 +77,7 @@ func TestSupervisorAnswers(t *testing.T) {
 func TestSupervisorSurvivesGarbage(t *testing.T) {
 	t.Parallel()
 	env := startSupervisor(t, t.TempDir())
-	addr, release, err := socketAddr(lookup(env, "SUPERQODE_SOCKET"))
+	addr, release, err := socketAddr(superqode.Getenv(env, "SUPERQODE_SOCKET"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestSupervisorSurvivesGarbage(t *testing.T) {
 func TestSupervisorLimitsLinesAndConnections(t *testing.T) {
 	t.Parallel()
 	env := startSupervisor(t, t.TempDir())
-	path := lookup(env, "SUPERQODE_SOCKET")
+	path := superqode.Getenv(env, "SUPERQODE_SOCKET")
 	addr, release, err := socketAddr(path)
 	if err != nil {
 		t.Fatal(err)

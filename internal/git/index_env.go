@@ -1,13 +1,8 @@
 package git
 
-import "strings"
+import "github.com/seed-2d964004/superqode"
 
 // Getenv returns a variable of the environment that git is run with, or "".
 func (g *Git) Getenv(key string) string {
-	for i := len(g.env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(g.env[i], key+"="); ok {
-			return v
-		}
-	}
-	return ""
+	return superqode.Getenv(g.env, key)
 }

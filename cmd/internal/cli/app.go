@@ -94,15 +94,8 @@ func (a *app) wantsColor(tty bool) bool {
 	return tty && a.getenv("NO_COLOR") == "" && a.getenv("TERM") != "dumb"
 }
 
-// getenv returns a variable of the given environment; the last one counts.
-func (a *app) getenv(key string) string {
-	for i := len(a.Env) - 1; i >= 0; i-- {
-		if k, v, ok := strings.Cut(a.Env[i], "="); ok && k == key {
-			return v
-		}
-	}
-	return ""
-}
+// getenv returns a variable of the given environment.
+func (a *app) getenv(key string) string { return superqode.Getenv(a.Env, key) }
 
 // sessions makes the session manager on first use.
 func (a *app) sessions() (*session.Manager, error) {

@@ -123,20 +123,13 @@ func (f *execFlags) env(a *app) ([]string, error) {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--env: %q is not K=V", kv)
 		case given:
 			env = append(env, kv)
-		case a.hasEnv(key):
-			env = append(env, key+"="+a.getenv(key))
+		default:
+			if value, ok := superqode.LookupEnv(a.Env, key); ok {
+				env = append(env, key+"="+value)
+			}
 		}
 	}
 	return env, nil
-}
-
-func (a *app) hasEnv(key string) bool {
-	for _, kv := range a.Env {
-		if strings.HasPrefix(kv, key+"=") {
-			return true
-		}
-	}
-	return false
 }
 
 // keepFlag is --keep.
