@@ -1,8 +1,8 @@
 package atomicfile
 
 import (
+	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,9 +34,16 @@ func Read(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(f)
-	return data, errors.Join(err, f.Close())
+	var buf bytes.Buffer
+	if st, err := f.Stat(); err == nil {
+		buf.Grow(int(min(st.Size(), maxGuess)) + bytes.MinRead)
+	}
+	_, err = buf.ReadFrom(f)
+	return buf.Bytes(), errors.Join(err, f.Close())
 }
+
+// maxGuess bounds what Read sets aside before it has read anything.
+const maxGuess = 64 << 20
 
 // ReadThrough is Read for a path that may be a link to a regular file, as in
 // files of the user's and of git's.
