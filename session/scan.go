@@ -151,9 +151,6 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 	return l.changes, nil
 }
 
-// ErrUnreadable means that some files of a workspace could not be read.
-var ErrUnreadable = errors.New("files could not be read")
-
 // stampSeen gives every change the time at which superqode first saw it, and
 // the session's agent as its author.
 func (s *Session) stampSeen(changes []superqode.Change) error {

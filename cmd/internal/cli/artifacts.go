@@ -40,11 +40,7 @@ func (c *artifactsListCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if c.Session != "" {
-		m, err := a.sessions()
-		if err != nil {
-			return err
-		}
-		l, err := m.Find(ctx, a.flags.Repo, c.Session)
+		l, err := c.find(ctx, a)
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,15 @@ func (f sessionFlag) attach(ctx context.Context, a *app) (*session.Session, erro
 	return m.Attach(ctx, a.flags.Repo, f.ref(a))
 }
 
+// find looks the session up without opening it.
+func (f sessionFlag) find(ctx context.Context, a *app) (*session.Listed, error) {
+	m, err := a.sessions()
+	if err != nil {
+		return nil, err
+	}
+	return m.Find(ctx, a.flags.Repo, f.ref(a))
+}
+
 // workspaceCreateCmd opens a session and leaves it.
 type workspaceCreateCmd struct {
 	openFlags
@@ -142,11 +151,7 @@ type workspacePathCmd struct{ sessionFlag }
 
 // Run prints one line.
 func (c *workspacePathCmd) Run(ctx context.Context, a *app) error {
-	m, err := a.sessions()
-	if err != nil {
-		return err
-	}
-	l, err := m.Find(ctx, a.flags.Repo, c.ref(a))
+	l, err := c.find(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -133,16 +133,12 @@ type infoJSON struct {
 
 // Run counts the changes as they are now.
 func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
-	m, err := a.sessions()
-	if err != nil {
-		return err
-	}
-	l, err := m.Find(ctx, a.flags.Repo, c.ref(a))
+	l, err := c.find(ctx, a)
 	if err != nil {
 		return err
 	}
 	if l.State == superqode.StateActive || l.State == superqode.StatePreserved {
-		if l.ChangeCount, err = countNow(ctx, m, l); err != nil {
+		if l.ChangeCount, err = countNow(ctx, a.manager, l); err != nil {
 			a.warn(fmt.Sprintf("the changes can not be counted: %v", err))
 		}
 	}
