@@ -27,6 +27,7 @@ type Result struct {
 	Revert          Revert              `json:"revert"`
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
+	Idle            bool                `json:"-"` // no program ran, so the exit code says nothing
 }
 
 // Base is a session's first snapshot.

@@ -98,6 +98,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 		Base: r.Base, Final: r.Final, Changes: c.changes, Artifacts: artifacts.Refs(c.artifacts),
 		Guard:     artifacts.Guard{Layers: s.layers()},
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
+		Idle:      r.Runs == 0,
 	}
 	if r.ExitCode != nil {
 		res.ExitCode = *r.ExitCode

@@ -50,7 +50,9 @@ func (a *app) summary(res *artifacts.Result) {
 func (a *app) headline(res *artifacts.Result) string {
 	took := time.Duration(res.DurationSeconds * float64(time.Second)).Round(10 * time.Millisecond)
 	verdict := a.paintErr(fmt.Sprintf("exit code %d", res.ExitCode), green)
-	if res.TimedOut {
+	if res.Idle {
+		verdict = "no program ran"
+	} else if res.TimedOut {
 		verdict = a.paintErr("timed out", red)
 	} else if res.ExitCode != 0 {
 		verdict = a.paintErr(fmt.Sprintf("exit code %d", res.ExitCode), red)
