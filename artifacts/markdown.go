@@ -234,13 +234,11 @@ func (r Report) writeNext(m *markdown) {
 	add := func(comment string, args ...string) { cmds = append(cmds, "# "+comment, commandLine(args)) }
 	if len(r.Changes) > 0 {
 		add("look at the changes", "superqode", "-C", r.Run.Origin, "workspace", "diff", "--session", id)
-		add("bring them into the origin", "superqode", "-C", r.Run.Origin, "workspace", "apply", "--session", id)
 		patch := path.Join(dotName, storeName, SessionPatch(r.SessionID))
-		add("the same with git alone", "git", "-C", r.Run.Origin, "apply", patch)
+		add("bring them into the origin", "git", "-C", r.Run.Origin, "apply", patch)
 	}
 	if r.Run.Workspace.Preserved {
 		add("the workspace is kept here", "cd", r.Run.Workspace.Path)
-		add("bring it back to its base", "superqode", "-C", r.Run.Origin, "workspace", "revert", "--session", id)
 		add("end the session and remove it", "superqode", "-C", r.Run.Origin, "workspace", "end", "--session", id)
 	}
 	add("check that the artifacts are as recorded", "superqode", "-C", r.Run.Origin, "artifacts", "verify")

@@ -21,12 +21,12 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
+	m.noticeDead(m.session(l).p)
 	return m.attach(l)
 }
 
 func (m *Manager) attach(l Listed) (*Session, error) {
 	s := m.session(l)
-	m.touched = append(m.touched, s.p)
 	if l.State == superqode.StateDone {
 		return s, nil
 	}
