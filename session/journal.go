@@ -12,8 +12,9 @@ import (
 )
 
 // journal is a session's journal.jsonl: one line, flushed to disk, before each
-// step that changes something outside the session's folder, so that recovery
-// knows what may have begun.
+// step that changes something outside the session's folder. It tells a person
+// what may have begun; Recover goes by the record's state, for every step can be
+// repeated.
 type journal struct {
 	path string
 	now  func() time.Time
