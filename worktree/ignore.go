@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -143,12 +142,12 @@ func (c *creation) includedPaths(ctx context.Context, possible func(patterns []s
 	args := []string{"ls-files", "-z", "--others", "--ignored"}
 	patterns := c.Include
 	file := filepath.Join(c.Repo.TopLevel, includeFile)
-	data, err := os.ReadFile(file)
+	data, err := atomicfile.ReadThrough(file)
 	switch {
 	case err == nil:
 		args = append(args, "--exclude-from="+file)
 		patterns = append(strings.Split(string(data), "\n"), patterns...)
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR):
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, atomicfile.ErrNotRegular):
 		return nil, err
 	}
 	for _, p := range c.Include {

@@ -150,8 +150,8 @@ func removeAdmin(repo *git.Repo, admin, workspace string) error {
 }
 
 // ToTrash renames path to <trash>/<name>-<n>; what is not there is gone already,
-// and passed over. A folder that its owner may not
-// write can not be moved (its ".." changes), so the permission is added first.
+// and passed over. A folder that its owner may not write can not be moved (its
+// ".." changes), so the permission is added first.
 func ToTrash(path, trash string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -325,3 +325,23 @@ func deep(t *testing.T, dir string, n int) {
 	}
 	_ = unix.Close(fd)
 }
+
+// What stands in the place of a small file that Create reads may be a FIFO: it
+// must not be waited for.
+func TestCreateWaitsForNoFIFO(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{includeFile: false, ".git/MERGE_MSG": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Repo(t)
+			f.Write("a", "1\n")
+			f.Commit("first")
+			if err := unix.Mkfifo(f.Path(name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Create(t.Context(), options(t, f, f.Dir, Working)); (err != nil) != fails {
+				t.Errorf("Create: %v", err)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -202,7 +203,7 @@ func (c *creation) keepSparse(ctx context.Context) error {
 
 // copySmall copies a file of the git dir; a missing one is nothing to copy.
 func copySmall(from, to string) error {
-	data, err := os.ReadFile(from)
+	data, err := atomicfile.ReadThrough(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
