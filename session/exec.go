@@ -69,6 +69,9 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if res.LogErr != nil {
 		s.warn("the log of the program's output is not complete: " + res.LogErr.Error())
 	}
+	if res.Truncated {
+		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", opt.MaxOutput))
+	}
 	err = errors.Join(err, s.update(after, func(r *Record) { r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut }))
 	return res, errors.Join(runErr, err)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -18,8 +19,12 @@ import (
 // into the report's list at its end.
 func (s *Session) findingsPath() string { return filepath.Join(s.dir, "findings.jsonl") }
 
-// AddFinding checks a finding, gives it an id and keeps it.
+// AddFinding checks a finding, gives it an id and keeps it. A session that has
+// ended takes none: the error wraps ErrNotFound.
 func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id string, err error) {
+	if s.rec.State == superqode.StateDone { // its report is written, and no later one would hold the finding
+		return "", s.ended()
+	}
 	f, err := artifacts.ParseFinding(raw)
 	if err != nil {
 		return "", err
