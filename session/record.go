@@ -6,43 +6,14 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// HostPath is an absolute path of this machine. In JSON it is a string, or, when
-// it is not UTF-8, an object with its bytes in base64.
-type HostPath string
-
-type hostPathBytes struct {
-	Bytes []byte `json:"bytes"`
-}
-
-// MarshalJSON keeps every byte of the path.
-func (p HostPath) MarshalJSON() ([]byte, error) {
-	if utf8.ValidString(string(p)) {
-		return json.Marshal(string(p))
-	}
-	return json.Marshal(hostPathBytes{[]byte(p)})
-}
-
-// UnmarshalJSON reads both forms.
-func (p *HostPath) UnmarshalJSON(b []byte) error {
-	var s string
-	if json.Unmarshal(b, &s) == nil {
-		*p = HostPath(s)
-		return nil
-	}
-	var o hostPathBytes
-	if err := json.Unmarshal(b, &o); err != nil {
-		return err
-	}
-	*p = HostPath(o.Bytes)
-	return nil
-}
+// HostPath is an absolute path of this machine, see superqode.HostPath.
+type HostPath = superqode.HostPath
 
 // Record is a session's session.json: what the session is and how far it came.
 // Only the supervisor writes it.

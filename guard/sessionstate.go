@@ -1,0 +1,130 @@
+package guard
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// SessionStateFile is the name of the file in a session's folder that holds its
+// SessionState.
+const SessionStateFile = "guard.json"
+
+const sessionStateVersion = 1
+
+// SessionState is what the guard's layers inside one session know. The
+// supervisor writes it when the session opens and before each program; the shim
+// and the hooks only read it, and find it by their own place on disk, never by
+// an environment variable, since a program can change those.
+type SessionState struct {
+	SchemaVersion int                 `json:"schema_version"`
+	ID            superqode.SessionID `json:"session_id"`
+	Agent         superqode.AgentID   `json:"agent_id"`
+	Mode          superqode.Mode      `json:"mode"`
+	// Off is --allow-git-operations: nothing is denied, nothing is reported.
+	Off bool `json:"allow_git_operations"`
+
+	Origin    superqode.HostPath `json:"origin"`    // the user's work tree or directory, links resolved
+	Workspace superqode.HostPath `json:"workspace"` // where the program works; equal to Origin in place
+	// GitDirs are the common git directories that are guarded, links resolved: a
+	// repository whose common directory is one of them, or lies below one (a
+	// submodule), is guarded. None in a session outside git.
+	GitDirs []superqode.HostPath `json:"git_dirs"`
+	// Trees are folders of the user's: a repository that lies in one of them
+	// is guarded too. An isolated session has the origin here.
+	Trees []superqode.HostPath `json:"trees"`
+
+	Allow []string `json:"allow"` // guard.allow and guard.deny of the configuration
+	Deny  []string `json:"deny"`
+
+	Git RealGit `json:"git"`
+	// HooksPath is core.hooksPath as it was before the session set its own, as
+	// configured (relative to the work tree's root, or absolute); "" when it is
+	// not set, and then the user's hooks lie in the common directory's hooks.
+	HooksPath superqode.HostPath `json:"hooks_path"`
+
+	// Kernel reports whether the kernel layer holds the programs of this
+	// session; Private is where git writes then.
+	Kernel  bool        `json:"kernel"`
+	Private *PrivateGit `json:"private,omitempty"`
+
+	dir string
+}
+
+// RealGit is the git that the shim stands in front of.
+type RealGit struct {
+	Bin      superqode.HostPath `json:"bin"`       // absolute
+	ExecPath superqode.HostPath `json:"exec_path"` // what it prints for --exec-path
+	Version  string             `json:"version"`   // "2.39.5"
+}
+
+// PrivateGit is where git keeps index and new objects of the workspace while the
+// kernel layer makes the repository read-only.
+type PrivateGit struct {
+	Index   superqode.HostPath `json:"index"`   // GIT_INDEX_FILE
+	Objects superqode.HostPath `json:"objects"` // GIT_OBJECT_DIRECTORY
+}
+
+// LoadSessionState reads the state of the session whose folder is dir.
+func LoadSessionState(dir string) (*SessionState, error) {
+	data, err := atomicfile.Read(filepath.Join(dir, SessionStateFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the guard's state: %w", err)
+	}
+	var st SessionState
+	if err := json.Unmarshal(data, &st); err != nil {
+		return nil, fmt.Errorf("read the guard's state: %w", err)
+	}
+	switch {
+	case st.SchemaVersion != sessionStateVersion:
+		return nil, fmt.Errorf("the guard's state has schema_version %d, this superqode knows %d", st.SchemaVersion, sessionStateVersion)
+	case st.Git.Bin == "" || st.ID.IsZero():
+		return nil, fmt.Errorf("the guard's state in %s is not whole", dir)
+	}
+	st.dir = dir
+	return &st, nil
+}
+
+// StateOf reads the state of the session that a helper binary serves. exe is the
+// binary's own path (os.Executable): it stands one folder below the session's,
+// as bin/git, exec/git or hooks/NAME.
+func StateOf(exe string) (*SessionState, error) {
+	return LoadSessionState(filepath.Dir(filepath.Dir(exe)))
+}
+
+// Save writes the state into the session's folder dir.
+func (st *SessionState) Save(dir string) error {
+	st.SchemaVersion, st.dir = sessionStateVersion, dir
+	return atomicfile.WriteJSON(filepath.Join(dir, SessionStateFile), st)
+}
+
+// Dir returns the session's folder.
+func (st *SessionState) Dir() string { return st.dir }
+
+// LogPath returns the file of blocked attempts, one JSON object a line.
+func (st *SessionState) LogPath() string { return filepath.Join(st.dir, "log", "guard.jsonl") }
+
+// Policy returns the session's policy.
+func (st *SessionState) Policy() (Policy, error) { return NewPolicy(st.Allow, st.Deny) }
+
+// Guards reports whether a repository is the session's: its common directory is
+// guarded or lies in a guarded one or in a tree of the user's. Both paths are
+// absolute and free of symbolic links; workTree is "" in a bare repository.
+func (st *SessionState) Guards(commonDir, workTree string) bool {
+	for _, d := range st.GitDirs {
+		if within(commonDir, string(d)) {
+			return true
+		}
+	}
+	for _, d := range st.Trees {
+		if within(commonDir, string(d)) || workTree != "" && within(workTree, string(d)) {
+			return true
+		}
+	}
+	// Another repository's git pointed at the workspace (--work-tree, core.worktree)
+	// overwrites what the session's own would not.
+	return (st.Mode == superqode.ModeWorktree || st.Mode.InPlace()) && workTree == string(st.Workspace)
+}

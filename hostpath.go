@@ -1,0 +1,37 @@
+package superqode
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// HostPath is an absolute path of this machine. In JSON it is a string, or, when
+// it is not UTF-8, an object with its bytes in base64.
+type HostPath string
+
+type hostPathBytes struct {
+	Bytes []byte `json:"bytes"`
+}
+
+// MarshalJSON keeps every byte of the path.
+func (p HostPath) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(p)) {
+		return json.Marshal(string(p))
+	}
+	return json.Marshal(hostPathBytes{[]byte(p)})
+}
+
+// UnmarshalJSON reads both forms.
+func (p *HostPath) UnmarshalJSON(b []byte) error {
+	var s string
+	if json.Unmarshal(b, &s) == nil {
+		*p = HostPath(s)
+		return nil
+	}
+	var o hostPathBytes
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	*p = HostPath(o.Bytes)
+	return nil
+}
