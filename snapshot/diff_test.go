@@ -150,7 +150,7 @@ func patchCases() []patchCase {
 func gitView(s *Snapshot) map[string]string {
 	m := map[string]string{}
 	for i := range s.Entries {
-		if e := &s.Entries[i]; e.inTree() {
+		if e := &s.Entries[i]; e.InTree() {
 			m[e.Path] = e.gitMode() + " " + e.ID.String()
 		}
 	}
@@ -322,7 +322,7 @@ func testDescribe(t *testing.T, s *Store, base, final *Snapshot) {
 	}
 	have := map[string]string{}
 	for _, c := range got {
-		if e, o := final.Find(c.Path.String()), base.Find(c.Path.String()); (e == nil || !e.inTree()) && (o == nil || !o.inTree()) {
+		if e, o := final.Find(c.Path.String()), base.Find(c.Path.String()); (e == nil || !e.InTree()) && (o == nil || !o.InTree()) {
 			continue
 		}
 		line := strconv.Itoa(c.LinesAdded) + " " + strconv.Itoa(c.LinesRemoved) + " " + c.OldPath.String()

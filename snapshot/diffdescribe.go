@@ -56,7 +56,7 @@ func (s *Store) Describe(ctx context.Context, base, final *Snapshot, changes []s
 func endsOf(base, final *Snapshot, changes []superqode.Change) (old, fresh []Entry) {
 	collect := func(s *Snapshot, out []Entry, path string) []Entry {
 		if path != "" {
-			if e := s.Find(path); e != nil && e.inTree() {
+			if e := s.Find(path); e != nil && e.InTree() {
 				out = append(out, *e)
 			}
 		}

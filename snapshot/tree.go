@@ -21,7 +21,7 @@ type treeNode struct {
 func buildTree(f Format, entries []Entry) *treeNode {
 	b := treeBuilder{format: f, stack: []openTree{{node: &treeNode{}}}}
 	for i := range entries {
-		if e := &entries[i]; e.inTree() {
+		if e := &entries[i]; e.InTree() {
 			b.enter(e.Path)
 			b.item(e)
 		}
@@ -102,9 +102,9 @@ func (e *Entry) gitMode() string {
 	return "100644"
 }
 
-// inTree reports whether git's trees hold the entry: a file or link without a
+// InTree reports whether git's trees hold the entry: a file or link without a
 // name in its path that git apply and git add refuse.
-func (e *Entry) inTree() bool {
+func (e *Entry) InTree() bool {
 	if e.Kind != File && e.Kind != Link {
 		return false
 	}

@@ -31,7 +31,7 @@ func (s *Store) Commit(ctx context.Context, ref string, snap *Snapshot, opt Comm
 		return "", fmt.Errorf("bad ref name %q", ref)
 	}
 	for i := range snap.Entries {
-		if e := &snap.Entries[i]; e.ID.IsZero() && e.inTree() {
+		if e := &snap.Entries[i]; e.ID.IsZero() && e.InTree() {
 			return "", fmt.Errorf("commit: the content id of %q is not known", e.Path)
 		}
 	}

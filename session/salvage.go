@@ -1,0 +1,260 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// salvagePart is one directory's entries that are about to be overwritten or
+// deleted.
+type salvagePart struct {
+	Dir     string           // absolute: where the contents are read
+	Prefix  string           // "" or a folder of the salvage in which the entries stand ("git-dir")
+	Entries []snapshot.Entry // as they are now
+}
+
+// salvageTries is how often a file that changes while it is read is tried.
+const salvageTries = 3
+
+// The files of a salvage's first commit, whose child holds the entries as git's
+// trees can: the exact list, and the contents at paths that no tree may hold.
+const (
+	salvageList     = "entries.snap"
+	salvageContents = "contents"
+)
+
+// salvage keeps what the entries hold before somebody overwrites or deletes
+// them, and returns when that would survive a power cut; see Salvage. It returns
+// nil when there is nothing in the parts, and the salvage before this one when
+// that holds exactly the same (a step that is repeated after a crash).
+//
+// What can not be read is named in LeftOut and by a warning; whether to go on is
+// the caller's decision. Sockets, FIFOs and devices are recorded only.
+//
+// The order of the writes is the safety: contents, list, commit, and last the
+// record that makes a salvage of them.
+func (s *Session) salvage(ctx context.Context, why string, parts ...salvagePart) (_ *Salvage, err error) {
+	if !slices.ContainsFunc(parts, func(p salvagePart) bool { return len(p.Entries) > 0 }) {
+		return nil, nil
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "salvage.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	sv := &Salvage{SchemaVersion: schemaVersion, Session: s.rec.ID, Why: why, At: s.m.now().UTC(), Origin: s.rec.Origin, LeftOut: []LeftOut{}}
+	list := &snapshot.Snapshot{Root: string(s.rec.Origin), Taken: s.m.now()}
+	if list.Format, err = snapshot.ParseFormat(s.rec.ObjectFormat); err != nil {
+		return nil, err
+	}
+	for _, p := range freePrefixes(parts) {
+		kept, left, err := s.salvageContents(ctx, p, list.Format)
+		if err != nil {
+			return nil, fmt.Errorf("salvage the contents of %s: %w", p.Dir, err)
+		}
+		list.Entries, sv.LeftOut = append(list.Entries, kept...), append(sv.LeftOut, left...)
+	}
+	failpoint.Hit("salvage.contents")
+	slices.SortFunc(list.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	sv.Files, sv.Bytes = list.Count()
+	for _, l := range sv.LeftOut {
+		s.warn("can not be salvaged: " + visible(l.Path) + ": " + l.Reason)
+	}
+	last, err := s.lastSalvage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if last.Ref != "" && s.sameSalvage(last, list, sv.LeftOut) {
+		return &last, nil
+	}
+	sv.number(last.N + 1)
+	if err := s.writeSalvage(ctx, sv, list); err != nil {
+		return nil, fmt.Errorf("salvage %s: %w", sv.ID, err)
+	}
+	s.m.cfg.Log.Info().Str("salvage", sv.ID).Int("files", sv.Files).Int64("bytes", sv.Bytes).Msg("salvaged")
+	return sv, nil
+}
+
+// freePrefixes gives each part with a prefix one that nothing else stands at: a
+// work tree may well hold a file of that name.
+func freePrefixes(parts []salvagePart) []salvagePart {
+	parts = slices.Clone(parts)
+	taken := func(prefix string, but int) bool {
+		for i, p := range parts {
+			if i == but {
+				continue
+			}
+			if p.Prefix == prefix || p.Prefix == "" && slices.ContainsFunc(p.Entries, func(e snapshot.Entry) bool {
+				return e.Path == prefix || strings.HasPrefix(e.Path, prefix+"/")
+			}) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range parts {
+		for parts[i].Prefix != "" && taken(parts[i].Prefix, i) {
+			parts[i].Prefix += "~"
+		}
+	}
+	return parts
+}
+
+// salvageContents stores the contents of one part and returns its entries as
+// they were read, with the part's prefix, and what could not be.
+func (s *Session) salvageContents(ctx context.Context, p salvagePart, format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
+	now := &snapshot.Snapshot{Root: p.Dir, Format: format, Entries: slices.Clone(p.Entries)}
+	reasons := map[string]string{}
+	for i := range now.Entries {
+		if e := &now.Entries[i]; e.Kind == snapshot.Link && e.ID.IsZero() {
+			e.ID = format.HashBlob([]byte(e.Link))
+		}
+	}
+	for try := 1; ; try++ {
+		problems, err := snapshot.HashMissing(ctx, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range problems {
+			reasons[p.Path] = p.Err.Error()
+		}
+		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[e.Path] != "" })
+		err = s.store.WriteBlobs(ctx, p.Dir, now.Entries)
+		var changed *snapshot.ChangedError
+		if !errors.As(err, &changed) {
+			if err != nil {
+				return nil, nil, err
+			}
+			break
+		}
+		for _, path := range changed.Paths {
+			if try >= salvageTries {
+				reasons[path] = snapshot.ErrChangedWhileRead.Error()
+			} else {
+				forgetContent(now, path)
+			}
+		}
+	}
+	prefix := ""
+	if p.Prefix != "" {
+		prefix = p.Prefix + "/"
+	}
+	for path, why := range reasons {
+		left = append(left, LeftOut{prefix + path, why})
+	}
+	slices.SortFunc(left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	for _, e := range now.Entries {
+		e.Path = prefix + e.Path
+		kept = append(kept, e)
+	}
+	return kept, left, nil
+}
+
+// forgetContent prepares another try on a file that changed while it was stored,
+// and on those for which it stood as the one with that content.
+func forgetContent(now *snapshot.Snapshot, path string) {
+	e := now.Find(path)
+	if e == nil {
+		return
+	}
+	id := e.ID
+	for i := range now.Entries {
+		if o := &now.Entries[i]; o.Kind == snapshot.File && o.ID == id {
+			o.ID = snapshot.ID{}
+		}
+	}
+}
+
+// writeSalvage writes the list, the commits and the record of a salvage whose
+// contents are stored.
+func (s *Session) writeSalvage(ctx context.Context, sv *Salvage, list *snapshot.Snapshot) error {
+	dir := salvageDir(s.dir)
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		err = atomicfile.SyncDir(s.dir)
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := list.Save(sv.listPath(dir)); err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.listed")
+	first, err := s.commitList(ctx, sv, dir, list)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.first-commit")
+	message, err := sv.message()
+	if err != nil {
+		return err
+	}
+	sv.Commit, err = s.store.Commit(ctx, sv.Ref, list, snapshot.CommitOptions{Parent: first, Message: message, When: sv.At})
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.committed")
+	if err := atomicfile.WriteJSON(sv.recordPath(dir), sv); err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.recorded")
+	return nil
+}
+
+// commitList makes the commit that holds the list and the contents of paths that
+// git's trees refuse. Without it nothing would point at these contents, and the
+// store's next packing would drop them.
+func (s *Session) commitList(ctx context.Context, sv *Salvage, dir string, list *snapshot.Snapshot) (string, error) {
+	file := filepath.Base(sv.listPath(dir))
+	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
+	if problems, err := snapshot.HashMissing(ctx, sn); err != nil || len(problems) > 0 {
+		return "", errors.Join(append([]error{err}, problemErrors(problems)...)...)
+	}
+	if err := s.store.WriteBlobs(ctx, dir, sn.Entries); err != nil {
+		return "", err
+	}
+	sn.Entries[0].Path = salvageList
+	seen := map[snapshot.ID]bool{}
+	for _, e := range list.Entries {
+		if (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.InTree() && !seen[e.ID] {
+			seen[e.ID] = true
+			sn.Entries = append(sn.Entries, snapshot.Entry{Path: salvageContents + "/" + e.ID.String(), Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
+		}
+	}
+	slices.SortFunc(sn.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return s.store.Commit(ctx, sv.Ref, sn, snapshot.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At})
+}
+
+func problemErrors(problems []snapshot.Problem) []error {
+	errs := make([]error, len(problems))
+	for i, p := range problems {
+		errs[i] = p
+	}
+	return errs
+}
+
+// sameSalvage reports whether a salvage holds exactly the list, so that another
+// one of it is of no use.
+func (s *Session) sameSalvage(sv Salvage, list *snapshot.Snapshot, left []LeftOut) bool {
+	old, err := snapshot.Load(sv.listPath(salvageDir(s.dir)))
+	if err != nil || len(sv.LeftOut) != len(left) || len(old.Entries) != len(list.Entries) {
+		return false
+	}
+	a, errA := old.Digest()
+	b, errB := list.Digest()
+	return errA == nil && errB == nil && a == b
+}
