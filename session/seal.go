@@ -20,6 +20,7 @@ import (
 // believed.
 type seal struct {
 	dir    string
+	names  []string          // of the files in fixed, and of those that must not be there
 	fixed  map[string]sealed // files that do not change while a program runs
 	growth map[string][]byte // files that are only appended to, as they were
 	added  [][]byte          // lines of findings.jsonl that this supervisor wrote since
@@ -36,6 +37,22 @@ type sealed struct {
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string { return []string{"base.snap", "origin.snap", "state.json", "state"} }
 
+// sealedSalvages returns the files of a session's salvages. A program may add
+// files there, which harm nothing: restore writes into a fresh folder only.
+func sealedSalvages(dir string) ([]string, error) {
+	names, err := readNames(salvageDir(dir))
+	var files []string
+	for _, name := range names {
+		_, record := salvageNumber(name, ".json")
+		_, list := salvageNumber(name, ".snap")
+		if record || list {
+			files = append(files, filepath.Join(filepath.Base(salvageDir(dir)), name))
+		}
+	}
+	slices.Sort(files)
+	return files, err
+}
+
 // growingFiles are the state files that are only appended to.
 func growingFiles() []string { return []string{"journal.jsonl", "findings.jsonl"} }
 
@@ -46,7 +63,12 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	for _, name := range sealedFiles() {
+	salvages, err := sealedSalvages(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.names = append(sealedFiles(), salvages...)
+	for _, name := range s.names {
 		f, err := sealFile(dir, name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -97,7 +119,7 @@ func (s *seal) close() error {
 
 // restore puts back every sealed file that differs and returns their names.
 func (s *seal) restore() (tampered []string, err error) {
-	for _, name := range sealedFiles() {
+	for _, name := range s.names {
 		want, have := s.fixed[name]
 		path := filepath.Join(s.dir, name)
 		got, rerr := fileHash(path)
@@ -134,7 +156,12 @@ func (s *seal) restore() (tampered []string, err error) {
 }
 
 func (f sealed) putBack(path string) error {
-	if err := clearWay(path); err != nil {
+	if st, err := os.Lstat(filepath.Dir(path)); err == nil && !st.IsDir() { // the folder of the salvages
+		if err := os.Remove(filepath.Dir(path)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700), clearWay(path)); err != nil {
 		return err
 	}
 	if _, err := f.copy.Seek(0, io.SeekStart); err != nil {

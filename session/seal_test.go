@@ -21,7 +21,10 @@ func sealedSession(t *testing.T) (dir string, rec Record) {
 	if err := writeRecord(dir, &rec); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string]string{"base.snap": "base", "origin.snap": "origin", "journal.jsonl": "{\"step\":\"open\"}\n", "findings.jsonl": "{}\n"} {
+	if err := os.Mkdir(salvageDir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{"salvage/1.json": "{}", "salvage/1.snap": "list", "base.snap": "base", "origin.snap": "origin", "journal.jsonl": "{\"step\":\"open\"}\n", "findings.jsonl": "{}\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,14 +48,19 @@ func TestSealPutsBack(t *testing.T) {
 		tamper func(*testing.T, string)
 		told   []string
 	}{
-		"nothing":            {"base.snap", func(*testing.T, string) {}, nil},
-		"base overwritten":   {"base.snap", func(t *testing.T, p string) { put(t, p, "forged") }, []string{"base.snap"}},
-		"base deleted":       {"base.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"base.snap"}},
-		"base a link":        {"base.snap", link, []string{"base.snap"}},
-		"base a folder":      {"base.snap", func(t *testing.T, p string) { os.Remove(p); os.Mkdir(p, 0o700) }, []string{"base.snap"}},
-		"state planted":      {"state.json", func(t *testing.T, p string) { put(t, p, "{}") }, []string{"state.json"}},
-		"journal cut":        {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"journal.jsonl"}},
-		"journal continued":  {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "{\"step\":\"open\"}\n{}\n") }, nil},
+		"nothing":           {"base.snap", func(*testing.T, string) {}, nil},
+		"base overwritten":  {"base.snap", func(t *testing.T, p string) { put(t, p, "forged") }, []string{"base.snap"}},
+		"base deleted":      {"base.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"base.snap"}},
+		"base a link":       {"base.snap", link, []string{"base.snap"}},
+		"base a folder":     {"base.snap", func(t *testing.T, p string) { os.Remove(p); os.Mkdir(p, 0o700) }, []string{"base.snap"}},
+		"state planted":     {"state.json", func(t *testing.T, p string) { put(t, p, "{}") }, []string{"state.json"}},
+		"journal cut":       {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"journal.jsonl"}},
+		"journal continued": {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "{\"step\":\"open\"}\n{}\n") }, nil},
+		"salvage deleted":   {"salvage/1.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"salvage/1.snap"}},
+		"salvages deleted":  {"salvage/1.json", func(t *testing.T, p string) { os.RemoveAll(filepath.Dir(p)) }, []string{"salvage/1.json", "salvage/1.snap"}},
+		"salvages a link": {"salvage/1.json", func(t *testing.T, p string) { os.RemoveAll(filepath.Dir(p)); os.Symlink("/", filepath.Dir(p)) },
+			[]string{"salvage/1.json", "salvage/1.snap"}},
+		"salvage planted":    {"salvage/1.json", func(t *testing.T, p string) { put(t, filepath.Join(filepath.Dir(p), "2.json"), "{}") }, nil},
 		"findings withdrawn": {"findings.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"findings.jsonl"}},
 	} {
 		t.Run(name, func(t *testing.T) {
