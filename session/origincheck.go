@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -137,13 +138,4 @@ func (s *Session) checkRepository() ([]string, error) {
 	return diffs, err
 }
 
-// visible makes a name fit for one line of text: as it is where it is printable,
-// quoted otherwise.
-func visible(s string) string {
-	for _, r := range s {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
-			return fmt.Sprintf("%q", s)
-		}
-	}
-	return s
-}
+func visible(s string) string { return superqode.Visible(s) }

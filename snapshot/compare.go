@@ -84,7 +84,7 @@ func (c *comparison) same(old, now *Entry) bool {
 
 func sameContent(a, b *Entry) bool {
 	switch {
-	case a.Kind == Link:
+	case a.Kind == Link, a.Kind == Other:
 		return a.Link == b.Link
 	case a.Kind != File:
 		return true

@@ -6,9 +6,12 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // MaterializeOptions says how Materialize treats what is there.
@@ -17,17 +20,39 @@ type MaterializeOptions struct {
 	// rename, and folders be used that exist. What a file replaces must have been
 	// saved before. Without it every path must be free.
 	Replace bool
+	// Now is, with Replace, what dst was found to hold. What is in another state
+	// when its turn comes is left as it is and the error is a *MovedError. nil
+	// replaces whatever is there.
+	Now *Snapshot
+	// Aside is a folder that holds some of the files under their own paths; what
+	// is not there comes from the store. "" is none.
+	Aside string
+	// Special makes special files too.
+	Special bool
 }
 
+// MovedError says that a path is not in the state in which it was looked at.
+// Nothing was done to it. It wraps superqode.ErrConflict.
+type MovedError struct{ Path string }
+
+// Error names the path.
+func (e *MovedError) Error() string { return fmt.Sprintf("%q changed since it was looked at", e.Path) }
+
+// Unwrap returns superqode.ErrConflict.
+func (*MovedError) Unwrap() error { return superqode.ErrConflict }
+
+// ErrorPaths returns the path.
+func (e *MovedError) ErrorPaths() []string { return []string{e.Path} }
+
 // Materialize writes the entries of snap, with contents from the store, into the
-// directory dst, with their exact permission bits and mtimes. Folders that are
-// only implied are made too. A path that dst holds and snap does not is left
-// alone.
+// directory dst, with their exact permission bits and mtimes and, for root, with
+// their owners. Folders that are only implied are made too. A path that dst
+// holds and snap does not is left alone.
 //
 // All is done by names within open folders, found from dst one name at a time:
 // no link below dst is followed, not even one that stays inside (os.Root would
 // follow that, into .git for example). Contents are checked against their ids
-// while they are written. Special files are not made and are named in the
+// while they are written. Special files that are not made are named in the
 // problems with ErrSpecial.
 func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt MaterializeOptions) (_ []Problem, err error) {
 	entries, err := withParents(snap.Entries)
@@ -38,18 +63,18 @@ func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt
 	if err != nil {
 		return nil, fmt.Errorf("materialize: open %s: %w", dst, err)
 	}
-	m := &materializer{folderCursor: folderCursor{root: root, folder: -1}, opt: opt}
+	m := &materializer{folderCursor: folderCursor{root: root, folder: -1}, opt: opt, format: snap.Format, store: st, chown: os.Geteuid() == 0}
 	defer func() { err = errors.Join(err, m.leave(), unix.Close(root)) }()
-	if m.contents, err = st.openReader(ctx); err != nil {
+	defer func() { err = errors.Join(err, m.closeSources()) }()
+	if err := m.openAside(); err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
-	defer func() { err = errors.Join(err, m.contents.close()) }()
 	for i := range entries {
 		e := &entries[i]
 		if ctx.Err() != nil {
 			return m.problems, context.Cause(ctx)
 		}
-		if err := m.entry(e); err != nil {
+		if err := m.entry(ctx, e); err != nil {
 			return m.problems, fmt.Errorf("materialize %q: %w", e.Path, err)
 		}
 	}
@@ -66,11 +91,38 @@ func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt
 type materializer struct {
 	folderCursor
 	opt      MaterializeOptions
-	contents *catFile
+	format   Format
+	store    *Store
+	chown    bool          // owners can be given
+	contents *catFile      // started when first needed
+	aside    *folderCursor // nil for none
 	problems []Problem
 }
 
-func (m *materializer) entry(e *Entry) error {
+func (m *materializer) openAside() error {
+	if m.opt.Aside == "" {
+		return nil
+	}
+	root, err := openRoot(m.opt.Aside)
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	m.aside = &folderCursor{root: root, folder: -1}
+	return err
+}
+
+func (m *materializer) closeSources() error {
+	var err error
+	if m.aside != nil {
+		err = errors.Join(m.aside.leave(), unix.Close(m.aside.root))
+	}
+	if m.contents != nil {
+		err = errors.Join(err, m.contents.close())
+	}
+	return err
+}
+
+func (m *materializer) entry(ctx context.Context, e *Entry) error {
 	dir, name := splitPath(e.Path)
 	at, err := m.enter(dir)
 	if err != nil {
@@ -80,17 +132,32 @@ func (m *materializer) entry(e *Entry) error {
 	case Dir:
 		return m.dir(at, name)
 	case File:
-		return m.put(at, name, func(name string) error { return m.file(at, name, e) })
+		return m.put(at, name, e, func(name string) error { return m.file(ctx, at, name, e) })
 	case Link:
-		return m.put(at, name, func(name string) error {
+		return m.put(at, name, e, func(name string) error {
 			if err := unix.Symlinkat(e.Link, at, name); err != nil {
 				return err
 			}
-			return setTimeAt(at, name, e.Stat.Mtime)
+			return errors.Join(m.own(at, name, e), setTimeAt(at, name, e.Stat.Mtime))
 		})
 	}
-	m.problems = append(m.problems, Problem{Path: e.Path, Err: ErrSpecial})
-	return nil
+	err = ErrSpecial
+	if m.opt.Special {
+		err = m.put(at, name, e, func(name string) error { return makeSpecial(at, name, e) })
+	}
+	if errors.Is(err, ErrSpecial) || errors.Is(err, unix.EPERM) {
+		m.problems = append(m.problems, Problem{Path: e.Path, Err: err})
+		err = nil
+	}
+	return err
+}
+
+// own gives an entry its owner.
+func (m *materializer) own(at int, name string, e *Entry) error {
+	if !m.chown || e.Stat.UID|e.Stat.GID == 0 {
+		return nil
+	}
+	return unix.Fchownat(at, name, int(e.Stat.UID), int(e.Stat.GID), unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // dir makes a folder that can be written to for now.
@@ -108,12 +175,15 @@ func (m *materializer) dir(at int, name string) error {
 
 // put makes something by its name or, where it may replace, by another name that
 // is then renamed: the old is there until the new is whole.
-func (m *materializer) put(at int, name string, fill func(name string) error) error {
+func (m *materializer) put(at int, name string, e *Entry, fill func(name string) error) error {
 	if !m.opt.Replace {
 		return fill(name)
 	}
 	tmp := ".superqode-" + rand.Text()
 	err := fill(tmp)
+	if err == nil && m.opt.Now != nil {
+		err = unmoved(at, name, e.Path, m.opt.Now.Find(e.Path))
+	}
 	if err == nil {
 		err = unix.Renameat(at, tmp, at, name)
 	}
@@ -125,16 +195,46 @@ func (m *materializer) put(at int, name string, fill func(name string) error) er
 	return err
 }
 
-func (m *materializer) file(at int, name string, e *Entry) error {
+// unmoved returns a *MovedError when name in the folder at is not in the state
+// that was, which is nil for nothing there.
+func unmoved(at int, name, path string, was *Entry) error {
+	var st unix.Stat_t
+	err := ignoringEINTR(func() error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	if err == unix.ENOENT && was == nil {
+		return nil
+	}
+	if err == unix.ENOENT || err == nil && was == nil {
+		return &MovedError{path}
+	}
+	if err != nil {
+		return err
+	}
+	var now Entry
+	now.fill(&st)
+	same := was.Kind == now.Kind && was.Stat.Ino == now.Stat.Ino && was.Stat.Dev == now.Stat.Dev
+	if same && now.Kind != Dir {
+		same = was.Size == now.Size && was.Stat.Mtime == now.Stat.Mtime &&
+			(was.Stat.Ctime == now.Stat.Ctime || was.Stat.Nlink > 1 || now.Stat.Nlink > 1) // another name of the same file may have gone
+	}
+	if !same {
+		return &MovedError{path}
+	}
+	return nil
+}
+
+func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) error {
 	fd, err := openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	w := bufio.NewWriterSize(f, 64<<10)
-	err = m.contents.copy(e.ID, w)
+	err = m.fetch(ctx, e, w)
 	if err == nil {
 		err = w.Flush()
+	}
+	if err == nil {
+		err = m.own(at, name, e)
 	}
 	if err == nil {
 		err = errors.Join(unix.Fchmod(fd, e.Perm), futimens(fd, unix.NsecToTimespec(e.Stat.Mtime)))
@@ -143,6 +243,42 @@ func (m *materializer) file(at int, name string, e *Entry) error {
 		return errors.Join(err, unix.Unlinkat(at, name, 0))
 	}
 	return nil
+}
+
+// fetch writes an entry's contents to w, from aside or from the store.
+func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) (err error) {
+	if found, err := m.fetchAside(e, w); found || err != nil {
+		return err
+	}
+	if m.contents == nil {
+		if m.contents, err = m.store.openReader(ctx); err != nil {
+			return err
+		}
+	}
+	return m.contents.copy(e.ID, w)
+}
+
+func (m *materializer) fetchAside(e *Entry, w io.Writer) (found bool, err error) {
+	if m.aside == nil {
+		return false, nil
+	}
+	dir, name := splitPath(e.Path)
+	fd := -1
+	at, err := m.aside.enter(dir)
+	if err == nil {
+		fd, err = openat(at, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	}
+	if err != nil { // not there, or not to be read: the store may have it
+		return false, nil
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	h := m.format.NewBlobHash(e.Size)
+	n, err := io.Copy(io.MultiWriter(w, h), f)
+	if err == nil && (n != e.Size || !e.ID.IsZero() && IDFrom(h.Sum(nil)) != e.ID) {
+		err = superqode.Errorf(superqode.ErrVerification, "what was kept of %q is damaged", e.Path)
+	}
+	return true, err
 }
 
 // finishDir gives a folder its mode and time, when nothing is made in it any
@@ -157,7 +293,7 @@ func (m *materializer) finishDir(e *Entry) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Fchmod(fd, e.Perm), futimens(fd, unix.NsecToTimespec(e.Stat.Mtime)), unix.Close(fd))
+	return errors.Join(m.own(at, name, e), unix.Fchmod(fd, e.Perm), futimens(fd, unix.NsecToTimespec(e.Stat.Mtime)), unix.Close(fd))
 }
 
 // setTimeAt sets the mtime of name itself, were it a link.

@@ -43,7 +43,7 @@ type Entry struct {
 	Kind Kind
 	Perm uint32 // permission, setuid, setgid and sticky bits: st_mode & 07777
 	Size int64  // bytes of a file or of a link's target, 0 for other kinds
-	Link string // a link's target
+	Link string // a link's target; of a special file what it is (see specialName)
 	ID   ID     // content id of a file or a link's target; zero while not known
 	Stat Stat
 }

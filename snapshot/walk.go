@@ -355,6 +355,6 @@ func (e *Entry) fill(st *unix.Stat_t) {
 	case unix.S_IFDIR:
 		e.Kind = Dir
 	default:
-		e.Kind = Other
+		e.Kind, e.Link = Other, specialName(uint32(st.Mode), uint64(st.Rdev))
 	}
 }

@@ -1,0 +1,164 @@
+package revert
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// Plan is what has to change in a directory, decided before anything is
+// touched. All lists are sorted by path.
+type Plan struct {
+	Now    *snapshot.Snapshot // what the plan was made from
+	Write  []snapshot.Entry   // to be made or replaced, as they have to be in the end
+	Adjust []snapshot.Entry   // the same contents with other permission bits, owner or time, as they have to be
+	Remove []snapshot.Entry   // not wanted, as they are now
+	Lost   []string           // differ, but what they held was not recorded
+}
+
+// Empty reports whether nothing has to be done.
+func (p *Plan) Empty() bool {
+	return len(p.Write) == 0 && len(p.Adjust) == 0 && len(p.Remove) == 0
+}
+
+// Paths returns the paths whose type, contents or permission bits change, each
+// once, sorted. A time or an owner alone does not count.
+func (p *Plan) Paths() []string {
+	var paths []string
+	for _, list := range [][]snapshot.Entry{p.Write, p.Remove} {
+		for i := range list {
+			paths = append(paths, list[i].Path)
+		}
+	}
+	for i := range p.Adjust {
+		if now := p.Now.Find(p.Adjust[i].Path); now == nil || now.Perm != p.Adjust[i].Perm {
+			paths = append(paths, p.Adjust[i].Path)
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// Overwritten returns the entries that are there now and that the plan replaces
+// or removes, sorted: what has to be kept before it is applied.
+func (p *Plan) Overwritten() []snapshot.Entry {
+	list := slices.Clone(p.Remove)
+	for i := range p.Write {
+		if e := p.Now.Find(p.Write[i].Path); e != nil {
+			list = append(list, *e)
+		}
+	}
+	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return slices.CompactFunc(list, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
+}
+
+// Plan compares the directory, as a scan found it, with the base. within limits
+// it to some paths and what lies below them; none means all.
+func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
+	p := &Plan{Now: now}
+	walk(t.Base.Entries, now.Entries, func(b, n int) {
+		switch {
+		case b < 0:
+			if e := now.Entries[n]; inside(e.Path, within) {
+				p.Remove = append(p.Remove, e)
+			}
+		case !inside(t.Base.Entries[b].Path, within):
+		case n < 0:
+			p.write(t, t.Base.Entries[b])
+		default:
+			p.both(t, t.Base.Entries[b], now.Entries[n])
+		}
+	})
+	if len(within) > 0 {
+		p.addParents(t)
+	}
+	return p
+}
+
+// write plans to make an entry, if what it held is known.
+func (p *Plan) write(t *Tree, e snapshot.Entry) {
+	if e.Kind == snapshot.File && e.ID.IsZero() && t.Aside == "" {
+		p.Lost = append(p.Lost, e.Path)
+		return
+	}
+	p.Write = append(p.Write, e)
+}
+
+// both plans for a path that is in the base and there now.
+func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
+	if old.Kind != now.Kind {
+		if old.Kind == snapshot.Dir || now.Kind == snapshot.Dir { // a rename can not replace the one by the other
+			p.Remove = append(p.Remove, now)
+		}
+		p.write(t, old)
+		return
+	}
+	if !same(&old, &now) {
+		p.write(t, old)
+		return
+	}
+	// The time of a folder follows from what is done in it.
+	if old.Kind != snapshot.Link && old.Perm != now.Perm || old.Kind != snapshot.Dir && old.Stat.Mtime != now.Stat.Mtime ||
+		old.Stat.UID != now.Stat.UID || old.Stat.GID != now.Stat.GID {
+		p.Adjust = append(p.Adjust, old)
+	}
+}
+
+// same reports whether two entries of one path and kind hold the same.
+func same(old, now *snapshot.Entry) bool {
+	switch old.Kind {
+	case snapshot.Link, snapshot.Other:
+		return old.Link == now.Link
+	case snapshot.File:
+		if old.Size != now.Size {
+			return false
+		}
+		if old.ID.IsZero() || now.ID.IsZero() {
+			return old.Stat.Mtime == now.Stat.Mtime && old.Stat.Ino == now.Stat.Ino && old.Stat.Dev == now.Stat.Dev
+		}
+		return old.ID == now.ID
+	}
+	return true
+}
+
+// addParents adds the folders above what is written, where they are missing or
+// are no folders now: a path alone can not come back without them.
+func (p *Plan) addParents(t *Tree) {
+	have := map[string]bool{}
+	for i := range p.Write {
+		have[p.Write[i].Path] = true
+	}
+	for _, e := range slices.Clone(p.Write) {
+		for dir := parent(e.Path); dir != "" && !have[dir]; dir = parent(dir) {
+			have[dir] = true
+			old, now := t.Base.Find(dir), p.Now.Find(dir)
+			if old == nil || now != nil && now.Kind == snapshot.Dir {
+				continue
+			}
+			if now != nil {
+				p.Remove = append(p.Remove, *now)
+			}
+			p.Write = append(p.Write, *old)
+		}
+	}
+	byPath := func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) }
+	slices.SortFunc(p.Write, byPath)
+	slices.SortFunc(p.Remove, byPath)
+}
+
+func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
+
+func inside(path string, within []superqode.RelPath) bool {
+	if len(within) == 0 {
+		return true
+	}
+	for _, w := range within {
+		dir := w.String()
+		if path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,188 @@
+package revert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// Apply carries out a plan. What is not as the plan found it is left alone and
+// ends the work with a *snapshot.MovedError, which wraps superqode.ErrConflict;
+// the caller looks again. No link is followed. When Apply returns nil the result
+// survives a power cut.
+func (t *Tree) Apply(ctx context.Context, p *Plan) error {
+	if err := failpoint.Err("revert.apply"); err != nil {
+		return err
+	}
+	if err := snapshot.Erase(ctx, t.Dir, p.Remove); err != nil {
+		return err
+	}
+	if err := failpoint.Err("revert.erased"); err != nil {
+		return err
+	}
+	if err := t.materialize(ctx, p); err != nil {
+		return err
+	}
+	if err := failpoint.Err("revert.written"); err != nil {
+		return err
+	}
+	if err := snapshot.Adjust(ctx, t.Dir, t.adjustments(p)); err != nil {
+		return err
+	}
+	if len(p.Write) > 0 {
+		if err := snapshot.Sync(t.Dir); err != nil {
+			return err
+		}
+	}
+	return failpoint.Err("revert.applied")
+}
+
+// materialize writes what is missing or different, with the folders above it.
+func (t *Tree) materialize(ctx context.Context, p *Plan) error {
+	if len(p.Write) == 0 {
+		return nil
+	}
+	removed := map[string]bool{}
+	for i := range p.Remove {
+		removed[p.Remove[i].Path] = true
+	}
+	now := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format}
+	for i := range p.Write {
+		if e := p.Now.Find(p.Write[i].Path); e != nil && !removed[e.Path] {
+			now.Entries = append(now.Entries, *e)
+		}
+	}
+	wanted := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format, Entries: withFolders(p.Write, t.folder(p.Now))}
+	problems, err := snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{Replace: true, Now: now, Aside: t.Aside, Special: true})
+	for _, q := range problems { // what could not be made shows in the check, too
+		err = errors.Join(err, q)
+	}
+	return err
+}
+
+// folder returns what a folder has to be in the end: as the base has it, or as
+// it is.
+func (t *Tree) folder(now *snapshot.Snapshot) func(string) *snapshot.Entry {
+	return func(dir string) *snapshot.Entry {
+		if e := t.Base.Find(dir); e != nil && e.Kind == snapshot.Dir {
+			return e
+		}
+		return now.Find(dir)
+	}
+}
+
+// withFolders adds the folders above entries.
+func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) []snapshot.Entry {
+	out := slices.Clone(entries)
+	have := make(map[string]bool, len(entries))
+	for i := range entries {
+		have[entries[i].Path] = true
+	}
+	for i := range entries {
+		for dir := parent(entries[i].Path); dir != "" && !have[dir]; dir = parent(dir) {
+			have[dir] = true
+			if e := folder(dir); e != nil {
+				out = append(out, *e)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// adjustments are the plan's own and the folders in which something was removed
+// or replaced: that moved their times.
+func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
+	out := slices.Clone(p.Adjust)
+	have := make(map[string]bool, len(out))
+	for i := range out {
+		have[out[i].Path] = true
+	}
+	for _, list := range [][]snapshot.Entry{p.Remove, p.Write} {
+		for i := range list {
+			dir := parent(list[i].Path)
+			if dir == "" || have[dir] {
+				continue
+			}
+			have[dir] = true
+			if e := t.Base.Find(dir); e != nil && e.Kind == snapshot.Dir {
+				out = append(out, *e)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// RestoreOptions says what to bring back, and how it is proven.
+type RestoreOptions struct {
+	Within []superqode.RelPath // only these paths and what lies below them; none: all
+	How    Method              // "" is Stat
+	DryRun bool                // make the plan only
+	// Keep is called with each plan before it is applied, to save what it
+	// overwrites and removes. nil saves nothing.
+	Keep func(ctx context.Context, p *Plan) error
+}
+
+// Restored tells what Restore did and what it found afterwards.
+type Restored struct {
+	Paths       []string // that were not as in the base
+	Digest      superqode.Digest
+	Verified    bool
+	Differences []string // what still differs, one line each
+}
+
+// restoreTries bounds how often a plan is made again because something changed
+// under it.
+const restoreTries = 5
+
+// Restore brings the directory back to the base and then looks whether it is
+// there. The error is not nil when that could not be done or looked at; what
+// still differs is told by Restored.
+func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
+	var res Restored
+	for try := 1; ; try++ {
+		now, _, err := t.look(ctx, Stat)
+		if err != nil {
+			return &res, err
+		}
+		p := t.Plan(now, opt.Within)
+		res.Paths = union(res.Paths, p.Paths())
+		if p.Empty() || opt.DryRun {
+			break
+		}
+		if opt.Keep != nil {
+			if err := opt.Keep(ctx, p); err != nil {
+				return &res, fmt.Errorf("save what would be overwritten: %w", err)
+			}
+		}
+		err = t.Apply(ctx, p)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, superqode.ErrConflict) || try == restoreTries {
+			return &res, err
+		}
+	}
+	if opt.DryRun {
+		return &res, nil
+	}
+	v, err := t.Verify(ctx, opt.How, opt.Within)
+	if err != nil {
+		return &res, err
+	}
+	res.Digest, res.Differences, res.Verified = v.Digest, v.Differences, len(v.Differences) == 0
+	return &res, nil
+}
+
+func union(a, b []string) []string {
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,142 @@
+package revert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// Method says how a directory is compared with a snapshot.
+type Method string
+
+// The methods. Stat believes the stat data of files that nobody touched and
+// reads the others; Full reads every byte.
+const (
+	Stat Method = "stat"
+	Full Method = "full"
+)
+
+// ParseMethod reads a method's name.
+func ParseMethod(s string) (Method, error) {
+	switch m := Method(s); m {
+	case Stat, Full:
+		return m, nil
+	}
+	return "", superqode.Errorf(superqode.ErrUsage, "%q is no way to verify: expected stat or full", s)
+}
+
+// Tree is a directory that can be brought back to a snapshot.
+type Tree struct {
+	Dir   string                                     // absolute
+	Base  *snapshot.Snapshot                         // what it is brought back to
+	Skip  func(path string, kind snapshot.Kind) bool // what is no part of it; nil: nothing
+	Store *snapshot.Store                            // where contents are
+	Aside string                                     // a folder with some of the files under their own paths, asked before the store; "" for none
+}
+
+// Scan records what the directory holds now. With Stat only those contents are
+// read that decide whether a file is that of the base: content ids of files that
+// are new, or of another size, stay zero.
+func (t *Tree) Scan(ctx context.Context, how Method) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	opt := snapshot.ScanOptions{Format: t.Base.Format, Skip: t.Skip}
+	if how != Full {
+		opt.Previous, opt.Known, opt.Contents = t.Base, t.Base.Known(), snapshot.StatOnly
+	}
+	now, problems, err := snapshot.Scan(ctx, t.Dir, opt)
+	if err != nil || how == Full {
+		return now, problems, err
+	}
+	more, err := t.readDoubtful(ctx, now)
+	return now, append(problems, more...), err
+}
+
+// readDoubtful fills in the ids of files that have the base's size and not its
+// stat data.
+func (t *Tree) readDoubtful(ctx context.Context, now *snapshot.Snapshot) ([]snapshot.Problem, error) {
+	var at []int
+	part := &snapshot.Snapshot{Root: now.Root, Format: now.Format, Taken: now.Taken}
+	walk(t.Base.Entries, now.Entries, func(b, n int) {
+		if b < 0 || n < 0 {
+			return
+		}
+		old, e := &t.Base.Entries[b], &now.Entries[n]
+		if e.Kind == snapshot.File && old.Kind == snapshot.File && e.ID.IsZero() && !old.ID.IsZero() && e.Size == old.Size {
+			at = append(at, n)
+			part.Entries = append(part.Entries, *e)
+		}
+	})
+	problems, err := snapshot.HashMissing(ctx, part)
+	for i, n := range at {
+		now.Entries[n] = part.Entries[i]
+	}
+	return problems, err
+}
+
+// walk joins two sorted lists of entries and calls each with the positions of
+// one path in both, -1 where it is not.
+func walk(a, b []snapshot.Entry, each func(i, k int)) {
+	i, k := 0, 0
+	for i < len(a) || k < len(b) {
+		switch {
+		case k == len(b) || i < len(a) && a[i].Path < b[k].Path:
+			each(i, -1)
+			i++
+		case i == len(a) || b[k].Path < a[i].Path:
+			each(-1, k)
+			k++
+		default:
+			each(i, k)
+			i, k = i+1, k+1
+		}
+	}
+}
+
+// open gives back the permissions that somebody took from what the base has
+// otherwise, or not at all, so that it can be looked at. It reports whether
+// there was anything.
+func (t *Tree) open(ctx context.Context, now *snapshot.Snapshot, problems []snapshot.Problem) (bool, error) {
+	var wide []snapshot.Entry
+	for _, p := range problems {
+		e := now.Find(p.Path)
+		if e == nil || !errors.Is(p.Err, os.ErrPermission) || e.Kind != snapshot.File && e.Kind != snapshot.Dir {
+			continue
+		}
+		if old := t.Base.Find(p.Path); old != nil && old.Kind == e.Kind && old.Perm == e.Perm {
+			continue // so it was
+		}
+		open := *e
+		open.Perm |= 0o400
+		if e.Kind == snapshot.Dir {
+			open.Perm |= 0o700
+		}
+		if open.Perm != e.Perm {
+			wide = append(wide, open)
+		}
+	}
+	return len(wide) > 0, snapshot.Adjust(ctx, t.Dir, wide)
+}
+
+// maxOpenings bounds how often a directory is scanned again because folders in
+// it had to be opened first; each scan gets at least one level deeper.
+const maxOpenings = 64
+
+// look scans for a plan.
+func (t *Tree) look(ctx context.Context, how Method) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	for try := 1; ; try++ {
+		now, problems, err := t.Scan(ctx, how)
+		if err != nil {
+			return nil, nil, fmt.Errorf("look at %s: %w", t.Dir, err)
+		}
+		opened, err := t.open(ctx, now, problems)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !opened || try == maxOpenings {
+			return now, problems, nil
+		}
+	}
+}

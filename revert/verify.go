@@ -1,0 +1,117 @@
+package revert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// Verified is what a look at a directory found.
+type Verified struct {
+	Digest      superqode.Digest // of what is there now; zero when some of it is not known, or of the whole base was not compared
+	Differences []string         // one line each, sorted by path; none when the directory is as in the base
+}
+
+// Verify compares the directory with the base and changes nothing. within limits
+// the look to some paths; the digest is theirs then.
+func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPath) (*Verified, error) {
+	now, problems, err := t.Scan(ctx, how)
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: %w", t.Dir, err)
+	}
+	v := &Verified{Differences: []string{}}
+	told := map[string]bool{}
+	p := t.Plan(now, within)
+	for _, path := range p.Paths() {
+		told[path] = true
+		v.Differences = append(v.Differences, Describe(t.Base.Find(path), now.Find(path)))
+	}
+	for _, path := range p.Lost {
+		told[path] = true
+		v.Differences = append(v.Differences, Describe(t.Base.Find(path), now.Find(path)))
+	}
+	for _, q := range problems {
+		if old := t.Base.Find(q.Path); !told[q.Path] && inside(q.Path, within) && (old == nil || !old.ID.IsZero() || old.Kind == snapshot.Dir && holds(t.Base, q.Path)) {
+			v.Differences = append(v.Differences, superqode.Visible(q.Path)+": can not be read: "+q.Err.Error())
+		}
+	}
+	slices.Sort(v.Differences)
+	if len(v.Differences) > 0 {
+		return v, nil
+	}
+	return v, t.prove(v, now, within)
+}
+
+// prove compares the digests: they cover every field of every entry, so they are
+// the last word.
+func (t *Tree) prove(v *Verified, now *snapshot.Snapshot, within []superqode.RelPath) error {
+	was, is := part(t.Base, within), part(now, within)
+	if slices.ContainsFunc(was.Entries, func(e snapshot.Entry) bool { return e.Kind == snapshot.File && e.ID.IsZero() }) {
+		return nil // compared entry by entry, but there is no digest of what was never read
+	}
+	want, err := was.Digest()
+	if err != nil {
+		return err
+	}
+	if v.Digest, err = is.Digest(); err != nil {
+		return err
+	}
+	if v.Digest != want {
+		v.Differences = append(v.Differences, fmt.Sprintf("the digest is %s and not %s", v.Digest, want))
+	}
+	return nil
+}
+
+func part(s *snapshot.Snapshot, within []superqode.RelPath) *snapshot.Snapshot {
+	if len(within) == 0 {
+		return s
+	}
+	out := &snapshot.Snapshot{Root: s.Root, Format: s.Format, Taken: s.Taken}
+	for i := range s.Entries {
+		if inside(s.Entries[i].Path, within) {
+			out.Entries = append(out.Entries, s.Entries[i])
+		}
+	}
+	return out
+}
+
+// holds reports whether a snapshot has anything below a folder.
+func holds(s *snapshot.Snapshot, dir string) bool {
+	i, _ := slices.BinarySearchFunc(s.Entries, dir+"/", func(e snapshot.Entry, p string) int {
+		if e.Path < p {
+			return -1
+		}
+		return 1
+	})
+	return i < len(s.Entries) && parentIs(s.Entries[i].Path, dir)
+}
+
+func parentIs(path, dir string) bool {
+	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
+}
+
+// Describe tells in one line how a path differs; nil is an entry that is not
+// there.
+func Describe(old, now *snapshot.Entry) string {
+	switch {
+	case old == nil && now == nil:
+		return "nothing"
+	case old == nil:
+		return superqode.Visible(now.Path) + ": created"
+	case now == nil:
+		return superqode.Visible(old.Path) + ": deleted"
+	}
+	path := superqode.Visible(old.Path)
+	switch {
+	case old.Kind != now.Kind:
+		return path + ": type changed"
+	case !same(old, now):
+		return path + ": modified"
+	case old.Perm != now.Perm:
+		return fmt.Sprintf("%s: mode changed from %04o to %04o", path, old.Perm, now.Perm)
+	}
+	return path + ": changed"
+}
