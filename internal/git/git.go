@@ -80,6 +80,10 @@ func Locate(env []string) (*Git, error) {
 	return &Git{Bin: bin, env: ownEnv(env)}, nil
 }
 
+// At is the git whose binary is known already; nothing is looked at or started.
+// Version stays zero.
+func At(bin string, env []string) *Git { return &Git{Bin: bin, env: ownEnv(env)} }
+
 // CheckVersion asks git for its version, sets Version and refuses one that is
 // too old.
 func (g *Git) CheckVersion(ctx context.Context) error {

@@ -1,0 +1,40 @@
+// Package shim is the program that stands in a session's folders under the name
+// git, and under the names of git's hooks: it finds out as what it was called and
+// hands over to package guard or package hooks.
+//
+// It is linked into a small binary of its own, superqode-shim, since it starts
+// with every git command of a session, and into superqode itself, which serves in
+// its place where superqode-shim is not installed.
+package shim
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// IO is what the process was started with.
+type IO struct {
+	In, Out, Err *os.File
+	Exe          string // os.Executable
+	Args         []string
+	Env          []string
+	Dir          string // "" when it can not be told
+}
+
+// Serves reports whether the program at exe stands in a session's folder.
+func Serves(exe string) bool {
+	if filepath.Base(exe) == "superqode" || filepath.Base(exe) == "superqode-shim" {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(filepath.Dir(filepath.Dir(exe)), guard.SessionStateFile))
+	return err == nil
+}
+
+// Main answers one call and returns the exit code. For git it does not return
+// when the command is allowed: the process becomes the real git.
+func Main(ctx context.Context, io IO) int {
+	return guard.Shim(ctx, guard.ShimCall{Exe: io.Exe, Argv: io.Args, Env: io.Env, Dir: io.Dir, Err: io.Err})
+}

@@ -1,0 +1,34 @@
+//go:build !windows
+
+// Command superqode-shim stands in front of git inside a session. It is started
+// under other names, git and those of git's hooks, from a session's folder.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/shim"
+)
+
+// version is stamped by the build: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func main() {
+	exe, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "superqode-shim:", err)
+		os.Exit(126)
+	}
+	if filepath.Base(exe) == "superqode-shim" {
+		fmt.Printf("superqode-shim %s: superqode puts it into its sessions as git; by itself it does nothing\n", version)
+		return
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "" // deleted: git tells about it
+	}
+	os.Exit(shim.Main(context.Background(), shim.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Exe: exe, Args: os.Args, Env: os.Environ(), Dir: dir}))
+}

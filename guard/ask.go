@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The operations that the layers ask of a session's supervisor; package session
+// answers them and has the protocol.
+const (
+	OpBlocked = "guard.blocked" // args: an Attempt; reply: {}
+	OpConsume = "guard.consume" // args: an Attempt; reply: {"allowed":bool}
+)
+
+// askTimeout is how long a layer waits for a supervisor that does not answer.
+const askTimeout = 3 * time.Second
+
+// errNoSupervisor means that no supervisor of the session listens.
+var errNoSupervisor = errors.New("the session's supervisor does not answer")
+
+// ask sends one request to a supervisor of the session. Its sockets lie in the
+// session's folder; where else a variable may point does not matter, since a
+// program could answer there itself. package net stays out of the helper: it
+// costs more at each start than one question.
+func (st *SessionState) ask(env []string, op string, args, into any) error {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	line, err := json.Marshal(map[string]any{"schema_version": 1, "op": op, "args": json.RawMessage(raw)})
+	if err != nil {
+		return err
+	}
+	for _, path := range st.sockets(env) {
+		reply, err := exchange(path, append(line, '\n'))
+		if err != nil {
+			continue // a run that has ended; another one may be under way
+		}
+		var r struct {
+			OK    bool            `json:"ok"`
+			Reply json.RawMessage `json:"reply"`
+			Error *struct {
+				Message string `json:"message"`
+			} `json:"error"`
+		}
+		switch err := json.Unmarshal(reply, &r); {
+		case err != nil:
+			continue
+		case r.Error != nil:
+			return errors.New(r.Error.Message)
+		case !r.OK:
+			continue
+		case into == nil:
+			return nil
+		}
+		return json.Unmarshal(r.Reply, into)
+	}
+	return errNoSupervisor
+}
+
+// sockets lists the supervisors' sockets, the one of this run first.
+func (st *SessionState) sockets(env []string) []string {
+	var list []string
+	own := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "SUPERQODE_SOCKET="); ok {
+			own = v
+		}
+	}
+	names, err := os.ReadDir(st.dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range slices.Backward(names) {
+		if n, ok := strings.CutPrefix(e.Name(), "sock-"); ok && e.Type()&os.ModeSocket != 0 {
+			if _, err := strconv.Atoi(n); err == nil {
+				list = append(list, filepath.Join(st.dir, e.Name()))
+			}
+		}
+	}
+	if i := slices.Index(list, own); i > 0 {
+		list[0], list[i] = list[i], list[0]
+	}
+	return list
+}
+
+// exchange sends a line to a unix socket and returns the line that comes back.
+func exchange(path string, line []byte) ([]byte, error) {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	defer syscall.Close(fd)
+	limit := syscall.NsecToTimeval(int64(askTimeout))
+	for _, o := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
+		if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, o, &limit); err != nil {
+			return nil, err
+		}
+	}
+	if err := connect(fd, path); err != nil {
+		return nil, err
+	}
+	for len(line) > 0 {
+		n, err := syscall.Write(fd, line)
+		if err != nil && err != syscall.EINTR {
+			return nil, err
+		}
+		line = line[max(n, 0):]
+	}
+	var reply []byte
+	buf := make([]byte, 4096)
+	for until := time.Now().Add(askTimeout); time.Now().Before(until); {
+		n, err := syscall.Read(fd, buf)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		reply = append(reply, buf[:n]...)
+		if n == 0 || bytes.IndexByte(reply, '\n') >= 0 {
+			return reply, nil
+		}
+	}
+	return nil, errNoSupervisor
+}
+
+// connect reaches a socket whose path may be longer than an address: then its
+// folder is opened and the name is short.
+func connect(fd int, path string) error {
+	if len(path) > 103 { // 104 bytes on macOS, 108 on Linux, with a final NUL
+		dir, err := syscall.Open(filepath.Dir(path), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer syscall.Close(dir)
+		path = fmt.Sprintf("/proc/self/fd/%d/%s", dir, filepath.Base(path))
+	}
+	for {
+		if err := syscall.Connect(fd, &syscall.SockaddrUnix{Name: path}); err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+// Report tells of a refused attempt: the supervisor writes it down; without one
+// it goes to the log directly. What can not be told changes nothing: the attempt
+// stays refused.
+func (st *SessionState) Report(env []string, a Attempt) error {
+	a = a.Tidy()
+	a.At = time.Now().UTC()
+	if err := st.ask(env, OpBlocked, a, nil); err == nil {
+		return nil
+	}
+	return a.Append(st.LogPath())
+}
+
+// Consume asks whether a person has let this one attempt through, and uses that
+// up. Without a supervisor nothing is let through.
+func (st *SessionState) Consume(env []string, a Attempt) bool {
+	var reply struct {
+		Allowed bool `json:"allowed"`
+	}
+	a = a.Tidy()
+	a.At = time.Now().UTC()
+	return st.ask(env, OpConsume, a, &reply) == nil && reply.Allowed
+}

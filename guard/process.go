@@ -1,0 +1,9 @@
+package guard
+
+// Process is what the system tells of a running process.
+type Process struct {
+	PID    int
+	Parent int
+	Exe    string   // the program's file; "" when the system does not tell
+	Args   []string // as the program sees them; a program can change its own
+}

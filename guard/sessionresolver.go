@@ -1,0 +1,84 @@
+package guard
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// sessionResolver is the Resolver of a session's shim and hooks: the real git,
+// which also knows which repositories are the session's.
+type sessionResolver struct {
+	GitResolver
+	st *SessionState
+}
+
+// Resolver returns the Resolver of this session, and the name under which Check
+// knows a repository that is guarded (Context.Guarded). env is the environment
+// of the command that is decided on.
+func (st *SessionState) Resolver(env []string) (r Resolver, guarded string) {
+	res := newSessionResolver(st, string(st.Git.Bin), env)
+	return res, res.guarded()
+}
+
+func newSessionResolver(st *SessionState, bin string, env []string) *sessionResolver {
+	res := &sessionResolver{*newResolver(bin, env), st}
+	res.SearchPath += string(filepath.ListSeparator) + string(st.Git.ExecPath)
+	return res
+}
+
+func newResolver(bin string, env []string) *GitResolver {
+	return &GitResolver{Git: git.At(bin, env), SearchPath: superqode.Getenv(env, "PATH")}
+}
+
+// guarded stands for every repository of the session's: Check compares one path.
+func (r *sessionResolver) guarded() string {
+	if len(r.st.GitDirs) > 0 {
+		return string(r.st.GitDirs[0])
+	}
+	return r.st.dir
+}
+
+// Repository finds the repository that a command acts on, by its common directory
+// and by its work tree: another repository's git dir may be pointed at the
+// session's files. Where git finds no repository at all the answer is "", and git
+// will say so itself.
+func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) {
+	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(append([]string{}, at.Globals...), "rev-parse", "--git-common-dir", "--show-toplevel"), Env: at.Env})
+	if err != nil && strings.Contains(err.Error(), "not a git repository") {
+		return "", true
+	}
+	common, rest, _ := strings.Cut(string(out), "\n")
+	top, rest, _ := strings.Cut(rest, "\n")
+	if common == "" || rest != "" || err != nil && top != "" {
+		return "", false
+	}
+	if !filepath.IsAbs(common) {
+		common = filepath.Join(at.Dir, common)
+	}
+	if common, err = filepath.EvalSymlinks(common); err != nil {
+		return "", false
+	}
+	if top != "" {
+		if top, err = filepath.EvalSymlinks(top); err != nil {
+			return "", false
+		}
+	}
+	if r.st.Guards(common, top) {
+		return r.guarded(), true
+	}
+	return common, true
+}
+
+// environ is the environment in which the real git runs: git's own children find
+// the shim first.
+func (r *sessionResolver) environ(_ context.Context, c ShimCall) []string {
+	exec := filepath.Join(r.st.dir, "exec")
+	if isProgram(filepath.Join(exec, "git")) {
+		return setEnv(c.Env, "GIT_EXEC_PATH", exec)
+	}
+	return c.Env
+}
