@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -15,7 +14,34 @@ import (
 // folder in .git/worktrees/.
 type SessionID struct{ s string }
 
-var sessionIDPattern = regexp.MustCompile(`^qe-[0-9]{8}-[0-9]{6}-[a-z2-7]{6}$`)
+// sessionIDShape is a session id with a 0 for each digit and an a for each
+// character of base32. No pattern is compiled: the shim, which starts with every
+// git command, would pay for it.
+const sessionIDShape = "qe-00000000-000000-aaaaaa"
+
+func isSessionID(s string) bool {
+	if len(s) != len(sessionIDShape) {
+		return false
+	}
+	for i := range len(s) {
+		c, want := s[i], sessionIDShape[i]
+		switch want {
+		case '0':
+			if c < '0' || c > '9' {
+				return false
+			}
+		case 'a':
+			if (c < 'a' || c > 'z') && (c < '2' || c > '7') {
+				return false
+			}
+		default:
+			if c != want {
+				return false
+			}
+		}
+	}
+	return true
+}
 
 // NewSessionID makes a session id for the given moment with 30 random bits.
 func NewSessionID(now time.Time) SessionID {
@@ -25,7 +51,7 @@ func NewSessionID(now time.Time) SessionID {
 // ParseSessionID accepts a whole session id only; prefixes and suffixes are
 // resolved by the registry of sessions.
 func ParseSessionID(s string) (SessionID, error) {
-	if !sessionIDPattern.MatchString(s) {
+	if !isSessionID(s) {
 		return SessionID{}, fmt.Errorf("%q is not a session id", s)
 	}
 	return SessionID{s}, nil
@@ -54,11 +80,21 @@ func (id *SessionID) UnmarshalText(b []byte) (err error) {
 // underscore and dash, at most 64 bytes, beginning with a letter or digit.
 type AgentID struct{ s string }
 
-var agentIDPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+func isAgentID(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64
+}
 
 // ParseAgentID checks an agent's name.
 func ParseAgentID(s string) (AgentID, error) {
-	if !agentIDPattern.MatchString(s) {
+	if !isAgentID(s) {
 		return AgentID{}, fmt.Errorf("%q is not an agent name (letters, digits, . _ -, at most 64)", s)
 	}
 	return AgentID{s}, nil

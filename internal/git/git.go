@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -38,11 +39,13 @@ func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[
 // Before reports whether v is older than o.
 func (v Version) Before(o Version) bool { return slices.Compare(v[:], o[:]) < 0 }
 
-var versionPattern = regexp.MustCompile(`^git version (\d+)\.(\d+)(?:\.(\d+))?`)
+var versionPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^git version (\d+)\.(\d+)(?:\.(\d+))?`)
+})
 
 // ParseVersion reads the output of "git version", vendors' suffixes included.
 func ParseVersion(s string) (Version, error) {
-	m := versionPattern.FindStringSubmatch(s)
+	m := versionPattern().FindStringSubmatch(s)
 	if m == nil {
 		return Version{}, fmt.Errorf("can not read a git version from %q", s)
 	}
