@@ -1,0 +1,148 @@
+package swap
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// Dir is an open directory in which plans are carried out. It is not safe for
+// concurrent use. Close it.
+type Dir struct {
+	root    int
+	folders [2]folder // a rename needs two at a time
+	plain   bool      // in tests: the file system can neither exchange names nor rename to a free one only
+}
+
+// folder is the last folder that was entered, so that neighbours share it.
+type folder struct {
+	path string
+	fd   int // -1 while none is open
+}
+
+// Open opens the directory at path.
+func Open(path string) (*Dir, error) {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Open(path, dirFlags&^unix.O_NOFOLLOW, 0)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return &Dir{root: fd, folders: [2]folder{{fd: -1}, {fd: -1}}}, nil
+}
+
+// Close closes the directory.
+func (d *Dir) Close() error {
+	d.leave()
+	return unix.Close(d.root)
+}
+
+// leave closes the folders that are open: their names may mean others from now.
+func (d *Dir) leave() {
+	for i := range d.folders {
+		if d.folders[i].fd >= 0 {
+			_ = unix.Close(d.folders[i].fd) // a folder's handle has nothing to flush
+		}
+		d.folders[i] = folder{fd: -1}
+	}
+}
+
+// at opens the folder that path lies in, one name after the other and through no
+// link, and returns its handle, valid until the slot is used again, and the last
+// name of path.
+func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
+	dir, name := split(path)
+	f := &d.folders[slot]
+	if f.fd >= 0 && f.path == dir {
+		return f.fd, name, nil
+	}
+	if f.fd >= 0 {
+		_ = unix.Close(f.fd)
+		f.fd = -1
+	}
+	fd, err = openat(d.root, ".")
+	for rest := dir; err == nil && rest != ""; {
+		var next string
+		next, rest, _ = strings.Cut(rest, "/")
+		up := fd
+		fd, err = openat(up, next)
+		_ = unix.Close(up)
+	}
+	if err != nil {
+		return -1, name, err
+	}
+	*f = folder{dir, fd}
+	return fd, name, nil
+}
+
+// state returns what stands at path, nil for nothing. What can not be there,
+// because a folder above it is none, is nothing too.
+func (d *Dir) state(slot int, path string) (*State, error) {
+	fd, name, err := d.at(slot, path)
+	if err == nil {
+		var st unix.Stat_t
+		err = retry(func() error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+		if err == nil {
+			return stateOf(&st), nil
+		}
+	}
+	if isGone(err) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+func isGone(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP)
+}
+
+// isDir reports whether the state is a folder's.
+func (s *State) isDir() bool { return s != nil && s.Mode&unix.S_IFMT == unix.S_IFDIR }
+
+// is reports whether now is the file s, unchanged, though perhaps by another
+// name: a rename moves the ctime. Both may be nil.
+func (s *State) is(now *State) bool {
+	if s == nil || now == nil {
+		return s == now
+	}
+	if s.isDir() {
+		return now.isDir() && s.Ino == now.Ino
+	}
+	return s.Ino == now.Ino && s.Size == now.Size && s.Mtime == now.Mtime && s.Mode == now.Mode
+}
+
+// untouched is is, for a file that nobody renamed or changed the bits of either.
+// The ctime of one with several names says nothing: another name may have gone.
+func (s *State) untouched(now *State) bool {
+	return s.is(now) && (s == nil || s.isDir() || s.Ctime == now.Ctime || s.Nlink > 1 || now.Nlink > 1)
+}
+
+func openat(dir int, name string) (fd int, err error) {
+	err = retry(func() (err error) {
+		fd, err = unix.Openat(dir, name, dirFlags, 0)
+		return err
+	})
+	return fd, err
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func split(path string) (dir, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return "", path
+}

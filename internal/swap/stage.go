@@ -1,0 +1,199 @@
+package swap
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+)
+
+// syncEach is up to how many files and folders are flushed one by one. Beyond it
+// one flush of the whole file system costs less.
+const syncEach = 64
+
+// Stage writes every file and link that the plan puts beside its place, with
+// contents from fill, and returns when they would survive a power cut. It also
+// tries whether the folders may be written to, so that little is left that could
+// stop Commit. On an error nothing of it stays and the directory is as it was.
+func (d *Dir) Stage(ctx context.Context, p *Plan, fill func(ctx context.Context, s *Step, w io.Writer) error) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	puts := 0
+	for i := range p.Steps {
+		if p.Steps[i].Op == Put {
+			puts++
+		}
+	}
+	err := d.stageAll(ctx, p, fill, puts <= syncEach)
+	if err == nil {
+		err = d.sync(p)
+	}
+	if err != nil {
+		return errors.Join(err, d.Discard(p))
+	}
+	return nil
+}
+
+func (d *Dir) stageAll(ctx context.Context, p *Plan, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := d.allowed(s); err != nil {
+			return &os.PathError{Op: string(s.Op), Path: string(s.Path), Err: err}
+		}
+		if s.Op != Put {
+			continue
+		}
+		err := failpoint.Err("apply.stage")
+		if err == nil {
+			err = d.stage(ctx, p, i, fill, syncOne)
+		}
+		if err != nil {
+			return fmt.Errorf("write what will be %s: %w", superqode.Visible(string(s.Path)), err)
+		}
+	}
+	return nil
+}
+
+// allowed asks the system whether a step would be refused. A folder that is not
+// there yet is made by the plan itself.
+func (d *Dir) allowed(s *Step) error {
+	if s.Op == Rmdir && s.Optional {
+		return nil
+	}
+	if s.Op == Chmod {
+		if euid := os.Geteuid(); euid != 0 && uint32(euid) != s.Was.UID {
+			return unix.EPERM
+		}
+		return nil
+	}
+	fd, _, err := d.at(0, string(s.Path))
+	if isGone(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Faccessat(fd, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+}
+
+// stage writes one file or link by its temporary name.
+func (d *Dir) stage(ctx context.Context, p *Plan, i int, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
+	s := &p.Steps[i]
+	fresh, _ := p.names(i)
+	dir, name, err := d.at(1, fresh)
+	if err != nil {
+		return err
+	}
+	if s.Link != "" {
+		err = unix.Symlinkat(string(s.Link), dir, name)
+	} else {
+		err = d.stageFile(ctx, dir, name, s, fill, syncOne)
+	}
+	if err != nil {
+		return err
+	}
+	d.giveBack(dir, name, s)
+	if s.New, err = d.state(1, fresh); err == nil && s.New == nil {
+		err = unix.ENOENT
+	}
+	return err
+}
+
+func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	w := bufio.NewWriterSize(f, 64<<10)
+	err = fill(ctx, s, w)
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil && os.Geteuid() == 0 && s.Was != nil {
+		err = f.Chown(int(s.Was.UID), int(s.Was.GID)) // before the bits: it drops some
+	}
+	if err == nil {
+		err = unix.Fchmod(fd, s.Perm&0o777)
+	}
+	if err == nil && syncOne {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// giveBack gives a link the owner of what it replaces, where that is possible.
+func (d *Dir) giveBack(dir int, name string, s *Step) {
+	if s.Link != "" && s.Was != nil && os.Geteuid() == 0 {
+		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // nobody asks for a link's owner
+	}
+}
+
+// Discard deletes what Stage wrote, wholly or in part.
+func (d *Dir) Discard(p *Plan) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	var errs error
+	for i := range p.Steps {
+		if p.Steps[i].Op == Put {
+			fresh, _ := p.names(i)
+			errs = errors.Join(errs, d.unlink(fresh))
+		}
+	}
+	return errs
+}
+
+func (d *Dir) unlink(path string) error {
+	dir, name, err := d.at(1, path)
+	if err == nil {
+		err = retry(func() error { return unix.Unlinkat(dir, name, 0) })
+	}
+	if err == nil || isGone(err) {
+		return nil
+	}
+	return &os.PathError{Op: "remove", Path: path, Err: err}
+}
+
+// sync makes what was renamed, made and removed survive a power cut.
+func (d *Dir) sync(p *Plan) error {
+	folders := map[string]bool{}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		dir, _ := split(string(s.Path))
+		folders[dir] = true
+		if s.Op == Put || s.Op == Remove {
+			folders[string(s.Side)] = true
+		}
+	}
+	if len(folders) > syncEach {
+		return syncAll(d.root)
+	}
+	for dir := range folders {
+		fd, _, err := d.at(0, dir+"/.")
+		if dir == "" {
+			fd, err = d.root, nil
+		}
+		if isGone(err) {
+			continue // the plan made, or removed, it
+		}
+		if err == nil {
+			err = unix.Fsync(fd)
+		}
+		if err != nil && !errors.Is(err, unix.EINVAL) { // a file system that can not flush folders
+			return fmt.Errorf("flush folder %s: %w", superqode.Visible(dir), err)
+		}
+	}
+	return nil
+}
