@@ -112,5 +112,5 @@ func (c *creation) undo(ctx context.Context) error {
 		admin = filepath.Join(c.Repo.CommonDir, "worktrees", c.ID.String())
 	}
 	err = removeAdmin(c.Repo, admin, c.Path)
-	return errors.Join(err, removeTree(ctx, c.Path), unlock())
+	return errors.Join(err, RemoveTree(ctx, c.Path), unlock())
 }

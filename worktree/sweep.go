@@ -47,8 +47,8 @@ func Sweep(ctx context.Context, trashDir string, budget time.Duration) (done boo
 	return s.err == nil && !s.over(), s.err
 }
 
-// removeTree deletes path and all below it in Sweep's way.
-func removeTree(ctx context.Context, path string) error {
+// RemoveTree deletes path and all below it in Sweep's way.
+func RemoveTree(ctx context.Context, path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -127,12 +127,14 @@ type workspaceCmd struct {
 	Diff    workspaceDiffCmd    `cmd:"" help:"Print what a session changed as a patch."`
 	Changes workspaceChangesCmd `cmd:"" help:"List what a session changed."`
 	Recover workspaceRecoverCmd `cmd:"" help:"Finish, or roll back, what a crash left."`
+	Restore workspaceRestoreCmd `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
+	Pin     workspacePinCmd     `cmd:"" help:"Keep cleanup away from a session."`
+	Unpin   workspaceUnpinCmd   `cmd:"" help:"Let cleanup at a pinned session again."`
 
 	Apply   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Revert  unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Verify  unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Cleanup unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Restore unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 }
 
 // unbuiltCmd stands for a command that the documents name and that this version

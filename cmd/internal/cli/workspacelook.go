@@ -25,6 +25,7 @@ type listedJSON struct {
 	State     superqode.State     `json:"state"`
 	Alive     bool                `json:"alive"`
 	Dead      bool                `json:"dead"`
+	Pinned    bool                `json:"pinned"`
 	CreatedAt time.Time           `json:"created_at"`
 	Changes   *int                `json:"changes"` // null while nobody counted
 	AgentID   superqode.AgentID   `json:"agent_id"`
@@ -81,7 +82,7 @@ func (a *app) printList(sessions []session.Listed, broken []session.Broken) erro
 
 func toJSON(s session.Listed) listedJSON {
 	j := listedJSON{
-		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, CreatedAt: s.CreatedAt,
+		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned, CreatedAt: s.CreatedAt,
 		AgentID: s.Agent, Origin: s.Origin, Workspace: workspaceJSON{s.Workspace},
 	}
 	if s.ChangeCount >= 0 {
@@ -90,12 +91,17 @@ func toJSON(s session.Listed) listedJSON {
 	return j
 }
 
-// stateWord adds what the record can not know: that the process died.
+// stateWord adds what the state does not tell: that the process died, and that
+// cleanup spares the session.
 func stateWord(s session.Listed) string {
+	word := string(s.State)
 	if s.Dead {
-		return "died"
+		word = "died"
 	}
-	return string(s.State)
+	if s.Pinned {
+		word += ", pinned"
+	}
+	return word
 }
 
 func changeCount(n int) string {

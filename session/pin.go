@@ -1,0 +1,32 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// Pin sets or clears the mark that keeps cleanup away from a session: from its
+// workspace, its record and its salvages. A session that runs can be pinned, and
+// one that has ended. Unlike Session.update it goes by the record as it lies
+// there: another process may be ending the session.
+func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id superqode.SessionID, err error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return id, err
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(l.Dir, "record.lock"))
+	if err != nil {
+		return id, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	rec, err := readRecord(l.Dir)
+	if err != nil {
+		return id, err
+	}
+	rec.Pinned, rec.UpdatedAt = pinned, m.now().UTC()
+	return rec.ID, writeRecord(l.Dir, rec)
+}

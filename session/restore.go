@@ -1,0 +1,257 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// Restored tells where a salvage was written to.
+type Restored struct {
+	Salvage *FoundSalvage
+	Path    string
+	Files   int              // files and links written
+	Digest  superqode.Digest // of what was found there afterwards
+	Special []string         // sockets, FIFOs and devices, which are recorded only
+	Lost    []string         // paths whose contents neither the store nor the origin has any more
+}
+
+// Restore writes the salvage that name stands for into the folder to, or, when
+// that is "", into .superqode/salvage/<session>-<n> of its origin, reads it
+// again and compares. The folder must not exist or be empty; it appears whole or
+// not at all. What exists no more is left out and named in Lost, and the error
+// then wraps ErrVerification.
+func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored, error) {
+	found, err := m.FindSalvage(ctx, dir, name)
+	if err != nil {
+		return nil, err
+	}
+	store, err := m.existingStore(ctx, found.p)
+	if err == nil && store == nil {
+		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.p.storePath(), found.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := found.list(ctx, store)
+	if err != nil {
+		return nil, fmt.Errorf("%w: read the list of salvage %s: %w", superqode.ErrVerification, found.ID, err)
+	}
+	r := &Restored{Salvage: found, Path: to}
+	if r.Path == "" {
+		if r.Path, err = prepareDefault(found); err != nil {
+			return nil, err
+		}
+	}
+	if r.Path, err = checkTarget(r.Path, found.ID); err != nil {
+		return nil, err
+	}
+	if err := r.dropLost(ctx, store, list); err != nil {
+		return nil, err
+	}
+	if err := r.write(ctx, store, list); err != nil {
+		return nil, fmt.Errorf("restore salvage %s: %w", found.ID, err)
+	}
+	if len(r.Lost) > 0 {
+		return r, superqode.Errorf(superqode.ErrVerification, "%d of the %d paths of salvage %s are lost: neither the store nor the origin has their contents", len(r.Lost), len(r.Lost)+len(list.Entries), found.ID)
+	}
+	return r, nil
+}
+
+// prepareDefault makes the folders above the default place, none of which may be
+// a link that a program planted.
+func prepareDefault(f *FoundSalvage) (string, error) {
+	if f.Origin == "" {
+		return "", superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "salvage %s does not know its origin", f.ID), "superqode workspace restore %s --to DIR", f.ID)
+	}
+	if err := prepareArtifacts(string(f.Origin)); err != nil { // .superqode with its .gitignore
+		return "", superqode.WithHint(err, "superqode workspace restore %s --to DIR", f.ID)
+	}
+	path := f.where()
+	parent := filepath.Dir(path)
+	if err := os.Mkdir(parent, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Dir(parent), parent} {
+		if st, err := os.Lstat(dir); err != nil {
+			return "", err
+		} else if !st.IsDir() {
+			return "", superqode.WithHint(fmt.Errorf("%s is not a folder", dir), "superqode workspace restore %s --to DIR", f.ID)
+		}
+	}
+	return path, nil
+}
+
+// checkTarget refuses a folder that holds something, and returns the path with
+// its links resolved.
+func checkTarget(path, id string) (string, error) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return realPrefix(path), nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		names, rerr := os.ReadDir(real)
+		if rerr == nil && len(names) == 0 {
+			return real, nil
+		}
+		if rerr != nil && !errors.Is(rerr, syscall.ENOTDIR) {
+			return "", rerr
+		}
+	}
+	return "", occupied(path, id)
+}
+
+func occupied(path, id string) error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is there already, and is not an empty folder", path), "superqode workspace restore %s --to DIR", id)
+}
+
+// dropLost takes out of the list what can not be written.
+func (r *Restored) dropLost(ctx context.Context, store *snapshot.Store, list *snapshot.Snapshot) error {
+	missing, err := store.Missing(ctx, list.Entries)
+	if err != nil {
+		return err
+	}
+	list.Entries = slices.DeleteFunc(list.Entries, func(e snapshot.Entry) bool {
+		switch {
+		case e.Kind == snapshot.Other:
+			r.Special = append(r.Special, e.Path)
+			return true
+		case e.Kind == snapshot.File && missing[e.ID]:
+			r.Lost = append(r.Lost, e.Path)
+			return true
+		}
+		return false
+	})
+	r.Files, _ = list.Count()
+	return nil
+}
+
+// partPrefix begins the name of a folder that Restore has not finished.
+const partPrefix = ".superqode-restore-"
+
+// write makes the folder beside its place, checks it and renames it there.
+func (r *Restored) write(ctx context.Context, store *snapshot.Store, list *snapshot.Snapshot) (err error) {
+	parent := filepath.Dir(r.Path)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	sweepParts(ctx, parent)
+	part, held, err := makePart(parent)
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, worktree.RemoveTree(context.WithoutCancel(ctx), part))
+		}
+	}()
+	failpoint.Hit("restore.made")
+	if _, err := snapshot.Materialize(ctx, list, store, part, snapshot.MaterializeOptions{}); err != nil {
+		return err
+	}
+	failpoint.Hit("restore.written")
+	if r.Digest, err = checkRestored(ctx, list, part); err != nil {
+		return err
+	}
+	failpoint.Hit("restore.checked")
+	err = syscall.Rename(part, r.Path) // takes the place of an empty folder too, which os.Rename refuses
+	switch {
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.ENOTDIR):
+		return occupied(r.Path, r.Salvage.ID) // by now
+	case err != nil:
+		return superqode.WithHint(&os.LinkError{Op: "rename", Old: part, New: r.Path, Err: err}, "superqode workspace restore %s --to DIR, with a folder that does not exist", r.Salvage.ID)
+	}
+	failpoint.Hit("restore.renamed")
+	return atomicfile.SyncDir(parent)
+}
+
+// makePart makes a folder to fill, and holds its lock, which tells other restores
+// that someone is at work in it.
+func makePart(parent string) (string, *os.File, error) {
+	for try := 1; ; try++ {
+		part, err := os.MkdirTemp(parent, partPrefix) // mode 0700: there may be secrets in it
+		if err != nil {
+			return "", nil, err
+		}
+		held, err := os.Open(part)
+		if err == nil {
+			if err = syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+				_, err = os.Lstat(part)
+			}
+			if err == nil {
+				return part, held, nil
+			}
+			_ = held.Close() // nothing was written
+		}
+		if try == 5 { // taken for a rest each time, before the lock was ours
+			return "", nil, fmt.Errorf("lock %s: %w", part, err)
+		}
+	}
+}
+
+// sweepParts removes what a restore that was killed left.
+func sweepParts(ctx context.Context, parent string) {
+	names, err := readNames(parent)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, partPrefix) {
+			continue
+		}
+		path := filepath.Join(parent, name)
+		d, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = worktree.RemoveTree(ctx, path) // what stays is tried again the next time
+		}
+		_ = d.Close()
+	}
+}
+
+// checkRestored reads what was written and compares it with the list. Folders
+// that the list only implies are passed over.
+func checkRestored(ctx context.Context, list *snapshot.Snapshot, dir string) (digest superqode.Digest, err error) {
+	want, err := list.Digest()
+	if err != nil {
+		return digest, err
+	}
+	l := &look{}
+	defer func() { err = errors.Join(err, l.close(dir)) }()
+	if err := l.scanAll(ctx, dir, snapshot.ScanOptions{Format: list.Format, Contents: snapshot.StatOnly}); err != nil {
+		return digest, err
+	}
+	if err := l.hashAll(ctx, dir); err != nil {
+		return digest, err
+	}
+	if len(l.problems) > 0 {
+		return digest, fmt.Errorf("%w: %w", superqode.ErrVerification, l.problems[0])
+	}
+	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool {
+		return e.Kind == snapshot.Dir && list.Find(e.Path) == nil
+	})
+	if digest, err = l.final.Digest(); err == nil && digest != want {
+		diffs := snapshot.Compare(list, l.final, snapshot.CompareOptions{Dirs: true})
+		names := make([]string, 0, 3)
+		for _, c := range diffs[:min(len(diffs), 3)] {
+			names = append(names, visible(c.Path.String()))
+		}
+		err = superqode.Errorf(superqode.ErrVerification, "%d paths are not what was salvaged: %s", len(diffs), strings.Join(names, ", "))
+	}
+	return digest, err
+}

@@ -1,0 +1,256 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// salvaged makes a session with one salvage of the whole origin, git's own files
+// included, and tells what it should be restored to.
+func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *Salvage, *snapshot.Snapshot) {
+	t.Helper()
+	s := openSession(t, f, OpenOptions{})
+	if err := os.RemoveAll(f.Path(".superqode")); err != nil {
+		t.Fatal(err)
+	}
+	f.WriteMode("build/closed", "nobody reads this\n", 0o000)
+	f.WriteMode("closed-folder/inner", "hidden\n", 0o400)
+	if err := os.Chmod(f.Path("closed-folder"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(f.Path("closed-folder"), 0o700) })
+	part := partOf(t, f.Dir, "")
+	sv, err := s.salvage(t.Context(), "test", part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(sv.LeftOut) > 0 && os.Geteuid() == 0 {
+		t.Fatalf("left out: %v", sv.LeftOut)
+	}
+	want, err := snapshot.Load(sv.listPath(salvageDir(s.dir)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, sv, want
+}
+
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, s *Session, sv *Salvage){
+		"as it was": func(*testing.T, *Session, *Salvage) {},
+		"list gone": func(t *testing.T, s *Session, sv *Salvage) { remove(t, sv.listPath(salvageDir(s.dir))) },
+		"list torn": func(t *testing.T, s *Session, sv *Salvage) { put(t, sv.listPath(salvageDir(s.dir)), "superqode") },
+		"record gone": func(t *testing.T, s *Session, sv *Salvage) {
+			remove(t, sv.recordPath(salvageDir(s.dir)))
+		},
+		"record torn":   func(t *testing.T, s *Session, sv *Salvage) { put(t, sv.recordPath(salvageDir(s.dir)), "{") },
+		"session gone":  func(t *testing.T, s *Session, _ *Salvage) { remove(t, s.dir) },
+		"ref gone":      func(t *testing.T, s *Session, sv *Salvage) { remove(t, filepath.Join(s.store.Dir(), sv.Ref)) },
+		"refs packed":   func(t *testing.T, s *Session, _ *Salvage) { packRefs(t, s) },
+		"a planted one": func(t *testing.T, s *Session, sv *Salvage) { put(t, filepath.Join(salvageDir(s.dir), "2.json"), "{}") },
+		"rest of a kill": func(t *testing.T, s *Session, _ *Salvage) {
+			rest(t, filepath.Join(string(s.rec.Origin), ".superqode/salvage"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			s, sv, want := salvaged(t, f)
+			damage(t, s, sv)
+			m := managerOf(f)
+			r, err := m.Restore(t.Context(), f.Dir, sv.Session.String(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Path != f.Path(fmt.Sprintf(".superqode/salvage/%s-1", sv.Session)) || r.Files != sv.Files {
+				t.Errorf("restored %+v", r)
+			}
+			if digest, err := want.Digest(); err != nil || digest != r.Digest {
+				t.Errorf("digest %s, want %s (%v)", r.Digest, digest, err)
+			}
+			if out := f.Git("status", "--porcelain", "--", ".superqode"); out != "" {
+				t.Errorf("git status shows %q", out)
+			}
+			if names, err := os.ReadDir(filepath.Dir(r.Path)); err != nil || len(names) != 1 {
+				t.Errorf("beside it lies %v (%v)", names, err)
+			}
+			if _, err := m.Restore(t.Context(), f.Dir, sv.ID, ""); !errors.Is(err, superqode.ErrUsage) {
+				t.Errorf("restored over what is there: %v", err)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func packRefs(t *testing.T, s *Session) {
+	t.Helper()
+	g, err := s.m.git(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Output(t.Context(), git.Cmd{Dir: s.store.Dir(), Args: []string{"pack-refs", "--all", "--prune"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rest(t *testing.T, parent string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Join(parent, partPrefix+"1234", "half"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What the store has lost is named; the rest is restored all the same.
+func TestRestoreOfADamagedStore(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	s, sv, _ := salvaged(t, f)
+	m := managerOf(f)
+	packs, err := filepath.Glob(filepath.Join(s.store.Dir(), "objects/pack/*"))
+	if err != nil || len(packs) == 0 {
+		t.Fatal(packs, err)
+	}
+	for _, p := range packs {
+		remove(t, p)
+	}
+	to := filepath.Join(f.Home, "back")
+	r, err := m.Restore(t.Context(), f.Dir, sv.ID, to)
+	if !errors.Is(err, superqode.ErrVerification) || r == nil || len(r.Lost) == 0 || r.Files == 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(to, "src/main.go")); err != nil || string(data) != f.Read("src/main.go") {
+		t.Errorf("what the origin has was not restored: %q, %v", data, err)
+	}
+	remove(t, s.store.Dir())
+	if _, err := m.Restore(t.Context(), f.Dir, sv.ID, to+"2"); !errors.Is(err, superqode.ErrVerification) {
+		t.Errorf("without a store: %v", err)
+	}
+}
+
+func TestRestoreRefusesPlaces(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	_, sv, _ := salvaged(t, f)
+	m := managerOf(f)
+	dir := filepath.Join(f.Home, "places")
+	for _, d := range []string{"full/x", "empty"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, filepath.Join(dir, "file"), "")
+	for link, to := range map[string]string{"to-full": "full", "to-nowhere": "nowhere", "to-empty": "empty", "to-root": "/"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, to := range []string{"full", "file", "to-full", "to-nowhere", "to-root"} {
+		if _, err := m.Restore(t.Context(), f.Dir, sv.ID, filepath.Join(dir, to)); !errors.Is(err, superqode.ErrUsage) {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+	for _, to := range []string{"to-empty", "new\n\xff/deep"} {
+		r, err := m.Restore(t.Context(), f.Dir, sv.ID, filepath.Join(dir, to))
+		if err != nil {
+			t.Errorf("%s: %v", to, err)
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(r.Path, "README.md")); err != nil {
+			t.Error(err)
+		}
+	}
+	// A program may have put a link where the default place is.
+	if err := os.MkdirAll(f.Path(".superqode"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.Symlink(dir, ".superqode/salvage")
+	if r, err := m.Restore(t.Context(), f.Dir, sv.ID, ""); err == nil {
+		t.Errorf("restored through a link into %s", r.Path)
+	}
+}
+
+func TestRestoresAtOnce(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	_, sv, _ := salvaged(t, f)
+	parent := filepath.Join(f.Home, "back")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	won := 0
+	for i := range 12 {
+		wg.Go(func() {
+			_, err := managerOf(f).Restore(t.Context(), f.Dir, sv.ID, filepath.Join(parent, fmt.Sprint(i%6)))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				won++
+			} else if !errors.Is(err, superqode.ErrUsage) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	names, err := readNames(parent)
+	if err != nil || len(names) != 6 || won != 6 {
+		t.Errorf("%d won, left %q (%v)", won, names, err)
+	}
+}
+
+func TestPickSalvage(t *testing.T) {
+	t.Parallel()
+	var list []FoundSalvage
+	for _, id := range []string{"qe-20260101-000000-aaaaaa/1", "qe-20260101-000000-aaaaaa/12", "qe-20260202-000000-bbbaaa/1"} {
+		session, n, _ := strings.Cut(id, "/")
+		sid, err := superqode.ParseSessionID(session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sv := Salvage{Session: sid}
+		number, _ := salvageNumber(n, "")
+		sv.number(number)
+		list = append(list, FoundSalvage{Salvage: sv})
+	}
+	for name, want := range map[string]any{
+		"qe-20260101-000000-aaaaaa/1": "qe-20260101-000000-aaaaaa/1",
+		"aaaaaa/12":                   "qe-20260101-000000-aaaaaa/12",
+		"qe-20260202":                 "qe-20260202-000000-bbbaaa/1",
+		"bbbaaa/1":                    "qe-20260202-000000-bbbaaa/1",
+		"refs/superqode/qe-20260101-000000-aaaaaa/salvage/1": "qe-20260101-000000-aaaaaa/1",
+		"refs/superqode/qe-20260101-000000-aaaaaa/salvage/2": superqode.ErrNotFound,
+		"aaa/1":      superqode.ErrUsage,
+		"aaaaaa":     superqode.ErrUsage,
+		"aaaaaa/":    superqode.ErrNotFound,
+		"aaaaaa/01":  superqode.ErrNotFound,
+		"aaaaaa/1/1": superqode.ErrNotFound,
+		"/1":         superqode.ErrNotFound,
+		"":           superqode.ErrNotFound,
+		"zzz":        superqode.ErrNotFound,
+	} {
+		got, err := pickSalvage(list, name)
+		if id, ok := want.(string); ok && (err != nil || got.ID != id) {
+			t.Errorf("%q: got %v, %v; want %s", name, got, err, id)
+		}
+		if werr, ok := want.(error); ok && !errors.Is(err, werr) {
+			t.Errorf("%q: got %v, %v; want %v", name, got, err, werr)
+		}
+	}
+}
