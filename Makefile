@@ -1,7 +1,7 @@
 # make check   everything that must hold before a change is committed
 # make bench   superqode against git, side by side (BENCH= passes flags on)
 # make fuzz    every fuzz target for FUZZTIME
-# make build   bin/superqode, static, with a version stamp
+# make build   bin/superqode and bin/superqode-shim, static, with a version stamp
 # make install the same into $(PREFIX)/bin, see install.sh
 #
 # Tools are Go tool dependencies, pinned in go.mod and fetched by the go command.
@@ -69,7 +69,7 @@ fuzz:
 	done
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$$(sh install.sh --stamp)" -o bin/ ./cmd/superqode
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$$(sh install.sh --stamp)" -o bin/ ./cmd/superqode ./cmd/superqode-shim
 
 install:
 	sh install.sh
