@@ -136,6 +136,7 @@ type record struct {
 	path, old      string
 	added, removed int
 	binary         bool
+	modes, ids     [2]string // before and after, as git prints them
 }
 
 var errUnreadable = errors.New("can not read git's answer")
@@ -156,7 +157,10 @@ func parseRecords(out []byte) ([]record, error) {
 		if len(f) != 5 || len(f[4]) == 0 {
 			return nil, fmt.Errorf("%w: %q", errUnreadable, head)
 		}
-		r := record{status: f[4][0], same: bytes.Equal(f[2], f[3])}
+		r := record{
+			status: f[4][0], same: bytes.Equal(f[2], f[3]),
+			modes: [2]string{string(f[0][1:]), string(f[1])}, ids: [2]string{string(f[2]), string(f[3])},
+		}
 		var ok bool
 		if r.status == 'R' || r.status == 'C' {
 			r.old, _ = next()
