@@ -22,6 +22,11 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 		return nil, err
 	}
 	m.noticeDead(m.session(l).p)
+	if l.Dead && l.Mode.InPlace() { // recovered by now
+		if l, err = m.find(ctx, dir, l.ID.String()); err != nil {
+			return nil, err
+		}
+	}
 	return m.attach(l)
 }
 
@@ -125,6 +130,10 @@ func (m *Manager) noticeDead(p project) {
 		case errors.Is(err, errGone):
 		case err != nil:
 			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
+		case l.Dead && l.Mode == superqode.ModeGitSnapshot:
+			if err := m.recoverDead(l); err != nil {
+				m.cfg.Warn(err.Error())
+			}
 		case l.Dead:
 			m.cfg.Warn(fmt.Sprintf("session %s died before it ended; superqode workspace recover --session %s", id, id[strings.LastIndexByte(id, '-')+1:]))
 		}

@@ -130,10 +130,13 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 	if err := s.openStore(ctx); err != nil {
 		return "", "", err
 	}
+	if err := s.keepBase(ctx, l); err != nil {
+		return "", "", err
+	}
 	if err := s.storeContents(ctx, l); err != nil {
 		return "", "", err
 	}
-	base, err = s.store.Commit(ctx, s.ref("base"), s.base, snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt})
+	base, err = s.store.Commit(ctx, s.ref("base"), l.base, snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt})
 	if err != nil {
 		return "", "", fmt.Errorf("store the base: %w", err)
 	}

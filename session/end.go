@@ -28,6 +28,9 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 			return nil, s.ended()
 		}
 	}
+	if s.rec.Mode.InPlace() {
+		return s.endInPlace(ctx, opt)
+	}
 	if err := s.step(ctx, superqode.StateCollecting); err != nil {
 		return nil, err
 	}

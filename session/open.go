@@ -31,6 +31,8 @@ type Session struct {
 	store  *snapshot.Store
 	seal   *seal // while a program runs
 
+	baseKept bool // an in-place session's base contents are in the store
+
 	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
 	origin *snapshot.Snapshot // the origin as it was then
 	state  *revert.RepoState  // its repository beside the work tree
@@ -75,7 +77,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := prepareArtifacts(o.Top); err != nil { // found out now rather than after an hour's work
 		return nil, err
 	}
-	s, err := m.newSession(o, p, plan)
+	s, err := m.claimSession(ctx, o, p, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +85,20 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, errors.Join(err, s.discard())
 	}
 	return s, nil
+}
+
+// claimSession makes a session's folder, after it made sure that no other
+// session has the origin for itself.
+func (m *Manager) claimSession(ctx context.Context, o *origin, p project, pl plan) (s *Session, err error) {
+	unlock, err := p.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := claimOrigin(p, pl.mode); err != nil {
+		return nil, err
+	}
+	return m.newSession(o, p, pl)
 }
 
 func prepareArtifacts(top string) error {
@@ -128,8 +144,16 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 	case superqode.ModeWorktree:
 	case superqode.ModeSnapshot, superqode.ModeDirectory:
 		return pl, planCopy(pl)
+	case superqode.ModeGitSnapshot, superqode.ModeShared:
+		if err := planInPlace(o, pl); err != nil {
+			return pl, err
+		}
+		if o.Repo != nil {
+			pl.commit, err = o.Repo.Head(ctx)
+		}
+		return pl, err
 	default:
-		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "mode %s is not built yet in this version", pl.mode), "superqode run --worktree -- CMD, or --snapshot")
+		return pl, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", pl.mode)
 	}
 	switch {
 	case o.Repo == nil:
@@ -170,7 +194,10 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
-		Command: []string{}, Warnings: []string{}, Tampered: []string{},
+		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, LeftOut: []HostPath{},
+	}
+	if pl.mode.InPlace() {
+		s.rec.Workspace = HostPath(o.Top)
 	}
 	s.rec.Base.Head = pl.commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
@@ -227,9 +254,12 @@ func (s *Session) save() error {
 func (s *Session) fill(ctx context.Context, pl plan) error {
 	var missing []snapshot.Entry
 	var err error
-	if pl.mode == superqode.ModeWorktree {
+	switch {
+	case pl.mode == superqode.ModeWorktree:
 		missing, err = s.fillWorktree(ctx, pl)
-	} else {
+	case pl.mode.InPlace():
+		err = s.fillInPlace(ctx, pl)
+	default:
 		missing, err = s.fillCopy(ctx, pl)
 	}
 	if err != nil {

@@ -38,6 +38,10 @@ type OpenOptions struct {
 	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
 	Template string            // directory mode: a folder to start from; "": empty
 	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
+	NoRevert bool              // in place: leave the changes in the end
+
+	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
+	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream

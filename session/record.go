@@ -38,6 +38,10 @@ type Record struct {
 	From         string   `json:"from"`
 	Exclude      []string `json:"exclude"` // patterns that are no part of the session's snapshots
 
+	NoRevert bool       `json:"no_revert"` // in place: the changes stay in the end
+	TopMode  uint32     `json:"top_mode"`  // in place: the permission bits of the origin's own folder
+	LeftOut  []HostPath `json:"left_out"`  // in place: paths of the origin that are not protected, and left alone
+
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	EndedAt   time.Time `json:"ended_at"`

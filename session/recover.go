@@ -163,6 +163,9 @@ func marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
 // failed.
 func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	failed := s.rec.ExitCode == nil || *s.rec.ExitCode != 0
+	if s.rec.Mode.InPlace() {
+		return s.End(ctx, EndOptions{Failed: failed})
+	}
 	if _, err := os.Lstat(string(s.rec.Workspace)); err == nil || s.rec.State != superqode.StateReverting {
 		return s.End(ctx, EndOptions{Failed: failed})
 	} else if !errors.Is(err, os.ErrNotExist) {

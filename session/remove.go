@@ -21,6 +21,9 @@ const removeTimeout = 2 * time.Minute
 // an interruption is harmless. A worktree that someone locked stays, unless
 // locked is set.
 func (s *Session) takeAway(ctx context.Context, locked bool) error {
+	if s.rec.Mode.InPlace() {
+		return nil // the workspace is the user's own folder
+	}
 	ws, admin := string(s.rec.Workspace), string(s.rec.AdminDir)
 	if s.rec.Mode == superqode.ModeWorktree {
 		repo, err := s.repo(ctx)
@@ -80,8 +83,8 @@ func (s *Session) discard() error {
 // clear deletes the working folders of a session that is done; its record,
 // journal, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
-	var err error
-	for _, name := range []string{"bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
+	err := worktree.ToTrash(s.asideDir(), s.p.trashPath())
+	for _, name := range []string{repositorySnap, ignoredFile, "bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, worktree.ToTrash(path, s.p.trashPath()))

@@ -14,6 +14,7 @@ import (
 
 // look is what a session's workspace holds now, compared with its base.
 type look struct {
+	base     *snapshot.Snapshot // what final is compared with: of an in-place session only what a patch is about
 	final    *snapshot.Snapshot
 	changes  []superqode.Change
 	problems []snapshot.Problem
@@ -67,15 +68,16 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
 	}
-	l := &look{inPlace: s.rec.Mode.InPlace()}
+	l := &look{base: base, inPlace: s.rec.Mode.InPlace()}
 	switch why, err := s.workspaceGone(); {
 	case err != nil:
 		return nil, err
 	case why != "":
 		l.gone = why // nothing is read below the root of an empty snapshot; it only has to be a folder
 		l.final = &snapshot.Snapshot{Root: s.dir, Format: base.Format, Taken: s.m.now()}
-		l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
-		return l, nil
+		err := s.onlyPatchable(l)
+		l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
+		return l, err
 	}
 	ws := string(s.rec.Workspace)
 	defer func() {
@@ -87,13 +89,16 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan the workspace: %w", err)
 	}
+	if err := s.onlyPatchable(l); err != nil {
+		return nil, err
+	}
 	if l.ignored, err = s.dropIgnored(ctx, l.final); err != nil {
 		return nil, err
 	}
 	if err = l.hashAll(ctx, ws); err != nil {
 		return nil, err
 	}
-	l.changes = snapshot.Compare(base, l.final, snapshot.CompareOptions{Renames: true})
+	l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
 	return l, nil
 }
 
@@ -101,7 +106,10 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 // place also superqode's.
 func (s *Session) skip() func(string, snapshot.Kind) bool {
 	base := skipGit
-	if s.rec.Mode.InPlace() {
+	switch s.rec.Mode {
+	case superqode.ModeGitSnapshot:
+		return s.skipUnprotected()
+	case superqode.ModeShared:
 		base = skipOrigin
 	}
 	if len(s.rec.Exclude) == 0 {
@@ -120,7 +128,10 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 		return err
 	}
 	var err error
-	l.changes, err = s.store.Describe(ctx, s.base, l.final, l.changes)
+	if err := s.keepBase(ctx, l); err != nil {
+		return err
+	}
+	l.changes, err = s.store.Describe(ctx, l.base, l.final, l.changes)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ var ErrChangedWhileRead = errors.New("changed while it was read")
 
 // CopyOptions says how Copy works.
 type CopyOptions struct {
-	Workers int // goroutines; 0 means one more than there are processors, at most 4
+	Workers  int  // goroutines; 0 means one more than there are processors, at most 4
+	Existing bool // folders that dst holds are used; without it every path must be free
 }
 
 // copyTick is how far file system clocks may lag behind the real one: a file
@@ -55,7 +56,7 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 	if err != nil {
 		return nil, nil, fmt.Errorf("copy %s: %w", src.Root, err)
 	}
-	c := &copier{format: src.Format, in: entries, out: make([]Entry, len(entries)), cutoff: src.Taken.Add(-copyTick).UnixNano()}
+	c := &copier{format: src.Format, existing: opt.Existing, in: entries, out: make([]Entry, len(entries)), cutoff: src.Taken.Add(-copyTick).UnixNano()}
 	c.cond.L = &c.mu
 	c.plan()
 	taken := time.Now()
@@ -86,13 +87,14 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 // used as a stack that bounds the open handles by the depth of the tree, not by
 // its width.
 type copier struct {
-	format  Format
-	in, out []Entry // out[i] is what became of in[i]; Kind 0 means left out
-	cutoff  int64   // content ids of files changed after it are not trusted
-	dirs    []copyDir
-	items   []int32 // entries that are not folders, those of one folder together
-	noClone atomic.Bool
-	stop    atomic.Bool
+	format   Format
+	existing bool
+	in, out  []Entry // out[i] is what became of in[i]; Kind 0 means left out
+	cutoff   int64   // content ids of files changed after it are not trusted
+	dirs     []copyDir
+	items    []int32 // entries that are not folders, those of one folder together
+	noClone  atomic.Bool
+	stop     atomic.Bool
 
 	mu       sync.Mutex
 	cond     sync.Cond

@@ -126,7 +126,7 @@ func (w *copyWorker) openDir(d int32, dir *copyDir, name string) (err error) {
 		return sourceError{fmt.Errorf("stat: %w", err)}
 	}
 	dir.perm, dir.mtime = uint32(st.Mode)&0o7777, st.Mtim
-	if err = unix.Mkdirat(parent.dst, name, dir.perm&0o777|0o700); err == nil {
+	if err = unix.Mkdirat(parent.dst, name, dir.perm&0o777|0o700); err == nil || err == unix.EEXIST && w.existing {
 		dir.dst, err = openat(parent.dst, name, dstDirFlags, 0)
 	}
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *treeEditor) widen() bool {
 		return false
 	}
 	c.perm = uint32(st.Mode) & 0o7777
-	c.widened = unix.Fchmod(c.folder, c.perm|0o700) == nil
+	c.widened = unix.Fchmodat(c.folder, ".", c.perm|0o700, 0) == nil // the handle is for passing through, Fchmod refuses it
 	return c.widened
 }
 
@@ -104,7 +104,7 @@ func (c *treeEditor) narrow() error {
 		return nil
 	}
 	c.widened = false
-	return unix.Fchmod(c.folder, c.perm)
+	return unix.Fchmodat(c.folder, ".", c.perm, 0)
 }
 
 func (c *treeEditor) erase(e *Entry) error {

@@ -166,11 +166,17 @@ func (m *materializer) dir(at int, name string) error {
 	if err != unix.EEXIST || !m.opt.Replace {
 		return err
 	}
-	fd, err := openat(at, name, dstDirFlags, 0)
-	if err != nil {
+	var st unix.Stat_t
+	if err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	return errors.Join(unix.Fchmod(fd, 0o700), unix.Close(fd))
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return unix.ENOTDIR
+	}
+	if st.Mode&0o700 == 0o700 {
+		return nil
+	}
+	return unix.Fchmodat(at, name, uint32(st.Mode)&0o7777|0o700, 0)
 }
 
 // put makes something by its name or, where it may replace, by another name that

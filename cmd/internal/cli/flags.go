@@ -26,7 +26,9 @@ type openFlags struct {
 	Case        string         `placeholder:"ID" help:"The case that the session belongs to (SUPERQODE_CASE_ID)."`
 	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"Keep the workspace at the end: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
-	NoRevert    bool           `help:"Apply the patch to the origin at the end."`
+	NoRevert    bool           `help:"Apply the patch to the origin at the end; in place, leave the changes."`
+	Budget      sizeFlag       `name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot: keep copies of ignored files up to SIZE in all (default 256M)."`
+	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot: do not protect ignored files that match (repeatable)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off; the report says so."`
 	Enforce     string         `enum:"auto,required,off" default:"auto" placeholder:"WHEN" help:"Kernel layer: auto, required or off."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Keep what matches as artifacts (repeatable)."`
@@ -89,7 +91,7 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 	opt := session.OpenOptions{
 		Dir: a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: f.Case, Keep: session.Keep(f.Keep),
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
-		Template: a.abs(f.Template),
+		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
 	}
 	if opt.Mode == "" {
 		opt.Mode = cfg.Workspace.DefaultMode

@@ -23,8 +23,6 @@ type unbuiltFlag struct {
 func unbuiltFlags() []unbuiltFlag {
 	create := []string{"workspace create"}
 	return []unbuiltFlag{
-		{flag: "mode", values: []string{"git_snapshot", "shared"}, why: "the modes git_snapshot and shared are not built yet in this version"},
-		{flag: "git-snapshot", why: "git_snapshot mode is not built yet in this version"},
 		{flag: "no-revert", why: "applying a session's patch to the origin is not built yet in this version; the patch is written all the same"},
 		{flag: "allow-git-operations", why: "the guard is not built yet in this version, so there is nothing to switch off"},
 		{flag: "enforce", values: []string{"required"}, why: "the kernel layer is not built yet in this version"},

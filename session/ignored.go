@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// pathSet is a set of paths that stand for themselves and all below them.
+type pathSet map[string]bool
+
+func ignoredSet(paths []string) pathSet {
+	set := make(pathSet, len(paths))
+	for _, p := range paths {
+		set[p] = true
+	}
+	return set
+}
+
+// covers reports whether path is in the set or below a path of it.
+func (set pathSet) covers(path string) bool {
+	if len(set) == 0 {
+		return false
+	}
+	for p := path; p != ""; p = parent(p) {
+		if set[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// ignoredFile keeps the topmost paths of a git_snapshot session's base that git
+// ignores, NUL after each: they are brought back, and are in no patch.
+const ignoredFile = "ignored"
+
+func (s *Session) writeIgnored(paths []string) error {
+	var b strings.Builder
+	for _, p := range paths {
+		b.WriteString(p)
+		b.WriteByte(0)
+	}
+	return atomicfile.Write(filepath.Join(s.dir, ignoredFile), []byte(b.String()), 0o600)
+}
+
+func (s *Session) readIgnored() (pathSet, error) {
+	data, err := atomicfile.Read(filepath.Join(s.dir, ignoredFile))
+	if err != nil {
+		return nil, err
+	}
+	return ignoredSet(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+}
+
+// patchable returns the part of a snapshot of the origin that a patch is about:
+// nothing that git ignored when the session began, and no nested repository's
+// own files.
+func patchable(sn *snapshot.Snapshot, ignored pathSet) *snapshot.Snapshot {
+	out := *sn
+	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return insideGit(e.Path) || ignored.covers(e.Path) })
+	return &out
+}
+
+// insideGit reports whether a path leads through a .git folder, or is one.
+func insideGit(path string) bool {
+	return skipGit(path, 0) || strings.HasPrefix(path, ".git/") || strings.Contains(path, "/.git/")
+}
+
+// onlyPatchable takes out of a look what is brought back and in no patch.
+func (s *Session) onlyPatchable(l *look) error {
+	if s.rec.Mode != superqode.ModeGitSnapshot {
+		return nil
+	}
+	ignored, err := s.readIgnored()
+	if err != nil {
+		return err
+	}
+	l.base, l.final = patchable(l.base, ignored), patchable(l.final, ignored)
+	return nil
+}
+
+// skipUnprotected says what is no part of a git_snapshot session's snapshots.
+func (s *Session) skipUnprotected() func(string, snapshot.Kind) bool {
+	out := make(pathSet, len(s.rec.LeftOut))
+	for _, p := range s.rec.LeftOut {
+		out[string(p)] = true
+	}
+	return func(path string, kind snapshot.Kind) bool { return worktree.SkipInPlace(path, kind) || out[path] }
+}
+
+// keepBase puts the contents of an in-place session's base that only its aside
+// folder holds into the store, as far as the session changed them: the patch is
+// made from there. The others of the base's tree have to be there too.
+func (s *Session) keepBase(ctx context.Context, l *look) error {
+	if !s.rec.Mode.InPlace() || s.baseKept {
+		return nil
+	}
+	root := filepath.Join(s.asideDir(), "tree")
+	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.base.Format, Contents: snapshot.StatOnly})
+	if err != nil || len(problems) > 0 {
+		return errors.Join(append([]error{err}, problemErrors(problems)...)...)
+	}
+	var list []snapshot.Entry
+	for i := range held.Entries {
+		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File {
+			list = append(list, *e)
+		}
+	}
+	if err := s.store.WriteBlobs(ctx, root, list); err != nil {
+		return fmt.Errorf("keep the base's contents: %w", err)
+	}
+	s.baseKept = true
+	return nil
+}

@@ -1,0 +1,316 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// DefaultIgnoredBudget is how many bytes of ignored files a git_snapshot session
+// keeps copies of.
+const DefaultIgnoredBudget = 256 << 20
+
+// planInPlace checks the options of the modes that work in the origin itself.
+func planInPlace(o *origin, pl plan) error {
+	switch {
+	case pl.from != FromWorking:
+		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", pl.OpenOptions.From, pl.mode)
+	case pl.Template != "":
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", pl.Template, pl.mode), "superqode run --mode directory --template %s -- CMD", pl.Template)
+	case o.Repo != nil && o.Repo.Bare:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to work in", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
+	case o.Repo == nil && pl.mode == superqode.ModeGitSnapshot:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, and git_snapshot mode needs one", o.Top), "superqode run --snapshot -- CMD")
+	}
+	return nil
+}
+
+// claimOrigin makes sure that no two sessions that would meet in the origin's
+// files are open at once: a git_snapshot session is alone, and nothing is made
+// of an origin in which one is at work. The caller holds the project lock.
+func claimOrigin(p project, mode superqode.Mode) error {
+	names, err := sessionNames(p)
+	if err != nil {
+		return err
+	}
+	for _, id := range names {
+		l, err := load(p.sessionPath(id))
+		if err != nil || l.State.Ended() || !l.Mode.InPlace() {
+			continue // broken ones are told of elsewhere; they can not be asked
+		}
+		if l.Mode == superqode.ModeShared && l.Dead || mode != superqode.ModeGitSnapshot && l.Mode != superqode.ModeGitSnapshot {
+			continue
+		}
+		return &HolderError{ID: l.ID, Mode: l.Mode}
+	}
+	return nil
+}
+
+// HolderError says that another session has the origin for itself. It wraps
+// superqode.ErrLocked.
+type HolderError struct {
+	ID   superqode.SessionID
+	Mode superqode.Mode
+}
+
+// Error names the session.
+func (e *HolderError) Error() string {
+	return fmt.Sprintf("session %s works in the origin itself (%s mode)", e.ID, e.Mode)
+}
+
+// Unwrap returns superqode.ErrLocked and what can be done.
+func (e *HolderError) Unwrap() error {
+	return superqode.WithHint(superqode.ErrLocked, "wait for it, or superqode workspace end --session %s", e.ID)
+}
+
+// recoverDead brings back what a dead git_snapshot session left in the origin:
+// nothing else may begin, or be looked at, before that.
+func (m *Manager) recoverDead(l Listed) error {
+	r := m.recoverOne(context.Background(), l)
+	if r.Err != nil {
+		return superqode.WithHint(fmt.Errorf("session %s died in the middle of its work and could not be recovered: %w", l.ID, r.Err), "superqode workspace recover --session %s", l.ID)
+	}
+	m.cfg.Warn(fmt.Sprintf("session %s had died in the middle of its work; the origin was brought back (%s)", l.ID, r.Action))
+	return nil
+}
+
+// fillInPlace records the origin as it is: what git_snapshot mode has to bring
+// back, or what shared mode compares with in the end.
+func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
+	st, err := os.Stat(s.o.Top)
+	if err != nil {
+		return err
+	}
+	s.rec.TopMode = uint32(st.Mode().Perm())
+	if pl.mode == superqode.ModeShared {
+		return s.fillShared(ctx, pl)
+	}
+	if err := s.journal().write("snapshot", map[string]string{"origin": s.o.Top}); err != nil {
+		return err
+	}
+	var survey *worktree.Survey
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		survey, err = worktree.Look(gctx, s.o.Repo, pl.format, nil)
+		return err
+	})
+	g.Go(func() error { return s.keepRepository(gctx, pl.format) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	failpoint.Hit("inplace.surveyed")
+	if err := s.leaveOut(survey, pl); err != nil {
+		return err
+	}
+	if err := s.keepTree(ctx, survey); err != nil {
+		return err
+	}
+	s.base = survey.Tree
+	if err := s.writeIgnored(survey.Ignored); err != nil {
+		return err
+	}
+	failpoint.Hit("inplace.kept")
+	return snapshot.Sync(s.dir)
+}
+
+// leaveOut takes out of the survey what the session can not, or was told not to,
+// protect, and names it: those paths are left alone in the end. What would have
+// to be left out because it is too big is an error instead.
+func (s *Session) leaveOut(survey *worktree.Survey, pl plan) error {
+	out := map[string]string{}
+	for _, p := range survey.Problems {
+		if p.Path == "" {
+			return fmt.Errorf("read the origin: %w", p)
+		}
+		out[p.Path] = p.Err.Error()
+	}
+	if len(pl.LeaveOut) > 0 {
+		skip := excluded(pl.LeaveOut)
+		for _, dir := range survey.Ignored {
+			if skip(dir) {
+				out[dir] = "left out by --leave-out"
+			}
+		}
+	}
+	s.dropPaths(survey, out)
+	return s.checkBudget(survey, pl)
+}
+
+// dropPaths removes paths, and what lies below them, from the survey.
+func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
+	if len(out) == 0 {
+		return
+	}
+	gone := func(path string) bool {
+		for p := path; p != ""; p = parent(p) {
+			if _, ok := out[p]; ok {
+				return true
+			}
+		}
+		return false
+	}
+	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
+	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
+	for path, why := range out {
+		s.rec.LeftOut = append(s.rec.LeftOut, HostPath(path))
+		s.warn(visible(path) + " is not protected and will be left as the session leaves it: " + why)
+	}
+	slices.Sort(s.rec.LeftOut)
+}
+
+// checkBudget refuses to start where the ignored files take more room than the
+// budget and can not be cloned.
+func (s *Session) checkBudget(survey *worktree.Survey, pl plan) error {
+	budget := pl.IgnoredBudget
+	if budget == 0 {
+		budget = DefaultIgnoredBudget
+	}
+	sizes, total := ignoredSizes(survey)
+	if total <= budget || snapshot.CanClone(s.o.Top, s.dir) {
+		return nil
+	}
+	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
+	var names []string
+	for _, f := range sizes[:min(len(sizes), 5)] {
+		names = append(names, fmt.Sprintf("%s %s", visible(f.name), megabytes(f.size)))
+	}
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", megabytes(total), megabytes(budget), strings.Join(names, ", ")),
+		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, quoteWord(sizes[0].name))
+}
+
+type folderSize struct {
+	name string
+	size int64
+}
+
+// ignoredSizes sums up the topmost ignored paths.
+func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
+	at := -1
+	ignored := survey.Ignored
+	for i := range survey.Tree.Entries {
+		e := &survey.Tree.Entries[i]
+		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
+			sizes = append(sizes, folderSize{name: ignored[k]})
+			at = len(sizes) - 1
+		} else if at < 0 || !strings.HasPrefix(e.Path, sizes[at].name+"/") {
+			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return strings.HasPrefix(e.Path, f.name+"/") }); at < 0 {
+				continue
+			}
+		}
+		sizes[at].size += e.Size
+		total += e.Size
+	}
+	return sizes, total
+}
+
+// keepTree copies aside what can not be had from the repository's objects, and
+// fills in the content ids on the way.
+func (s *Session) keepTree(ctx context.Context, survey *worktree.Survey) error {
+	tree := survey.Tree
+	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}
+	unsaved := map[string]bool{}
+	for _, e := range survey.Unsaved() {
+		unsaved[e.Path] = true
+	}
+	for i := range tree.Entries {
+		e := &tree.Entries[i]
+		if e.Kind == snapshot.File && unsaved[e.Path] {
+			wanted.Entries = append(wanted.Entries, *e)
+		}
+	}
+	return s.copyAside(ctx, wanted, "tree", tree)
+}
+
+// copyAside copies files into a folder of the session's aside folder and records
+// in sn what was copied.
+func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
+	dir := filepath.Join(s.asideDir(), name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if len(wanted.Entries) == 0 {
+		return nil
+	}
+	kept, problems, err := snapshot.Copy(ctx, wanted, dir, snapshot.CopyOptions{Existing: true})
+	if err != nil {
+		return fmt.Errorf("keep what %s holds: %w", sn.Root, err)
+	}
+	for _, p := range problems {
+		if errors.Is(p.Err, snapshot.ErrChangedWhileRead) || errors.Is(p.Err, os.ErrNotExist) {
+			s.warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
+			continue
+		}
+		return fmt.Errorf("keep what %s holds: %w", sn.Root, p)
+	}
+	for i := range kept.Entries {
+		k := &kept.Entries[i]
+		if e := sn.Find(k.Path); e != nil && e.Kind == k.Kind && k.Kind == snapshot.File {
+			e.ID, e.Size, e.Stat.Mtime = k.ID, k.Size, k.Stat.Mtime // as it was copied, should it have changed since the scan
+		}
+	}
+	sn.Entries = slices.DeleteFunc(sn.Entries, func(e snapshot.Entry) bool {
+		return e.Kind == snapshot.File && e.ID.IsZero() && wanted.Find(e.Path) != nil
+	}) // gone by now
+	return nil
+}
+
+// asideDir holds copies of what a git_snapshot session may have to bring back:
+// tree/ of the work tree, git/ of the repository.
+func (s *Session) asideDir() string { return filepath.Join(s.dir, "aside") }
+
+// fillShared records the origin for a comparison at the end. Only what the patch
+// may need is read.
+func (s *Session) fillShared(ctx context.Context, pl plan) error {
+	if s.o.Repo == nil {
+		return s.fillSharedPlain(ctx, pl)
+	}
+	survey, err := worktree.Look(ctx, s.o.Repo, pl.format, nil)
+	if err != nil {
+		return err
+	}
+	for _, p := range survey.Problems {
+		s.warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+	}
+	ignored := ignoredSet(survey.Ignored)
+	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || insideGit(e.Path) })
+	if err := s.keepTree(ctx, survey); err != nil {
+		return err
+	}
+	s.base = survey.Tree
+	return nil
+}
+
+// fillSharedPlain is fillShared outside of git, where all contents are kept.
+func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
+	s.rec.Exclude = pl.Exclude
+	tree, problems, err := snapshot.Scan(ctx, s.o.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: s.skip()})
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		s.warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+	}
+	if err := checkSize(tree, pl.MaxBytes); err != nil {
+		return err
+	}
+	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}
+	for _, e := range tree.Entries {
+		if e.Kind == snapshot.File {
+			wanted.Entries = append(wanted.Entries, e)
+		}
+	}
+	s.base = tree
+	return s.copyAside(ctx, wanted, "tree", tree)
+}

@@ -1,0 +1,236 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/revert"
+)
+
+// endInPlace takes a session that worked in the origin itself the way down. Each
+// step goes by what is there and by the base, so all of it can be repeated:
+//
+//  1. the repository's own files are brought back, before any git runs there;
+//  2. what the session changed in the work tree is collected;
+//  3. the work tree is brought back, and both are looked at again.
+func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
+	unlock, err := s.p.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.endOrigin(ctx, opt)
+	return res, errors.Join(err, unlock())
+}
+
+func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
+	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || opt.Keep == KeepAlways
+	half := s.rec.State == superqode.StateReverting // collected before, and half brought back by now
+	if !half {
+		if err := s.step(ctx, superqode.StateCollecting); err != nil {
+			return nil, err
+		}
+	}
+	var repo *revert.Restored
+	var rerr error
+	if !stays {
+		repo, rerr = s.bringBackRepository(ctx, revert.Stat)
+	}
+	c, cerr := s.collectOnce(ctx, half)
+	s.warnQuietly(c.warnings)
+	c.final = nil
+	err := errors.Join(rerr, cerr)
+	var tree *revert.Restored
+	if err == nil && !stays {
+		if err = s.step(ctx, superqode.StateReverting); err == nil {
+			tree, err = s.restoreTree(ctx, revert.RestoreOptions{})
+		}
+	}
+	s.base = nil
+	res := s.inPlaceResult(c, repo, tree, stays, err)
+	if err == nil && len(res.Revert.Differences) > 0 && !stays {
+		err = superqode.Errorf(superqode.ErrVerification, "%s is not as it was: %s", plural(len(res.Revert.Differences), "path"), firstOf(res.Revert.Differences))
+	}
+	if stays {
+		err = errors.Join(err, s.describeOrigin(ctx, res))
+	}
+	failpoint.Hit("end.checked")
+	kept := err != nil || opt.Keep == KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
+	if werr := s.report(ctx, c, res, err); werr != nil {
+		err, kept = errors.Join(err, werr), true
+	}
+	err = errors.Join(err, s.finish(ctx, res, kept))
+	if err != nil && !stays {
+		err = superqode.WithHint(err, "superqode workspace revert --session %s", s.rec.ID)
+	}
+	return res, err
+}
+
+func firstOf(list []string) string {
+	if len(list) > 3 {
+		return fmt.Sprintf("%s; %s; %s and %d more", list[0], list[1], list[2], len(list)-3)
+	}
+	out := ""
+	for i, l := range list {
+		if i > 0 {
+			out += "; "
+		}
+		out += l
+	}
+	return out
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// bringBackRepository restores the origin's own folder and its git dir.
+func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
+	if err := s.restoreTop(); err != nil {
+		return nil, fmt.Errorf("bring back the origin's folder: %w", err)
+	}
+	res, err := s.restoreRepository(ctx, how, false)
+	if err != nil {
+		return res, fmt.Errorf("bring back the repository: %w", err)
+	}
+	return res, nil
+}
+
+// restoreTop makes sure that the origin is a folder that can be worked in.
+func (s *Session) restoreTop() error {
+	top := string(s.rec.Origin)
+	if st, err := os.Lstat(top); err != nil || !st.IsDir() {
+		if err := s.clearImpostor(top); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(top, os.FileMode(s.rec.TopMode|0o700))
+}
+
+// collectOnce collects, or, where the work tree may be half brought back already,
+// takes what was collected before.
+func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error) {
+	if !half {
+		c, err := s.collect(ctx)
+		if c == nil {
+			c = &collected{look: &look{}}
+		}
+		return c, err
+	}
+	c := &collected{look: &look{}}
+	changes, err := s.readChanges()
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return c, err
+	}
+	c.changes = changes
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return c, err
+	}
+	c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID})
+	return c, err
+}
+
+// tree is the origin's work tree as a git_snapshot session has to leave it.
+func (s *Session) originTree(ctx context.Context) (*revert.Tree, error) {
+	base, err := s.loadBase()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	return &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip(), Store: s.store, Aside: s.asideDir() + "/tree"}, nil
+}
+
+// restoreTree brings the work tree back. What it overwrites and removes is
+// salvaged first: some of it may be the user's, who worked there meanwhile.
+func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*revert.Restored, error) {
+	tree, err := s.originTree(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt.Keep = s.keepOverwritten("revert", tree.Dir)
+	res, err := tree.Restore(ctx, opt)
+	failpoint.Hit("inplace.tree")
+	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
+		err = os.Chmod(tree.Dir, os.FileMode(s.rec.TopMode))
+	}
+	if err != nil {
+		err = fmt.Errorf("bring back %s: %w", tree.Dir, err)
+	}
+	return res, err
+}
+
+// keepOverwritten salvages what a plan overwrites or removes.
+func (s *Session) keepOverwritten(why, dir string) func(context.Context, *revert.Plan) error {
+	return func(ctx context.Context, p *revert.Plan) error {
+		if err := s.journal().write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
+			return err
+		}
+		_, err := s.salvage(ctx, why, salvagePart{Dir: dir, Entries: p.Overwritten()})
+		return err
+	}
+}
+
+// inPlaceResult tells how it ended. Nothing is claimed of an origin that was not
+// brought back.
+func (s *Session) inPlaceResult(c *collected, repo, tree *revert.Restored, stays bool, failed error) *artifacts.Result {
+	res := s.result(c, false, nil)
+	res.Revert = artifacts.Revert{Method: string(revert.Stat)}
+	if stays {
+		res.Revert.Method = "none"
+		return res
+	}
+	for _, r := range []*revert.Restored{repo, tree} {
+		if r != nil {
+			res.Revert.Differences = append(res.Revert.Differences, r.Differences...)
+		}
+	}
+	if failed != nil {
+		res.Revert.Differences = append(res.Revert.Differences, failed.Error())
+	}
+	res.Revert.Verified = failed == nil && repo != nil && tree != nil && repo.Verified && tree.Verified
+	if res.Revert.Verified {
+		res.Revert.Digest = tree.Digest
+	}
+	res.OriginCheck = artifacts.OriginCheck{Unchanged: res.Revert.Verified, Differences: res.Revert.Differences}
+	return res
+}
+
+// describeOrigin tells how an origin that is not brought back differs.
+func (s *Session) describeOrigin(ctx context.Context, res *artifacts.Result) error {
+	diffs := []string{}
+	if s.rec.Mode == superqode.ModeShared { // its base knows nothing of what git ignores: the changes are all there is to tell
+		for _, c := range res.Changes {
+			diffs = append(diffs, visible(c.Path.String())+": "+string(c.Type))
+		}
+		res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
+		return nil
+	}
+	base, err := s.loadBase()
+	if err != nil {
+		return err
+	}
+	tree := &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip()}
+	repo, err := s.repository()
+	if err != nil {
+		return err
+	}
+	for _, t := range []*revert.Tree{tree, repo} {
+		v, err := t.Verify(ctx, revert.Stat, nil)
+		if err != nil {
+			return err
+		}
+		diffs = append(diffs, v.Differences...)
+	}
+	res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
+	return nil
+}

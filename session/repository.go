@@ -1,0 +1,239 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// A git_snapshot session keeps the whole git common dir: the small files as
+// copies, the big object files, which git never changes, as second names.
+// git.snap has the list. What other sessions' worktrees have there is no part of
+// it: these sessions look after it themselves.
+
+const repositorySnap = "git.snap"
+
+// linkFrom is the size from which an object file is kept by a second name rather
+// than as a copy. A copy is safe from a program that writes into the file itself,
+// a second name costs nothing.
+const linkFrom = 1 << 20
+
+// skipSessions leaves the admin folders of superqode's own worktrees out of a
+// repository's snapshot.
+func skipSessions(path string, _ snapshot.Kind) bool {
+	name, ok := strings.CutPrefix(path, "worktrees/")
+	if !ok || strings.Contains(name, "/") {
+		return false
+	}
+	_, err := superqode.ParseSessionID(name)
+	return err == nil
+}
+
+// isObject reports whether a path below the common dir is a file that is named
+// after its contents and never changed: git's objects and packs, those of
+// submodules and those of git-lfs.
+func isObject(path string) bool {
+	return strings.HasPrefix(path, "objects/") || strings.HasPrefix(path, "lfs/objects/") || strings.HasPrefix(path, "modules/") && strings.Contains(path, "/objects/")
+}
+
+// keepRepository records the repository and keeps copies of its files.
+func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
+	dir := s.o.Repo.CommonDir
+	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
+	if err != nil {
+		return fmt.Errorf("read the repository: %w", err)
+	}
+	if len(problems) > 0 {
+		return superqode.WithHint(fmt.Errorf("read the repository %s: %w", dir, problems[0]), "make it readable: git_snapshot mode must be able to bring all of it back")
+	}
+	dropEmptyWorktrees(sn)
+	wanted := &snapshot.Snapshot{Root: dir, Format: format, Taken: sn.Taken}
+	var big []snapshot.Entry
+	for _, e := range sn.Entries {
+		switch {
+		case e.Kind != snapshot.File:
+		case e.Size >= linkFrom && isObject(e.Path):
+			big = append(big, e)
+		default:
+			wanted.Entries = append(wanted.Entries, e)
+		}
+	}
+	if err := s.copyAside(ctx, wanted, "git", sn); err != nil {
+		return err
+	}
+	failpoint.Hit("inplace.copied")
+	if err := s.linkAside(ctx, big, sn); err != nil {
+		return err
+	}
+	return sn.Save(filepath.Join(s.dir, repositorySnap))
+}
+
+// dropEmptyWorktrees forgets the folder in which git keeps its worktrees where
+// only sessions have something in it: it comes and goes with them.
+func dropEmptyWorktrees(sn *snapshot.Snapshot) {
+	if e := sn.Find("worktrees"); e == nil || slices.ContainsFunc(sn.Entries, func(e snapshot.Entry) bool { return strings.HasPrefix(e.Path, "worktrees/") }) {
+		return
+	}
+	sn.Entries = slices.DeleteFunc(sn.Entries, func(e snapshot.Entry) bool { return e.Path == "worktrees" && e.Kind == snapshot.Dir })
+}
+
+// linkAside gives big object files a second name, and records the stat data that
+// they have with it. On another file system they are copied.
+func (s *Session) linkAside(ctx context.Context, big []snapshot.Entry, sn *snapshot.Snapshot) error {
+	copies := &snapshot.Snapshot{Root: sn.Root, Format: sn.Format, Taken: sn.Taken}
+	for _, e := range big {
+		to := filepath.Join(s.asideDir(), "git", e.Path)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		from := filepath.Join(sn.Root, e.Path)
+		err := os.Link(from, to)
+		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EOPNOTSUPP) {
+			copies.Entries = append(copies.Entries, e)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("keep the repository's objects: %w", err)
+		}
+		if err := restat(to, sn.Find(e.Path)); err != nil {
+			return err
+		}
+	}
+	if len(copies.Entries) == 0 {
+		return nil
+	}
+	return s.copyAside(ctx, copies, "git", sn)
+}
+
+func restat(file string, e *snapshot.Entry) error {
+	now, err := snapshot.StatEntry(file)
+	if err != nil {
+		return err
+	}
+	e.Stat, e.Size = now.Stat, now.Size
+	return nil
+}
+
+// repository is the git common dir of a git_snapshot session as it has to be.
+func (s *Session) repository() (*revert.Tree, error) {
+	base, err := snapshot.Load(filepath.Join(s.dir, repositorySnap))
+	if err != nil {
+		return nil, fmt.Errorf("read what the repository was: %w", err)
+	}
+	return &revert.Tree{Dir: string(s.rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.asideDir(), "git")}, nil
+}
+
+// restoreRepository brings the git common dir back before any git is run in it:
+// what the program left there could be code that would run in the user's name.
+// What is overwritten or removed is salvaged first.
+func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry bool) (*revert.Restored, error) {
+	tree, err := s.repository()
+	if err != nil {
+		return nil, err
+	}
+	if !dry {
+		if err := s.clearImpostor(tree.Dir); err != nil {
+			return nil, err
+		}
+	} else if st, err := os.Lstat(tree.Dir); err != nil || !st.IsDir() {
+		return &revert.Restored{Paths: []string{""}}, nil
+	}
+	bad, err := s.resolveObjects(ctx, tree, how == revert.Full)
+	if err != nil {
+		return nil, err
+	}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Keep: func(ctx context.Context, p *revert.Plan) error {
+		if err := s.journal().write("restore-repository", map[string]string{"paths": fmt.Sprint(len(p.Paths()))}); err != nil {
+			return err
+		}
+		_, err := s.salvage(ctx, "revert", salvagePart{Dir: tree.Dir, Prefix: "git-dir", Entries: p.Overwritten()})
+		return err
+	}})
+	failpoint.Hit("inplace.repository")
+	if err != nil || dry {
+		return res, err
+	}
+	res.Differences = append(res.Differences, bad...)
+	res.Verified = len(res.Differences) == 0
+	return res, nil
+}
+
+// clearImpostor makes sure that dir is a folder: what stands in its place is
+// moved into the session's folder.
+func (s *Session) clearImpostor(dir string) error {
+	st, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return os.MkdirAll(dir, 0o755)
+	case err != nil:
+		return err
+	case st.IsDir():
+		if st.Mode()&0o700 != 0o700 {
+			return os.Chmod(dir, st.Mode().Perm()|0o700)
+		}
+		return nil
+	}
+	aside := filepath.Join(s.dir, "displaced")
+	if err := os.MkdirAll(aside, 0o700); err != nil {
+		return err
+	}
+	to := filepath.Join(aside, fmt.Sprintf("%s-%d", filepath.Base(dir), s.m.now().UnixNano()))
+	if err := os.Rename(dir, to); err != nil {
+		if !errors.Is(err, unix.EXDEV) {
+			return err
+		}
+		if st.Mode()&os.ModeSymlink != 0 {
+			s.warn(visible(dir) + " was a link; it was removed")
+		}
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	return os.Mkdir(dir, 0o755)
+}
+
+// resolveObjects finds out what the object files held that are kept by a second
+// name: nothing as long as their stat data are what they were (and not all are
+// asked for), else the second name is checked against itself and read. It
+// returns those that were written to, which changed the second name too.
+func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, all bool) (bad []string, err error) {
+	held := &snapshot.Snapshot{Root: tree.Aside, Format: tree.Base.Format}
+	for i := range tree.Base.Entries {
+		e := &tree.Base.Entries[i]
+		if e.Kind != snapshot.File || !e.ID.IsZero() {
+			continue
+		}
+		now, err := snapshot.StatEntry(filepath.Join(tree.Dir, e.Path))
+		if err == nil && now.Stat == e.Stat && now.Size == e.Size && !all {
+			continue
+		}
+		err = checkObject(filepath.Join(tree.Aside, e.Path), s.rec.ObjectFormat)
+		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) {
+			bad = append(bad, visible(e.Path)+": written to, and it was kept by a second name only")
+			continue
+		}
+		if err != nil {
+			return bad, err
+		}
+		held.Entries = append(held.Entries, snapshot.Entry{Path: e.Path, Kind: snapshot.File, Perm: e.Perm, Size: e.Size})
+	}
+	problems, err := snapshot.HashMissing(ctx, held)
+	if err != nil || len(problems) > 0 {
+		return bad, errors.Join(append([]error{err}, problemErrors(problems)...)...)
+	}
+	for i := range held.Entries {
+		tree.Base.Find(held.Entries[i].Path).ID = held.Entries[i].ID
+	}
+	return bad, nil
+}
