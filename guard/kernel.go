@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// The kernel layer: Landlock (Linux) makes everything read-only for a session's
+// program and all that it starts, except for what Confinement.Writable names.
+// The rules:
+//
+//  1. The session's own folders are writable: workspace, artifacts, tmp and the
+//     private index and objects.
+//  2. Never writable are the origin's tree, its git directories, its other linked
+//     worktrees, the object stores that it borrows from, and SUPERQODE_HOME beside
+//     the session's own folders, under whatever name a mount makes them reachable.
+//     A default that lies in one of them is dropped; one that holds one of them is
+//     narrowed to what lies beside it, or dropped. A person's --allow-write that
+//     does either is refused.
+//  3. What tools need is writable (needs): devices, /tmp, caches and the folders in
+//     which coding agents keep their own state.
+//  4. A link decides nothing that a program of an earlier session could have
+//     made: a default reached through a link in a writable folder is dropped.
+//  5. In place the origin is the workspace, and Landlock can not take away inside
+//     a folder what it gave for it: there .git needs a mount that is read-only.
+//
+// Reading and running are not restricted. The layer is what KernelLayer.State says
+// only after a confined thread has tried, see OpenKernel.
+
+// Enforce says how much is asked of the kernel layer.
+type Enforce string
+
+// The choices of --enforce. The zero value is EnforceAuto.
+const (
+	EnforceAuto     Enforce = "auto"     // what can be had
+	EnforceRequired Enforce = "required" // no program runs without it
+	EnforceOff      Enforce = "off"
+)
+
+// ParseEnforce accepts the three choices; "" is EnforceAuto.
+func ParseEnforce(s string) (Enforce, error) {
+	switch e := Enforce(s); e {
+	case "":
+		return EnforceAuto, nil
+	case EnforceAuto, EnforceRequired, EnforceOff:
+		return e, nil
+	}
+	return "", superqode.Errorf(superqode.ErrUsage, "enforce: must be auto, required or off, not %q", s)
+}
+
+// The states of the layer; unavailableState makes the third one.
+const (
+	LayerActive = "active"
+	LayerOff    = "off"
+)
+
+func unavailableState(why string) string { return "unavailable: " + why }
+
+// KernelLayer is the kernel layer as it was found.
+type KernelLayer struct {
+	// State is LayerActive, LayerOff or "unavailable: " with the reason. Active
+	// means that nothing which rule 2 names can be written.
+	State string
+	// ABI is the version of Landlock in this kernel; 0 is none.
+	ABI int
+	// Applied means that programs are confined, though not wholly where State
+	// says unavailable.
+	Applied bool
+}
+
+// Active reports whether the layer does all that it promises.
+func (l KernelLayer) Active() bool { return l.State == LayerActive }
+
+// KernelOptions are the facts that a session's confinement is decided from. Every
+// path is absolute and free of symbolic links, but for those in Env.
+type KernelOptions struct {
+	Enforce Enforce
+	Env     []string // the program's whole environment: HOME, GOCACHE, …
+	Home    string   // SUPERQODE_HOME
+
+	Origin  string   // the user's work tree or directory
+	InPlace bool     // the origin is the workspace
+	GitDirs []string // the origin's git directories; none outside git
+	Trees   []string // the origin's other linked worktrees and borrowed object stores
+
+	Own       []string // the session's folders that its program writes
+	Scratch   string   // one of Own (or below one), where the check may make and remove a folder
+	Allow     []string // --allow-write
+	NoNetwork bool     // no TCP
+}
+
+// Writable is one file or folder that a confined program may write to.
+type Writable struct {
+	Path string
+	Dir  bool
+	// Own marks the session's folders and what a person allowed: these must be
+	// there, where a default that has gone meanwhile is left out.
+	Own bool
+}
+
+// Confinement is what the kernel is told: the decision, made before anything is
+// done.
+type Confinement struct {
+	ABI      int
+	Writable []Writable
+	// ReadOnly are folders inside a writable one that only a read-only mount can
+	// protect.
+	ReadOnly []string
+	// Deny are folders in which the check must fail to make something.
+	Deny []string
+	// Make are folders of tools that do not exist yet and will be made.
+	Make      []string
+	NoNetwork bool
+	Dropped   []Dropped
+}
+
+// Dropped is a default that a confinement does without.
+type Dropped struct{ Path, Why string }
+
+// String returns one line for a log.
+func (d Dropped) String() string { return d.Path + " stays read-only: it " + d.Why }
+
+// abiWanted is the first version of Landlock that stops every write (Linux 6.2):
+// version 1 can not let files move between folders, which builds need, and
+// version 2 does not know truncate(2).
+const (
+	abiRefer    = 2
+	abiTruncate = 3
+	abiTCP      = 4
+	abiScope    = 6
+)
+
+// kernelState says what a version of Landlock is good for.
+func kernelState(abi int) (state string, apply bool) {
+	switch {
+	case abi < abiRefer:
+		return unavailableState(fmt.Sprintf("Landlock version %d (Linux 5.13 to 5.18) lets no file move between folders, version 3 (Linux 6.2) is needed", abi)), false
+	case abi < abiTruncate:
+		return unavailableState(fmt.Sprintf("Landlock version %d (before Linux 6.2) does not stop truncate(2); every other write is stopped", abi)), true
+	}
+	return LayerActive, true
+}
+
+// AllowWrite resolves and checks one --allow-write against what must never be
+// writable. The error wraps ErrUsage, or ErrNotFound when path does not exist.
+func (o KernelOptions) AllowWrite(path string) (string, error) {
+	look := diskView()
+	real, _, err := look.resolve(path)
+	if err != nil || look.kind(real) == missing {
+		return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--allow-write %s: it does not exist, and only what is there can be allowed", path), "mkdir %s", path)
+	}
+	return real, checkAllowed(path, real, o.protected(look))
+}
+
+func checkAllowed(asked, real string, protected []guarded) error {
+	for _, p := range protected {
+		switch {
+		case within(real, p.path):
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
+				"superqode run -- CMD works on a copy; workspace apply brings changes into the origin")
+		case within(p.path, real):
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it holds %s (%s), which a session's program never writes to", asked, p.what, p.path),
+				"name a folder beside it: --allow-write %s", strings.TrimSuffix(real, "/")+"/…")
+		}
+	}
+	return nil
+}
+
+// guarded is one folder that is never writable.
+type guarded struct {
+	path string
+	what string // for messages
+	git  bool   // what the mount has to keep when the origin is the workspace
+}

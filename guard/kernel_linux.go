@@ -1,0 +1,249 @@
+package guard
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// The rights that a rule gives. Device nodes can be made nowhere: root would
+// reach the disk below the file system through one.
+const (
+	fileRights   = ll.AccessFSWriteFile | ll.AccessFSTruncate
+	folderRights = fileRights | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
+		ll.AccessFSMakeSock | ll.AccessFSMakeFifo | ll.AccessFSMakeSym | ll.AccessFSRefer
+	handledRights = folderRights | ll.AccessFSMakeChar | ll.AccessFSMakeBlock
+)
+
+// erratumSignals is the bit of the correction without which a confined thread
+// can not signal its own process's other threads, as the Go runtime does (Linux
+// 6.15 and stable kernels, Documentation/userspace-api/landlock.rst).
+const erratumSignals = 1 << 1
+
+// Kernel holds a session's programs to a confinement.
+type Kernel struct {
+	Layer KernelLayer
+	Plan  Confinement
+
+	rules   int // the ruleset's descriptor; -1: none
+	binds   bool
+	scratch string
+}
+
+// OpenKernel decides the confinement of a session's programs, prepares it, and
+// tries it on a thread of its own. Where it can not be had the error tells why if
+// o.Enforce is EnforceRequired; otherwise Layer.State does. Folders of tools that
+// do not exist yet are made. Close gives back what it holds.
+//
+// Landlock is applied to single threads: package landlock's functions would
+// confine this whole process, which has to write the session's state.
+func OpenKernel(o KernelOptions) (*Kernel, error) {
+	k := &Kernel{rules: -1, scratch: o.Scratch, Layer: KernelLayer{State: LayerOff}}
+	if o.Enforce == EnforceOff {
+		if o.NoNetwork {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--no-network needs the kernel layer, which --enforce off switches off")
+		}
+		return k, nil
+	}
+	err := k.open(o)
+	if err == nil && o.Enforce == EnforceRequired && !k.Layer.Active() {
+		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard; superqode doctor tells what this machine offers")
+	}
+	if err != nil {
+		return nil, errors.Join(err, k.Close())
+	}
+	return k, nil
+}
+
+func (k *Kernel) open(o KernelOptions) (err error) {
+	if k.Layer.ABI, err = ll.LandlockGetABIVersion(); err != nil {
+		k.Layer.ABI, k.Layer.State = 0, unavailableState(noLandlock(err))
+	} else {
+		k.Layer.State, k.Layer.Applied = kernelState(k.Layer.ABI)
+	}
+	if o.NoNetwork && k.Layer.ABI < abiTCP {
+		return superqode.WithHint(fmt.Errorf("--no-network needs Landlock version %d (Linux 6.7), and this kernel has version %d", abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
+	}
+	if !k.Layer.Applied {
+		return nil
+	}
+	look := diskView()
+	if k.Plan, err = o.confinement(k.Layer.ABI, os.Geteuid() == 0, look, inPath(o.Env, look)); err != nil {
+		return err
+	}
+	for _, dir := range k.Plan.Make {
+		_ = os.MkdirAll(dir, 0o700) // where it can not be made the tool could not have made it either
+	}
+	if k.rules, err = k.Plan.ruleset(); err != nil {
+		return err
+	}
+	k.try()
+	return nil
+}
+
+// try finds out on scratch threads what is to be had.
+func (k *Kernel) try() {
+	if len(k.Plan.ReadOnly) > 0 {
+		k.binds = true
+		err := onThread(k.Confine)
+		if err == nil {
+			return
+		}
+		k.binds = false
+		if k.Layer.Active() {
+			k.Layer.State = unavailableState(fmt.Sprintf("Landlock can not keep .git read-only inside a writable tree, and %s; what lies outside of the origin is read-only", err))
+		}
+	}
+	if err := onThread(k.Confine); err != nil {
+		k.Layer.State, k.Layer.Applied = unavailableState("the check failed: "+err.Error()), false
+	}
+}
+
+// noLandlock explains why the kernel gave no version.
+func noLandlock(err error) string {
+	if errors.Is(err, unix.EOPNOTSUPP) {
+		return "Landlock is built into this kernel and switched off (add landlock to lsm= on the kernel's command line)"
+	}
+	return fmt.Sprintf("this kernel offers no Landlock (%v), Linux 6.2 or newer does", err)
+}
+
+// ruleset tells the kernel what may be written to and returns the descriptor.
+func (c Confinement) ruleset() (fd int, err error) {
+	mask := uint64(handledRights)
+	if c.ABI < abiTruncate {
+		mask &^= ll.AccessFSTruncate
+	}
+	attr := ll.RulesetAttr{HandledAccessFS: mask}
+	if c.NoNetwork {
+		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
+	}
+	if errata, err := ll.LandlockGetErrata(); err == nil && c.ABI >= abiScope && errata&erratumSignals != 0 {
+		attr.Scoped = ll.ScopeSignal
+	}
+	if fd, err = ll.LandlockCreateRuleset(&attr, 0); err != nil {
+		return -1, fmt.Errorf("make a Landlock ruleset: %w", err)
+	}
+	for _, w := range c.Writable {
+		err := addRule(fd, w.Path, mask)
+		if err != nil && w.Own {
+			return -1, errors.Join(fmt.Errorf("let the program write to %s: %w", w.Path, err), unix.Close(fd))
+		}
+	}
+	return fd, nil
+}
+
+// addRule opens path for the confined. The path is resolved already: a link in
+// it was put there since.
+func addRule(rules int, path string, mask uint64) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	rights := uint64(fileRights)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		rights = folderRights
+	}
+	return ll.LandlockAddPathBeneathRule(rules, &ll.PathBeneathAttr{AllowedAccess: rights & mask, ParentFd: fd}, 0)
+}
+
+// Confine confines the calling thread, for ever, and then checks it: what must
+// not be writable is tried. A process that this thread starts is confined with
+// all its descendants. The caller has locked the thread and lets it end.
+func (k *Kernel) Confine() error {
+	if !k.Layer.Applied {
+		return nil
+	}
+	if k.binds {
+		if err := bindReadOnly(k.Plan.ReadOnly); err != nil {
+			return err
+		}
+	}
+	err := ll.LandlockRestrictSelf(k.rules, 0)
+	if errors.Is(err, unix.EPERM) {
+		// Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-id
+		// program can be fooled. Root keeps sudo and su working.
+		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
+			err = ll.LandlockRestrictSelf(k.rules, 0)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("confine the program with Landlock: %w", err)
+	}
+	return k.check()
+}
+
+// check tries to write, on the confined thread.
+func (k *Kernel) check() error {
+	deny := k.Plan.Deny
+	if k.binds {
+		deny = slices.Concat(deny, k.Plan.ReadOnly)
+	}
+	for _, dir := range deny {
+		switch err := tryMake(dir); {
+		case err == nil:
+			return fmt.Errorf("%s could be written to all the same", dir)
+		case !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOENT):
+			return fmt.Errorf("writing to %s could not be tried: %w", dir, err)
+		}
+	}
+	if k.scratch == "" {
+		return nil
+	}
+	if err := tryMake(k.scratch); errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("%s can not be written to: %w", k.scratch, err)
+	}
+	return nil
+}
+
+// tryMake makes a folder in dir and takes it away again. Nothing of a file
+// system's own can be in the way of that, and where it is refused nothing is left
+// behind.
+func tryMake(dir string) error {
+	path := filepath.Join(dir, ".superqode-check-"+rand.Text())
+	if err := unix.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return unix.Rmdir(path)
+}
+
+// Close gives the ruleset back. Programs that were started stay confined.
+func (k *Kernel) Close() error {
+	if k.rules < 0 {
+		return nil
+	}
+	fd := k.rules
+	k.rules, k.Layer.Applied = -1, false
+	return unix.Close(fd)
+}
+
+// onThread runs fn on a thread that ends with it, whatever fn did to it. It is
+// never the main thread, which can not end and stands for the whole process in
+// /proc.
+func onThread(fn func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // a goroutine that ends locked takes its thread along
+		if unix.Gettid() != unix.Getpid() {
+			done <- fn()
+			return
+		}
+		err := onThread(fn) // while this goroutine holds the main thread
+		runtime.UnlockOSThread()
+		done <- err
+	}()
+	return <-done
+}

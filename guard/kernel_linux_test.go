@@ -1,0 +1,296 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ground is a place with an origin, a home and a session in it.
+func ground(t *testing.T) (dir string, o KernelOptions) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"origin/.git", "origin/src", "origin/empty", "home/s/ws", "home/s/tmp", "user/.cache", "else"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{"origin/.git/HEAD", "origin/a", "origin/src/b", "home/s/session.json", "home/s/ws/w", "else/e"} {
+		if err := os.WriteFile(filepath.Join(dir, f), []byte("as it was\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, KernelOptions{
+		Env: []string{"HOME=" + dir + "/user", "PATH=" + os.Getenv("PATH")}, Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"},
+		Own: []string{dir + "/home/s/ws", dir + "/home/s/tmp"}, Scratch: dir + "/home/s/tmp",
+	}
+}
+
+func openKernel(t *testing.T, o KernelOptions) *Kernel {
+	t.Helper()
+	k, err := OpenKernel(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if !k.Layer.Applied {
+		t.Skip("the kernel layer is " + k.Layer.State)
+	}
+	return k
+}
+
+// sh runs a shell line in dir, confined, and returns what it printed.
+func sh(t *testing.T, k *Kernel, dir, line string) string {
+	t.Helper()
+	var out []byte
+	err := onThread(func() error {
+		if err := k.Confine(); err != nil {
+			return err
+		}
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + os.Getenv("PATH"), "D=" + filepath.Dir(k.Plan.Deny[0])}
+		out, _ = cmd.CombinedOutput() // what it said is looked at, and what it did
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func print(t *testing.T, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%s %s %d %v", strings.TrimPrefix(p, dir), info.Mode(), info.Size(), info.ModTime())
+		if info.Mode().IsRegular() {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&b, " %q", text)
+		}
+		b.WriteByte('\n')
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestConfined: each line tries to change what is not the program's. Nothing
+// changes, and the program is told so.
+func TestConfined(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	k := openKernel(t, o)
+	if !k.Layer.Active() {
+		t.Skip("the kernel layer is " + k.Layer.State)
+	}
+	before := map[string]string{}
+	for _, d := range []string{"origin", "else", "home/s/session.json"} {
+		before[d] = print(t, filepath.Join(dir, d))
+	}
+	for _, line := range []string{
+		"echo x >$D/origin/a", "echo x >>$D/origin/.git/HEAD", "echo x >$D/origin/new", "rm -f $D/origin/a", "rm -rf $D/origin", "rm -rf $D/origin/.git", "mkdir $D/origin/n", "rmdir $D/origin/empty",
+		"mv $D/origin/a $D/origin/z", "mv $D/origin/a .", "mv $D/origin $D/gone", "mv w $D/origin/src/", "ln $D/origin/a stolen && echo x >stolen", "ln -s /x $D/origin/l", "ln w $D/origin/w", "mkfifo $D/origin/p",
+		"truncate -s 0 $D/origin/a", "cp w $D/origin/a", "dd if=/dev/zero of=$D/origin/a count=1 conv=notrunc", "sed -i s/as/xx/ $D/origin/a", "touch $D/origin/new", "install w $D/origin/i",
+		"ln -s $D/origin/a link && echo x >link", "ln -s $D/origin od && echo x >od/a", "cd $D/origin && echo x >a", "exec 3<$D/origin/a && echo x >/proc/self/fd/3", "exec 3<$D/origin/a && echo x >/dev/fd/3",
+		"cd $D/origin && echo x >/proc/self/cwd/a", "echo x >/proc/self/root$D/origin/a", "echo x >/proc/$PPID/root$D/origin/a",
+		"mount --bind $D/origin $D/home/s/tmp && echo x >$D/home/s/tmp/a", "mount --bind $D/home/s/tmp $D/origin", "unshare -m sh -c 'mount -t tmpfs t $D/origin'", "unshare -Urm sh -c 'mount --bind $D/origin . && cd $D/home/s/ws && echo x >a'",
+		"mount -o remount,rw /", "nsenter -t 1 -m sh -c 'echo x >$D/origin/a'", "chroot $D/origin /bin/sh", "mknod disk b 254 0 && dd if=/dev/zero of=disk count=0", "mknod null c 1 3",
+		"echo x >$D/home/s/session.json", "rm -rf $D/home/s/session.json", "mv $D/home/s/ws $D/home/s/ws2", "mv $D/home/s $D/home/t", "echo x >$D/home/s/new", "echo x >$D/else/e", "rm -rf $D/else",
+		"setsid sh -c 'echo x >$D/origin/a'", "(sh -c 'echo x >$D/origin/a' &) ; wait", "nohup sh -c 'rm -rf $D/origin'", "find $D/origin -delete", "python3 -c \"import os; os.truncate('$D/origin/a', 0)\"",
+		"python3 -c \"import os; os.open('$D/origin/a', os.O_RDONLY|os.O_TRUNC)\"", "python3 -c \"import os; os.rename('$D/origin/a', '$D/home/s/ws/w')\"",
+		"perl -e 'syscall(316, -100, \"$ENV{D}/origin/a\", -100, \"$ENV{D}/home/s/ws/w\", 2)'", // renameat2 with RENAME_EXCHANGE
+	} {
+		out := sh(t, k, dir+"/home/s/ws", line)
+		for d, want := range before {
+			if got := print(t, filepath.Join(dir, d)); got != want {
+				t.Fatalf("%s (%s) changed %s:\n%s\nit was\n%s", line, out, d, got, want)
+			}
+		}
+	}
+	if _, err := os.Lstat(dir + "/home/s/ws/disk"); err == nil {
+		t.Error("a device node was made")
+	}
+	if out := sh(t, k, dir, "echo x >$D/origin/a"); !strings.Contains(strings.ToLower(out), "permission denied") {
+		t.Errorf("the program was told %q", out)
+	}
+}
+
+// TestConfinedWorks: what a session's program needs goes on working.
+func TestConfinedWorks(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	k := openKernel(t, o)
+	for _, line := range []string{
+		"echo x >new && cat new", "mkdir -p a/b && mv new a/b/ && mv a z && rm -r z", "ln w w2 && ln -s w w3 && mkfifo p && rm w2 w3 p", "echo x >../tmp/t && mv ../tmp/t . && mv t ../tmp/", "truncate -s 3 w",
+		"cat $D/origin/a", "ls $D/origin", "echo x >/dev/null", "head -c1 /dev/urandom >/dev/null", "echo x >$D/user/.cache/c && mkdir $D/user/.cache/d && mv $D/user/.cache/c $D/user/.cache/d/",
+		"chmod 700 w && touch -d yesterday w", "sleep 5 & kill $!", "kill -0 $$", "sh -c 'kill -TERM $$' || true", "test -r /proc/self/status",
+	} {
+		if out := sh(t, k, dir+"/home/s/ws", "set -e; "+line+"; echo fine"); !strings.HasSuffix(out, "fine\n") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+}
+
+// TestConfinesOneThread: this process goes on writing where its programs can not.
+func TestConfinesOneThread(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	k := openKernel(t, o)
+	sh(t, k, dir, "true")
+	for range 50 {
+		done := make(chan error)
+		go func() { done <- os.WriteFile(dir+"/origin/a", []byte("x"), 0o600) }()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSignalsStayInside: a confined program can not end the process that watches
+// over it.
+func TestSignalsStayInside(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	k := openKernel(t, o)
+	outside := exec.Command("sleep", "60")
+	if err := outside.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = outside.Process.Kill(), outside.Wait() }()
+	out := sh(t, k, dir, fmt.Sprintf("kill -9 %d", outside.Process.Pid))
+	if k.Layer.ABI < abiScope || out == "" {
+		t.Skip("this kernel does not hold signals back")
+	}
+	if err := unix.Kill(outside.Process.Pid, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoNetwork(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	dial := fmt.Sprintf("python3 -c \"import socket; socket.create_connection(('127.0.0.1', %d)); print('connected')\"", l.Addr().(*net.TCPAddr).Port)
+	bind := "python3 -c \"import socket; s=socket.socket(); s.bind(('127.0.0.1', 0)); print('connected')\""
+	if out := sh(t, openKernel(t, o), dir, dial); !strings.Contains(out, "connected") {
+		t.Skip("no python: " + out)
+	}
+	o.NoNetwork = true
+	k := openKernel(t, o)
+	for _, line := range []string{dial, bind} {
+		if out := sh(t, k, dir, line); strings.Contains(out, "connected") || !strings.Contains(out, "Permission") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	o.Enforce = EnforceOff
+	if _, err := OpenKernel(o); err == nil {
+		t.Error("--no-network without the layer that does it")
+	}
+}
+
+// TestMissingOwnFolder: a session whose folder is gone, or a link, is not
+// confined to less or more than it should, it does not start.
+func TestMissingOwnFolder(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	openKernel(t, o)
+	if err := errors.Join(os.RemoveAll(dir+"/home/s/tmp"), os.Symlink(dir+"/origin", dir+"/home/s/tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKernel(o); !errors.Is(err, unix.ELOOP) {
+		t.Errorf("a link to the origin in the place of tmp: %v", err)
+	}
+}
+
+// TestInPlace: the origin is writable, its git directory is not where mounts can
+// be had, and the rest never.
+func TestInPlace(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	o.InPlace, o.Own = true, []string{dir + "/home/s/tmp"}
+	k := openKernel(t, o)
+	sh(t, k, dir+"/origin", "echo new >a; rm -r src; echo x >$D/else/e; echo x >$D/home/s/session.json")
+	if text, _ := os.ReadFile(dir + "/origin/a"); string(text) != "new\n" {
+		t.Errorf("the origin could not be written to: %q", text)
+	}
+	for _, f := range []string{"else/e", "home/s/session.json"} {
+		if text, _ := os.ReadFile(filepath.Join(dir, f)); string(text) != "as it was\n" {
+			t.Errorf("%s: %q", f, text)
+		}
+	}
+	if !k.Layer.Active() {
+		t.Skip("in place the layer is " + k.Layer.State)
+	}
+	before := print(t, dir+"/origin/.git")
+	for _, line := range []string{
+		"echo x >.git/HEAD", "rm -rf .git", "mv .git g", "mv .git $D/home/s/tmp/", "umount .git; rm -rf .git", "umount -l $PWD/.git; rm -rf .git", "mount -o remount,rw,bind .git && rm -rf .git", "unshare -m sh -c 'umount .git; rm -rf .git'",
+		"nsenter -t $PPID -m rm -rf $PWD/.git", "rm -rf /proc/$PPID/cwd/../origin/.git", "mkdir x && mv .git x/", "ln .git/HEAD h && echo x >h", "rm -rf /proc/1/root$PWD/.git", "cd $D && mv origin o2", "truncate -s0 .git/HEAD",
+	} {
+		out := sh(t, k, dir+"/origin", line)
+		if got := print(t, dir+"/origin/.git"); got != before {
+			t.Fatalf("%s (%s) changed .git:\n%s", line, out, got)
+		}
+	}
+}
+
+// TestDefaultsGiveWay: a default that has gone since the decision is left out.
+func TestDefaultsGiveWay(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	k := openKernel(t, o)
+	if !slices.ContainsFunc(k.Plan.Writable, func(w Writable) bool { return w.Path == dir+"/user/.cache" }) {
+		t.Fatalf("%+v", k.Plan.Writable)
+	}
+	fd, err := Confinement{ABI: k.Layer.ABI, Writable: append(k.Plan.Writable, Writable{Path: "/gone"})}.ruleset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.Close(fd)
+	if _, err = (Confinement{ABI: k.Layer.ABI, Writable: []Writable{{Path: "/gone", Own: true}}}).ruleset(); err == nil {
+		t.Error("a session's own folder was left out")
+	}
+}
+
+func BenchmarkConfine(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		k, err := OpenKernel(KernelOptions{Env: os.Environ(), Home: dir, Origin: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := errors.Join(onThread(k.Confine), k.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

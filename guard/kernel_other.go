@@ -1,0 +1,37 @@
+//go:build !linux
+
+package guard
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Kernel holds a session's programs to a confinement; see the Linux version.
+type Kernel struct {
+	Layer KernelLayer
+	Plan  Confinement
+}
+
+// OpenKernel tells that there is no kernel layer here: with EnforceRequired by an
+// error, otherwise by Layer.State.
+func OpenKernel(o KernelOptions) (*Kernel, error) {
+	k := &Kernel{Layer: KernelLayer{State: unavailableState("Landlock is a part of Linux, and this is " + runtime.GOOS)}}
+	switch {
+	case o.Enforce == EnforceRequired:
+		return nil, superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard")
+	case o.NoNetwork:
+		return nil, fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
+	case o.Enforce == EnforceOff:
+		k.Layer.State = LayerOff
+	}
+	return k, nil
+}
+
+// Confine does nothing.
+func (k *Kernel) Confine() error { return nil }
+
+// Close does nothing.
+func (k *Kernel) Close() error { return nil }

@@ -1,0 +1,41 @@
+package guard
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// bindReadOnly gives the calling thread mounts of its own, in which each folder
+// is covered by a read-only mount of itself. Confined, nobody can take it away
+// again: Landlock lets no mount be changed.
+func bindReadOnly(dirs []string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("mounts of its own were refused (%w)", err)
+	}
+	// Slave: what the user mounts still arrives here, what is mounted here stays.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("its mounts could not be separated (%w)", err)
+	}
+	for _, dir := range dirs {
+		if err := coverReadOnly(dir); err != nil {
+			return fmt.Errorf("%s could not be mounted read-only (%w)", dir, err)
+		}
+	}
+	return nil
+}
+
+// coverReadOnly mounts dir on itself; the mount is read-only before anybody can
+// see it.
+func coverReadOnly(dir string) error {
+	const whole = unix.AT_RECURSIVE | unix.AT_EMPTY_PATH
+	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.MountSetattr(fd, "", whole, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return err
+	}
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}

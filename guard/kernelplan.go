@@ -1,0 +1,176 @@
+package guard
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// confinement decides what a session's program may write to; has reports whether
+// a tool is in the program's PATH.
+func (o KernelOptions) confinement(abi int, root bool, look view, has func(tool string) bool) (Confinement, error) {
+	c := Confinement{ABI: abi, NoNetwork: o.NoNetwork}
+	protected := o.protected(look)
+	own := append(slices.Clone(o.Own), o.Allow...)
+	if o.InPlace {
+		own = append(own, o.Origin)
+		protected = slices.DeleteFunc(protected, func(p guarded) bool { return !p.git && within(p.path, o.Origin) })
+	}
+	for _, path := range own {
+		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
+	}
+	for _, path := range o.Allow { // checked when it was given; what is mounted may have changed
+		if err := checkAllowed(path, path, protected); err != nil {
+			return c, err
+		}
+	}
+	for _, p := range protected {
+		switch {
+		case o.InPlace && within(p.path, o.Origin):
+			if look.kind(p.path) == folder {
+				c.ReadOnly = append(c.ReadOnly, p.path)
+			}
+		case look.kind(p.path) == folder:
+			c.Deny = append(c.Deny, p.path)
+		}
+	}
+	c.ReadOnly, c.Deny = outermost(c.ReadOnly), outermost(c.Deny)
+	c.addNeeds(candidates(o.Env, root, look), protected, look, has)
+	return c, nil
+}
+
+// protected lists what is never writable, under every name that it has.
+func (o KernelOptions) protected(look view) []guarded {
+	var list []guarded
+	add := func(git bool, what string, paths ...string) {
+		for _, path := range paths {
+			list = append(list, guarded{path, what, git})
+		}
+	}
+	add(true, "SUPERQODE_HOME", o.Home)
+	add(true, "the origin's git directory", o.GitDirs...)
+	add(false, "another worktree, or an object store, of the origin", o.Trees...)
+	add(false, "the origin", o.Origin)
+	mounts := look.mounts()
+	for _, p := range list {
+		for _, name := range aliases(mounts, p.path) {
+			list = append(list, guarded{name, p.what, p.git})
+		}
+	}
+	return list
+}
+
+// candidate is a default with the folders that held links on the way to it.
+type candidate struct {
+	need
+	asked, real string
+	hops        []string
+	wide        bool
+}
+
+// candidates resolves the table of needs for one environment.
+func candidates(env []string, root bool, look view) []candidate {
+	at := newPlaces(env, look)
+	home, _, _ := look.resolve(at.home) // "" where there is none: nothing lies above it
+	var list []candidate
+	for _, n := range needs(root) {
+		for _, path := range at.of(n) {
+			real, hops, err := look.resolve(path)
+			if err != nil {
+				continue
+			}
+			wide := real == "/" || at.home != "" && within(home, real)
+			list = append(list, candidate{n, path, real, hops, wide})
+		}
+	}
+	return list
+}
+
+// addNeeds adds the defaults that rule 2 and rule 4 leave.
+func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view, has func(string) bool) {
+	drop := func(n candidate, why string) { c.Dropped = append(c.Dropped, Dropped{n.asked, why}) }
+	for _, n := range list {
+		if i := slices.IndexFunc(protected, func(p guarded) bool { return within(n.real, p.path) }); i >= 0 {
+			drop(n, "is in "+protected[i].what)
+			continue
+		}
+		if n.wide {
+			drop(n, "holds the home folder")
+			continue
+		}
+		if through(n, list) {
+			drop(n, "is reached through a link in a folder that sessions write to")
+			continue
+		}
+		inside := slices.ContainsFunc(protected, func(p guarded) bool { return within(p.path, n.real) })
+		switch k := look.kind(n.real); {
+		case k == missing && n.tool != "" && has(n.tool):
+			c.Make = append(c.Make, n.real)
+			c.add(n.real, true)
+		case k == missing:
+		case inside && n.whole:
+			drop(n, "holds what a session's program never writes to")
+		case inside:
+			drop(n, "holds what a session's program never writes to; what lies beside that can be written")
+			c.narrow(n.real, protected, look)
+		default:
+			c.add(n.real, k == folder)
+		}
+	}
+}
+
+// through reports whether one of the links on the way to n lies in a folder that
+// another default opens: a program could have put it there.
+func through(n candidate, list []candidate) bool {
+	return slices.ContainsFunc(n.hops, func(hop string) bool {
+		return slices.ContainsFunc(list, func(o candidate) bool { return !o.wide && within(hop, o.real) })
+	})
+}
+
+func (c *Confinement) add(path string, dir bool) {
+	if !slices.ContainsFunc(c.Writable, func(w Writable) bool { return w.Dir && within(path, w.Path) || w.Path == path }) {
+		c.Writable = append(c.Writable, Writable{Path: path, Dir: dir})
+	}
+}
+
+// narrow opens what lies in dir beside the protected folders.
+func (c *Confinement) narrow(dir string, protected []guarded, look view) {
+	for _, name := range look.names(dir) {
+		path := filepath.Join(dir, name)
+		holds := false
+		covered := slices.ContainsFunc(protected, func(p guarded) bool {
+			holds = holds || within(p.path, path)
+			return within(path, p.path)
+		})
+		switch k := look.kind(path); {
+		case covered || k == link || k == missing:
+		case holds && k == folder:
+			c.narrow(path, protected, look)
+		default:
+			c.add(path, k == folder)
+		}
+	}
+}
+
+// outermost leaves out what lies in another entry.
+func outermost(paths []string) []string {
+	slices.Sort(paths)
+	var out []string
+	for _, p := range slices.Compact(paths) {
+		if !slices.ContainsFunc(out, func(o string) bool { return within(p, o) }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// inPath finds tools in the PATH of an environment.
+func inPath(env []string, look view) func(string) bool {
+	return func(tool string) bool {
+		return slices.ContainsFunc(strings.Split(superqode.Getenv(env, "PATH"), ":"), func(dir string) bool {
+			return filepath.IsAbs(dir) && look.kind(filepath.Join(dir, tool)) != missing
+		})
+	}
+}
