@@ -126,14 +126,14 @@ type workspaceCmd struct {
 	Path    workspacePathCmd    `cmd:"" help:"Print a session's workspace path."`
 	Diff    workspaceDiffCmd    `cmd:"" help:"Print what a session changed as a patch."`
 	Changes workspaceChangesCmd `cmd:"" help:"List what a session changed."`
+	Revert  workspaceRevertCmd  `cmd:"" help:"Bring a session's workspace, in git_snapshot mode the origin, back to how it was; proven."`
+	Verify  workspaceVerifyCmd  `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
 	Recover workspaceRecoverCmd `cmd:"" help:"Finish, or roll back, what a crash left."`
 	Restore workspaceRestoreCmd `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
 	Pin     workspacePinCmd     `cmd:"" help:"Keep cleanup away from a session."`
 	Unpin   workspaceUnpinCmd   `cmd:"" help:"Let cleanup at a pinned session again."`
 
 	Apply   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Revert  unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Verify  unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Cleanup unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 }
 

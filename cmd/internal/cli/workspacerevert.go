@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// verifyFlag says how a directory is compared with the base.
+type verifyFlag struct {
+	Verify string `enum:"stat,full" default:"stat" placeholder:"HOW" help:"stat: believe the stat data of files that nobody touched (default); full: read every byte."`
+}
+
+func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
+
+// relPaths reads path arguments, which are relative to the workspace's root.
+func relPaths(args []string) ([]superqode.RelPath, error) {
+	paths := make([]superqode.RelPath, 0, len(args))
+	for _, arg := range args {
+		if arg == "." || arg == "./" {
+			return nil, nil
+		}
+		p, err := superqode.ParseRelPath(path.Clean(arg))
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "path %q: %v", arg, err)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}
+
+// workspaceRevertCmd brings a workspace, or the origin, back to the base.
+type workspaceRevertCmd struct {
+	sessionFlag
+	verifyFlag
+	DryRun bool     `help:"Print what would be brought back, and do nothing."`
+	Agent  string   `placeholder:"NAME" help:"Only what this agent changed."`
+	Paths  []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+}
+
+type revertJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	DryRun        bool                `json:"dry_run"`
+	Verified      bool                `json:"verified"`
+	Digest        superqode.Digest    `json:"digest"`
+	Method        string              `json:"method"`
+	Paths         []pathJSON          `json:"paths"`
+	Differences   []string            `json:"differences"`
+	Salvage       string              `json:"salvage"`
+}
+
+// pathJSON is one path, with its exact bytes where they are no text.
+type pathJSON struct {
+	Path  string `json:"path"`
+	Bytes string `json:"path_bytes,omitempty"`
+}
+
+func pathsJSON(paths []string) []pathJSON {
+	out := make([]pathJSON, len(paths))
+	for i, p := range paths {
+		out[i].Path, out[i].Bytes = superqode.JSONPath(p)
+	}
+	return out
+}
+
+// Run prints what was brought back, and the proof.
+func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
+	paths, err := relPaths(c.Paths)
+	if err != nil {
+		return err
+	}
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if c.Agent != "" && s.Record().Agent.String() != c.Agent {
+		return superqode.Errorf(superqode.ErrNotFound, "agent %s changed nothing in session %s", c.Agent, s.Record().ID)
+	}
+	if !c.DryRun {
+		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
+	}
+	res, err := s.Revert(ctx, session.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
+	if res == nil {
+		return err
+	}
+	if a.flags.JSON {
+		if err == nil || len(res.Differences) > 0 {
+			a.printed = true
+			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), res.Salvage})
+			if perr != nil && err == nil {
+				err = perr
+			}
+		}
+		return err
+	}
+	if c.DryRun {
+		for _, p := range res.Paths {
+			if _, err := fmt.Fprintln(a.Out, quotePath(p)); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+	for _, d := range res.Differences {
+		fmt.Fprintln(a.Err, printable(d))
+	}
+	if err != nil {
+		return err
+	}
+	if res.Salvage != "" {
+		a.note("what it overwrote is kept: superqode workspace restore " + res.Salvage)
+	}
+	_, err = fmt.Fprintf(a.Out, "reverted %s, verified%s\n", plural(len(res.Paths), "path"), spaced(res.Digest))
+	return err
+}
+
+func spaced(d superqode.Digest) string {
+	if d.IsZero() {
+		return ""
+	}
+	return " " + d.String()
+}
+
+func nonNil(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// workspaceVerifyCmd compares a workspace, or the origin, with the base.
+type workspaceVerifyCmd struct {
+	sessionFlag
+	verifyFlag
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+}
+
+type verifyJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Verified      bool                `json:"verified"`
+	Digest        superqode.Digest    `json:"digest"`
+	Method        string              `json:"method"`
+	Differences   []string            `json:"differences"`
+}
+
+// Run prints the digest or what differs.
+func (c *workspaceVerifyCmd) Run(ctx context.Context, a *app) error {
+	paths, err := relPaths(c.Paths)
+	if err != nil {
+		return err
+	}
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	v, err := s.Verify(ctx, c.method(), paths)
+	if v == nil {
+		return err
+	}
+	if a.flags.JSON {
+		a.printed = true
+		if perr := a.printJSON(verifyJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, nonNil(v.Differences)}); perr != nil && err == nil {
+			err = perr
+		}
+		return err
+	}
+	for _, d := range v.Differences {
+		if _, perr := fmt.Fprintln(a.Out, printable(d)); perr != nil {
+			return perr
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "verified%s\n", spaced(v.Digest))
+	return err
+}
