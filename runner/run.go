@@ -46,6 +46,9 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 	res.Started = time.Now()
 	if r.tree, err = startTree(r.path, r.spec, r.st.child[:], r.st.ctty); err != nil {
 		res.Started = time.Time{}
+		if cerr, ok := errors.AsType[*ConfineError](err); ok {
+			return cerr
+		}
 		err = execError(r.spec.Args[0], err)
 		if serr, ok := errors.AsType[*StartError](err); ok {
 			res.ExitCode = serr.Code

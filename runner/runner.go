@@ -106,6 +106,12 @@ type Spec struct {
 	// Spare reports children of this process that are not the program's although
 	// they run in a session of their own; nil is none.
 	Spare func(pid int) bool
+	// Confine is called on the thread that starts the program, just before it
+	// does. Whatever it does to that thread (a Landlock domain, mounts of its own)
+	// the program inherits, and nobody else: the thread does nothing more, and ends
+	// with the program. An error ends the run before it begins. nil is none; only
+	// Linux has threads of this kind.
+	Confine func() error
 
 	noCgroup bool // for tests: what there is without one must do as well
 }
@@ -168,6 +174,15 @@ func (e *StartError) Error() string { return fmt.Sprintf("cannot run %q: %v", e.
 
 // Unwrap returns the reason, mostly an errno.
 func (e *StartError) Unwrap() error { return e.Err }
+
+// ConfineError is what Spec.Confine returned: the program was not started.
+type ConfineError struct{ Err error }
+
+// Error returns the reason alone.
+func (e *ConfineError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ConfineError) Unwrap() error { return e.Err }
 
 // ErrLeftOver is wrapped by Run's error when processes of the tree could not be
 // ended; Result.Survivors names them.

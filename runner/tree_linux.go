@@ -41,23 +41,53 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files}
 	started := make(chan error)
-	go func() {
-		// PDEATHSIG fires when the thread that forked ends, not the process.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := t.spawn(path, spec.Args, attr, ctty)
+	go ownThread(spec.Confine != nil, func() {
+		err := t.confineAndSpawn(path, spec, attr, ctty)
 		started <- err
 		if err != nil {
 			return
 		}
 		_, _ = waitid(unix.P_PID, t.pid, 0)
 		close(t.exited)
-	}()
+	})
 	if err := <-started; err != nil {
 		t.cg.remove()
 		return nil, err
 	}
 	return t, nil
+}
+
+// ownThread runs fn on one thread: PDEATHSIG fires when the thread that forked
+// ends, not the process. A spoiled thread is used for nothing else afterwards: it
+// ends with its goroutine, which does not unlock it. The main thread can not end,
+// and stands for the whole process in /proc, so it is never the one.
+func ownThread(spoiled bool, fn func()) {
+	runtime.LockOSThread()
+	if spoiled && unix.Gettid() != unix.Getpid() {
+		fn()
+		return
+	}
+	defer runtime.UnlockOSThread()
+	if !spoiled {
+		fn()
+		return
+	}
+	done := make(chan struct{})
+	go func() { // can not run on the main thread, which is held here
+		runtime.LockOSThread()
+		fn()
+		close(done)
+	}()
+	<-done
+}
+
+func (t *tree) confineAndSpawn(path string, spec Spec, attr *os.ProcAttr, ctty bool) error {
+	if spec.Confine != nil {
+		if err := spec.Confine(); err != nil {
+			return &ConfineError{err}
+		}
+	}
+	return t.spawn(path, spec.Args, attr, ctty)
 }
 
 func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr, ctty bool) error {

@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -39,6 +40,9 @@ type tree struct {
 }
 
 func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
+	if spec.Confine != nil {
+		return nil, &ConfineError{errors.New("programs can not be confined on this system")}
+	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}
 	p, err := startProcess(path, spec.Args, attr)
 	if err != nil {
