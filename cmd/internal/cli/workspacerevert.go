@@ -54,20 +54,6 @@ type revertJSON struct {
 	Salvage       string              `json:"salvage"`
 }
 
-// pathJSON is one path, with its exact bytes where they are no text.
-type pathJSON struct {
-	Path  string `json:"path"`
-	Bytes string `json:"path_bytes,omitempty"`
-}
-
-func pathsJSON(paths []string) []pathJSON {
-	out := make([]pathJSON, len(paths))
-	for i, p := range paths {
-		out[i].Path, out[i].Bytes = superqode.JSONPath(p)
-	}
-	return out
-}
-
 // Run prints what was brought back, and the proof.
 func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	paths, err := relPaths(c.Paths)
@@ -141,7 +127,7 @@ type workspaceVerifyCmd struct {
 	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
 }
 
-type verifyJSON struct {
+type verifiedJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
 	SessionID     superqode.SessionID `json:"session_id"`
 	Verified      bool                `json:"verified"`
@@ -167,7 +153,7 @@ func (c *workspaceVerifyCmd) Run(ctx context.Context, a *app) error {
 	}
 	if a.flags.JSON {
 		a.printed = true
-		if perr := a.printJSON(verifyJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, nonNil(v.Differences)}); perr != nil && err == nil {
+		if perr := a.printJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, nonNil(v.Differences)}); perr != nil && err == nil {
 			err = perr
 		}
 		return err
