@@ -175,9 +175,17 @@ func (s *Session) keepOverwritten(why, dir string) func(context.Context, *revert
 		if err := s.journal().write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
-		_, err := s.salvage(ctx, why, salvagePart{Dir: dir, Entries: p.Overwritten()})
-		return err
+		return s.keep(ctx, why, salvagePart{Dir: dir, Entries: p.Overwritten()})
 	}
+}
+
+// keep salvages and remembers what the salvage is called.
+func (s *Session) keep(ctx context.Context, why string, part salvagePart) error {
+	sv, err := s.salvage(ctx, why, part)
+	if sv != nil {
+		s.salvages = append(s.salvages, sv.ID)
+	}
+	return err
 }
 
 // inPlaceResult tells how it ended. Nothing is claimed of an origin that was not

@@ -31,7 +31,8 @@ type Session struct {
 	store  *snapshot.Store
 	seal   *seal // while a program runs
 
-	baseKept bool // an in-place session's base contents are in the store
+	salvages []string // ids of what this process salvaged
+	baseKept bool     // an in-place session's base contents are in the store
 
 	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
 	origin *snapshot.Snapshot // the origin as it was then

@@ -157,8 +157,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 		if err := s.journal().write("restore-repository", map[string]string{"paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
-		_, err := s.salvage(ctx, "revert", salvagePart{Dir: tree.Dir, Prefix: "git-dir", Entries: p.Overwritten()})
-		return err
+		return s.keep(ctx, "revert", salvagePart{Dir: tree.Dir, Prefix: "git-dir", Entries: p.Overwritten()})
 	}})
 	failpoint.Hit("inplace.repository")
 	if err != nil || dry {

@@ -25,7 +25,7 @@ type RevertOptions struct {
 // Reverted is what Revert did.
 type Reverted struct {
 	revert.Restored
-	Salvage string // what was overwritten or removed, see Salvage; "" when there was nothing
+	Salvages []string // what was overwritten or removed, see Salvage
 }
 
 // Revert brings the session's workspace, in git_snapshot mode the origin, back to
@@ -53,13 +53,8 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 		return nil, err
 	}
 	r := &Reverted{}
-	before, err := s.lastSalvage(ctx)
-	if err == nil {
-		err = s.revertAll(ctx, opt, r)
-	}
-	if last, lerr := s.lastSalvage(ctx); lerr == nil && last.N > before.N {
-		r.Salvage = last.ID
-	}
+	err = s.revertAll(ctx, opt, r)
+	r.Salvages = s.salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err
 	}

@@ -51,7 +51,7 @@ type revertJSON struct {
 	Method        string              `json:"method"`
 	Paths         []pathJSON          `json:"paths"`
 	Differences   []string            `json:"differences"`
-	Salvage       string              `json:"salvage"`
+	Salvages      []string            `json:"salvages"`
 }
 
 // Run prints what was brought back, and the proof.
@@ -78,7 +78,7 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	if a.flags.JSON {
 		if err == nil || len(res.Differences) > 0 {
 			a.printed = true
-			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), res.Salvage})
+			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), nonNil(res.Salvages)})
 			if perr != nil && err == nil {
 				err = perr
 			}
@@ -99,8 +99,8 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if res.Salvage != "" {
-		a.note("what it overwrote is kept: superqode workspace restore " + res.Salvage)
+	for _, id := range res.Salvages {
+		a.note("what was overwritten is kept: superqode workspace restore " + id)
 	}
 	_, err = fmt.Fprintf(a.Out, "reverted %s, verified%s\n", plural(len(res.Paths), "path"), spaced(res.Digest))
 	return err
