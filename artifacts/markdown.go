@@ -235,7 +235,9 @@ func (r Report) writeNext(m *markdown) {
 	if len(r.Changes) > 0 {
 		add("look at the changes", "superqode", "-C", r.Run.Origin, "workspace", "diff", "--session", id)
 		patch := path.Join(dotName, storeName, SessionPatch(r.SessionID))
-		add("bring them into the origin", "git", "-C", r.Run.Origin, "apply", patch)
+		if r.Revert.Method != "none" { // else they are there
+			add("bring them into the origin", "git", "-C", r.Run.Origin, "apply", patch)
+		}
 	}
 	if r.Run.Workspace.Preserved {
 		add("the workspace is kept here", "cd", r.Run.Workspace.Path)

@@ -70,7 +70,7 @@ type Blocked struct {
 type Revert struct {
 	Verified    bool             `json:"verified"`
 	Digest      superqode.Digest `json:"digest"`
-	Method      string           `json:"method"`      // stat or full, "" when nothing was checked
+	Method      string           `json:"method"`      // stat or full; none: what the program did in place stays; "" when nothing was checked
 	Differences []string         `json:"differences"` // what is still not as it was
 }
 

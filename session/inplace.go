@@ -93,7 +93,7 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	if err != nil {
 		return err
 	}
-	s.rec.TopMode = uint32(st.Mode().Perm())
+	s.rec.TopMode, s.rec.TopTime = uint32(st.Mode().Perm()), st.ModTime()
 	if pl.mode == superqode.ModeShared {
 		return s.fillShared(ctx, pl)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -147,7 +149,8 @@ func (s *Session) originTree(ctx context.Context) (*revert.Tree, error) {
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	return &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip(), Store: s.store, Aside: s.asideDir() + "/tree"}, nil
+	s.store.Borrow(filepath.Join(s.asideDir(), "git", "objects"))
+	return &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip(), Store: s.store, Aside: filepath.Join(s.asideDir(), "tree")}, nil
 }
 
 // restoreTree brings the work tree back. What it overwrites and removes is
@@ -161,7 +164,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
-		err = os.Chmod(tree.Dir, os.FileMode(s.rec.TopMode))
+		err = errors.Join(os.Chmod(tree.Dir, os.FileMode(s.rec.TopMode)), os.Chtimes(tree.Dir, time.Time{}, s.rec.TopTime))
 	}
 	if err != nil {
 		err = fmt.Errorf("bring back %s: %w", tree.Dir, err)

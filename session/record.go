@@ -40,6 +40,8 @@ type Record struct {
 
 	NoRevert bool       `json:"no_revert"` // in place: the changes stay in the end
 	TopMode  uint32     `json:"top_mode"`  // in place: the permission bits of the origin's own folder
+	TopTime  time.Time  `json:"top_time"`  // and its time
+	GitTime  time.Time  `json:"git_time"`  // git_snapshot: the time of the git dir's own folder
 	LeftOut  []HostPath `json:"left_out"`  // in place: paths of the origin that are not protected, and left alone
 
 	CreatedAt time.Time `json:"created_at"`

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -50,6 +51,11 @@ func isObject(path string) bool {
 // keepRepository records the repository and keeps copies of its files.
 func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
 	dir := s.o.Repo.CommonDir
+	st, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	s.rec.GitTime = st.ModTime()
 	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
 	if err != nil {
 		return fmt.Errorf("read the repository: %w", err)
@@ -161,6 +167,9 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	}})
 	failpoint.Hit("inplace.repository")
 	if err != nil || dry {
+		return res, err
+	}
+	if err := os.Chtimes(tree.Dir, time.Time{}, s.rec.GitTime); err != nil {
 		return res, err
 	}
 	res.Differences = append(res.Differences, bad...)

@@ -90,7 +90,7 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 		err = s.reopenWorkspace(opt)
 	case opt.DryRun && len(opt.Paths) == 0:
 		repo, err = s.restoreRepository(ctx, opt.How, true)
-	case !opt.DryRun: // also for a few paths: their contents come out of the repository's objects
+	case len(opt.Paths) == 0:
 		repo, err = s.bringBackRepository(ctx, opt.How)
 	}
 	if err != nil {

@@ -33,6 +33,8 @@ type Store struct {
 	dir    string
 	format Format
 
+	lent string // objects folder that Borrow named
+
 	mu   sync.Mutex
 	mine map[ID]bool // objects that this process has put in, or found in, the store's own packs
 }
@@ -47,6 +49,11 @@ func OpenStore(ctx context.Context, g *git.Git, dir, originObjects string, f For
 	}
 	return s, nil
 }
+
+// Borrow lets this Store read another objects folder too, for as long as it
+// lives: a copy of the origin's, say, that is still whole. Call it before any
+// other method.
+func (s *Store) Borrow(objects string) { s.lent = objects }
 
 // Dir returns the store's folder, a git dir.
 func (s *Store) Dir() string { return s.dir }
@@ -169,6 +176,13 @@ func cQuote(p string) string {
 // env points git at the store and away from all configuration and attributes
 // but the store's own. Variables of git's own environment are overridden.
 func (s *Store) env(more ...string) []string {
+	if s.lent != "" {
+		lent := s.lent
+		if strings.ContainsAny(lent, ":\n\"\\") {
+			lent = cQuote(lent)
+		}
+		more = append([]string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + lent}, more...)
+	}
 	return append([]string{
 		"GIT_DIR=" + s.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"HOME=" + s.dir, "XDG_CONFIG_HOME=" + s.dir, // git before 2.32 has no GIT_CONFIG_GLOBAL

@@ -139,6 +139,14 @@ func (a *app) originLine(check artifacts.OriginCheck) string {
 
 func (a *app) workspaceLine(res *artifacts.Result) string {
 	switch {
+	case res.Mode == superqode.ModeShared:
+		return "the origin itself; in shared mode nothing is brought back"
+	case res.Mode == superqode.ModeGitSnapshot && res.Revert.Verified:
+		return "the origin itself; brought back, verified"
+	case res.Mode == superqode.ModeGitSnapshot && res.Revert.Method == "none":
+		return "the origin itself; its changes were left, as asked for"
+	case res.Mode == superqode.ModeGitSnapshot:
+		return a.paintErr("the origin itself; NOT brought back", red) + ": superqode workspace revert --session " + shortID(res.SessionID)
 	case res.Workspace.Preserved:
 		return "kept: " + quotePath(res.Workspace.Path)
 	case res.Revert.Verified:
@@ -169,7 +177,7 @@ func keyArtifacts(res *artifacts.Result) (patch, report string) {
 // paste.
 func nextCommands(res *artifacts.Result, patch string) []string {
 	var next []string
-	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") {
+	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" {
 		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
 	}
 	if res.Workspace.Preserved {
