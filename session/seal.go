@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // seal holds what a session's state files said when its program was started. A
@@ -255,6 +256,7 @@ func (s *Session) restoreFolders() error {
 	if st, lerr := os.Lstat(s.p.storePath()); lerr == nil && !st.IsDir() {
 		err = errors.Join(err, os.Remove(s.p.storePath()))
 	}
+	err = errors.Join(err, clearWay(filepath.Join(s.p.storePath(), snapshot.StoreLock)))
 	s.store = nil // what it knew of its folder may be wrong
 	return err
 }

@@ -49,7 +49,12 @@ const (
 // Each content is checked against its id on the way. Where they differ, or the
 // file is gone, the error is a *ChangedError with the paths; the contents found
 // instead are stored too, and all others are.
-func (s *Store) WriteBlobs(ctx context.Context, root string, entries []Entry) error {
+func (s *Store) WriteBlobs(ctx context.Context, root string, entries []Entry) (err error) {
+	unlock, err := s.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	want, err := s.notOwn(entries)
 	if err != nil || len(want) == 0 {
 		return err

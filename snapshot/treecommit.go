@@ -26,7 +26,7 @@ type CommitOptions struct {
 // owner's x. The same snapshot and options give the same commit.
 //
 // Only trees that neither store nor origin has are written, as one synced pack.
-func (s *Store) Commit(ctx context.Context, ref string, snap *Snapshot, opt CommitOptions) (string, error) {
+func (s *Store) Commit(ctx context.Context, ref string, snap *Snapshot, opt CommitOptions) (_ string, err error) {
 	if !validRef(ref) {
 		return "", fmt.Errorf("bad ref name %q", ref)
 	}
@@ -35,6 +35,11 @@ func (s *Store) Commit(ctx context.Context, ref string, snap *Snapshot, opt Comm
 			return "", fmt.Errorf("commit: the content id of %q is not known", e.Path)
 		}
 	}
+	unlock, err := s.share(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	root := buildTree(s.format, snap.Entries)
 	data := commitData(root.id, opt)
 	enc := packEncoder{format: s.format, level: zlib.BestSpeed}

@@ -37,9 +37,21 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	if unlock, err = TryLock(path); !errors.Is(err, ErrHeld) {
 		return unlock, err
 	}
+	return wait(ctx, path, (*flock.Flock).Lock)
+}
+
+// Share waits until a shared lock on path can be had, or ctx ends; see TryShare.
+func Share(ctx context.Context, path string) (unlock func() error, err error) {
+	if unlock, err = TryShare(path); !errors.Is(err, ErrHeld) {
+		return unlock, err
+	}
+	return wait(ctx, path, (*flock.Flock).RLock)
+}
+
+func wait(ctx context.Context, path string, lock func(*flock.Flock) error) (unlock func() error, err error) {
 	l := open(path)
 	got := make(chan error, 1)
-	go func() { got <- l.Lock() }()
+	go func() { got <- lock(l) }()
 	select {
 	case err := <-got:
 		if err != nil {

@@ -310,3 +310,45 @@ func BenchmarkWorstWait(b *testing.B) {
 	}
 	b.ReportMetric(float64(worst.Load())/1e6, "ms-worst")
 }
+
+func TestShareWaits(t *testing.T) {
+	t.Parallel()
+	p := filepath.Join(t.TempDir(), "lock")
+	one, err := lockfile.Share(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := lockfile.Share(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockfile.TryLock(p); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("locked beside two that share: %v", err)
+	}
+	if err := errors.Join(one(), two()); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lockfile.Lock(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() {
+		unlock, err := lockfile.Share(context.Background(), p)
+		if err == nil {
+			err = unlock()
+		}
+		got <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := lockfile.Share(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("shared what is locked: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
+	}
+}
