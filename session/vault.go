@@ -1,0 +1,143 @@
+package session
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// vault holds open, while a program runs in the user's own repository, the files
+// from which that would be brought back: a program of the same user that is not
+// kept out by the kernel can delete them, and with them the only copy of what
+// the user had. What is open can be written anew. What a program writes into
+// such a file itself is found out by its hash when it is needed.
+type vault struct {
+	files []held
+	full  bool // there were more files than may be open
+}
+
+type held struct {
+	path string
+	f    *os.File
+}
+
+// vaultShare is the part of the files that this process may open which a vault
+// takes.
+const vaultShare = 4
+
+// openVault holds every regular file below the folders. A folder that is not
+// there holds none.
+func openVault(folders ...string) (_ *vault, err error) {
+	v := &vault{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, v.close())
+		}
+	}()
+	limit := 1024
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
+		limit = int(min(lim.Cur, 1<<20)) / vaultShare
+	}
+	for _, dir := range folders {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if len(v.files) >= limit {
+				v.full = true
+				return fs.SkipAll
+			}
+			f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			v.files = append(v.files, held{path, f})
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (v *vault) close() error {
+	if v == nil {
+		return nil
+	}
+	var err error
+	for _, h := range v.files {
+		err = errors.Join(err, h.f.Close())
+	}
+	v.files = nil
+	return err
+}
+
+// restore writes anew what was deleted or replaced, and reports whether there
+// was anything.
+func (v *vault) restore() (tampered bool, err error) {
+	if v == nil {
+		return false, nil
+	}
+	for _, h := range v.files {
+		is, ferr := h.f.Stat()
+		now, lerr := os.Lstat(h.path)
+		if ferr == nil && lerr == nil && os.SameFile(is, now) {
+			continue
+		}
+		tampered = true
+		err = errors.Join(err, ferr, h.putBack())
+	}
+	return tampered, err
+}
+
+func (h held) putBack() error {
+	st, err := h.f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := makeFolders(filepath.Dir(h.path)); err != nil {
+		return err
+	}
+	if err := clearWay(h.path); err != nil {
+		return err
+	}
+	if _, err := h.f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return atomicfile.WriteFunc(h.path, st.Mode().Perm(), func(w io.Writer) error {
+		_, err := io.Copy(w, h.f)
+		return err
+	})
+}
+
+// makeFolders is os.MkdirAll that replaces what is no folder.
+func makeFolders(dir string) error {
+	st, err := os.Lstat(dir)
+	if err == nil && st.IsDir() {
+		return os.Chmod(dir, st.Mode().Perm()|0o700)
+	}
+	if err == nil {
+		if err := os.Remove(dir); err != nil {
+			return err
+		}
+	}
+	if err := makeFolders(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o700)
+}
