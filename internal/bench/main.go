@@ -57,7 +57,7 @@ func parse(stderr io.Writer, args []string) (*options, error) {
 	sizes := flags.String("sizes", "1000,10000,100000", "numbers of files, separated by commas")
 	where := flags.String("where", "tmpfs,disk", "tmpfs (/dev/shm), disk, or both")
 	runs := flags.Int("runs", 7, "measured runs of each command")
-	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, short")
+	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, short")
 	bin := flags.String("bin", "", "superqode to measure (default: build it)")
 	disk := flags.String("disk", "/var/tmp", "folder for the repositories on disk")
 	strict := flags.Bool("strict", false, "exit with 3 when a bound is missed")
@@ -135,6 +135,9 @@ func runIn(ctx context.Context, o *options, r *report, where string) (err error)
 	defer func() { err = errors.Join(err, os.RemoveAll(base)) }()
 	for _, n := range o.sizes {
 		if err := measureSize(ctx, o, r, base, where, n); err != nil {
+			return err
+		}
+		if err := measureInPlace(ctx, o, r, base, where, n); err != nil {
 			return err
 		}
 	}
