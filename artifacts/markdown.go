@@ -64,6 +64,9 @@ func (r Report) writeFacts(m *markdown) {
 	row("Final", digest(r.Final.Digest))
 	row("Revert", r.revertText())
 	row("Origin check", differences("unchanged", r.OriginCheck.Unchanged, len(r.OriginCheck.Differences)))
+	if r.Applied != nil {
+		row("Applied", text(r.Applied.Text())+" (after the check of the origin)")
+	}
 	if r.Run.Workspace.Preserved {
 		row("Workspace", "kept at "+code(r.Run.Workspace.Path))
 	}

@@ -59,6 +59,7 @@ type Report struct {
 	Guard       Guard              `json:"guard"`
 	Revert      Revert             `json:"revert"`
 	OriginCheck OriginCheck        `json:"origin_check"`
+	Applied     *Applied           `json:"applied,omitempty"` // after OriginCheck
 	Base        Base               `json:"base"`
 	Final       Final              `json:"final"`
 	Run         Run                `json:"run"`

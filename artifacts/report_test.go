@@ -49,6 +49,11 @@ func fullInput(t testing.TB) ReportInput {
 				{Operation: "commit", Command: []string{"git", "commit", "-m", "x"}, Layer: "shim", At: At(start), Agent: agent}, {Operation: "reset", Layer: "kernel"}}},
 			Artifacts: Refs(arts), Revert: Revert{Verified: true, Digest: digest, Method: "full"},
 			Workspace: Workspace{Path: "/w", Preserved: true}, OriginCheck: OriginCheck{Differences: []string{"HEAD"}},
+			Applied: &Applied{
+				Applied:   []AppliedPath{{superqode.Change{Path: rel(t, "n\xff"), OldPath: rel(t, "o"), Type: superqode.ChangeRenamed, LinesAdded: 1}, true}},
+				Already:   []AppliedPath{{Change: superqode.Change{Path: rel(t, "b"), Type: superqode.ChangeDeleted}}},
+				Conflicts: []ApplyConflict{{rel(t, "c\xff"), "content", "CONFLICT (content): Merge conflict in c\xff"}}, LeftOut: []string{"fifo"}, Salvage: "x/1",
+			},
 		},
 		Command: []string{"sh", "-c", "exit 2"}, Agents: []string{"claude"}, Warnings: []string{"w"}, Artifacts: arts,
 		Findings: []Finding{

@@ -7,7 +7,7 @@ import (
 )
 
 // Result is what `run --json` prints about a session (FORMATS.md section 4). Every
-// key is always present in its JSON, and lists are never null.
+// key but "applied" is always present in its JSON, and lists are never null.
 type Result struct {
 	SchemaVersion   int                 `json:"schema_version"` // set by MarshalJSON
 	SessionID       superqode.SessionID `json:"session_id"`
@@ -27,7 +27,8 @@ type Result struct {
 	Revert          Revert              `json:"revert"`
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
-	Idle            bool                `json:"-"` // no program ran, so the exit code says nothing
+	Applied         *Applied            `json:"applied,omitempty"` // nil: nobody asked for it. It came after OriginCheck
+	Idle            bool                `json:"-"`                 // no program ran, so the exit code says nothing
 }
 
 // Base is a session's first snapshot.

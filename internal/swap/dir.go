@@ -114,7 +114,11 @@ func (s *State) is(now *State) bool {
 	if s.isDir() {
 		return now.isDir() && s.Ino == now.Ino
 	}
-	return s.Ino == now.Ino && s.Size == now.Size && s.Mtime == now.Mtime && s.Mode == now.Mode
+	same := s.Mode == now.Mode
+	if s.Mode&unix.S_IFMT == unix.S_IFLNK { // whose bits mean nothing
+		same = now.Mode&unix.S_IFMT == unix.S_IFLNK
+	}
+	return same && s.Ino == now.Ino && s.Size == now.Size && s.Mtime == now.Mtime
 }
 
 // untouched is is, for a file that nobody renamed or changed the bits of either.
