@@ -49,7 +49,7 @@ type SessionState struct {
 	// Kernel reports whether the kernel layer holds the programs of this
 	// session; Private is where git writes then.
 	Kernel  bool        `json:"kernel"`
-	Private *PrivateGit `json:"private,omitempty"`
+	Private *PrivateGit `json:"private"`
 
 	dir string
 }

@@ -51,7 +51,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 		in.Policy = policy // a list that can not be read leaves the default, which denies more
 	}
 	v := Check(ctx, c.command(), in)
-	if v.Denied() && !gitsOwn(st, bin, c, v) {
+	if v.Denied() && !gitsOwn(ctx, st, bin, c, in.Policy, v.Operation) {
 		a := Attempt{Operation: v.Operation, Command: c.command(), Layer: LayerShim, Dir: superqode.HostPath(c.Dir), Process: ownPID()}
 		if !st.Consume(c.Env, a) {
 			_, _ = io.WriteString(c.Err, v.Block(st)) // perhaps nobody listens

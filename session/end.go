@@ -99,7 +99,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
 		Base: r.Base, Final: r.Final, Changes: c.changes, Artifacts: artifacts.Refs(c.artifacts),
-		Guard:     artifacts.Guard{Layers: s.layers()},
+		Guard:     s.guardResult(),
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
 		Idle:      r.Runs == 0,
 	}

@@ -46,7 +46,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"TMPDIR=" + s.tmpDir(),
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
-	}, opt.Env...)
+	}, append(s.guardEnv(), opt.Env...)...)
 	return override(env, set)
 }
 

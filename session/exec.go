@@ -36,6 +36,10 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
+	files, err := s.sealGuard(ctx)
+	if err != nil {
+		return runner.Result{}, err
+	}
 	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
 		return runner.Result{}, err
 	}
@@ -59,6 +63,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.close(), s.unseal(s.seal), s.keepLog(paths))
 	s.seal = nil
+	err = errors.Join(err, s.unsealGuard(after, files))
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {

@@ -22,6 +22,7 @@ type Config struct {
 	Log     zerolog.Logger // ids, counts and durations only
 	Warn    func(string)   // shows one line to the person at the terminal; nil drops it
 	Version string         // for reports
+	Shim    string         // the helper binary that guards; "" finds it beside this program
 }
 
 // Manager opens, finds and ends the sessions of one SUPERQODE_HOME.

@@ -31,6 +31,8 @@ type Session struct {
 	store  *snapshot.Store
 	seal   *seal // while a program runs
 
+	joinGuard func() error // while the session is opened: waits for the guard
+
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
 
@@ -82,7 +84,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.fill(ctx, plan); err != nil {
+	if err := s.fillGuarded(ctx, plan); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
 	return s, nil
@@ -204,6 +206,9 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
 	}
+	if s.rec.Guard, err = newGuardRecord(pl.Guard); err != nil {
+		return s, err
+	}
 	for _, d := range sessionFolders() {
 		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
 			return s, err
@@ -239,9 +244,9 @@ func (m *Manager) claimFolder(o *origin, p project) (*Session, error) {
 	}
 }
 
-// sessionFolders lists the folders of a session below its own: bin, hooks and
-// log are the supervisor's, tmp and artifacts the program's.
-func sessionFolders() []string { return []string{"bin", "hooks", "log", "tmp", "artifacts"} }
+// sessionFolders lists the folders of a session below its own: bin, exec, hooks
+// and log are the supervisor's, tmp and artifacts the program's.
+func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
 
 func (s *Session) journal() journal { return openJournal(s.dir, s.m.now) }
 
@@ -276,6 +281,9 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	}
 	failpoint.Hit("open.stored")
 	if err := s.saveBase(ctx); err != nil {
+		return err
+	}
+	if err := s.joinGuard(); err != nil {
 		return err
 	}
 	s.rec.State = superqode.StateActive

@@ -42,6 +42,8 @@ type OpenOptions struct {
 
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
+
+	Guard GuardOptions
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream

@@ -38,6 +38,8 @@ type Record struct {
 	From         string   `json:"from"`
 	Exclude      []string `json:"exclude"` // patterns that are no part of the session's snapshots
 
+	Guard GuardRecord `json:"guard"`
+
 	NoRevert bool       `json:"no_revert"` // in place: the changes stay in the end
 	TopMode  uint32     `json:"top_mode"`  // in place: the permission bits of the origin's own folder
 	TopTime  time.Time  `json:"top_time"`  // and its time

@@ -84,7 +84,7 @@ func (s *Session) discard() error {
 // journal, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
 	err := worktree.ToTrash(s.asideDir(), s.p.trashPath())
-	for _, name := range []string{repositorySnap, ignoredFile, "bin", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
+	for _, name := range []string{repositorySnap, ignoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, worktree.ToTrash(path, s.p.trashPath()))

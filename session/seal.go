@@ -36,7 +36,7 @@ type sealed struct {
 }
 
 // sealedFiles are the state files that no supervisor writes during a run.
-func sealedFiles() []string { return []string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile} }
+func sealedFiles() []string { return []string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile} }
 
 // sealedSalvages returns the files of a session's salvages. A program may add
 // files there, which harm nothing: restore writes into a fresh folder only.

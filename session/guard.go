@@ -1,0 +1,260 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// GuardOptions says how a session is guarded. The zero value is the default
+// policy with all layers that can be had.
+type GuardOptions struct {
+	Off   bool     // --allow-git-operations: nothing is denied
+	Allow []string // guard.allow and guard.deny of the configuration
+	Deny  []string
+}
+
+// GuardRecord is what a session's record holds about shim and hooks.
+type GuardRecord struct {
+	Off   bool     `json:"allow_git_operations"`
+	Allow []string `json:"allow"`
+	Deny  []string `json:"deny"`
+	// Shim and Hooks are the layers' states as they were found when the session
+	// was opened: active, off or "unavailable: " with the reason.
+	Shim  string `json:"shim"`
+	Hooks string `json:"hooks"`
+	// HooksPath is the user's own core.hooksPath, see guard.SessionState.
+	HooksPath HostPath `json:"hooks_path"`
+}
+
+func unavailable(why error) string { return "unavailable: " + why.Error() }
+
+// newGuardRecord checks the options.
+func newGuardRecord(opt GuardOptions) (GuardRecord, error) {
+	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
+		return GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
+	}
+	r := GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff}
+	return r, nil
+}
+
+// fillGuarded makes the workspace and the guard at the same time; fill joins them
+// before it records that the session is active.
+func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
+	own := *s // what it reads does not change; the record is filled in meanwhile
+	done := make(chan error, 1)
+	var found GuardRecord
+	go func() {
+		var err error
+		found, err = own.openGuard(ctx)
+		done <- err
+	}()
+	s.joinGuard = sync.OnceValue(func() error {
+		err := <-done
+		s.rec.Guard = found
+		return err
+	})
+	err := s.fill(ctx, pl)
+	if err != nil {
+		_ = s.joinGuard() // the folder is about to be removed; the first error is the one to tell
+	}
+	return err
+}
+
+// openGuard puts shim and hooks into the session's folder and finds out whether
+// they hold. It touches nothing of the origin's. What can not be had is told by
+// the record, not by an error.
+func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
+	r := s.rec.Guard
+	if r.Off {
+		return r, nil
+	}
+	st, err := s.guardState(ctx)
+	if err == nil {
+		r.HooksPath = st.HooksPath
+		err = s.makeGuard(ctx, st)
+	}
+	if err == nil {
+		r.Shim, r.Hooks, err = s.m.probe(ctx, st)
+	}
+	if ctx.Err() != nil {
+		return r, context.Cause(ctx)
+	}
+	if err != nil {
+		r.Shim, r.Hooks = unavailable(err), unavailable(err)
+		if !errors.Is(err, errNoHelper) {
+			s.m.cfg.Log.Warn().Stringer("session", s.rec.ID).Err(err).Msg("the guard can not stand")
+		}
+	}
+	return r, nil
+}
+
+// guardState gathers what the layers have to know.
+func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := &guard.SessionState{
+		ID: s.rec.ID, Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
+		GitDirs: []HostPath{}, Trees: []HostPath{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
+		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
+	}
+	if s.rec.CommonDir != "" {
+		st.GitDirs = append(st.GitDirs, s.rec.CommonDir)
+	}
+	if !s.rec.Mode.InPlace() {
+		st.Trees = append(st.Trees, s.rec.Origin)
+	}
+	work, wctx := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		f, err := s.m.gitFacts(wctx, g)
+		if err == nil {
+			st.Git.ExecPath = f.ExecPath
+		}
+		return err
+	})
+	if s.o != nil && s.o.Repo != nil {
+		work.Go(func() (err error) {
+			st.HooksPath, err = userHooksPath(wctx, s.o.Repo)
+			return err
+		})
+	}
+	return st, work.Wait()
+}
+
+// makeGuard fills the session's folders; repeating it heals them.
+func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState) error {
+	g, err := s.m.git(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.m.fillGuard(ctx, s.dir, g); err != nil {
+		return err
+	}
+	if err := st.Save(s.dir); err != nil {
+		return err
+	}
+	return nil
+}
+
+// fillGuard makes bin, exec and hooks in a session's folder, or in one that stands
+// for it while the layers are probed.
+func (m *Manager) fillGuard(ctx context.Context, dir string, g *git.Git) error {
+	names := []string{"bin/git", "exec/git"}
+	for _, d := range []string{"bin", "exec", "hooks"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, d := range []string{"bin", "exec"} {
+		if err := os.WriteFile(filepath.Join(dir, d, guard.ShimMarker), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := m.linkHelper(dir, names); err != nil {
+		return err
+	}
+	for try := 0; ; try++ {
+		f, err := m.gitFacts(ctx, g)
+		if err == nil {
+			err = f.link(filepath.Join(dir, "exec"))
+		}
+		if err == nil || try == 2 || !errors.Is(err, os.ErrNotExist) {
+			return err // else another superqode, with another git, has swept the cache
+		}
+	}
+}
+
+// guardEnv is what the environment of a session's program has beside PATH, so
+// that git finds the layers. user is the environment without it.
+func (s *Session) guardEnv() []string {
+	if s.rec.Guard.Off {
+		return nil
+	}
+	exec := filepath.Join(s.dir, "exec")
+	if _, err := os.Lstat(filepath.Join(exec, "git")); err != nil {
+		return nil
+	}
+	return []string{"GIT_EXEC_PATH=" + exec}
+}
+
+// guardFiles are the files of the session's folder that the layers stand on.
+func guardFiles() []string { return []string{"bin/git", "exec/git"} }
+
+// guardSeal is what the guard's files were when a program was started.
+type guardSeal map[string]os.FileInfo
+
+// sealGuard makes sure that the guard's files are there, and remembers them. A
+// program of an earlier run may have taken them away.
+func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
+	if s.rec.Guard.Shim != guard.LayerActive {
+		return nil, nil
+	}
+	_, err := guard.LoadSessionState(s.dir)
+	for _, name := range guardFiles() {
+		st, lerr := os.Lstat(filepath.Join(s.dir, name))
+		if lerr == nil && (!st.Mode().IsRegular() || st.Mode().Perm() != helperPerm) {
+			lerr = errors.New(name + " is another file")
+		}
+		err = errors.Join(err, lerr)
+	}
+	if err != nil {
+		st, err := s.guardState(ctx)
+		if err == nil {
+			err = s.makeGuard(ctx, st)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("put the guard's files back: %w", err)
+		}
+	}
+	seal := guardSeal{}
+	for _, name := range guardFiles() {
+		if seal[name], err = os.Lstat(filepath.Join(s.dir, name)); err != nil {
+			return nil, err
+		}
+	}
+	return seal, nil
+}
+
+// unsealGuard puts the guard's files back where the program changed them, and
+// records that it did.
+func (s *Session) unsealGuard(ctx context.Context, seal guardSeal) error {
+	var changed []string
+	for name, was := range seal {
+		now, err := os.Lstat(filepath.Join(s.dir, name))
+		if err != nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) || was.Mode() != now.Mode() {
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	slices.Sort(changed)
+	for _, name := range changed {
+		s.rec.Tampered = merged(s.rec.Tampered, []string{name})
+		s.warn(fmt.Sprintf("the program changed the guard's own files (%s of session %s); they were put back", name, s.rec.ID))
+	}
+	_, err := s.sealGuard(ctx)
+	return err
+}
+
+// guardResult tells what guarded the session and what it refused.
+func (s *Session) guardResult() artifacts.Guard {
+	g := artifacts.Guard{Layers: s.layers()}
+	g.Layers.Shim, g.Layers.Hooks = s.rec.Guard.Shim, s.rec.Guard.Hooks
+	return g
+}
+
+const guardStateFile = guard.SessionStateFile

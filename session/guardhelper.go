@@ -1,0 +1,175 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// helperName is the small binary that stands in the sessions' folders as git and
+// as git's hooks.
+const helperName = "superqode-shim"
+
+// errNoHelper means that there is no binary to put there.
+var errNoHelper = errors.New(helperName + " is not installed beside superqode")
+
+// findHelper returns the binary that guards: the one that the caller named, else
+// superqode-shim beside this program, else this program itself, which can do the
+// same and starts more slowly.
+func (m *Manager) findHelper() (string, error) {
+	if m.cfg.Shim != "" {
+		return m.cfg.Shim, nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(exe)
+	if err != nil {
+		real = exe
+	}
+	for _, dir := range []string{filepath.Dir(exe), filepath.Dir(real)} {
+		p := filepath.Join(dir, helperName)
+		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return p, nil
+		}
+	}
+	if filepath.Base(real) == "superqode" || filepath.Base(exe) == "superqode" {
+		return real, nil
+	}
+	return "", errNoHelper
+}
+
+func (m *Manager) cachePath() string { return filepath.Join(m.cfg.Home, "cache") }
+
+// fileKey names a file's contents as well as its stat data can.
+func fileKey(path string) (string, os.FileInfo, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", nil, err
+	}
+	ino := uint64(0)
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		ino = sys.Ino
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%d\x00%d", path, ino, st.Size(), st.ModTime().UnixNano()))
+	return hex.EncodeToString(sum[:6]), st, nil
+}
+
+// helperCopy returns superqode's own copy of the helper, to which the sessions'
+// folders have hard links. The installed file itself is never linked: a program
+// that writes into its session's bin/git would write into it.
+func (m *Manager) helperCopy() (string, error) {
+	src, err := m.findHelper()
+	if err != nil {
+		return "", err
+	}
+	key, st, err := fileKey(src)
+	if err != nil {
+		return "", err
+	}
+	dst := filepath.Join(m.cachePath(), "shim-"+key)
+	if have, err := os.Lstat(dst); err == nil && have.Mode().IsRegular() && have.Mode().Perm() == helperPerm && have.Size() == st.Size() && have.ModTime().Equal(st.ModTime()) {
+		return dst, nil
+	}
+	return dst, m.copyHelper(src, dst, st)
+}
+
+const helperPerm = 0o500
+
+func (m *Manager) copyHelper(src, dst string, st os.FileInfo) error {
+	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
+		return homeError(err, m.cachePath())
+	}
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	// Its time of change is the last thing to come: a copy that has it is whole.
+	err = atomicfile.WriteFunc(dst, helperPerm, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", src, err)
+	}
+	if err := os.Chtimes(dst, st.ModTime(), st.ModTime()); err != nil {
+		return err
+	}
+	return m.dropOld("shim-", filepath.Base(dst))
+}
+
+// dropOld removes what an earlier superqode, or an earlier git, has left in the
+// cache. Sessions under way keep their links.
+func (m *Manager) dropOld(prefix, keep string) error {
+	entries, err := os.ReadDir(m.cachePath())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && e.Name() != keep {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(m.cachePath(), e.Name())))
+		}
+	}
+	return err
+}
+
+// linkHelper puts the helper into a session's folder under the given names,
+// which are relative to it. What stands there is replaced.
+func (m *Manager) linkHelper(dir string, names []string) error {
+	for try := 0; ; try++ {
+		src, err := m.helperCopy()
+		if err != nil {
+			return err
+		}
+		err = linkAll(src, dir, names)
+		switch {
+		case err == nil:
+			return nil
+		case try < 3 && errors.Is(err, os.ErrNotExist): // another superqode has replaced it meanwhile
+		case try < 3 && errors.Is(err, syscall.EMLINK): // thousands of sessions hang on this copy
+			if err := os.Remove(src); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+func linkAll(src, dir string, names []string) error {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		err := os.Link(src, path)
+		if errors.Is(err, os.ErrExist) {
+			if sameFile(src, path) {
+				continue
+			}
+			if err = os.RemoveAll(path); err == nil {
+				err = os.Link(src, path)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
+}
