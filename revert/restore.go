@@ -125,9 +125,18 @@ type RestoreOptions struct {
 	Within []superqode.RelPath // only these paths and what lies below them; none: all
 	How    Method              // "" is Stat
 	DryRun bool                // make the plan only
+	// Seen is what the caller has just found in the directory, by a scan that
+	// believed stat data; nil: nothing. It saves one look.
+	Seen *Seen
 	// Keep is called with each plan before it is applied, to save what it
 	// overwrites and removes. nil saves nothing.
 	Keep func(ctx context.Context, p *Plan) error
+}
+
+// Seen is what a scan found.
+type Seen struct {
+	Now      *snapshot.Snapshot
+	Problems []snapshot.Problem
 }
 
 // Restored tells what Restore did and what it found afterwards.
@@ -148,13 +157,20 @@ const restoreTries = 5
 func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	var res Restored
 	for try := 1; ; try++ {
-		now, _, err := t.look(ctx, Stat)
+		seen, err := t.firstLook(ctx, opt, try)
 		if err != nil {
 			return &res, err
 		}
-		p := t.Plan(now, opt.Within)
+		p := t.Plan(seen.Now, opt.Within)
 		res.Paths = union(res.Paths, p.Paths())
-		if p.Empty() || opt.DryRun {
+		if opt.DryRun {
+			return &res, nil
+		}
+		if p.Empty() && try == 1 && opt.How != Full { // that look was the proof
+			v, err := t.judge(seen.Now, seen.Problems, opt.Within)
+			return res.with(v), err
+		}
+		if p.Empty() {
 			break
 		}
 		if opt.Keep != nil {
@@ -170,15 +186,26 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 			return &res, err
 		}
 	}
-	if opt.DryRun {
-		return &res, nil
-	}
 	v, err := t.Verify(ctx, opt.How, opt.Within)
-	if err != nil {
-		return &res, err
+	return res.with(v), err
+}
+
+// with adds what a look afterwards found; nil is none.
+func (r *Restored) with(v *Verified) *Restored {
+	if v != nil {
+		r.Digest, r.Differences, r.Verified = v.Digest, v.Differences, len(v.Differences) == 0
 	}
-	res.Digest, res.Differences, res.Verified = v.Digest, v.Differences, len(v.Differences) == 0
-	return &res, nil
+	return r
+}
+
+// firstLook is look, or what the caller saw.
+func (t *Tree) firstLook(ctx context.Context, opt RestoreOptions, try int) (*Seen, error) {
+	if opt.Seen != nil && try == 1 && len(opt.Seen.Problems) == 0 {
+		more, err := t.readDoubtful(ctx, opt.Seen.Now)
+		return &Seen{opt.Seen.Now, more}, err
+	}
+	now, problems, err := t.look(ctx, Stat)
+	return &Seen{now, problems}, err
 }
 
 func union(a, b []string) []string {

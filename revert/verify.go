@@ -22,6 +22,11 @@ func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPat
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", t.Dir, err)
 	}
+	return t.judge(now, problems, within)
+}
+
+// judge compares what a scan found with the base.
+func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within []superqode.RelPath) (*Verified, error) {
 	v := &Verified{Differences: []string{}}
 	told := map[string]bool{}
 	p := t.Plan(now, within)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -82,6 +83,7 @@ func (s *Session) onlyPatchable(l *look) error {
 	if err != nil {
 		return err
 	}
+	l.seen = &revert.Seen{Now: l.final, Problems: l.problems}
 	l.base, l.final = patchable(l.base, ignored), patchable(l.final, ignored)
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var tree *revert.Restored
 	if err == nil && !stays {
 		if err = s.step(ctx, superqode.StateReverting); err == nil {
-			tree, err = s.restoreTree(ctx, revert.RestoreOptions{})
+			tree, err = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
 		}
 	}
 	s.base = nil

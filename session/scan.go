@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -17,6 +18,7 @@ type look struct {
 	base     *snapshot.Snapshot // what final is compared with: of an in-place session only what a patch is about
 	final    *snapshot.Snapshot
 	changes  []superqode.Change
+	seen     *revert.Seen // in git_snapshot mode: all that was found
 	problems []snapshot.Problem
 	ignored  int    // new entries that git ignores and that are left out
 	gone     string // why there is no workspace to look at, "" where there is one
