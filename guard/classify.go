@@ -154,8 +154,9 @@ func (k *call) commit() {
 	if done {
 		return
 	}
-	// --short, --porcelain and --long imply --dry-run (git-commit(1)).
-	if k.name == "commit" && p.has("dry-run", "short", "porcelain", "long") {
+	// --short, --porcelain and --long imply --dry-run, -z implies --porcelain
+	// (git-commit(1)).
+	if k.name == "commit" && p.has("dry-run", "short", "porcelain", "long", "null") {
 		k.dryRun("commit")
 		return
 	}

@@ -40,7 +40,7 @@ func (k *call) resetTo(p *parsed) {
 		return
 	}
 	switch {
-	case kindOf(to) == kindCommit:
+	case kindOf(to) == kindCommit || isMessageRev(to) && k.revision(to) != No:
 		k.op("reset.commit")
 	case kindOf(to) == kindTracked || kindOf(to) == kindUntracked || kindOf(to) == kindPaths || isPathspec(to):
 		k.op("reset")
@@ -75,7 +75,7 @@ func (k *call) checkout() {
 		k.op("checkout.discard")
 		return
 	}
-	if p.has("merge") {
+	if p.has("merge", "conflict") { // --conflict implies --merge
 		k.op("checkout.merge")
 	}
 	if name := p.last("B"); p.has("B") {
@@ -131,10 +131,11 @@ func isPathspec(x string) bool {
 		strings.HasPrefix(x, ":") && !isMessageRev(x) || strings.HasSuffix(x, "/") || strings.ContainsAny(x, "*?[\\")
 }
 
-// isMessageRev: ":/text" is a commit by its message, to rev-parse; but checkout
-// and reset look for the top-level folder when nothing follows.
+// isMessageRev reports whether a word is rather ":/text", a commit by its
+// message, than ":/path", a path from the top of the work tree.
 func isMessageRev(x string) bool {
-	return strings.HasPrefix(x, ":/") && len(x) > 2 && !strings.ContainsAny(x, "./")
+	text, ok := strings.CutPrefix(x, ":/")
+	return ok && text != "" && !strings.ContainsAny(text, "./*?[") && !slices.Contains(pathNames, text)
 }
 
 // pathExtensions end the names of files, hardly ever those of branches.
@@ -170,7 +171,7 @@ func (k *call) doSwitch() {
 	case done:
 	case p.has("force", "discard-changes"):
 		k.op("switch.force")
-	case p.has("merge"):
+	case p.has("merge", "conflict"): // --conflict implies --merge
 		k.op("switch.merge")
 	case p.has("force-create") && k.branch(p.last("force-create")) != No:
 		k.op("switch.reset-branch")
