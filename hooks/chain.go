@@ -1,0 +1,122 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// userHook runs the hook of the same name that the user has, as git would: the one
+// in core.hooksPath as it is without the session, else in the common directory's
+// hooks; not if it is not executable. input is what was read from the input, nil
+// when nothing was: then this process becomes the hook.
+func (a *answer) userHook(ctx context.Context, input []byte) int {
+	path := a.userHookPath(ctx)
+	if path == "" {
+		return 0
+	}
+	args := append([]string{path}, a.Args...)
+	if input == nil {
+		err := syscall.Exec(path, args, a.Env)
+		if errors.Is(err, syscall.ENOEXEC) { // no "#!" line: git gives it to the shell, too
+			err = syscall.Exec("/bin/sh", append([]string{"sh"}, args...), a.Env)
+		}
+		fmt.Fprintf(a.Err, "superqode: can not run the hook %s: %v\n", path, err)
+		return exitFailed
+	}
+	code, err := a.run(ctx, args, input)
+	if errors.Is(err, syscall.ENOEXEC) {
+		code, err = a.run(ctx, append([]string{"/bin/sh"}, args...), input)
+	}
+	if err != nil {
+		fmt.Fprintf(a.Err, "superqode: can not run the hook %s: %v\n", path, err)
+		return exitFailed
+	}
+	return code
+}
+
+// run starts a hook with the input that git had sent and returns its exit code.
+func (a *answer) run(ctx context.Context, argv []string, input []byte) (int, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = a.Dir, a.Env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), a.Out, a.Err
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			return 128 + int(ws.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	}
+	if cmd.ProcessState != nil { // it ran; that it did not read all of its input is its own affair
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	return exitFailed, err
+}
+
+// userHookPath is the user's hook, "" when there is none that git would run.
+func (a *answer) userHookPath(ctx context.Context) string {
+	dir := ""
+	if a.st != nil && a.guarded() || a.st != nil && a.st.Off && a.ofSession() {
+		dir = string(a.st.HooksPath)
+	} else {
+		dir = a.configuredHooks(ctx)
+	}
+	switch {
+	case dir == "":
+		if !a.repo.found {
+			return ""
+		}
+		dir = filepath.Join(a.repo.common, "hooks")
+	case strings.HasPrefix(dir, "~/"):
+		dir = filepath.Join(superqode.Getenv(a.Env, "HOME"), dir[2:])
+	default:
+		dir = inside(a.Dir, dir) // git looks from where it stands, and starts the hook there
+	}
+	if realPath(dir) == realPath(filepath.Dir(a.Exe)) || a.st != nil && realPath(dir) == realPath(filepath.Join(a.st.Dir(), "hooks")) {
+		return "" // this very hook
+	}
+	path := filepath.Join(dir, a.Name)
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return ""
+	}
+	return path
+}
+
+// ofSession reports whether this is a repository of the session's, guarded or not.
+func (a *answer) ofSession() bool {
+	return a.repo.found && a.st.Guards(realPath(a.repo.common), realPath(a.repo.workTree))
+}
+
+// configuredHooks asks git for core.hooksPath without what the session's
+// environment adds. It is for repositories that came here by another way than
+// the session's own configuration.
+func (a *answer) configuredHooks(ctx context.Context) string {
+	bin := "git"
+	if a.st != nil {
+		bin = string(a.st.Git.Bin)
+	} else if g, err := git.Locate(a.Env); err == nil {
+		bin = g.Bin
+	}
+	env := git.CleanEnv(a.Env)
+	if a.repo.gitDir != "" {
+		env = append(env, "GIT_DIR="+a.repo.gitDir)
+	}
+	cmd := exec.CommandContext(ctx, bin, "config", "--type=path", "--get", "core.hooksPath")
+	cmd.Dir, cmd.Env = a.Dir, env
+	out, err := cmd.Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}

@@ -1,0 +1,6 @@
+//go:build !darwin
+
+package hooks
+
+// condition includes a file where the git dir matches.
+const condition = "includeIf.gitdir:"

@@ -1,0 +1,171 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// subject is what was decided on: a verdict and the process that it is about.
+type subject struct {
+	verdict guard.Verdict
+	pid     int
+	// commands are the processes that must not go on, the nearest first; none
+	// when the command is allowed.
+	commands []command
+}
+
+// judge decides on the git commands that led to this call. The nearest one
+// counts, unless it is a step that git itself takes in an allowed command; and
+// whatever a denied command has git do is denied with it.
+func (a *answer) judge(ctx context.Context, chain []command) subject {
+	above := subject{verdict: guard.Verdict{Decision: guard.Allow, Certainty: guard.Certain}}
+	for i, c := range slices.Backward(chain) {
+		own := a.verdict(ctx, c, i > 0)
+		switch {
+		case above.verdict.Denied():
+			// the command above decides
+		case own.Denied() && i+1 < len(chain) && a.isStep(chain[i+1], c):
+			// what git does in an allowed command is part of that
+		default:
+			above = subject{verdict: own, pid: c.PID, commands: chain[:i+1]}
+		}
+	}
+	if !above.verdict.Denied() {
+		above.commands = nil
+	}
+	return above
+}
+
+// verdict asks package guard about one command. outer is a command that waits for
+// another one: where its name is no command of git's it stands for an alias or a
+// program, and what that does is judged by itself.
+func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdict {
+	in := guard.Context{Dir: a.startDir(), Env: a.Env, Policy: a.policy}
+	if outer {
+		name, _ := c.name()
+		if !guard.IsGitCommand(name) {
+			return guard.Verdict{Decision: guard.Allow, Certainty: guard.Unknown}
+		}
+		in.Dir = a.Dir
+	}
+	if a.st != nil {
+		in.Resolver, _ = a.st.Resolver(a.Env) // every repository that leads here is guarded
+	}
+	return guard.Check(ctx, c.argv, in)
+}
+
+// A step is a command that git runs by itself while it carries out another one.
+type step struct {
+	parent string // command, or command and its first word
+	child  string
+	form   func(a *answer, args []string) bool // nil: every form
+}
+
+// steps are the commands that run denied ones of their own accord, by the sources
+// of git 2.28 to 2.55. Those below the line are denied themselves unless the
+// configuration allows them. A step that takes a user's command (rebase --exec,
+// submodule foreach) is told by its form or, where the whole command was
+// allowed by the user, is the user's to allow.
+var steps = []step{
+	{"worktree add", "reset", (*answer).freshReset},
+	{"worktree add", "update-ref", func(_ *answer, args []string) bool { return len(args) == 2 && args[0] == "HEAD" }},
+	{"worktree add", "symbolic-ref", func(_ *answer, args []string) bool { return len(args) == 2 && args[0] == "HEAD" }},
+	{"worktree add", "branch", nil},
+	{"submodule update", "checkout", (*answer).submoduleCheckout},
+	{"submodule--helper update", "checkout", (*answer).submoduleCheckout},
+	{"submodule--helper run-update-procedure", "checkout", (*answer).submoduleCheckout},
+	{"submodule--helper update-clone", "checkout", (*answer).submoduleCheckout},
+	{"submodule add", "checkout", (*answer).submoduleCheckout},
+	{"submodule--helper add", "checkout", (*answer).submoduleCheckout},
+
+	{"pull", "merge", nil}, {"pull", "rebase", nil}, {"pull", "fetch", nil}, {"pull", "stash", nil},
+	{"merge", "stash", nil}, {"merge", "read-tree", nil}, {"merge", "merge-ours", nil}, {"merge", "merge-octopus", nil},
+	{"merge", "merge-resolve", nil}, {"merge", "merge-recursive", nil}, {"merge", "merge-subtree", nil}, {"merge", "commit", nil}, {"merge", "reset", nil},
+	{"rebase", "commit", nil}, {"rebase", "merge", nil}, {"rebase", "am", nil}, {"rebase", "stash", nil}, {"rebase", "cherry-pick", nil},
+	{"rebase", "checkout", nil}, {"rebase", "reset", nil}, {"rebase", "update-ref", nil},
+	{"cherry-pick", "commit", nil}, {"revert", "commit", nil}, {"am", "commit", nil}, {"am", "merge-recursive", nil},
+	{"stash", "reset", nil}, {"stash", "clean", nil}, {"stash", "checkout", nil}, {"stash", "checkout-index", nil}, {"stash", "read-tree", nil},
+	{"stash", "apply", nil}, {"stash", "merge-recursive", nil}, {"stash", "update-ref", nil}, {"stash", "restore", nil},
+	{"filter-branch", "", nil}, {"subtree", "", nil}, {"quiltimport", "", nil}, {"svn", "", nil}, {"p4", "", nil},
+	{"gc", "", nil}, {"maintenance", "", nil}, {"remote", "", nil}, {"sparse-checkout", "", nil},
+	{"lfs", "", nil}, {"submodule", "", nil},
+}
+
+// isStep reports whether child is something that git does by itself in parent.
+// What a parent that is allowed by default does must have the exact form, since
+// such a parent may be made to run something else, by a hook that turns into it.
+func (a *answer) isStep(parent, child command) bool {
+	pname, pargs := parent.name()
+	cname, cargs := child.name()
+	sub := pname
+	if i := slices.IndexFunc(pargs, func(w string) bool { return !strings.HasPrefix(w, "-") }); i >= 0 {
+		sub += " " + pargs[i]
+	}
+	for _, s := range steps {
+		if s.child != cname && s.child != "" {
+			continue
+		}
+		switch {
+		case s.form != nil && s.parent == sub:
+			if s.form(a, cargs) {
+				return true
+			}
+		case s.form == nil && s.parent == sub, s.form == nil && s.parent == pname && a.allowedByUser(parent):
+			return true
+		}
+	}
+	return false
+}
+
+// allowedByUser reports whether a command is one that only the configuration
+// allows.
+func (a *answer) allowedByUser(c command) bool {
+	v := guard.Check(context.Background(), c.argv, guard.Context{})
+	return v.Denied()
+}
+
+// freshReset is how a new worktree is filled: a hard reset where there was
+// nothing.
+func (a *answer) freshReset(args []string) bool {
+	for _, w := range args {
+		if w != "--hard" && w != "--no-recurse-submodules" && w != "-q" && w != "--quiet" {
+			return false
+		}
+	}
+	if a.repo.gitDir == a.repo.common || !a.repo.found {
+		return false
+	}
+	if a.st != nil && realPath(a.repo.gitDir) == realPath(followGitFile(filepath.Join(string(a.st.Workspace), ".git"))) {
+		return false
+	}
+	if a.Name == transactionHook {
+		return true // the tree is written, and the refs are looked at by themselves
+	}
+	_, err := os.Lstat(filepath.Join(a.repo.gitDir, "index"))
+	return errors.Is(err, os.ErrNotExist)
+}
+
+// submoduleCheckout is how a submodule gets its commit. It is forced only where
+// the submodule was cloned a moment ago.
+func (a *answer) submoduleCheckout(args []string) bool {
+	if a.st == nil || slices.Contains(a.st.GitDirs, superqode.HostPath(realPath(a.repo.common))) {
+		return false
+	}
+	for _, w := range args {
+		if w != "-q" && w != "-f" && w != "--quiet" && !isObjectID(w) {
+			return false
+		}
+	}
+	return true
+}
+
+func isObjectID(w string) bool {
+	return (len(w) == 40 || len(w) == 64) && strings.Trim(w, "0123456789abcdef") == ""
+}

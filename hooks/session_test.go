@@ -1,0 +1,147 @@
+package hooks_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/gittest"
+)
+
+// session is a session's folder around a fixture, without the session: what the
+// supervisor would have written, and the environment that a program would get.
+type session struct {
+	t   testing.TB
+	st  *guard.SessionState
+	dir string
+	env []string
+}
+
+// realGit is the git that the tests run, by its absolute path.
+func realGit(t testing.TB) string {
+	t.Helper()
+	bin, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
+
+// newSession makes the folder of a session on the repository at origin, with the
+// program working in workspace. change may alter the state before it is written.
+func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(*guard.SessionState)) *session {
+	t.Helper()
+	dir := filepath.Join(f.Home, "session "+t.Name()[strings.LastIndexByte(t.Name(), '/')+1:])
+	dir = dir[:min(len(dir), 200)]
+	bin := realGit(t)
+	out, err := exec.Command(bin, "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := exec.Command(bin, "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &guard.SessionState{
+		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
+		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
+		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(strings.TrimSpace(string(out))),
+			Version: strings.Fields(string(version))[2]},
+	}
+	if workspace != f.Dir {
+		st.Mode, st.Trees = superqode.ModeWorktree, []superqode.HostPath{superqode.HostPath(f.Dir)}
+	}
+	if change != nil {
+		change(st)
+	}
+	s := &session{t: t, st: st, dir: dir}
+	for _, d := range []string{"bin", "log", "tmp"} {
+		s.must(os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	s.must(os.WriteFile(filepath.Join(dir, guard.SessionStateFile+".made"), nil, 0o600))
+	s.must(st.Save(dir))
+	helper := filepath.Join(dir, "bin", "helper")
+	s.must(linkOrCopy(helper))
+	s.must(hooks.Populate(t.Context(), st, filepath.Join(dir, "hooks"), helper))
+	s.must(os.Symlink("helper", filepath.Join(dir, "bin", hooks.RemoteHelper)))
+	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
+	return s
+}
+
+func (s *session) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// linkOrCopy puts this test binary at path; it finds the session by that path.
+func linkOrCopy(path string) error {
+	self, err := os.Executable()
+	if err != nil || os.Link(self, path) == nil {
+		return err
+	}
+	in, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// result is what a command in the session did.
+type result struct {
+	code        int
+	out, errOut string
+}
+
+// refused reports whether the guard said no.
+func (r result) refused() bool { return strings.Contains(r.errOut, "superqode: refused") }
+
+// sh runs a line of shell text in the session.
+func (s *session) sh(dir, line string, env ...string) result {
+	s.t.Helper()
+	return s.run(dir, []string{"sh", "-c", line}, env...)
+}
+
+func (s *session) run(dir string, argv []string, env ...string) result {
+	s.t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(s.t.Context(), argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = dir, slices.Concat(s.env, env)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		s.t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errOut.String()}
+}
+
+// attempts reads the session's log of refused attempts.
+func (s *session) attempts() []guard.Attempt {
+	s.t.Helper()
+	data, err := os.ReadFile(s.st.LogPath())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.t.Fatal(err)
+	}
+	list, bad := guard.ParseAttempts(data)
+	if bad > 0 {
+		s.t.Errorf("%d bad lines in %s", bad, data)
+	}
+	return list
+}

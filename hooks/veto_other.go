@@ -1,0 +1,48 @@
+//go:build !linux
+
+package hooks
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// endProcess ends git: with SIGTERM, on which it takes its lock files away, or,
+// where that does not help, with SIGKILL, and then the index's lock is removed
+// here if it was there before: a denied command is one that holds it.
+func endProcess(p guard.Process, lock string) error {
+	before, lerr := os.Lstat(lock)
+	if err := syscall.Kill(p.PID, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) || err == nil && gone(p.PID, termWait) {
+		return nil
+	}
+	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end process %d: %w", p.PID, err)
+	}
+	if !gone(p.PID, killWait) {
+		return fmt.Errorf("process %d does not end", p.PID)
+	}
+	if now, err := os.Lstat(lock); lerr != nil || err != nil || !os.SameFile(before, now) {
+		return nil
+	}
+	if err := os.Remove(lock); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("remove the lock file of process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// gone waits until a process has ended. Git is this process's parent, so its
+// number is not used again before somebody has waited for it.
+func gone(pid int, limit time.Duration) bool {
+	parent := os.Getppid()
+	for until := time.Now().Add(limit); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || parent == pid && os.Getppid() != pid {
+			return true
+		}
+	}
+	return false
+}
