@@ -4,6 +4,7 @@ package guard
 type Process struct {
 	PID    int
 	Parent int
+	Start  uint64   // when it was started, in the system's own measure; number and start name a process for ever
 	Exe    string   // the program's file; "" when the system does not tell
 	Args   []string // as the program sees them; a program can change its own
 }

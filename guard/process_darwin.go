@@ -15,7 +15,7 @@ func ReadProcess(pid int) (Process, bool) {
 	if err != nil {
 		return Process{}, false
 	}
-	p := Process{PID: pid, Parent: int(info.Eproc.Ppid)}
+	p := Process{PID: pid, Parent: int(info.Eproc.Ppid), Start: uint64(info.Proc.P_starttime.Nano())}
 	raw, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(raw) < 4 {
 		return p, err == nil

@@ -20,11 +20,12 @@ func ReadProcess(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	f := bytes.Fields(stat[i+1:])
-	if len(f) < 2 {
+	if len(f) < 20 {
 		return Process{}, false
 	}
 	p := Process{PID: pid}
 	p.Parent, _ = strconv.Atoi(string(f[1]))
+	p.Start, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	p.Exe, _ = os.Readlink(dir + "/exe")
 	line, err := os.ReadFile(dir + "/cmdline")
 	if err != nil {

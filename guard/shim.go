@@ -52,7 +52,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 	}
 	v := Check(ctx, c.command(), in)
 	if v.Denied() && !gitsOwn(ctx, st, bin, c, in.Policy, v.Operation) {
-		a := Attempt{Operation: v.Operation, Command: c.command(), Layer: LayerShim, Dir: superqode.HostPath(c.Dir), Process: ownPID()}
+		a := Attempt{Operation: v.Operation, Command: c.command(), Layer: LayerShim, Dir: superqode.HostPath(c.Dir), Agent: st.Agent, Process: ownPID()}
 		if !st.Consume(c.Env, a) {
 			_, _ = io.WriteString(c.Err, v.Block(st)) // perhaps nobody listens
 			if err := st.Report(c.Env, a); err != nil {

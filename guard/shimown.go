@@ -67,11 +67,10 @@ func stepOf(argv []string, st *SessionState, c ShimCall, op Operation) bool {
 	}
 	switch words[0] + " " + words[1] {
 	case "worktree add":
-		dir := superqode.Getenv(c.Env, "GIT_DIR")
-		if dir == "" {
+		if superqode.Getenv(c.Env, "GIT_DIR") == "" {
 			return op == "branch.create" || op == "branch.force"
 		}
-		return slices.Contains([]Operation{"reset.hard", "update-ref", "symbolic-ref.write"}, op) && freshWorktree(st, under(c.Dir, dir))
+		return slices.Contains([]Operation{"reset.hard", "update-ref", "symbolic-ref.write"}, op) && freshWorktree(st, FindRepository(c.Dir, c.Env, "", "").GitDir)
 	}
 	if words[0] != "submodule" && words[0] != "submodule--helper" || op != "checkout.force" {
 		return false
@@ -87,10 +86,9 @@ func stepOf(argv []string, st *SessionState, c ShimCall, op Operation) bool {
 // is being made: it is one of the guarded repository's, not the session's own, and
 // nothing was checked out there.
 func freshWorktree(st *SessionState, gitDir string) bool {
-	real, err := filepath.EvalSymlinks(gitDir)
-	if err != nil || filepath.Base(filepath.Dir(real)) != "worktrees" || filepath.Base(real) == st.ID.String() {
+	if filepath.Base(filepath.Dir(gitDir)) != "worktrees" || filepath.Base(gitDir) == st.ID.String() {
 		return false
 	}
-	_, err = os.Lstat(filepath.Join(real, "index"))
+	_, err := os.Lstat(filepath.Join(gitDir, "index"))
 	return err != nil
 }

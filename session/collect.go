@@ -84,6 +84,9 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	}
 	for _, kind := range []string{"command", "setup", "guard", "superqode"} {
 		file := filepath.Join(s.dir, "log", kind+".log")
+		if kind == "guard" {
+			file = guardLog(s.dir)
+		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
 			list = append(list, artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent})
 		}

@@ -40,10 +40,14 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
+	desk, err := s.openDesk()
+	if err != nil {
+		return runner.Result{}, err
+	}
 	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
 		return runner.Result{}, err
 	}
-	sup, err := listen(paths.socket, s.handlers())
+	sup, err := listen(paths.socket, desk.handlers(s.handlers()))
 	if err != nil {
 		err = errors.Join(err, s.seal.close())
 		s.seal = nil
@@ -63,7 +67,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.close(), s.unseal(s.seal), s.keepLog(paths))
 	s.seal = nil
-	err = errors.Join(err, s.unsealGuard(after, files))
+	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -250,10 +252,31 @@ func (s *Session) unsealGuard(ctx context.Context, seal guardSeal) error {
 	return err
 }
 
+// closeDesk ends the guard's part of a run.
+func (s *Session) closeDesk(d *guardDesk) error {
+	tampered, err := d.close()
+	if tampered {
+		s.rec.Tampered = merged(s.rec.Tampered, []string{"log/guard.jsonl"})
+		s.warn(fmt.Sprintf("the program changed the guard's log of session %s; what it held was put back", s.rec.ID))
+	}
+	return err
+}
+
 // guardResult tells what guarded the session and what it refused.
 func (s *Session) guardResult() artifacts.Guard {
 	g := artifacts.Guard{Layers: s.layers()}
 	g.Layers.Shim, g.Layers.Hooks = s.rec.Guard.Shim, s.rec.Guard.Hooks
+	blocked, passed, err := s.attempts()
+	if err != nil {
+		s.warnQuietly([]string{"what the guard refused can not be read: " + err.Error()})
+	}
+	g.Blocked = blocked
+	for _, a := range passed {
+		s.warnQuietly([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", visible(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
+	}
+	if s.rec.Guard.Off {
+		s.warnQuietly([]string{"the guard was switched off: --allow-git-operations"})
+	}
 	return g
 }
 

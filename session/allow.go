@@ -1,0 +1,181 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// opAllow is how `guard allow` reaches a supervisor; args: an allowance.
+const opAllow = "guard.allow"
+
+// allowance is one operation that a person lets through once. allowed.jsonl in
+// the session's folder has a line for each, and one more when it is used up.
+type allowance struct {
+	SchemaVersion int             `json:"schema_version"`
+	ID            string          `json:"id"`
+	Operation     guard.Operation `json:"operation"`
+	At            time.Time       `json:"at"`
+	UsedAt        *time.Time      `json:"used_at,omitempty"`
+	Command       []string        `json:"command,omitempty"` // that used it
+}
+
+// allowances are the ids that a supervisor may let through: those that were
+// there before the program was started, and those that a person sent it. What
+// the program itself writes into the file is in no supervisor's memory.
+type allowances struct{ known []string }
+
+func allowedPath(dir string) string { return filepath.Join(dir, "allowed.jsonl") }
+
+func readAllowances(dir string) (allowances, error) {
+	list, err := openAllowances(dir)
+	var a allowances
+	for _, l := range list {
+		a.known = append(a.known, l.ID)
+	}
+	return a, err
+}
+
+// openAllowances returns the allowances that are not used up.
+func openAllowances(dir string) ([]allowance, error) {
+	data, err := atomicfile.Read(allowedPath(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []allowance
+	for line := range bytes.Lines(data) {
+		var a allowance
+		if err := json.Unmarshal(line, &a); err != nil || a.ID == "" {
+			continue // cut by a crash
+		}
+		if a.UsedAt != nil {
+			list = slices.DeleteFunc(list, func(b allowance) bool { return b.ID == a.ID })
+			continue
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// add records an allowance. Every supervisor of the session is told of it; the
+// line is written once.
+func (a *allowances) add(ctx context.Context, dir string, one allowance) (err error) {
+	if one.ID == "" || one.UsedAt != nil {
+		return superqode.Errorf(superqode.ErrUsage, "not an allowance")
+	}
+	if _, err := guard.NewPolicy([]string{string(one.Operation)}, nil); err != nil {
+		return err
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(dir, "allowed.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	a.known = append(a.known, one.ID)
+	list, err := openAllowances(dir)
+	if err != nil || slices.ContainsFunc(list, func(b allowance) bool { return b.ID == one.ID }) {
+		return err
+	}
+	return appendAllowance(dir, one)
+}
+
+func appendAllowance(dir string, one allowance) error {
+	line, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	if err := clearWay(allowedPath(dir)); err != nil {
+		return err
+	}
+	f, err := atomicfile.Append(allowedPath(dir), 0o600)
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(append(line, '\n'))
+	return errors.Join(werr, f.Sync(), f.Close())
+}
+
+// use takes an allowance for an attempt, under a lock, so that it serves once
+// whichever layer and whichever supervisor asks.
+func (a *allowances) use(ctx context.Context, dir string, at guard.Attempt) (used bool, err error) {
+	if len(a.known) == 0 {
+		return false, nil
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(dir, "allowed.lock"))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	list, err := openAllowances(dir)
+	if err != nil {
+		return false, err
+	}
+	for _, one := range list {
+		i := slices.Index(a.known, one.ID)
+		if i < 0 || one.Operation != at.Operation && !strings.HasPrefix(string(at.Operation), string(one.Operation)+".") {
+			continue
+		}
+		now := time.Now().UTC()
+		one.UsedAt, one.Command = &now, at.Command
+		if err := appendAllowance(dir, one); err != nil {
+			return false, err
+		}
+		a.known = slices.Delete(a.known, i, i+1)
+		return true, nil
+	}
+	return false, nil
+}
+
+// AllowOnce lets one operation of a session's program through, once. It is for a
+// person: from inside a session it is refused with an error that wraps
+// superqode.ErrDenied. An unknown operation wraps ErrUsage.
+func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Operation) (superqode.SessionID, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return superqode.SessionID{}, err
+	}
+	if l.State.Ended() {
+		return l.ID, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", l.ID)
+	}
+	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
+		return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
+	}
+	supervisors, err := supervisorsOf(l.Dir)
+	if err != nil {
+		return l.ID, err
+	}
+	one := allowance{SchemaVersion: schemaVersion, ID: rand.Text(), Operation: op, At: m.now().UTC()}
+	for _, sup := range supervisors {
+		if descends(os.Getpid(), sup.pid) {
+			return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")
+		}
+	}
+	for _, sup := range supervisors {
+		if err := callSocket(ctx, sup.path, opAllow, one, &struct{}{}); err != nil {
+			return l.ID, fmt.Errorf("tell the session's supervisor: %w", err)
+		}
+	}
+	if len(supervisors) > 0 {
+		return l.ID, nil
+	}
+	if l.Owned {
+		return l.ID, superqode.Errorf(superqode.ErrNotFound, "session %s has no program under way that could be let through", l.ID)
+	}
+	return l.ID, (&allowances{}).add(ctx, l.Dir, one)
+}
