@@ -87,6 +87,9 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if kind == "guard" {
 			file = guardLog(s.dir)
 		}
+		if kind == "guard" {
+			file = guardLog(s.dir)
+		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
 			list = append(list, artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent})
 		}
@@ -139,16 +142,15 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 	if err := s.storeContents(ctx, l); err != nil {
 		return "", "", err
 	}
-	base, err = s.store.Commit(ctx, s.ref("base"), l.base, snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt})
+	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{
+		{Ref: s.ref("base"), Snap: l.base, CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt}},
+		{Ref: s.ref("final"), Snap: l.final, CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.rec.ID.String(), When: s.m.now()}, OnPrevious: true},
+	})
 	if err != nil {
-		return "", "", fmt.Errorf("store the base: %w", err)
-	}
-	final, err = s.store.Commit(ctx, s.ref("final"), l.final, snapshot.CommitOptions{Parent: base, Message: "final state of session " + s.rec.ID.String(), When: s.m.now()})
-	if err != nil {
-		return "", "", fmt.Errorf("store the final state: %w", err)
+		return "", "", fmt.Errorf("store base and final state: %w", err)
 	}
 	s.rec.HasFinal = true
-	return base, final, nil
+	return ids[0], ids[1], nil
 }
 
 // storeContents keeps the contents that the session made.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,19 +207,40 @@ func (s *Store) ReadBlob(ctx context.Context, id ID, w io.Writer) error {
 }
 
 // Refs returns a session's refs in the store: name (for example "base") to
-// commit id.
-func (s *Store) Refs(ctx context.Context, session superqode.SessionID) (map[string]string, error) {
+// commit id. The store is ours, so its files are read without asking git.
+func (s *Store) Refs(_ context.Context, session superqode.SessionID) (map[string]string, error) {
 	prefix := refPrefix + session.String() + "/"
-	var out bytes.Buffer
-	if err := s.run(ctx, git.Cmd{Args: []string{"for-each-ref", "--format=%(objectname) %(refname)", prefix}, Stdout: &out}); err != nil {
+	refs := map[string]string{}
+	packed, err := os.ReadFile(filepath.Join(s.dir, "packed-refs"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	refs := map[string]string{}
-	for line := range strings.Lines(out.String()) {
+	for line := range strings.Lines(string(packed)) {
 		id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		refs[strings.TrimPrefix(name, prefix)] = id
+		if short, ok := strings.CutPrefix(name, prefix); ok {
+			refs[short] = id
+		}
 	}
-	return refs, nil
+	root := filepath.Join(s.dir, filepath.FromSlash(prefix))
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (!d.Type().IsRegular() || strings.HasSuffix(path, ".lock")) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		refs[filepath.ToSlash(rel)] = strings.TrimSpace(string(data))
+		return err
+	})
+	return refs, err
 }
 
 // DeleteRefs deletes all refs of a session; its objects stay until the store is
