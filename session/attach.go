@@ -112,10 +112,14 @@ func (m *Manager) git(ctx context.Context) (*git.Git, error) {
 	return g, err
 }
 
-// noticeDead tells, in one line each, of sessions whose process died without
-// ending them, and remembers to sweep what an interrupted removal left.
+// noticeDead finishes an apply that was cut short, tells, in one line each, of
+// sessions whose process died without ending them, and remembers to sweep what
+// an interrupted removal left.
 func (m *Manager) noticeDead(p project) {
 	m.touched = append(m.touched, p)
+	if hasIntents(p) {
+		m.noticeApply(p)
+	}
 	names, err := sessionNames(p)
 	if err != nil {
 		return // there is nothing to tell, and who asked has other work

@@ -1,0 +1,232 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// ApplyOptions says which of a session's changes are brought into the origin.
+type ApplyOptions struct {
+	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
+	Hunks []HunkRange       // only these hunks of the diff of Paths; none: all
+	Agent superqode.AgentID // only what this agent changed; zero: all
+	Check bool              // decide only
+	Stay  string            // an absolute path: this folder is not removed when nothing is left in it, because the caller stands there
+}
+
+// ApplyError says that changes conflict with the origin, which was not touched.
+// It wraps superqode.ErrConflict.
+type ApplyError struct{ Conflicts []artifacts.ApplyConflict }
+
+// Error counts the conflicts; each has a line of its own in Conflicts.
+func (e *ApplyError) Error() string {
+	return count(len(e.Conflicts), "conflict") + "; nothing was applied"
+}
+
+// Unwrap returns superqode.ErrConflict.
+func (*ApplyError) Unwrap() error { return superqode.ErrConflict }
+
+// ErrorPaths returns the paths that conflict.
+func (e *ApplyError) ErrorPaths() []string {
+	paths := make([]string, len(e.Conflicts))
+	for i, c := range e.Conflicts {
+		paths[i] = c.Path.String()
+	}
+	return paths
+}
+
+// Apply brings the changes of the session that ref names into the work tree of
+// its origin: all that were asked for or, with an error that wraps ErrConflict,
+// none. Index, HEAD and refs are not touched. Of a session that has not ended
+// the workspace is taken as it is now.
+//
+// The result is not nil as soon as it was decided what would happen.
+func (m *Manager) Apply(ctx context.Context, dir, ref string, opt ApplyOptions) (_ *artifacts.Applied, _ Record, err error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, Record{}, err
+	}
+	m.noticeDead(m.session(l).p)
+	if l.State == superqode.StateActive && l.Alive {
+		m.cfg.Warn(fmt.Sprintf("session %s is in use; what is in its workspace at this moment is taken", l.ID))
+	}
+	s, err := m.attach(l)
+	if err != nil {
+		return nil, l.Record, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	res, err := s.apply(ctx, opt)
+	return res, s.rec, err
+}
+
+func (s *Session) apply(ctx context.Context, opt ApplyOptions) (*artifacts.Applied, error) {
+	if !opt.Agent.IsZero() && opt.Agent != s.rec.Agent {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.rec.ID, opt.Agent), "superqode workspace changes --session %s", s.rec.ID)
+	}
+	if s.rec.Mode.InPlace() && !s.rec.State.Ended() {
+		return nil, &HolderError{ID: s.rec.ID, Mode: s.rec.Mode}
+	}
+	if err := s.checkTarget(); err != nil {
+		return nil, err
+	}
+	e, err := s.ends(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.applyEnds(ctx, e, opt)
+}
+
+// checkTarget refuses an origin that has no work tree: its files are git's own.
+func (s *Session) checkTarget() error {
+	if s.rec.CommonDir != "" {
+		return nil
+	}
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(string(s.rec.Origin), name)); err != nil {
+			return nil
+		}
+	}
+	return superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to apply to", s.rec.Origin)
+}
+
+// applyEnds applies what lies between two states. Nobody else does that, or works
+// in the origin itself, at the same time.
+func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) (res *artifacts.Applied, err error) {
+	unlock, err := s.p.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := claimOrigin(s.p, superqode.ModeGitSnapshot); err != nil {
+		return nil, err
+	}
+	if err := s.m.finishApplies(ctx, s.p, nil); err != nil {
+		return nil, err
+	}
+	s.sweepBenches()
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	b, err := s.openBench(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	list, err := s.wanted(ctx, &e, b, opt)
+	if err != nil {
+		return nil, err
+	}
+	view, err := viewOrigin(ctx, string(s.rec.Origin), b.format, list)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := (&decider{now: view.now, merge: b.merge(ctx)}).decide(list)
+	if err != nil {
+		return nil, err
+	}
+	res = s.outcome(steps, e.left)
+	res.Checked = opt.Check
+	switch {
+	case len(res.Conflicts) > 0:
+		return res, s.conflictError(res.Conflicts)
+	case opt.Check || len(res.Applied) == 0:
+		return res, nil
+	}
+	return res, s.carryOut(ctx, view, steps, b, opt, res)
+}
+
+// wanted returns the changes that were asked for.
+func (s *Session) wanted(ctx context.Context, e *patchEnds, b *bench, opt ApplyOptions) ([]applyChange, error) {
+	list, err := s.pairs(ctx, e, opt.Paths)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkPaths(list, opt.Paths); err != nil {
+		return nil, err
+	}
+	if len(opt.Hunks) > 0 {
+		if list, err = s.onlyHunks(ctx, e, b, opt.Paths, opt.Hunks); err != nil {
+			return nil, err
+		}
+	}
+	return e.withoutOwn(list), nil
+}
+
+// withoutOwn leaves superqode's own folder alone; a rename out of it, or into it,
+// is half a change.
+func (e *patchEnds) withoutOwn(list []applyChange) []applyChange {
+	out := list[:0]
+	for _, c := range list {
+		for _, side := range []**snapshot.Entry{&c.old, &c.new} {
+			if *side == nil {
+				continue
+			}
+			if top, _, _ := strings.Cut((*side).Path, "/"); strings.EqualFold(top, ".superqode") {
+				e.left = append(e.left, visible((*side).Path)+" lies in superqode's own folder")
+				*side = nil
+			}
+		}
+		if c.old != nil || c.new != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// outcome tells what the steps come to.
+func (s *Session) outcome(steps []applyStep, left []string) *artifacts.Applied {
+	res := &artifacts.Applied{LeftOut: left}
+	for i := range steps {
+		switch st := &steps[i]; {
+		case st.conflict != nil:
+			path, _ := superqode.ParseRelPath(st.conflict.Path) // it came out of git's tree
+			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.conflict.Kind), Message: st.conflict.Message})
+		case st.done():
+			res.Already = append(res.Already, s.tell(st))
+		default:
+			res.Applied = append(res.Applied, s.tell(st))
+		}
+	}
+	return res
+}
+
+// tell describes a step as the session's change.
+func (s *Session) tell(st *applyStep) artifacts.AppliedPath {
+	p := artifacts.AppliedPath{Merged: st.merged}
+	p.Path, _ = superqode.ParseRelPath(st.path())
+	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.added, st.removed, st.binary, s.rec.Agent
+	if st.old != nil {
+		p.OldMode = st.old.Mode()
+	}
+	if st.new != nil {
+		p.NewMode = st.new.Mode()
+	}
+	switch {
+	case st.old == nil:
+		p.Type = superqode.ChangeCreated
+	case st.new == nil:
+		p.Type = superqode.ChangeDeleted
+	case st.renamed():
+		p.Type = superqode.ChangeRenamed
+		p.OldPath, _ = superqode.ParseRelPath(st.old.Path)
+	case st.old.Kind != st.new.Kind:
+		p.Type = superqode.ChangeKind
+	case sameData(st.old, st.new):
+		p.Type = superqode.ChangeMode
+	default:
+		p.Type = superqode.ChangeModified
+	}
+	return p
+}
+
+func (s *Session) conflictError(conflicts []artifacts.ApplyConflict) error {
+	return superqode.WithHint(&ApplyError{conflicts}, "superqode workspace diff --session %s -- PATH shows what the session did there; apply others with superqode workspace apply --session %s PATH…", s.rec.ID, s.rec.ID)
+}

@@ -1,0 +1,265 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Hunks are numbered from 1 over a whole diff as it is printed. A file without
+// hunks of text (binary, only a mode or a name changed, empty) counts as one.
+
+// HunkRange is one or more hunks by their numbers, both included.
+type HunkRange struct{ First, Last int }
+
+// ParseHunks reads "3" or "2-5". The error wraps superqode.ErrUsage.
+func ParseHunks(s string) (HunkRange, error) {
+	a, b, many := strings.Cut(s, "-")
+	if !many {
+		b = a
+	}
+	first, err1 := strconv.ParseUint(a, 10, 31)
+	last, err2 := strconv.ParseUint(b, 10, 31)
+	if err1 != nil || err2 != nil || first == 0 || last < first {
+		return HunkRange{}, superqode.Errorf(superqode.ErrUsage, "%q is no hunk: expected a number, or a range such as 2-5", s)
+	}
+	return HunkRange{int(first), int(last)}, nil
+}
+
+// hunkReader follows a patch line by line. It counts the lines of each hunk, so
+// that nothing in a file is taken for part of the patch.
+type hunkReader struct{ old, new int }
+
+// patchLine is what one line of a patch is.
+type patchLine uint8
+
+const (
+	lineHeader patchLine = iota // between the hunks
+	lineFile                    // "diff --git …": a file begins
+	lineHunk                    // "@@ -…": a hunk begins
+	lineBinary                  // "GIT binary patch"
+	lineBody                    // in a hunk
+)
+
+// next classifies a line, given without its newline.
+func (r *hunkReader) next(line []byte) patchLine {
+	if r.old > 0 || r.new > 0 {
+		switch {
+		case len(line) == 0 || line[0] == ' ':
+			r.old--
+			r.new--
+		case line[0] == '-':
+			r.old--
+		case line[0] == '+':
+			r.new--
+		}
+		return lineBody
+	}
+	switch {
+	case bytes.HasPrefix(line, []byte(`\ `)):
+		return lineBody
+	case bytes.HasPrefix(line, []byte("diff --git ")):
+		return lineFile
+	case bytes.Equal(line, []byte("GIT binary patch")):
+		return lineBinary
+	}
+	if old, fresh, ok := hunkSizes(line); ok {
+		r.old, r.new = old, fresh
+		return lineHunk
+	}
+	return lineHeader
+}
+
+// hunkSizes reads the two numbers of lines in "@@ -a,b +c,d @@".
+func hunkSizes(line []byte) (old, fresh int, ok bool) {
+	f := bytes.SplitN(line, []byte{' '}, 4)
+	if len(f) < 4 || string(f[0]) != "@@" || !bytes.HasPrefix(f[1], []byte{'-'}) || !bytes.HasPrefix(f[2], []byte{'+'}) || !bytes.HasPrefix(f[3], []byte("@@")) {
+		return 0, 0, false
+	}
+	size := func(b []byte) int {
+		_, count, given := bytes.Cut(b, []byte{','})
+		if !given {
+			return 1
+		}
+		n, err := strconv.Atoi(string(count))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return size(f[1]), size(f[2]), true
+}
+
+// numberWriter passes a patch on with each hunk's number behind its second "@@",
+// or on a line of its own for a file without hunks.
+type numberWriter struct {
+	w       *bufio.Writer
+	reader  hunkReader
+	line    []byte
+	n       int
+	pending bool // a file's header is under way and it has no number yet
+}
+
+func newNumberWriter(w io.Writer) *numberWriter { return &numberWriter{w: bufio.NewWriter(w)} }
+
+// Write takes any pieces; lines are passed on whole.
+func (n *numberWriter) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			n.line = append(n.line, rest...)
+			break
+		}
+		n.line = append(n.line, rest[:i]...)
+		n.flushLine()
+		rest = rest[i+1:]
+	}
+	return len(b), nil
+}
+
+func (n *numberWriter) flushLine() {
+	kind := n.reader.next(n.line)
+	line := n.line
+	switch kind {
+	case lineFile, lineBinary:
+		n.whole()
+		n.pending = kind == lineFile
+	case lineHunk:
+		n.n++
+		n.pending = false
+		at := bytes.Index(line[2:], []byte("@@")) + 4
+		line = slices.Concat(line[:at], fmt.Appendf(nil, " [%d]", n.n), line[at:])
+	}
+	_, _ = n.w.Write(line)
+	_ = n.w.WriteByte('\n') // Close tells of an error that a write had
+	n.line = n.line[:0]
+}
+
+// whole gives a number to a file that has no hunks.
+func (n *numberWriter) whole() {
+	if n.pending {
+		n.n++
+		fmt.Fprintf(n.w, "[%d] the whole change\n", n.n)
+		n.pending = false
+	}
+}
+
+// Close writes what is left.
+func (n *numberWriter) Close() error {
+	if len(n.line) > 0 {
+		n.flushLine()
+	}
+	n.whole()
+	return n.w.Flush()
+}
+
+// section is one file of a patch: its hunks as they stand there, none for one
+// without text.
+type section struct{ hunks [][]byte }
+
+// count is how many numbers the section takes.
+func (s *section) count() int { return max(len(s.hunks), 1) }
+
+// splitPatch cuts a patch into its files and their hunks.
+func splitPatch(r io.Reader) ([]section, error) {
+	var files []section
+	var reader hunkReader
+	in := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := in.ReadBytes('\n')
+		if len(line) > 0 {
+			kind := reader.next(bytes.TrimSuffix(line, []byte("\n")))
+			if kind == lineFile {
+				files = append(files, section{})
+			}
+			if len(files) == 0 {
+				return nil, errors.New("the patch does not begin with a file")
+			}
+			f := &files[len(files)-1]
+			switch {
+			case kind == lineHunk:
+				f.hunks = append(f.hunks, line)
+			case kind == lineBody && len(f.hunks) > 0:
+				last := len(f.hunks) - 1
+				f.hunks[last] = append(f.hunks[last], line...)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// selection says which hunks of a patch were asked for.
+type selection map[int]bool
+
+// selectHunks checks ranges against the number of hunks that there are.
+func selectHunks(ranges []HunkRange, total int) (selection, error) {
+	sel := selection{}
+	for _, r := range ranges {
+		if r.Last > total {
+			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, count(total, "hunk"))
+		}
+		for n := r.First; n <= r.Last; n++ {
+			sel[n] = true
+		}
+	}
+	return sel, nil
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// chosen returns the positions of a section's hunks that are selected; first is
+// the number of its first one.
+func (sel selection) chosen(s *section, first int) []int {
+	var list []int
+	for i := range s.count() {
+		if sel[first+i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// patchFile writes base with some of a section's hunks to w and returns the lines
+// that they add and remove.
+func patchFile(w io.Writer, base *os.File, s *section, which []int) (added, removed int, err error) {
+	var patch bytes.Buffer
+	patch.WriteString("--- a/file\n+++ b/file\n")
+	for _, i := range which {
+		patch.Write(s.hunks[i])
+	}
+	files, _, err := gitdiff.Parse(&patch)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read hunks: %w", err)
+	}
+	if len(files) != 1 || len(files[0].TextFragments) != len(which) {
+		return 0, 0, errors.New("read hunks: they are not those of one file")
+	}
+	for _, f := range files[0].TextFragments {
+		added, removed = added+int(f.LinesAdded), removed+int(f.LinesDeleted)
+	}
+	out := bufio.NewWriter(w)
+	if err := gitdiff.Apply(out, base, files[0]); err != nil {
+		return 0, 0, fmt.Errorf("apply hunks: %w", err)
+	}
+	return added, removed, out.Flush()
+}

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// bench is a folder of the session in which contents are put together: merges,
+// and files with some of their hunks. Nothing is done in the origin.
+type bench struct {
+	s      *Session
+	dir    string
+	blobs  *snapshot.BlobReader
+	origin string
+	format snapshot.Format
+	made   map[string]string // content ids of the results, in hex, and the files that have them
+}
+
+func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
+
+// benchPrefix begins the name of each bench's folder.
+const benchPrefix = ".apply-"
+
+func (s *Session) openBench(ctx context.Context) (*bench, error) {
+	dir, err := os.MkdirTemp(s.dir, benchPrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{s: s, dir: dir, origin: string(s.rec.Origin), format: s.store.Format(), made: map[string]string{}}
+	if b.blobs, err = s.store.OpenBlobs(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return b, nil
+}
+
+// fill writes contents that were made here, or that the store has.
+func (b *bench) fill(id string, w io.Writer) error {
+	if name, ok := b.made[id]; ok {
+		f, err := os.Open(b.path(name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		return errors.Join(err, f.Close())
+	}
+	content, err := snapshot.ParseID(id)
+	if err != nil {
+		return err
+	}
+	return b.blobs.Copy(content, w)
+}
+
+func (b *bench) close() error { return errors.Join(b.blobs.Close(), os.RemoveAll(b.dir)) }
+
+// result takes a finished file and returns its contents as an entry.
+func (b *bench) result(name string) (snapshot.Entry, error) {
+	sn := &snapshot.Snapshot{Root: b.dir, Format: b.format, Entries: []snapshot.Entry{{Path: name, Kind: snapshot.File}}}
+	problems, err := snapshot.HashMissing(context.Background(), sn)
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
+	if err == nil {
+		b.made[sn.Entries[0].ID.String()] = name
+	}
+	return sn.Entries[0], err
+}
+
+// fetch writes contents of the store into a file.
+func (b *bench) fetch(name string, id snapshot.ID) error {
+	f, err := os.OpenFile(b.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.blobs.Copy(id, f), f.Close())
+}
+
+// fetchOrigin writes what a file of the origin holds into a file. It must be what
+// it was when it was looked at.
+func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error {
+	root, err := os.OpenRoot(b.origin)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	in, err := root.OpenFile(e.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(b.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	h := b.format.NewBlobHash(e.Size)
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, e.Size+1))
+	if err = errors.Join(err, out.Close()); err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
+		err = superqode.Errorf(superqode.ErrConflict, "%s changed while it was looked at", visible(e.Path))
+	}
+	return err
+}
+
+// merge is a merger that asks git merge-file.
+func (b *bench) merge(ctx context.Context) merger {
+	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
+		if err = errors.Join(b.fetch("base", base.ID), b.fetchOrigin("ours", ours), b.fetch("theirs", theirs.ID)); err != nil {
+			return merged, false, false, fmt.Errorf("merge %s: %w", visible(ours.Path), err)
+		}
+		for _, name := range []string{"base", "ours", "theirs"} {
+			if binary, err = isBinary(b.path(name)); binary || err != nil {
+				return merged, false, binary, err
+			}
+		}
+		name := "merged-" + strconv.Itoa(len(b.made))
+		ok, err = b.mergeFile(ctx, name)
+		if err != nil {
+			return merged, false, false, fmt.Errorf("merge %s: %w", visible(ours.Path), err)
+		}
+		if !ok {
+			return merged, false, false, os.Remove(b.path(name))
+		}
+		merged, err = b.result(name)
+		return merged, true, false, err
+	}
+}
+
+// mergeFile reports whether the three files merge without a conflict.
+func (b *bench) mergeFile(ctx context.Context, name string) (bool, error) {
+	g, err := b.s.m.git(ctx)
+	if err != nil {
+		return false, err
+	}
+	out, err := os.OpenFile(b.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	err = g.Run(ctx, git.Cmd{
+		Dir: b.dir, Stdout: out, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.dir)},
+		Args: []string{"merge-file", "-p", "-q", "-L", sideOrigin, "-L", "base", "-L", sideSession, "ours", "base", "theirs"},
+	})
+	err = errors.Join(err, out.Close())
+	var exit *git.ExitError
+	if errors.As(err, &exit) && exit.Code > 0 && exit.Code < 128 { // the number of conflicts, as git-merge-file(1) has it
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// maxText is the size beyond which git merges no file line by line (xdiff's
+// MAX_XDIFF_SIZE).
+const maxText = 1023 << 20
+
+// isBinary decides as git does: by a NUL byte in the first 8000.
+func isBinary(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() > maxText {
+		return true, err
+	}
+	head := make([]byte, 8000)
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return bytes.IndexByte(head[:n], 0) >= 0, err
+}

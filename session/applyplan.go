@@ -1,0 +1,231 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/swap"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// originView is the part of the origin that an apply is about.
+type originView struct {
+	now    *snapshot.Snapshot // see decider
+	others map[string]bool    // folders that hold something which was not looked at
+}
+
+// viewOrigin looks at the paths of the changes, at the folders above them and at
+// what lies below, and at nothing else. Contents of the paths themselves are read.
+func viewOrigin(ctx context.Context, root string, format snapshot.Format, changes []applyChange) (*originView, error) {
+	wanted, above := map[string]bool{}, map[string]bool{}
+	for _, c := range changes {
+		for _, e := range []*snapshot.Entry{c.old, c.new} {
+			if e == nil {
+				continue
+			}
+			wanted[e.Path] = true
+			for dir := parent(e.Path); dir != ""; dir = parent(dir) {
+				above[dir] = true
+			}
+		}
+	}
+	v := &originView{others: map[string]bool{}}
+	var mu sync.Mutex
+	skip := func(p string, _ snapshot.Kind) bool {
+		for at := p; at != ""; at = parent(at) {
+			if wanted[at] || at == p && above[at] {
+				return false
+			}
+		}
+		mu.Lock()
+		v.others[parent(p)] = true
+		mu.Unlock()
+		return true
+	}
+	var problems []snapshot.Problem
+	var err error
+	v.now, problems, err = snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	read := &snapshot.Snapshot{Root: v.now.Root, Format: format, Taken: v.now.Taken}
+	var at []int
+	for i := range v.now.Entries {
+		if e := &v.now.Entries[i]; e.Kind == snapshot.File && wanted[e.Path] {
+			read.Entries, at = append(read.Entries, *e), append(at, i)
+		}
+	}
+	more, err := snapshot.HashMissing(ctx, read)
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	for i, k := range at {
+		v.now.Entries[k] = read.Entries[i]
+	}
+	for _, p := range append(problems, more...) {
+		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: visible(p.Path), Err: p.Err})
+	}
+	return v, err
+}
+
+// layout works out the order of what has to be done: out of the way first, then
+// folders from the top, then files.
+type layout struct {
+	view    *originView
+	steps   []applyStep
+	keep    string          // a folder of the origin that stays even when it is empty
+	removed map[string]bool // files and links that go
+	cleared map[string]bool // folders that go: true when a file takes their place, false when they only become empty
+	made    map[string]uint32
+	plan    *swap.Plan
+}
+
+// planSwap turns steps without conflicts into a plan.
+func planSwap(view *originView, steps []applyStep, keep string) *swap.Plan {
+	l := &layout{
+		view: view, steps: steps, keep: keep, removed: map[string]bool{}, cleared: map[string]bool{}, made: map[string]uint32{},
+		plan: &swap.Plan{Phase: swap.Staging, Nonce: strings.ToLower(rand.Text()[:12])},
+	}
+	for i := range steps {
+		if e := steps[i].remove; e != nil {
+			l.removed[e.Path] = true
+		}
+	}
+	for i := range steps {
+		if e := steps[i].put; e != nil && !steps[i].bits {
+			l.clear(e.Path)
+			l.makeFolders(e)
+		}
+	}
+	l.clearEmptied()
+	for _, path := range sortedKeys(l.removed) {
+		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.now.Find(path))})
+	}
+	for _, path := range slices.Backward(sortedKeys(l.cleared)) { // what is in a folder sorts after it
+		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.now.Find(path)), Optional: !l.cleared[path]})
+	}
+	for _, path := range sortedKeys(l.made) {
+		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Perm: l.made[path]})
+	}
+	l.addPuts()
+	return l.plan
+}
+
+func (l *layout) add(s swap.Step) { l.plan.Steps = append(l.plan.Steps, s) }
+
+func (l *layout) addPuts() {
+	for i := range l.steps {
+		e := l.steps[i].put
+		if e == nil {
+			continue
+		}
+		s := swap.Step{Op: swap.Put, Path: superqode.HostPath(e.Path), Side: l.side(e.Path), Perm: e.Perm, Link: superqode.HostPath(e.Link)}
+		if e.Kind == snapshot.File {
+			s.Data = e.ID.String()
+		}
+		if now := l.view.now.Find(e.Path); now != nil && now.Kind != snapshot.Dir {
+			s.Was = stateOf(now)
+		}
+		if l.steps[i].bits {
+			s = swap.Step{Op: swap.Chmod, Path: s.Path, Was: s.Was, Perm: e.Perm}
+		}
+		l.add(s)
+	}
+}
+
+// clear plans to remove the folder, empty by then, that stands where a file will.
+func (l *layout) clear(path string) {
+	if e := l.view.now.Find(path); e == nil || e.Kind != snapshot.Dir {
+		return
+	}
+	l.cleared[path] = true
+	for _, e := range below(l.view.now, path) {
+		if e.Kind == snapshot.Dir {
+			l.cleared[e.Path] = true
+		}
+	}
+}
+
+// makeFolders plans the folders above a new path. A folder of the session's is
+// no part of its patch; one is made so that whoever may read a file in it, and
+// nobody else, can get there.
+func (l *layout) makeFolders(e *snapshot.Entry) {
+	perm := uint32(0o755)
+	if e.Kind == snapshot.File {
+		perm = 0o700 | e.Perm&0o666 | e.Perm&0o444>>2
+	}
+	for dir := parent(e.Path); dir != ""; dir = parent(dir) {
+		if now := l.view.now.Find(dir); now != nil && now.Kind == snapshot.Dir {
+			return
+		}
+		l.made[dir] |= perm
+	}
+}
+
+// clearEmptied plans to remove the folders in which nothing is left, as git does
+// when it deletes the last file of one. The folder in which the caller stands,
+// and those above it, stay.
+func (l *layout) clearEmptied() {
+	left := map[string]int{} // what a folder will still hold
+	for i := range l.view.now.Entries {
+		left[parent(l.view.now.Entries[i].Path)]++
+	}
+	for i := range l.steps {
+		if e := l.steps[i].put; e != nil && (l.view.now.Find(e.Path) == nil || l.removed[e.Path]) {
+			left[parent(e.Path)]++
+		}
+	}
+	for dir := range l.made {
+		if l.view.now.Find(dir) == nil {
+			left[parent(dir)]++
+		}
+	}
+	for path := range l.removed {
+		if _, again := l.made[path]; again {
+			continue // a folder comes in its place
+		}
+		for dir := parent(path); dir != ""; dir = parent(dir) {
+			left[dir]--
+			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || dir == l.keep || strings.HasPrefix(l.keep, dir+"/") {
+				break
+			}
+			l.cleared[dir] = false
+		}
+	}
+}
+
+// side returns the nearest folder above path that is there now and stays.
+func (l *layout) side(path string) superqode.HostPath {
+	dir := parent(path)
+	for ; dir != ""; dir = parent(dir) {
+		_, gone := l.cleared[dir]
+		if e := l.view.now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
+			break
+		}
+	}
+	return superqode.HostPath(dir)
+}
+
+// stateOf is an entry as package swap knows it.
+func stateOf(e *snapshot.Entry) *swap.State {
+	return &swap.State{
+		Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime, Ctime: e.Stat.Ctime, Mode: e.Mode(), Nlink: e.Stat.Nlink, UID: e.Stat.UID, GID: e.Stat.GID,
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, cmp.Compare[string])
+	return keys
+}
