@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -42,7 +43,9 @@ func (m *Manager) findHelper() (string, error) {
 			return p, nil
 		}
 	}
-	if filepath.Base(real) == "superqode" || filepath.Base(exe) == "superqode" {
+	// Only superqode's own main knows what to do under the name of git. Any other
+	// program of this package, a test say, would start itself over and over.
+	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, "/cmd/superqode") {
 		return real, nil
 	}
 	return "", errNoHelper
