@@ -77,6 +77,9 @@ func (c *checker) program(st *state, words []string) string {
 		return c.git(st, slices.Concat([]string{"git"}, git, words[1:]))
 	}
 	base := strings.TrimSuffix(path.Base(words[0]), ".exe")
+	if !isKnown(base) && len(words) > 2 && words[1] == "=" { // PowerShell: $x = git status
+		return c.run(withoutShell(st), words[2:])
+	}
 	if !isKnown(base) {
 		c.undecided(strings.Join(words, " "), "which program this is")
 		return unknownValue(kindOpen, "command")
@@ -95,7 +98,9 @@ func (c *checker) program(st *state, words []string) string {
 		return out
 	}
 	c.writers(st, base, words[1:])
-	c.code(st, base, words[1:])
+	if out := c.code(st, base, words[1:]); out != "" {
+		return out
+	}
 	if strings.Contains(words[0], "/") && path.Dir(words[0]) != "/bin" && path.Dir(words[0]) != "/usr/bin" {
 		c.undecided(strings.Join(words, " "), "a program or script of its own")
 	}
@@ -108,8 +113,7 @@ func (c *checker) script(st *state, text string, words []string) string {
 	n.arg0, n.params = words[0], words[1:]
 	if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "#!") {
 		if lang := language(interpreter(line[2:])); lang != nil {
-			c.scan(n, lang, text)
-			return unknownValue(kindOpen, "script")
+			return c.scan(n, lang, text, nil)
 		}
 	}
 	return c.shell(n, text)
@@ -177,6 +181,14 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 		st.cd("-")
 	case "exit", "logout":
 		st.ended = true
+		if len(args) == 1 {
+			st.status = statusFalse
+			if strings.Trim(args[0], "0") == "" {
+				st.status = statusTrue
+			} else if !isKnown(args[0]) {
+				st.status = statusOpen
+			}
+		}
 	case "return":
 		st.ended, st.leaving = true, true
 	case "true", ":":
@@ -198,9 +210,7 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 			}
 		}
 	case "set":
-		if i := slices.Index(args, "--"); i >= 0 {
-			st.params = args[i+1:]
-		}
+		st.setParams(args)
 	case "shift":
 		if len(st.params) > 0 {
 			st.params = st.params[1:]
@@ -221,6 +231,24 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 	return "", true
 }
 
+// setParams is the set builtin: its operands become $1, $2, ….
+func (st *state) setParams(args []string) {
+	for len(args) > 0 && args[0] != "" && strings.IndexByte("-+", args[0][0]) >= 0 {
+		a := args[0]
+		args = args[1:]
+		if a == "--" {
+			st.params = args
+			return
+		}
+		if strings.HasSuffix(a, "o") && len(args) > 0 { // -o pipefail
+			args = args[1:]
+		}
+	}
+	if len(args) > 0 {
+		st.params = args
+	}
+}
+
 // builtinData goes on with the builtins that set variables or only look.
 func (c *checker) builtinData(st *state, base string, args []string) (string, bool) {
 	switch base {
@@ -232,6 +260,9 @@ func (c *checker) builtinData(st *state, base string, args []string) (string, bo
 			}
 		}
 	case "trap":
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
 		if len(args) > 1 {
 			c.nested(st, args[0], "trap runs it")
 		}
@@ -293,9 +324,6 @@ func (st *state) stdinKind() byte {
 func (c *checker) readVars(st *state, args []string) {
 	p := newSpec("a= d= i= n= N= p= t= u= r s e").parse(args, false)
 	names := p.args
-	if a := p.last("a"); a != "" {
-		names = append(names, a)
-	}
 	line := unknownValue(st.stdinKind(), "read")
 	if st.stdin != nil && isKnown(*st.stdin) {
 		var rest string
@@ -305,15 +333,31 @@ func (c *checker) readVars(st *state, args []string) {
 		line, rest, _ = strings.Cut(*st.stdin, "\n")
 		*st.stdin = rest
 	}
+	ifs := st.ifs()
+	if a := p.last("a"); a != "" {
+		v := variable{array: []string{line}}
+		if isKnown(line) {
+			v.array = strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(ifs, r) })
+		}
+		if len(v.array) > 0 {
+			v.value = v.array[0]
+		}
+		st.vars[a] = v
+		return
+	}
 	if len(names) == 0 {
 		names = []string{"REPLY"}
 	}
 	for i, n := range names {
+		line = strings.Trim(line, ifs)
 		if i == len(names)-1 {
-			st.set(n, strings.TrimSpace(line))
+			st.set(n, line)
 			break
 		}
-		word, rest, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+		word, rest := line, ""
+		if j := strings.IndexAny(line, ifs); j >= 0 {
+			word, rest = line[:j], line[j+1:]
+		}
 		if !isKnown(line) {
 			word, rest = line, line
 		}

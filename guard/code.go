@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -11,106 +12,174 @@ type lang struct {
 	name    string
 	comment string // begins a comment
 	back    bool   // backquotes run a command
+	interp  byte   // how variables stand in "…", see interpolations
 	calls   string // functions that run a command
+	needs   string // calls count only in a program that has one of these in it; "" always
+	flags   string // short options that a program follows, glued or as the next word
+	valued  string // short options that take another value
+	glued   string // those of valued whose value is only ever glued on
+	longs   string // long options that a program follows
+	values  string // long options that take another value
 }
 
 var langs = []lang{
-	{name: "python", comment: "#", calls: "system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execve spawnl spawnlp spawnv spawnvp create_subprocess_shell create_subprocess_exec sh spawn spawnlpe spawnvpe execlpe execvpe"},
-	{name: "perl", comment: "#", back: true, calls: "system exec qx open readpipe"},
-	{name: "ruby", comment: "#", back: true, calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
-	{name: "node", comment: "//", calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand sh fork command"},
-	{name: "php", comment: "//", back: true, calls: "system exec shell_exec passthru popen proc_open"},
-	{name: "lua", comment: "--", calls: "execute popen"},
+	{name: "python", comment: "#", calls: `system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execlpe execve execvpe spawnl
+ spawnlp spawnlpe spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec sh spawn`, flags: "c", valued: "WX", values: "--check-hash-based-pycs"},
+	{name: "perl", comment: "#", back: true, interp: '$', calls: "system exec qx open readpipe", flags: "eE", valued: "MmIiDFCxV", glued: "iDFCxV"},
+	{name: "ruby", comment: "#", back: true, interp: '#', calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh", flags: "e", valued: "rIECFSTKWx0i", glued: "ETKWx0i"},
+	{name: "node", comment: "//", calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand sh fork command Command", needs: "child_process execa zx shelljs Bun Deno spawn",
+		flags: "ep", valued: "rC", longs: "--eval --print eval", values: "--require --import --input-type --loader --experimental-loader --conditions"},
+	{name: "php", comment: "//", back: true, interp: '$', calls: "system exec shell_exec passthru popen proc_open", flags: "rBE", valued: "dczF"},
+	{name: "lua", comment: "--", calls: "execute popen", flags: "e", valued: "l"},
 	{name: "awk", comment: "#", calls: "system"},
-	{name: "tcl", comment: "#", calls: "exec"},
+	{name: "tcl", comment: "#", calls: "exec", flags: "c"},
+	{name: "r", comment: "#", calls: "system system2 shell", flags: "e"},
+	{name: "julia", comment: "#", back: true, interp: '$', calls: "run success readchomp", flags: "eE", valued: "LtpJ"},
+	{name: "elixir", comment: "#", interp: '#', calls: "cmd shell", flags: "e", valued: "r"},
+	{name: "groovy", comment: "//", flags: "e"},
+	{name: "applescript", comment: "--", calls: "script", flags: "e", valued: "ls"},
+	{name: "emacs", comment: ";", calls: `shell-command shell-command-to-string async-shell-command call-process-shell-command call-process start-process process-file process-lines`,
+		longs: "--eval -eval --execute -execute"},
+}
+
+var interpreters = map[string]string{
+	"python": "python", "pypy": "python", "ipython": "python", "perl": "perl", "ruby": "ruby", "jruby": "ruby", "node": "node", "nodejs": "node", "bun": "node", "deno": "node",
+	"tsx": "node", "ts-node": "node", "php": "php", "lua": "lua", "luajit": "lua", "awk": "awk", "gawk": "awk", "mawk": "awk", "nawk": "awk", "tclsh": "tcl", "expect": "tcl",
+	"R": "r", "Rscript": "r", "julia": "julia", "elixir": "elixir", "iex": "elixir", "groovy": "groovy", "scala": "groovy", "osascript": "applescript", "emacs": "emacs", "emacsclient": "emacs",
 }
 
 // language returns the language of an interpreter, or nil.
 func language(program string) *lang {
-	name := strings.TrimRight(program, "0123456789.")
-	alias := map[string]string{
-		"python": "python", "pypy": "python", "ipython": "python", "perl": "perl", "ruby": "ruby", "jruby": "ruby", "node": "node", "nodejs": "node", "bun": "node",
-		"deno": "node", "tsx": "node", "ts-node": "node", "php": "php", "lua": "lua", "luajit": "lua", "awk": "awk", "gawk": "awk", "mawk": "awk", "nawk": "awk",
-		"tclsh": "tcl", "expect": "tcl",
-	}[name]
-	for i := range langs {
-		if langs[i].name == alias {
-			return &langs[i]
-		}
+	name, ok := interpreters[strings.TrimRight(program, "0123456789.")]
+	if !ok {
+		return nil
 	}
-	return nil
+	i := slices.IndexFunc(langs, func(l lang) bool { return l.name == name })
+	return &langs[i]
 }
 
-// code looks for a program in an interpreter's arguments or input.
-func (c *checker) code(st *state, base string, args []string) {
+// code looks for a program in an interpreter's arguments or input and returns
+// what it prints, "" when that is not known.
+func (c *checker) code(st *state, base string, args []string) string {
 	l := language(base)
 	if l == nil {
-		return
+		return ""
 	}
-	if text, ok := programText(l, args); ok {
+	if l.name == "awk" {
+		return c.awk(st, l, args)
+	}
+	texts, rest := l.programs(args)
+	if len(texts) > 0 {
+		text := strings.Join(texts, "\n")
 		c.step(text, l.name+" program")
-		c.scan(st, l, text)
-		return
+		return c.scan(st, l, text, nil)
 	}
-	for _, a := range args {
+	for _, a := range rest {
 		if strings.HasPrefix(a, "-") && a != "-" {
 			if a == "-m" || a == "--version" || a == "-V" || a == "-h" || a == "--help" {
-				return
+				return ""
 			}
 			continue
 		}
 		if text, ok := c.files[under(st.dir, a)]; ok {
 			c.step(a, "a script that this text wrote")
-			c.scan(st, l, text)
-			return
+			return c.scan(st, l, text, nil)
 		}
-		if a != "-" && l.name != "awk" {
+		if a != "-" && l.name != "emacs" {
 			c.undecided(base+" "+strings.Join(args, " "), "a script file")
-			return
+			return ""
 		}
 		break
 	}
-	if st.stdin != nil && l.name != "awk" {
-		c.scan(st, l, *st.stdin)
+	if st.stdin != nil && l.name != "emacs" {
+		return c.scan(st, l, *st.stdin, nil)
 	}
+	return ""
 }
 
-// programText returns the program given on the command line.
-func programText(l *lang, args []string) (string, bool) {
-	flags := map[string]string{"python": "c", "perl": "eE", "ruby": "e", "node": "ep", "php": "r", "lua": "e", "tcl": "c"}[l.name]
-	if l.name == "awk" {
-		for i := 0; i < len(args); i++ {
-			switch a := args[i]; {
-			case a == "-v" || a == "-F" || a == "-f":
-				i++
-			case !strings.HasPrefix(a, "-"):
-				return a, true
-			}
-		}
-		return "", false
-	}
-	for i, a := range args {
+// programs returns the programs given on the command line, and the words from the
+// first that is no option.
+func (l *lang) programs(args []string) (texts, rest []string) {
+	longs, values := strings.Fields(l.longs), strings.Fields(l.values)
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		name, glued, isGlued := strings.Cut(a, "=")
 		switch {
-		case l.name == "node" && (a == "--eval" || a == "--print" || a == "eval") && i+1 < len(args):
-			return args[i+1], true
-		case strings.HasPrefix(a, "--eval="):
-			return a[len("--eval="):], true
-		case strings.HasPrefix(a, "--") || !strings.HasPrefix(a, "-"):
-			if !strings.HasPrefix(a, "-") {
-				return "", false
+		case slices.Contains(longs, name):
+			if !isGlued && i+1 < len(args) {
+				i++
+				glued = args[i]
 			}
-		default:
-			j := strings.IndexAny(a[1:], flags)
-			if j < 0 || l.name == "perl" && (strings.HasPrefix(a, "-M") || strings.HasPrefix(a, "-I")) || l.name == "ruby" && (strings.HasPrefix(a, "-r") || strings.HasPrefix(a, "-I")) || l.name == "node" && a == "-r" {
+			texts = append(texts, glued)
+		case slices.Contains(values, a):
+			i++
+		case !strings.HasPrefix(a, "-") || a == "-":
+			if len(texts) > 0 && l.name == "emacs" { // options go on after operands
 				continue
 			}
-			if rest := a[1+j+1:]; rest != "" && l.name == "python" {
-				return rest, true
-			}
-			if i+1 < len(args) {
-				return strings.Join(args[i+1:i+2], ""), true
+			return texts, args[i:]
+		case strings.HasPrefix(a, "--"):
+		default:
+			text, took, found := l.short(a[1:], args[i+1:])
+			if i += took; found {
+				texts = append(texts, text)
+				if l.name == "python" || l.name == "php" { // what follows are the program's arguments
+					return texts, nil
+				}
 			}
 		}
 	}
-	return "", false
+	return texts, nil
+}
+
+// short reads a bundle of short options.
+func (l *lang) short(letters string, rest []string) (text string, took int, found bool) {
+	for i := range len(letters) {
+		value := letters[i+1:]
+		if l.name == "node" && value != "" && strings.Trim(value, "epi") == "" { // -pe
+			continue
+		}
+		program := strings.IndexByte(l.flags, letters[i]) >= 0
+		if !program && strings.IndexByte(l.valued, letters[i]) < 0 {
+			if letters[i] == 'm' && l.name == "python" {
+				return "", len(rest), false
+			}
+			continue
+		}
+		if value == "" && strings.IndexByte(l.glued, letters[i]) < 0 && len(rest) > 0 {
+			value, took = rest[0], 1
+		}
+		return value, took, program
+	}
+	return "", took, false
+}
+
+// awk finds the program, and the variables that -v sets.
+func (c *checker) awk(st *state, l *lang, args []string) string {
+	vars := map[string]argument{}
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "-v" && i+1 < len(args):
+			i++
+			if k, v, ok := strings.Cut(args[i], "="); ok {
+				vars[k] = textArgument(v)
+			}
+		case a == "-F" || a == "-f" || a == "-i":
+			i++
+		case strings.HasPrefix(a, "-v"):
+			if k, v, ok := strings.Cut(a[2:], "="); ok {
+				vars[k] = textArgument(v)
+			}
+		case !strings.HasPrefix(a, "-"):
+			c.step(a, "awk program")
+			n := st
+			if i+1 < len(args) { // it reads files
+				n = st.clone()
+				n.stdin = nil
+			}
+			return c.scan(n, l, a, vars)
+		}
+	}
+	return ""
 }

@@ -2,35 +2,36 @@ package guard
 
 import (
 	"path"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// argument is one argument of a call in program text.
-type argument struct {
-	known bool
-	text  string
-	list  []string // when it is a list
-}
-
 // scan looks through program text for calls that start git or another command,
-// or that write into .git.
-func (c *checker) scan(st *state, l *lang, text string) {
+// or that write into .git, and returns what the program prints as far as it is
+// put together from texts.
+func (c *checker) scan(st *state, l *lang, text string, vars map[string]argument) string {
 	if !c.enter() {
-		return
+		return ""
 	}
 	defer c.leave()
 	if l.name == "tcl" {
 		c.tcl(st, text)
-		return
+		return ""
 	}
-	s := &codeScan{checker: c, st: withoutShell(st), lang: l, tokens: tokenize(l, text), vars: map[string]argument{}}
-	for i := range s.tokens {
-		if !c.spend() {
-			return
+	s := &codeScan{checker: c, st: withoutShell(st), lang: l, text: text, tokens: tokenize(l, text), vars: map[string]argument{}, alias: map[string]string{}, loops: map[string][]string{}}
+	for name, v := range vars {
+		s.vars[name] = v
+	}
+	s.st.stdin = nil
+	for _, in := range s.inputs(st) {
+		s.input = in
+		if !s.round() {
+			break
 		}
-		s.at(i)
 	}
+	return s.out.String()
 }
 
 // tcl runs the commands of "exec …" and "spawn …".
@@ -46,8 +47,81 @@ type codeScan struct {
 	*checker
 	st     *state
 	lang   *lang
+	text   string
 	tokens []token
 	vars   map[string]argument
+	alias  map[string]string   // other names of functions: r = subprocess.run
+	loops  map[string][]string // for c in ["stash", "push"]
+	input  string              // awk: the line under way
+	out    strings.Builder
+}
+
+// inputs are the lines for which awk's rules run; other programs run once.
+func (s *codeScan) inputs(st *state) []string {
+	if s.lang.name != "awk" {
+		return []string{""}
+	}
+	if st.stdin == nil {
+		return []string{unknownValue(kindOpen, "line")}
+	}
+	if !isKnown(*st.stdin) {
+		return []string{sameKind(*st.stdin)}
+	}
+	lines := strings.Split(strings.TrimSuffix(*st.stdin, "\n"), "\n")
+	return lines[:min(len(lines), maxRounds)]
+}
+
+// field is awk's $0, $1, $NF.
+func (s *codeScan) field(name string) string {
+	if !isKnown(s.input) {
+		return s.input
+	}
+	f := strings.Fields(s.input)
+	switch n, err := strconv.Atoi(name); {
+	case err != nil && name == "NF" && len(f) > 0:
+		return f[len(f)-1]
+	case err != nil:
+		return unknownValue(kindOpen, "field")
+	case n == 0:
+		return s.input
+	case n <= len(f):
+		return f[n-1]
+	}
+	return ""
+}
+
+// round looks at every token once; with a loop over known words, once for each
+// word.
+func (s *codeScan) round() bool {
+	s.findLoops()
+	rounds := 1
+	for _, items := range s.loops {
+		rounds = max(rounds, min(len(items), maxRounds))
+	}
+	for n := range rounds {
+		for name, items := range s.loops {
+			s.vars[name] = textArgument(items[min(n, len(items)-1)])
+		}
+		for i := range s.tokens {
+			if !s.spend() {
+				return false
+			}
+			s.at(i)
+		}
+	}
+	return true
+}
+
+// findLoops binds the variables of "for x in […]" and "for (const x of […])".
+func (s *codeScan) findLoops() {
+	for i, t := range s.tokens {
+		if t.kind != 'i' || t.text != "in" && t.text != "of" || i == 0 || s.tokens[i-1].kind != 'i' {
+			continue
+		}
+		if v, _ := s.eval(i+1, true); len(v.list) > 0 {
+			s.loops[s.tokens[i-1].text] = v.list
+		}
+	}
 }
 
 func (s *codeScan) is(i int, text string) bool {
@@ -56,288 +130,202 @@ func (s *codeScan) is(i int, text string) bool {
 
 func (s *codeScan) at(i int) {
 	t := s.tokens[i]
-	if t.kind == '`' {
-		s.nested(s.st, t.text, s.lang.name+" runs a command")
-		return
-	}
-	if t.kind == 's' && s.lang.name == "awk" && (s.is(i-1, "|") || s.is(i+1, "|") && i+2 < len(s.tokens) && s.tokens[i+2].text == "getline") {
-		s.nested(s.st, t.text, "awk runs it")
-		return
-	}
-	if t.kind != 'i' {
-		return
-	}
-	if s.is(i+1, "=") && !s.is(i+2, "=") && i+2 < len(s.tokens) {
-		if args, _ := s.collect(i+2, 1); len(args) > 0 && args[0].known {
-			s.vars[t.text] = args[0]
+	switch t.kind {
+	case '`':
+		s.nested(s.st, s.interpolate(t), s.lang.name+" runs a command")
+	case 's':
+		s.stringAt(i)
+	case 'i':
+		if !s.assign(i) && !s.gitLibrary(i) {
+			s.calls(i, t.text)
 		}
-		return
 	}
-	name := t.text
-	if (name == "git" || name == "porcelain") && s.is(i+1, ".") && s.is(i+3, "(") { // GitPython, simple-git, sh, dulwich
-		sub := strings.ReplaceAll(s.tokens[i+2].text, "_", "-")
-		if isGitCommand(sub) {
-			s.git(s.st, append([]string{"git", sub}, s.flat(i+4)...))
-		}
-		return
-	}
-	if name == "git" && s.is(i+1, "(") && !s.is(i-1, ".") && s.lang.name == "python" {
-		s.git(s.st, append([]string{"git"}, s.flat(i+2)...))
-		return
-	}
-	if name == "commit" && s.is(i-1, ".") && s.is(i+1, "(") && i >= 2 && s.tokens[i-2].text == "index" {
-		s.git(s.st, []string{"git", "commit"})
-		return
-	}
-	if name == "Command" && s.is(i+1, "(") { // new Deno.Command("git", {args: ["push"]})
-		args, end := s.collect(i+2, 1)
-		for j := end; j < len(s.tokens) && j < end+20; j++ {
-			if s.tokens[j].text == "args" && s.is(j+1, ":") && s.is(j+2, "[") && len(args) > 0 && args[0].known {
-				list, _ := s.stringList(j+3, "]")
-				s.run(s.st, append([]string{args[0].text}, list...))
-			}
-		}
-		return
-	}
-	s.calls(i, name)
 }
 
-// calls looks at a call of a function that runs a command or writes a file.
+// stringAt is a string that a language runs because of what stands beside it.
+func (s *codeScan) stringAt(i int) {
+	switch s.lang.name {
+	case "awk": // "cmd" | getline, print | "cmd"
+		if s.is(i-1, "|") || s.is(i+1, "|") && i+2 < len(s.tokens) && s.tokens[i+2].text == "getline" {
+			s.nested(s.st, s.tokens[i].text, "awk runs it")
+		}
+	case "groovy": // "cmd".execute(), "cmd".!
+		if s.is(i+1, ".") && i+2 < len(s.tokens) && (s.tokens[i+2].text == "execute" || s.is(i+2, "!")) {
+			s.nested(s.st, s.tokens[i].text, "it is executed")
+		}
+	case "node", "python": // process["run"]("git …"), getattr(os, "system")("git …")
+		name := s.tokens[i].text
+		if (s.is(i-1, "[") && s.is(i+1, "]") || s.is(i-1, ",") && s.is(i+1, ")")) && s.is(i+2, "(") && s.starts(name) {
+			args, _ := s.args(i+3, true)
+			s.command(name, args)
+		}
+	}
+}
+
+// assign follows x = …, x += …, x.append(…) and other names of functions.
+func (s *codeScan) assign(i int) bool {
+	name := s.tokens[i].text
+	switch {
+	case s.is(i+1, "=") && !s.is(i+2, "=") && !s.is(i+2, ">") && !s.is(i-1, "=") && !s.is(i-1, "!"):
+		v, end := s.eval(i+2, false)
+		if last := v.path[strings.LastIndexByte(v.path, '.')+1:]; !v.known && last != "" && s.starts(last) && !s.is(end, "(") {
+			s.alias[name] = last
+		}
+		if v.known || v.fields != nil {
+			s.vars[name] = v
+		}
+		return false // what stands on the right is looked at, too
+	case (s.is(i+1, "+") || s.is(i+1, ".") && s.dotJoins()) && s.is(i+2, "="):
+		v, _ := s.eval(i+3, false)
+		s.vars[name] = concat(s.vars[name], v)
+		return true
+	case s.is(i+1, ".") && s.is(i+3, "(") && i+2 < len(s.tokens):
+		old, ok := s.vars[name]
+		if how := s.tokens[i+2].text; ok && old.list != nil && (how == "append" || how == "push" || how == "extend" || how == "add") {
+			args, _ := s.args(i+4, true)
+			for _, a := range args {
+				if a.list == nil {
+					a.list = []string{a.asText("item")}
+				}
+				old = argument{known: true, list: slices.Concat(old.list, a.list)}
+			}
+			s.vars[name] = old
+			return true
+		}
+	case s.starts(name) && i+2 < len(s.tokens) && s.tokens[i+2].kind == 'i' && (s.tokens[i+1].text == "as" || s.is(i+1, ":") && s.lang.name == "node"):
+		s.alias[s.tokens[i+2].text] = name // from subprocess import run as r; {exec: e} = require(…)
+	}
+	return false
+}
+
+// gitLibrary knows GitPython, simple-git, sh, plumbum and dulwich.
+func (s *codeScan) gitLibrary(i int) bool {
+	name := s.tokens[i].text
+	switch {
+	case (name == "git" || name == "porcelain") && s.is(i+1, ".") && s.is(i+3, "("):
+		sub := strings.ReplaceAll(s.tokens[i+2].text, "_", "-")
+		if !isGitCommand(sub) {
+			return false
+		}
+		s.git(s.st, append([]string{"git", sub}, s.flat(i+4)...))
+	case name == "git" && s.is(i+1, "(") && !s.is(i-1, ".") && s.lang.name == "python":
+		s.git(s.st, append([]string{"git"}, s.flat(i+2)...))
+	case name == "commit" && s.is(i-1, ".") && s.is(i+1, "(") && i >= 2 && s.tokens[i-2].text == "index":
+		s.git(s.st, []string{"git", "commit"})
+	default:
+		return false
+	}
+	return true
+}
+
+// starts reports whether a function of this name runs a command. Names that mean
+// other things, too, count only where the program names the module.
+func (s *codeScan) starts(name string) bool {
+	if !slices.Contains(strings.Fields(s.lang.calls), name) {
+		return false
+	}
+	if s.lang.needs == "" {
+		return true
+	}
+	return slices.ContainsFunc(strings.Fields(s.lang.needs), func(n string) bool { return strings.Contains(s.text, n) })
+}
+
+// calls looks at a call of a function that runs a command, writes a file or
+// prints.
 func (s *codeScan) calls(i int, name string) {
+	if to, ok := s.alias[name]; ok && !s.is(i-1, ".") {
+		name = to
+	}
 	var args []argument
+	next := token{}
+	if i+1 < len(s.tokens) {
+		next = s.tokens[i+1]
+	}
 	switch {
 	case s.is(i+1, "("):
-		args, _ = s.collect(i+2, 64)
-	case s.is(i+1, "*") && i+2 < len(s.tokens) && s.tokens[i+2].kind == 'l':
-		args, _ = s.collect(i+2, 64)
-	case i+1 < len(s.tokens) && (s.tokens[i+1].kind == 's' || s.tokens[i+1].kind == 'l') && s.lang.name != "python" && s.lang.name != "node":
-		args, _ = s.collect(i+1, 64)
+		args, _ = s.args(i+2, true)
+	case s.lang.name != "python" && s.lang.name != "node" && (next.kind == 's' || next.kind == 'l' || next.kind == 'i' || s.is(i+1, "*")):
+		args, _ = s.args(i+1, false)
 	default:
 		return
 	}
-	if (name == "eval" || name == "exec" && s.lang.name == "python") && len(args) > 0 && args[0].known {
-		s.scan(s.st, s.lang, args[0].text)
+	switch {
+	case (name == "eval" || name == "exec" && s.lang.name == "python") && len(args) > 0 && args[0].known && args[0].list == nil:
+		s.scan(s.st, s.lang, args[0].text, nil)
 		return
-	}
-	if slices.Contains(strings.Fields(s.lang.calls), name) {
+	case s.starts(name):
 		s.command(name, args)
+	case slices.Contains(printers, name) || name == "log" && s.lang.name == "node" || name == "write" && (s.lang.name == "python" || s.lang.name == "node") && i > 1 && s.tokens[i-2].text == "stdout":
+		s.prints(name, args)
 	}
 	s.writes(i, name, args)
 }
 
-// command runs what the arguments of a starting function amount to.
-func (s *codeScan) command(name string, args []argument) {
-	if name == "open" { // perl: open(F, "-|", "git", "stash") or open(F, "git stash |")
-		i := slices.IndexFunc(args, func(a argument) bool { return strings.Contains(a.text, "|") })
-		switch {
-		case i < 0:
-			return
-		case args[i].text == "-|" || args[i].text == "|-":
-			args = args[i+1:]
-		default:
-			args = args[i:]
-			args[0].text = strings.Trim(strings.TrimSpace(args[0].text), "|")
+var printers = strings.Fields("print puts println printf say echo")
+
+// prints adds to what the program prints.
+func (s *codeScan) prints(name string, args []argument) {
+	words := []string{}
+	for _, a := range args {
+		if a.name == "" {
+			words = append(words, a.asText("text"))
 		}
 	}
-	for strings.HasPrefix(name, "spawn") && len(args) > 1 && !args[0].known { // os.spawnlp(os.P_WAIT, …)
-		args = args[1:]
+	sep, end := "", ""
+	switch s.lang.name {
+	case "python", "node", "awk":
+		sep, end = " ", "\n"
+	case "ruby":
+		sep, end = "\n", "\n"
 	}
-	if len(args) == 0 {
+	if name == "printf" {
+		s.out.WriteString(printf(words))
 		return
 	}
-	a := args[0]
-	switch {
-	case a.list != nil:
-		s.run(s.st, a.list)
-	case !a.known:
-	case len(args) > 1 && args[1].list != nil:
-		list := args[1].list
-		if strings.HasPrefix(name, "exec") && len(list) > 0 && path.Base(list[0]) == path.Base(a.text) && s.lang.name == "python" {
-			list = list[1:]
-		}
-		if strings.ContainsAny(a.text, " \t") && len(list) == 0 {
-			s.nested(s.st, a.text, s.lang.name+" runs it")
-			return
-		}
-		s.run(s.st, append([]string{a.text}, list...))
-	case len(args) > 1 && args[1].known && !strings.ContainsAny(a.text, " \t"):
-		words := []string{a.text}
-		for _, x := range args[1:] {
-			if x.known && x.list == nil {
-				words = append(words, x.text)
-			}
-		}
-		if strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") {
-			words = append(words[:1], words[min(2, len(words)):]...)
-		}
-		s.run(s.st, words)
-	default:
-		s.nested(s.st, a.text, s.lang.name+" runs it")
+	if s.out.Len() < maxValue {
+		s.out.WriteString(strings.Join(words, sep) + end)
 	}
 }
 
-// collect reads up to limit arguments from token i to the closing bracket, or to
-// the end of the statement when there is none.
-func (s *codeScan) collect(i, limit int) (args []argument, end int) {
-	var cur argument
-	some := false
-	flush := func() {
-		if some {
-			args = append(args, cur)
-		}
-		cur, some = argument{}, false
-	}
-	for depth := 0; i < len(s.tokens) && len(args) < limit; i++ {
-		t := s.tokens[i]
-		switch {
-		case depth == 0 && (t.kind == 'p' && (t.text == ")" || t.text == ";" || t.text == "}" || t.text == "]") || t.kind == 'n' && limit == 1):
-			flush()
-			return args, i
-		case depth == 0 && t.kind == 'p' && t.text == ",":
-			flush()
-		case depth == 0 && t.kind == 'p' && t.text == "[" && (!some || cur.list != nil):
-			list, end := s.stringList(i+1, "]")
-			cur.list, i = append(cur.list, list...), end
-			cur.known, some = true, true
-		case depth == 0 && t.kind == 'p' && t.text == "(" && s.transparent(i, some): // ('git', 'push') or shlex.split('git push')
-			list, end := s.stringList(i+1, ")")
-			if i = end; len(list) == 1 {
-				cur.text = list[0]
-			} else {
-				cur.list = list
-			}
-			cur.known, some = true, true
-		case t.kind == 'i' && cur.known && s.is(i-1, "."): // a method of the value: .split()
-		case t.kind == 'p' && strings.Contains("([{", t.text):
-			depth++
-			some = true
-		case t.kind == 'p' && strings.Contains(")]}", t.text):
-			depth--
-		case depth > 0:
-		case t.kind == 's' || t.kind == 'l':
-			if t.kind == 'l' {
-				cur.list = t.words
-			}
-			cur.text += t.text
-			cur.known, some = true, true
-		case t.kind == 'i':
-			if v, ok := s.vars[t.text]; ok {
-				cur.known, cur.list = true, v.list
-				cur.text += v.text
-			} else if cur.known {
-				cur.text += unknownValue(kindOpen, t.text)
-			}
-			some = true
-		case t.kind == 'p' && t.text == "=" && i > 0 && slices.Contains([]string{"args", "cmd", "command", "popenargs"}, s.tokens[i-1].text):
-			cur, some = argument{}, false
-		case t.kind == 'p' && t.text == "=": // a named argument: shell=True
-			cur.known, some = false, false
-			cur.list = nil
-			for i+1 < len(s.tokens) && !s.is(i+1, ",") && !s.is(i+1, ")") {
-				i++
-			}
-		}
-	}
-	flush()
-	return args, i
-}
-
-// transparent reports whether an opening bracket only groups: it begins an
-// argument, or belongs to a function that hands its words on.
-func (s *codeScan) transparent(i int, some bool) bool {
-	if !some {
-		return true
-	}
-	return i > 0 && slices.Contains([]string{"split", "list", "tuple", "str", "String"}, s.tokens[i-1].text) && !s.is(i+1, ")")
-}
-
-// stringList reads ['git', 'reset', x] to its closing bracket.
-func (s *codeScan) stringList(i int, closing string) ([]string, int) {
-	list := []string{}
-	word, some := "", false
-	flush := func() {
-		if some {
-			list = append(list, word)
-		}
-		word, some = "", false
-	}
-	for depth := 0; i < len(s.tokens); i++ {
-		t := s.tokens[i]
-		switch {
-		case depth == 0 && s.is(i, closing):
-			flush()
-			return list, i
-		case depth == 0 && s.is(i, ","):
-			flush()
-		case t.kind == 'p' && strings.Contains("([{", t.text):
-			depth++
-		case t.kind == 'p' && strings.Contains(")]}", t.text):
-			depth--
-		case depth > 0:
-		case t.kind == 's':
-			word += t.text
-			some = true
-		case t.kind == 'i':
-			v, ok := s.vars[t.text]
-			switch {
-			case ok && v.list != nil:
-				list = append(list, v.list...)
-			case ok:
-				word += v.text
-				some = true
-			default:
-				word += unknownValue(kindOpen, t.text)
-				some = true
-			}
-		}
-	}
-	flush()
-	return list, i
-}
-
-// flat returns the strings among a call's arguments, lists opened.
+// flat returns the texts among a call's arguments, lists opened.
 func (s *codeScan) flat(i int) []string {
-	args, _ := s.collect(i, 64)
+	args, _ := s.args(i, true)
 	var out []string
 	for _, a := range args {
 		switch {
 		case a.list != nil:
 			out = append(out, a.list...)
-		case a.known:
+		case a.known && a.name == "":
 			out = append(out, a.text)
 		}
 	}
 	return out
 }
 
-var fileWriters = strings.Fields(`rmtree remove removeSync unlink unlinkSync rmdir rename renameSync replace rmSync rm rm_rf rm_r delete writeFileSync writeFile
- appendFileSync mkdirSync makedirs mkdir move symlink chmod truncate write_text write_bytes touch outputFileSync file_put_contents`)
+var interpolations = map[byte]*regexp.Regexp{
+	'$': regexp.MustCompile(`([$@])\{?([A-Za-z_]\w*)\}?`),
+	'f': regexp.MustCompile(`()\{([^{}]*)\}`),
+	'j': regexp.MustCompile(`()\$\{([^{}]*)\}`),
+	'#': regexp.MustCompile(`()#\{([^{}]*)\}`),
+}
 
-// writes looks for functions that write or delete a file inside .git.
-func (s *codeScan) writes(i int, name string, args []argument) {
-	switch {
-	case name == "open":
-		if len(args) == 0 || !args[0].known {
-			return
-		}
-		mode := ""
-		if len(args) > 1 {
-			mode = args[1].text
-		}
-		if strings.ContainsAny(mode, "wax+>") {
-			s.protect(s.st, s.lang.name, []string{args[0].text, args[len(args)-1].text})
-		}
-		return
-	case !slices.Contains(fileWriters, name):
-		return
+// interpolate puts the values of variables into a text.
+func (s *codeScan) interpolate(t token) string {
+	re, ok := interpolations[t.interp]
+	if !ok || !strings.ContainsAny(t.text, "${@") {
+		return t.text
 	}
-	for _, a := range args {
-		if a.known && a.list == nil {
-			s.protect(s.st, s.lang.name, []string{a.text})
+	return re.ReplaceAllStringFunc(t.text, func(found string) string {
+		m := re.FindStringSubmatch(found)
+		name := strings.TrimSpace(m[2])
+		if v, ok := s.vars[m[1]+name]; ok {
+			return v.asText(name)
 		}
-	}
-	// Path('.git/HEAD').unlink()
-	if s.is(i-1, ".") && s.is(i-2, ")") && i >= 4 && s.tokens[i-3].kind == 's' && s.is(i-4, "(") {
-		s.protect(s.st, s.lang.name, []string{s.tokens[i-3].text})
-	}
+		if n := strings.IndexFunc(name, func(r rune) bool { return !isNameByte(byte(r)) }); n >= 0 {
+			if text, err := strconv.Unquote(name); err == nil { // ${"stash"}
+				return text
+			}
+		}
+		return unknownValue(kindOpen, path.Base(name))
+	})
 }

@@ -4,9 +4,10 @@ import "strings"
 
 // token is one token of program text, as far as this package needs it.
 type token struct {
-	kind  byte // 'i' name, 's' string, 'l' list of words, '`' command, 'p' punctuation, 'n' end of line
-	text  string
-	words []string
+	kind   byte // 'i' name, 's' string, 'l' list of words, '`' command, 'p' punctuation, 'n' end of line
+	text   string
+	words  []string
+	interp byte // how variables stand in it, see interpolations; 0: not at all
 }
 
 // tokenize reads program text into names, strings and punctuation. It knows no
@@ -51,7 +52,7 @@ func (t *tokenizer) next() {
 		t.operator(rest[1:2])
 	case isNameByte(ch):
 		n := 1
-		for n < len(rest) && isNameByte(rest[n]) {
+		for n < len(rest) && (isNameByte(rest[n]) || rest[n] == '-' && t.lang.name == "emacs") {
 			n++
 		}
 		t.pos += n
@@ -72,6 +73,9 @@ func (t *tokenizer) name(word string) {
 		next := t.text[t.pos]
 		if t.lang.name == "python" && len(word) <= 2 && (next == '"' || next == '\'') && strings.Trim(strings.ToLower(word), "rbfu") == "" {
 			t.quoted(next)
+			if strings.ContainsAny(word, "fF") && len(t.out) > 0 {
+				t.out[len(t.out)-1].interp = 'f'
+			}
 			return
 		}
 		if t.lang.name == "perl" && (word == "qx" || word == "qw" || word == "q" || word == "qq") && strings.IndexByte("([{</|!", next) >= 0 {
@@ -100,9 +104,11 @@ func (t *tokenizer) operator(word string) {
 	t.pos = start + 1 + end + 1
 	switch word {
 	case "qx", "x":
-		t.add('`', body)
+		t.out = append(t.out, token{kind: '`', text: body, interp: t.lang.interp})
 	case "qw", "w", "W", "i":
 		t.out = append(t.out, token{kind: 'l', words: strings.Fields(body)})
+	case "qq", "Q":
+		t.out = append(t.out, token{kind: 's', text: body, interp: t.lang.interp})
 	default:
 		t.add('s', body)
 	}
@@ -149,5 +155,12 @@ func (t *tokenizer) quoted(q byte) {
 			kind = '`'
 		}
 	}
-	t.add(kind, b.String())
+	interp := byte(0)
+	if q == '"' && t.lang.name != "node" || kind == '`' {
+		interp = t.lang.interp
+	}
+	if q == '`' && t.lang.name == "node" {
+		interp = 'j'
+	}
+	t.out = append(t.out, token{kind: kind, text: b.String(), interp: interp})
 }

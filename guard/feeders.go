@@ -171,3 +171,47 @@ func (c *checker) findDelete(st *state, args, roots []string, gitNamed, named bo
 		}
 	}
 }
+
+// bwrap is bubblewrap, whose options take up to two values.
+func (c *checker) bwrap(st *state, args []string) string {
+	n := withoutShell(st)
+	for len(args) > 0 && strings.HasPrefix(args[0], "--") {
+		name := args[0]
+		args = args[1:]
+		if name == "--" {
+			break
+		}
+		took := 0
+		switch name[2:] {
+		case "bind", "bind-try", "dev-bind", "dev-bind-try", "ro-bind", "ro-bind-try", "setenv", "symlink", "file", "chmod", "bind-data", "ro-bind-data", "bind-fd", "ro-bind-fd":
+			took = 2
+		case "args", "argv0", "userns", "userns2", "pidns", "uid", "gid", "hostname", "chdir", "unsetenv", "lock-file", "sync-fd", "remount-ro", "proc", "dev", "tmpfs",
+			"mqueue", "dir", "cap-add", "cap-drop", "seccomp", "exec-label", "file-label", "block-fd", "info-fd", "perms", "size", "json-status-fd":
+			took = 1
+		}
+		if name == "--chdir" && len(args) > 0 {
+			n.dir = under(n.dir, args[0])
+		}
+		args = args[min(took, len(args)):]
+	}
+	if len(args) == 0 {
+		return ""
+	}
+	return c.run(n, args)
+}
+
+// tmux runs what its windows are started with, and types what it is told to.
+func (c *checker) tmux(st *state, words []string) {
+	sub, rest := first(words)
+	switch sub {
+	case "new-session", "new", "new-window", "neww", "split-window", "splitw", "respawn-pane", "respawnp", "respawn-window", "run-shell", "run", "send-keys", "send",
+		"if-shell", "if", "pipe-pane", "pipep", "popup", "display-popup":
+	default:
+		return
+	}
+	for _, w := range newSpec("t= c= n= s= F= x= y= e= f= b d P h v l R K k Z").parse(rest, false).args {
+		if strings.Contains(w, " ") || !isKnown(w) {
+			c.nested(st, w, "tmux runs it")
+		}
+	}
+}

@@ -11,12 +11,24 @@ import (
 // list returns the values of $@, $* or ${a[@]}; ok is false for other
 // parameters.
 func (c *checker) list(st *state, pe *syntax.ParamExp) ([]string, bool) {
-	if pe.Param == nil || pe.Length || pe.Excl || pe.Exp != nil || pe.Repl != nil || pe.Slice != nil {
+	if pe.Param == nil || pe.Length || pe.Excl || pe.Exp != nil || pe.Repl != nil {
 		return nil, false
 	}
 	if pe.Param.Value == "@" || pe.Param.Value == "*" {
-		return st.params, true
+		if pe.Slice == nil {
+			return st.params, true
+		}
+		return sliceList(append([]string{st.arg0}, st.params...), pe.Slice)
 	}
+	all, ok := c.wholeArray(st, pe)
+	if ok && pe.Slice != nil {
+		return sliceList(all, pe.Slice)
+	}
+	return all, ok
+}
+
+// wholeArray is ${a[@]} or ${a[*]}.
+func (c *checker) wholeArray(st *state, pe *syntax.ParamExp) ([]string, bool) {
 	if w, ok := pe.Index.(*syntax.Word); ok && (w.Lit() == "@" || w.Lit() == "*") {
 		v, ok := st.lookup(pe.Param.Value)
 		if !ok {
@@ -161,6 +173,26 @@ func slice(value string, s *syntax.Slice) string {
 		end = len(value) + length
 	}
 	return value[offset:max(offset, min(end, len(value)))]
+}
+
+// sliceList is "${a[@]:1:2}".
+func sliceList(list []string, s *syntax.Slice) ([]string, bool) {
+	offset, ok := literalNumber(s.Offset)
+	if offset < 0 {
+		offset += len(list)
+	}
+	if !ok || offset < 0 {
+		return nil, false
+	}
+	list = list[min(offset, len(list)):]
+	if s.Length == nil {
+		return list, true
+	}
+	n, ok := literalNumber(s.Length)
+	if !ok || n < 0 {
+		return nil, false
+	}
+	return list[:min(n, len(list))], true
 }
 
 func literalNumber(x syntax.ArithmExpr) (int, bool) {

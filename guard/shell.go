@@ -187,7 +187,10 @@ func (c *checker) cmd(st *state, cmd syntax.Command) string {
 	case *syntax.Block:
 		return c.stmts(st, x.Stmts)
 	case *syntax.Subshell:
-		return c.stmts(st.clone(), x.Stmts)
+		n := st.clone()
+		out := c.stmts(n, x.Stmts)
+		st.status = n.status
+		return out
 	case *syntax.BinaryCmd:
 		return c.binary(st, x)
 	case *syntax.IfClause:

@@ -114,6 +114,16 @@ func (st *state) lookup(name string) (variable, bool) {
 	return variable{}, false
 }
 
+const defaultIFS = " \t\n"
+
+// ifs returns the characters that separate fields.
+func (st *state) ifs() string {
+	if v, ok := st.vars["IFS"]; ok && !v.unset && v.value != "" && isKnown(v.value) {
+		return v.value
+	}
+	return defaultIFS
+}
+
 func (st *state) set(name, value string) {
 	if len(value) > maxValue {
 		value = unknownValue(kindOpen, name)

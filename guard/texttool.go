@@ -14,6 +14,10 @@ func (c *checker) textTool(st *state, base string, args []string) (string, bool)
 	case "echo":
 		return echo(args), true
 	case "printf":
+		if len(args) > 2 && args[0] == "-v" {
+			st.set(args[1], printf(args[2:]))
+			return "", true
+		}
 		return printf(args), true
 	case "cat":
 		return c.cat(st, args), true
@@ -80,9 +84,6 @@ func ansiC2(s string) string {
 
 // printf fills the format in, over and over while there are arguments.
 func printf(args []string) string {
-	if len(args) > 1 && args[0] == "-v" {
-		return ""
-	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
@@ -206,9 +207,17 @@ func sameKind(s string) string {
 // filter handles the tools that pass their input on, changed.
 func (c *checker) filter(st *state, base string, args []string) (string, bool) {
 	c.writers(st, base, args)
-	c.code(st, base, args)
+	if out := c.code(st, base, args); out != "" {
+		return out, true
+	}
+	if base == "sed" || base == "gsed" {
+		c.sedRuns(st, args)
+	}
 	if st.stdin == nil {
 		return c.listing(base, append([]string{base}, args...)), true
+	}
+	if out, ok := filtered(base, args, *st.stdin); ok {
+		return out, true
 	}
 	if isKnown(*st.stdin) {
 		return unknownValue(kindOpen, base), true

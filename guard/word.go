@@ -14,6 +14,7 @@ type fieldBuilder struct {
 	fields []string
 	cur    strings.Builder
 	any    bool
+	ifs    string // what separates fields; "" means white space
 }
 
 func (b *fieldBuilder) add(s string) {
@@ -32,27 +33,29 @@ func (b *fieldBuilder) end() {
 	b.any = false
 }
 
-// split adds the result of an unquoted expansion: white space separates fields.
+// split adds the result of an unquoted expansion: the characters of IFS separate
+// fields.
 func (b *fieldBuilder) split(s string) {
+	ifs := b.ifs
+	if ifs == "" {
+		ifs = defaultIFS
+	}
 	start := -1
 	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case ' ', '\t', '\n':
+		if strings.IndexByte(ifs, s[i]) >= 0 {
 			if start >= 0 {
 				b.add(s[start:i])
 				start = -1
 			}
 			b.end()
-		case mark: // never cut an unknown part in two
-			if start < 0 {
-				start = i
-			}
+			continue
+		}
+		if start < 0 {
+			start = i
+		}
+		if s[i] == mark { // never cut an unknown part in two
 			if j := strings.IndexByte(s[i+1:], mark); j >= 0 {
 				i += 1 + j
-			}
-		default:
-			if start < 0 {
-				start = i
 			}
 		}
 	}
@@ -63,7 +66,7 @@ func (b *fieldBuilder) split(s string) {
 
 // fields expands words to a command's arguments.
 func (c *checker) fields(st *state, words []*syntax.Word) []string {
-	b := &fieldBuilder{}
+	b := &fieldBuilder{ifs: st.ifs()}
 	for _, w := range words {
 		for _, one := range c.braces(w) {
 			c.parts(st, one.Parts, b, quoteNone)

@@ -5,52 +5,6 @@ import (
 	"strings"
 )
 
-// wrapper describes a program that runs another command: its options, how many
-// words stand before the command, and how the command is given.
-type wrapper struct {
-	name    string
-	options string // optionSpec text
-	skip    int    // words before the command
-	how     byte   // 'a' words; 'j' words joined to shell text; 'e' every word is shell text; 's' the subcommands in sub come first
-	sub     string
-	shell   string // options whose value is shell text
-}
-
-// wrappers is knowledge, one row a program. Subcommands are "|"-separated; a
-// program whose subcommand is not listed runs nothing that is looked into.
-var wrappers = []wrapper{
-	{name: "nohup", how: 'a'}, {name: "setsid", options: "c f w", how: 'a'}, {name: "chronic", how: 'a'}, {name: "unbuffer", how: 'a'},
-	{name: "nice", options: "n/adjustment=", how: 'a'}, {name: "ionice", options: "c/class= n/classdata= p= P= u= t", how: 'a'},
-	{name: "timeout", options: "s/signal= k/kill-after= preserve-status foreground v/verbose", skip: 1, how: 'a'},
-	{name: "gtimeout", options: "s/signal= k/kill-after= preserve-status foreground v/verbose", skip: 1, how: 'a'},
-	{name: "time", options: "f/format= o/output= a p v", how: 'a'}, {name: "gtime", options: "f/format= o/output= a p v", how: 'a'},
-	{name: "stdbuf", options: "i/input= o/output= e/error=", how: 'a'}, {name: "command", options: "p v V", how: 'a'}, {name: "builtin", how: 'a'},
-	{name: "exec", options: "a= c l", how: 'a'}, {name: "noglob", how: 'a'}, {name: "nocorrect", how: 'a'}, {name: "busybox", how: 'a'}, {name: "toybox", how: 'a'},
-	{name: "doas", options: "u= C= n s", how: 'a'}, {name: "gosu", skip: 1, how: 'a'}, {name: "su-exec", skip: 1, how: 'a'},
-	{name: "pkexec", options: "u/user=", how: 'a'}, {name: "setpriv", options: "reuid= regid= groups=", how: 'a'}, {name: "fakeroot", how: 'a'},
-	{name: "caffeinate", options: "t= w=", how: 'a'}, {name: "dbus-run-session", how: 'a'}, {name: "xvfb-run", options: "a n/server-num= s/server-args= e/error-file=", how: 'a'},
-	{name: "torsocks", how: 'a'}, {name: "proxychains", options: "f= q", how: 'a'}, {name: "proxychains4", options: "f= q", how: 'a'}, {name: "faketime", options: "f", skip: 1, how: 'a'},
-	{name: "strace", options: "e= o= p= s= u= E= f", how: 'a'}, {name: "ltrace", options: "e= o= p= s= u= f", how: 'a'}, {name: "valgrind", how: 'a'},
-	{name: "taskset", options: "p c a", skip: 1, how: 'a'}, {name: "chrt", options: "T= P= D= f r b i", skip: 1, how: 'a'}, {name: "chroot", skip: 1, how: 'a'},
-	{name: "unshare", options: "r/map-root-user n/net m/mount f/fork p/pid", how: 'a'}, {name: "systemd-run", options: "p/property= u/unit= E/setenv= user pty t scope", how: 'a'},
-	{name: "firejail", how: 'a'}, {name: "arch", how: 'a'}, {name: "winpty", how: 'a'}, {name: "wsl", options: "d= u= e", how: 'a'}, {name: "entr", options: "c d n p r s z", how: 'a'},
-	{name: "dotenv", options: "e= f=", how: 'a'}, {name: "cross-env", how: 'a'}, {name: "bunx", options: "p/package= y", how: 'a'}, {name: "uvx", options: "from=", how: 'a'},
-	{name: "npx", options: "y/yes p/package= c/call= q/quiet no-install", how: 'a', shell: "call"},
-	{name: "npm", options: "c/call= y/yes package= prefix=", how: 's', sub: "exec|x", shell: "call"},
-	{name: "pnpm", options: "C/dir= r w filter= c/shell-mode", how: 's', sub: "exec|dlx"}, {name: "yarn", options: "cwd=", how: 's', sub: "exec|dlx"}, {name: "bun", how: 's', sub: "x"},
-	{name: "bundle", how: 's', sub: "exec"}, {name: "poetry", how: 's', sub: "run"}, {name: "pipenv", how: 's', sub: "run"}, {name: "pdm", how: 's', sub: "run"},
-	{name: "uv", options: "with= p/python= project= directory= m/module", how: 's', sub: "run"}, {name: "hatch", how: 's', sub: "run"}, {name: "rye", how: 's', sub: "run"},
-	{name: "conda", options: "n/name= p/prefix= no-capture-output", how: 's', sub: "run"}, {name: "mise", how: 's', sub: "exec|x"}, {name: "asdf", how: 's', sub: "exec"},
-	{name: "op", how: 's', sub: "run"}, {name: "doppler", how: 's', sub: "run"}, {name: "devbox", how: 's', sub: "run"},
-	{name: "dotenvx", options: "f=", how: 's', sub: "run"}, {name: "cargo", how: 's', sub: "watch", options: "x/exec= s/shell=", shell: "shell"},
-	{name: "watch", options: "n/interval= d/differences? t b e g c x p", how: 'j'}, {name: "hyperfine", options: "w/warmup= r/runs= p/prepare= c/cleanup= N", how: 'e', shell: "prepare cleanup"},
-	{name: "concurrently", options: "n/names= c/prefix-colors= k", how: 'e'}, {name: "su", options: "c/command= s/shell= l/login g= m p", how: '-', shell: "command"},
-	{name: "runuser", options: "c/command= s/shell= u/user= l/login", how: 'a', shell: "command"}, {name: "script", options: "c/command= q e a f t? o=", how: '-', shell: "command"},
-	{name: "nix-shell", options: "run= command= p/packages= I= A=", how: '-', shell: "run command"}, {name: "sg", options: "c=", skip: 1, how: 'e', shell: "c"},
-	{name: "nix", options: "c/command=", how: '-', shell: "command"}, {name: "powershell", options: "Command= c= NoProfile", how: 'j'}, {name: "pwsh", options: "Command= c= NoProfile", how: 'j'},
-	{name: "tmux", options: "t= c= n= s= d P h v x= y= F=", how: 'e'}, {name: "screen", options: "S= d m X", how: 'a'}, {name: "direnv", how: 's', sub: "exec"},
-}
-
 // wrapped follows a command into the command that it runs.
 func (c *checker) wrapped(st *state, base string, words []string) (string, bool) {
 	args := words[1:]
@@ -74,6 +28,8 @@ func (c *checker) wrapped(st *state, base string, words []string) (string, bool)
 			return c.nested(st, *st.stdin, base+" runs it"), true
 		}
 		return "", true
+	case "bwrap":
+		return c.bwrap(st, args), true
 	case "cmd":
 		if len(args) > 1 && strings.EqualFold(args[0], "/c") {
 			return c.nested(st, strings.Join(args[1:], " "), "cmd /c"), true
@@ -99,7 +55,7 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 			args = args[1:]
 		}
 	}
-	p := newSpec(w.options).parse(args, true)
+	p := newSpec(w.options).parse(args, w.how != '+')
 	for _, name := range strings.Fields(w.shell) {
 		for _, line := range p.values[name] {
 			c.nested(st, line, w.name+" runs it")
@@ -117,8 +73,21 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 	}
 	rest = rest[min(w.skip, len(rest)):]
 	switch w.how {
-	case '-':
+	case '-', '+':
 		return unknownValue(kindOpen, w.name), true
+	case 't':
+		c.tmux(st, rest)
+		return unknownValue(kindOpen, w.name), true
+	case 'J': // nix develop -c git …, just --command git …
+		i := slices.IndexFunc(args, func(a string) bool { return a == "-c" || a == "--command" })
+		if i < 0 {
+			return unknownValue(kindOpen, w.name), true
+		}
+		rest = args[i+1:]
+	case 'A':
+		if len(rest) > 1 && archNames[rest[0]] {
+			rest = rest[1:]
+		}
 	case 'j':
 		rest = slices.Concat(p.values["Command"], p.values["c"], rest)
 		if len(rest) > 0 {
@@ -173,10 +142,10 @@ func (c *checker) shellProgram(st *state, base string, words []string) string {
 	n := withoutShell(st)
 	args := words[1:]
 	command, stdin := false, false
-	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "+")) && len(args[0]) > 1 {
+	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "+") && len(args[0]) > 1) {
 		a := args[0]
 		args = args[1:]
-		if a == "--" {
+		if a == "--" || a == "-" {
 			break
 		}
 		if strings.HasPrefix(a, "--") {
@@ -203,6 +172,11 @@ func (c *checker) shellProgram(st *state, base string, words []string) string {
 					args = args[1:]
 				}
 			}
+		}
+	}
+	if v, ok := st.exported("BASH_ENV"); ok && (base == "bash" || base == "sh") && isKnown(v) {
+		if text, ok := c.files[under(st.dir, v)]; ok {
+			c.nested(n, text, "BASH_ENV is read by "+base)
 		}
 	}
 	if command && len(args) > 0 {
@@ -244,7 +218,7 @@ func (c *checker) scriptFile(st *state, args []string) string {
 
 func (c *checker) env(st *state, args []string) string {
 	n := withoutShell(st)
-	p := newSpec("i/ignore-environment 0/null u/unset= C/chdir= S/split-string= v/debug block-signal? default-signal? ignore-signal? a/argv0=").parse(args, true)
+	p := newSpec("i/ignore-environment 0/null u/unset= C/chdir= v/debug block-signal? default-signal? ignore-signal? a/argv0=").parse(splitString(args), true)
 	if p.has("chdir") {
 		n.dir = under(n.dir, p.last("chdir"))
 	}
@@ -252,9 +226,6 @@ func (c *checker) env(st *state, args []string) string {
 		n.unset(u)
 	}
 	rest := p.args
-	if p.has("split-string") {
-		rest = append(splitCommand(p.last("split-string")), rest...)
-	}
 	for len(rest) > 0 && (assignment(rest[0]) || rest[0] == "-") {
 		if k, v, ok := strings.Cut(rest[0], "="); ok {
 			n.setExported(k, v)
@@ -265,6 +236,34 @@ func (c *checker) env(st *state, args []string) string {
 		return unknownValue(kindOpen, "env")
 	}
 	return c.run(n, rest)
+}
+
+// splitString puts the words of env -S where it stands.
+func splitString(args []string) []string {
+	for i, a := range args {
+		value, found := strings.CutPrefix(a, "--split-string=")
+		letters, before := "", i
+		if !found && strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && !strings.ContainsAny(a, "uC") {
+			letters, value, found = strings.Cut(a, "S")
+		} else if a == "--split-string" {
+			found = true
+		}
+		rest := args[i+1:]
+		if found && value == "" && len(rest) > 0 {
+			value, rest = rest[0], rest[1:]
+		}
+		if found {
+			out := slices.Clone(args[:before])
+			if len(letters) > 1 {
+				out = append(out, letters)
+			}
+			return slices.Concat(out, splitCommand(value), rest)
+		}
+		if a == "--" || !strings.HasPrefix(a, "-") {
+			break
+		}
+	}
+	return args
 }
 
 func (c *checker) sudo(st *state, args []string) string {
