@@ -246,7 +246,7 @@ func (d *decider) threeWay(s *applyStep, now *snapshot.Entry) (snapshot.Entry, e
 		case !ok:
 			s.fail(ConflictContent, "Merge conflict in "+visible(s.new.Path))
 		default:
-			want.ID, want.Size, s.merged = merged.ID, merged.Size, true
+			want.ID, want.Size, s.merged = merged.ID, merged.Size, merged.ID != s.new.ID
 		}
 	}
 	return want, nil

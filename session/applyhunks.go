@@ -3,6 +3,7 @@ package session
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -161,6 +162,13 @@ func (n *numberWriter) Close() error {
 	}
 	n.whole()
 	return n.w.Flush()
+}
+
+// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
+// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
+func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
+	n := newNumberWriter(w)
+	return errors.Join(s.Diff(ctx, n, opt), n.Close())
 }
 
 // section is one file of a patch: its hunks as they stand there, none for one
