@@ -38,6 +38,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if c == nil {
 		c = &collected{look: &look{}}
 	}
+	s.rec.Collected = cerr == nil
 	s.warnQuietly(c.warnings)
 	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
 	keep := s.keeps(opt, cerr)

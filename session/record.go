@@ -59,6 +59,7 @@ type Record struct {
 	TimedOut    bool     `json:"timed_out"`
 	ChangeCount int      `json:"change_count"` // as last collected; -1 while nobody looked
 	HasFinal    bool     `json:"has_final"`    // refs/superqode/<id>/final stands
+	Collected   bool     `json:"collected"`    // all that the workspace held when its digest was Final.Digest is stored
 	Pinned      bool     `json:"pinned"`
 	Warnings    []string `json:"warnings"`
 	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back

@@ -44,8 +44,14 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 				dead = append(dead, l)
 			}
 		}
-		if err := m.removeUnborn(ctx, dir); err != nil {
+		projects, err := m.projects(ctx, dir, false)
+		if err != nil {
 			return nil, err
+		}
+		for _, p := range projects {
+			if err := removeUnborn(p); err != nil {
+				return nil, err
+			}
 		}
 	}
 	done := make([]Recovered, 0, len(dead))
@@ -55,37 +61,31 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	return done, nil
 }
 
-// removeUnborn removes the folders of sessions whose maker was killed before it
-// wrote their session.json.
-func (m *Manager) removeUnborn(ctx context.Context, dir string) error {
-	projects, err := m.projects(ctx, dir, false)
+// removeUnborn removes the folders of a project's sessions whose maker was killed
+// before it wrote their session.json.
+func removeUnborn(p project) error {
+	names, err := sessionNames(p)
 	if err != nil {
 		return err
 	}
-	for _, p := range projects {
-		names, err := sessionNames(p)
+	for _, id := range names {
+		dir := p.sessionPath(id)
+		if _, err := load(dir); !errors.Is(err, errGone) {
+			continue
+		}
+		unlock, err := lockfile.TryLock(lockPath(dir))
+		if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
+			continue // it is being made right now, or gone
+		}
 		if err != nil {
 			return err
 		}
-		for _, id := range names {
-			dir := p.sessionPath(id)
-			if _, err := load(dir); !errors.Is(err, errGone) {
-				continue
-			}
-			unlock, err := lockfile.TryLock(lockPath(dir))
-			if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
-				continue // it is being made right now, or gone
-			}
-			if err != nil {
-				return err
-			}
-			var rerr error
-			if _, err := load(dir); errors.Is(err, errGone) {
-				rerr = os.RemoveAll(dir)
-			}
-			if err := errors.Join(rerr, unlock()); err != nil {
-				return err
-			}
+		var rerr error
+		if _, err := load(dir); errors.Is(err, errGone) {
+			rerr = os.RemoveAll(dir)
+		}
+		if err := errors.Join(rerr, unlock()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -24,6 +24,9 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 	if s.rec.Mode.InPlace() {
 		return nil // the workspace is the user's own folder
 	}
+	if err := s.ownWorkspace(); err != nil {
+		return err
+	}
 	ws, admin := string(s.rec.Workspace), string(s.rec.AdminDir)
 	if s.rec.Mode == superqode.ModeWorktree {
 		repo, err := s.repo(ctx)

@@ -21,6 +21,7 @@ type salvagePart struct {
 	Dir     string           // absolute: where the contents are read
 	Prefix  string           // "" or a folder of the salvage in which the entries stand ("git-dir")
 	Entries []snapshot.Entry // as they are now
+	LeftOut []LeftOut        // what is known already to be no part of it, and why
 }
 
 // salvageTries is how often a file that changes while it is read is tried.
@@ -44,7 +45,7 @@ const (
 // The order of the writes is the safety: contents, list, commit, and last the
 // record that makes a salvage of them.
 func (s *Session) salvage(ctx context.Context, why string, parts ...salvagePart) (_ *Salvage, err error) {
-	if !slices.ContainsFunc(parts, func(p salvagePart) bool { return len(p.Entries) > 0 }) {
+	if !slices.ContainsFunc(parts, func(p salvagePart) bool { return len(p.Entries)+len(p.LeftOut) > 0 }) {
 		return nil, nil
 	}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "salvage.lock"))
@@ -70,9 +71,7 @@ func (s *Session) salvage(ctx context.Context, why string, parts ...salvagePart)
 	failpoint.Hit("salvage.contents")
 	slices.SortFunc(list.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
 	sv.Files, sv.Bytes = list.Count()
-	for _, l := range sv.LeftOut {
-		s.warn("can not be salvaged: " + visible(l.Path) + ": " + l.Reason)
-	}
+	s.warnLeftOut(sv.LeftOut)
 	last, err := s.lastSalvage(ctx)
 	if err != nil {
 		return nil, err
@@ -86,6 +85,18 @@ func (s *Session) salvage(ctx context.Context, why string, parts ...salvagePart)
 	}
 	s.m.cfg.Log.Info().Str("salvage", sv.ID).Int("files", sv.Files).Int64("bytes", sv.Bytes).Msg("salvaged")
 	return sv, nil
+}
+
+// maxLeftOutWarnings is how many paths are named one by one; the record has all.
+const maxLeftOutWarnings = 10
+
+func (s *Session) warnLeftOut(left []LeftOut) {
+	for _, l := range left[:min(len(left), maxLeftOutWarnings)] {
+		s.warn("can not be salvaged: " + visible(l.Path) + ": " + l.Reason)
+	}
+	if n := len(left) - maxLeftOutWarnings; n > 0 {
+		s.warn(fmt.Sprintf("can not be salvaged: %s more", plural(n, "path")))
+	}
 }
 
 // freePrefixes gives each part with a prefix one that nothing else stands at: a
@@ -155,6 +166,9 @@ func (s *Session) salvageContents(ctx context.Context, p salvagePart, format sna
 	for path, why := range reasons {
 		left = append(left, LeftOut{prefix + path, why})
 	}
+	for _, l := range p.LeftOut {
+		left = append(left, LeftOut{prefix + l.Path, l.Reason})
+	}
 	slices.SortFunc(left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	for _, e := range now.Entries {
 		e.Path = prefix + e.Path
@@ -194,19 +208,22 @@ func (s *Session) writeSalvage(ctx context.Context, sv *Salvage, list *snapshot.
 		return err
 	}
 	failpoint.Hit("salvage.listed")
-	first, err := s.commitList(ctx, sv, dir, list)
+	first, err := s.listTree(ctx, sv, dir, list)
 	if err != nil {
 		return err
 	}
-	failpoint.Hit("salvage.first-commit")
 	message, err := sv.message()
 	if err != nil {
 		return err
 	}
-	sv.Commit, err = s.store.Commit(ctx, sv.Ref, list, snapshot.CommitOptions{Parent: first, Message: message, When: sv.At})
+	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{
+		{Snap: first, CommitOptions: snapshot.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At}},
+		{Ref: sv.Ref, Snap: list, CommitOptions: snapshot.CommitOptions{Message: message, When: sv.At}, OnPrevious: true},
+	})
 	if err != nil {
 		return err
 	}
+	sv.Commit = ids[1]
 	failpoint.Hit("salvage.committed")
 	if err := atomicfile.WriteJSON(sv.recordPath(dir), sv); err != nil {
 		return err
@@ -215,17 +232,17 @@ func (s *Session) writeSalvage(ctx context.Context, sv *Salvage, list *snapshot.
 	return nil
 }
 
-// commitList makes the commit that holds the list and the contents of paths that
+// listTree makes the tree of the first commit, which holds the list and the contents of paths that
 // git's trees refuse. Without it nothing would point at these contents, and the
 // store's next packing would drop them.
-func (s *Session) commitList(ctx context.Context, sv *Salvage, dir string, list *snapshot.Snapshot) (string, error) {
+func (s *Session) listTree(ctx context.Context, sv *Salvage, dir string, list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	file := filepath.Base(sv.listPath(dir))
 	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
 	if problems, err := snapshot.HashMissing(ctx, sn); err != nil || len(problems) > 0 {
-		return "", errors.Join(append([]error{err}, problemErrors(problems)...)...)
+		return nil, errors.Join(append([]error{err}, problemErrors(problems)...)...)
 	}
 	if err := s.store.WriteBlobs(ctx, dir, sn.Entries); err != nil {
-		return "", err
+		return nil, err
 	}
 	sn.Entries[0].Path = salvageList
 	seen := map[snapshot.ID]bool{}
@@ -236,7 +253,7 @@ func (s *Session) commitList(ctx context.Context, sv *Salvage, dir string, list 
 		}
 	}
 	slices.SortFunc(sn.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
-	return s.store.Commit(ctx, sv.Ref, sn, snapshot.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At})
+	return sn, nil
 }
 
 func problemErrors(problems []snapshot.Problem) []error {

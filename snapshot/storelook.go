@@ -3,12 +3,17 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -35,19 +40,22 @@ type Ref struct {
 	Commit  string
 	Parent  string // of the commit; "" for none
 	Message string // of the commit
+	// Committed is the committer's date.
+	Committed time.Time
 }
 
 // ListRefs returns the refs below prefix ("refs/superqode/"), sorted by name.
 func (s *Store) ListRefs(ctx context.Context, prefix string) ([]Ref, error) {
 	var out bytes.Buffer
-	const format = "--format=%(refname)%00%(objectname)%00%(parent)%00%(contents)%00"
+	const format = "--format=%(refname)%00%(objectname)%00%(parent)%00%(contents)%00%(committerdate:unix)%00"
 	if err := s.run(ctx, git.Cmd{Args: []string{"for-each-ref", format, prefix}, Stdout: &out}); err != nil {
 		return nil, err
 	}
 	var refs []Ref
-	for f := range slices.Chunk(strings.Split(out.String(), "\x00"), 4) {
-		if len(f) == 4 {
-			refs = append(refs, Ref{strings.TrimPrefix(f[0], "\n"), f[1], f[2], strings.TrimSuffix(f[3], "\n")})
+	for f := range slices.Chunk(strings.Split(out.String(), "\x00"), 5) {
+		if len(f) == 5 {
+			at, _ := strconv.ParseInt(f[4], 10, 64) // a tag or a blob has none
+			refs = append(refs, Ref{strings.TrimPrefix(f[0], "\n"), f[1], f[2], strings.TrimSuffix(f[3], "\n"), time.Unix(at, 0)})
 		}
 	}
 	return refs, nil
@@ -88,8 +96,20 @@ func (s *Store) Missing(ctx context.Context, entries []Entry) (map[ID]bool, erro
 }
 
 // WriteRef points ref (refs/superqode/<session>/<name>) at a commit, durably,
-// unless it does already.
-func (s *Store) WriteRef(ref, commit string) error {
+// unless it does already. The error wraps superqode.ErrNotFound when the store
+// has no such commit.
+func (s *Store) WriteRef(ctx context.Context, ref, commit string) error {
+	if _, err := ParseID(commit); err != nil {
+		return superqode.Errorf(superqode.ErrNotFound, "%q is no commit", commit)
+	}
+	var exit *git.ExitError
+	err := s.run(ctx, git.Cmd{Args: []string{"rev-parse", "--verify", "--quiet", commit + "^{commit}"}, Stdout: io.Discard})
+	if errors.As(err, &exit) {
+		return superqode.Errorf(superqode.ErrNotFound, "the store has no commit %s", commit)
+	}
+	if err != nil {
+		return err
+	}
 	if have, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(ref))); err == nil && strings.TrimSpace(string(have)) == commit {
 		return nil
 	}

@@ -1,0 +1,314 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// CleanupOptions says what Cleanup may take.
+type CleanupOptions struct {
+	Dir       string        // any folder inside the origin
+	All       bool          // every origin
+	OlderThan time.Duration // what was used since then is spared
+	Force     bool          // pinned sessions too, and those whose changes are kept nowhere else
+	DryRun    bool          // only tell
+}
+
+// CleanedUp tells what Cleanup did, or would do.
+type CleanedUp struct {
+	Removed []Removal
+	Spared  []Sparing
+	Swept   int64 // bytes of trash
+}
+
+// Removal is a session, or what was left of one, that was removed.
+type Removal struct {
+	ID      string
+	Why     string
+	Salvage string // id of the salvage made before, "" for none
+}
+
+// Sparing is a session that was left alone, and why. Err is set when it should
+// have been removed and could not be.
+type Sparing struct {
+	ID  string
+	Why string
+	Err error
+}
+
+// Cleanup removes sessions that have ended, or that nobody used for a time, and
+// what crashes left of others, and empties the trash. It never touches a session
+// that lives, the files of an origin, or, without Force, a session that is
+// pinned or has changes that are kept nowhere else; and it salvages a workspace
+// before it removes it.
+//
+// A session's workspace goes first and its record, refs and salvages one age
+// later, so that whatever a cleanup took can be had back meanwhile; see Restore.
+func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, error) {
+	projects, err := m.projects(ctx, opt.Dir, opt.All)
+	if err != nil {
+		return nil, err
+	}
+	c := &cleaner{m: m, opt: opt, now: m.now(), res: &CleanedUp{}}
+	slices.SortFunc(projects, func(a, b project) int { return cmp.Compare(a.dir, b.dir) })
+	for _, p := range projects {
+		if ctx.Err() != nil {
+			return c.res, errors.Join(err, context.Cause(ctx))
+		}
+		if !p.exists() {
+			continue
+		}
+		if perr := c.project(ctx, p); perr != nil {
+			err = errors.Join(err, fmt.Errorf("clean up %s: %w", p.dir, perr))
+		}
+	}
+	return c.res, err
+}
+
+type cleaner struct {
+	m   *Manager
+	opt CleanupOptions
+	now time.Time
+	res *CleanedUp
+}
+
+func (c *cleaner) removed(id, why, salvage string) {
+	c.res.Removed = append(c.res.Removed, Removal{id, why, salvage})
+}
+
+func (c *cleaner) spare(id, why string) {
+	c.res.Spared = append(c.res.Spared, Sparing{ID: id, Why: why})
+}
+
+// failed names a session that could not be removed; one that somebody has taken
+// meanwhile is spared like any other that is in use.
+func (c *cleaner) failed(id, what string, err error) {
+	if errors.Is(err, superqode.ErrLocked) {
+		c.spare(id, err.Error())
+		return
+	}
+	err = fmt.Errorf("%s: %w", what, err)
+	c.res.Spared = append(c.res.Spared, Sparing{id, err.Error(), err})
+}
+
+// project cleans up one project. Of several cleanups at once each waits for the
+// one before it.
+func (c *cleaner) project(ctx context.Context, p project) (err error) {
+	if !c.opt.DryRun {
+		unlock, err := lockfile.Lock(ctx, filepath.Join(p.dir, "cleanup.lock"))
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unlock()) }()
+		if err := removeUnborn(p); err != nil {
+			return err
+		}
+	}
+	names, err := sessionNames(p)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, id := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c.session(ctx, p, id)
+		failpoint.Hit("cleanup.session")
+	}
+	err = c.orphans(ctx, p)
+	err = errors.Join(err, c.lostRefs(ctx, p))
+	if !c.opt.DryRun {
+		c.pack(ctx, p)
+	}
+	return errors.Join(err, c.trash(ctx, p))
+}
+
+// session decides about one session and does it. A failure of one hides nothing
+// from the others.
+func (c *cleaner) session(ctx context.Context, p project, id string) {
+	l, err := load(p.sessionPath(id))
+	switch {
+	case errors.Is(err, errGone):
+		return
+	case err != nil:
+		c.spare(id, fmt.Sprintf("its files can not be read (%v); look at %s and move it away", err, p.sessionPath(id)))
+		return
+	case l.Alive:
+		c.spare(id, "in use by another process")
+		return
+	case l.Pinned && !c.opt.Force:
+		c.spare(id, "pinned")
+		return
+	case l.Dead:
+		c.recover(ctx, l)
+		return
+	}
+	idle := c.now.Sub(lastUsed(l.Record))
+	state := fmt.Sprintf("%s, last used %s ago", l.State, ago(idle))
+	switch {
+	case idle < c.opt.OlderThan:
+		c.spare(id, state)
+	case l.State == superqode.StateDone:
+		c.forget(ctx, l, state)
+	case l.Mode.InPlace() && l.State == superqode.StateActive:
+		c.spare(id, state+"; it works in the origin itself: superqode workspace end --session "+id)
+	case l.Mode.InPlace():
+		c.spare(id, state+"; it keeps what the origin was: superqode workspace revert --session "+id)
+	default:
+		c.remove(ctx, l, state)
+	}
+}
+
+// lastUsed is when somebody last did something with the session.
+func lastUsed(r Record) time.Time {
+	if r.EndedAt.After(r.UpdatedAt) {
+		return r.EndedAt
+	}
+	return r.UpdatedAt
+}
+
+// ago prints a duration as one number with one unit.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// recover takes a dead session the way down that every recovery takes. What it
+// leaves has ended just now, and is a later cleanup's.
+func (c *cleaner) recover(ctx context.Context, l Listed) {
+	id, action := l.ID.String(), ""
+	if c.opt.DryRun {
+		s := c.m.session(l)
+		failed := l.ExitCode == nil || *l.ExitCode != 0
+		action = endWord(l.State != superqode.StateCreated && s.keeps(EndOptions{Failed: failed}, nil))
+	} else {
+		r := c.m.recoverOne(context.WithoutCancel(ctx), l)
+		if r.Err != nil {
+			c.failed(id, "died, and could not be recovered", r.Err)
+			return
+		}
+		action = r.Action
+	}
+	if action == endWord(true) {
+		c.spare(id, "died; recovered, and its workspace preserved")
+		return
+	}
+	c.removed(id, "died; recovered", "")
+}
+
+// forget deletes the record and the refs of a session that is done. Artifacts in
+// the origin stay.
+func (c *cleaner) forget(ctx context.Context, l Listed, state string) {
+	id := l.ID.String()
+	salvages, err := readSalvages(l.Dir, l.ID)
+	if err != nil {
+		c.failed(id, "its salvages can not be read", err)
+		return
+	}
+	for _, sv := range salvages {
+		if age := c.now.Sub(sv.At); age < c.opt.OlderThan {
+			c.spare(id, fmt.Sprintf("%s; it keeps salvage %s, made %s ago", state, sv.ID, ago(age)))
+			return
+		}
+	}
+	if c.opt.DryRun {
+		c.removed(id, state, "")
+		return
+	}
+	if err := c.m.forget(ctx, l); err != nil {
+		c.failed(id, "its record can not be removed", err)
+		return
+	}
+	c.removed(id, state, "")
+}
+
+// forget takes a session's folder away and then its refs: refs without a folder
+// are cleared away later, a folder without its refs would promise what is gone.
+func (m *Manager) forget(ctx context.Context, l Listed) (err error) {
+	s := m.session(l)
+	if err := s.own(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if s.rec.State != superqode.StateDone || s.rec.Pinned != l.Pinned {
+		return s.inUse()
+	}
+	if err := worktree.ToTrash(s.dir, s.p.trashPath()); err != nil {
+		return err
+	}
+	failpoint.Hit("cleanup.forgotten")
+	store, err := m.existingStore(ctx, s.p)
+	if err != nil || store == nil {
+		return err
+	}
+	if err := store.DeleteRefs(context.WithoutCancel(ctx), s.rec.ID); err != nil {
+		return err
+	}
+	failpoint.Hit("cleanup.refs")
+	return nil
+}
+
+// remove takes an isolated session's workspace away.
+func (c *cleaner) remove(ctx context.Context, l Listed, state string) {
+	id, s := l.ID.String(), c.m.session(l)
+	if err := s.own(); err != nil {
+		c.failed(id, "it can not be locked", err)
+		return
+	}
+	defer s.Close() //nolint:errcheck // a lock that can not be given back ends with the process
+	if s.rec.State != l.State || s.rec.Pinned != l.Pinned || !s.rec.UpdatedAt.Equal(l.UpdatedAt) {
+		c.spare(id, "in use by another process")
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
+	unsaved, err := s.unsaved(ctx)
+	if err != nil {
+		unsaved = "its changes can not be known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if unsaved != "" {
+		state += "; " + unsaved
+		if !c.opt.Force {
+			c.spare(id, state)
+			return
+		}
+	}
+	if c.opt.DryRun {
+		c.removed(id, state, "")
+		return
+	}
+	sv, err := s.salvageWorkspace(ctx, "workspace removed by cleanup")
+	if err != nil {
+		c.failed(id, "its workspace can not be salvaged", err)
+		return
+	}
+	failpoint.Hit("cleanup.salvaged")
+	if err := s.dispose(ctx, c.opt.Force); err != nil {
+		c.failed(id, "it can not be removed", err)
+		return
+	}
+	failpoint.Hit("cleanup.disposed")
+	salvage := ""
+	if sv != nil {
+		salvage = sv.ID
+	}
+	c.removed(id, state, salvage)
+}

@@ -1,0 +1,238 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// An orphan is a workspace, or the admin folder of one in .git/worktrees, whose
+// session has no folder any more: somebody deleted it, or a disk lost it.
+
+// orphanPrefix begins the name of a folder in which the list of an orphan's
+// salvage is made; the store keeps it.
+const orphanPrefix = ".orphan-"
+
+// orphans removes the orphans of a project.
+func (c *cleaner) orphans(ctx context.Context, p project) error {
+	if !c.opt.DryRun {
+		if err := c.m.sweepOrphanFolders(ctx, p); err != nil {
+			return err
+		}
+	}
+	o, err := p.origin()
+	if err != nil {
+		c.m.cfg.Warn(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.dir, err))
+		return nil
+	}
+	names, err := readNames(filepath.Join(p.dir, "qe"))
+	if err != nil {
+		return err
+	}
+	admins, err := c.orphanAdmins(p, o)
+	if err != nil {
+		return err
+	}
+	for _, id := range admins {
+		if !slices.Contains(names, id) {
+			names = append(names, id)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if id, err := superqode.ParseSessionID(name); err == nil && !exists(p.sessionPath(name)) {
+			c.orphan(ctx, p, o, id)
+		}
+	}
+	return nil
+}
+
+// sweepOrphanFolders removes what a killed cleanup left; the caller holds the
+// lock of cleanups.
+func (m *Manager) sweepOrphanFolders(ctx context.Context, p project) error {
+	names, err := readNames(p.dir)
+	for _, name := range names {
+		if strings.HasPrefix(name, orphanPrefix) {
+			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.dir, name)))
+		}
+	}
+	return err
+}
+
+// origin returns what the project knows of its origin: Top is "" in a git
+// repository, whose work tree it does not know.
+func (p project) origin() (*origin, error) {
+	data, err := atomicfile.Read(filepath.Join(p.dir, "project.json"))
+	if err != nil {
+		return nil, err
+	}
+	var f projectFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("%w: project.json: %w", ErrBroken, err)
+	}
+	key := string(f.OriginBytes)
+	if key == "" || !filepath.IsAbs(key) {
+		return nil, fmt.Errorf("%w: project.json names no origin", ErrBroken)
+	}
+	o := &origin{Top: key, Format: "sha1"}
+	if conf, err := atomicfile.ReadThrough(filepath.Join(key, "config")); err == nil && exists(filepath.Join(key, "HEAD")) && exists(filepath.Join(key, "objects")) {
+		o.Repo = &git.Repo{CommonDir: key}
+		o.Top = ""
+		if filepath.Base(key) == ".git" {
+			o.Top = filepath.Dir(key)
+		}
+		if bytes.Contains(bytes.ToLower(conf), []byte("objectformat = sha256")) {
+			o.Format = "sha256"
+		}
+	}
+	return o, nil
+}
+
+// orphanAdmins returns the ids of sessions that have an admin folder in the
+// origin, no folder here, and a workspace that was one of this project's. Those
+// of another home are spared.
+func (c *cleaner) orphanAdmins(p project, o *origin) ([]string, error) {
+	if o.Repo == nil {
+		return nil, nil
+	}
+	parent := filepath.Join(o.Repo.CommonDir, "worktrees")
+	names, err := readNames(parent)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	slices.Sort(names)
+	for _, name := range names {
+		if _, err := superqode.ParseSessionID(name); err != nil || exists(p.sessionPath(name)) {
+			continue
+		}
+		data, err := atomicfile.Read(filepath.Join(parent, name, "gitdir"))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
+			ids = append(ids, name) // half made, or half removed
+			continue
+		}
+		if err != nil {
+			c.spare(name, fmt.Sprintf("it has no record, and %s can not be read: %v", filepath.Join(parent, name), err))
+			continue
+		}
+		at := filepath.Dir(strings.TrimSuffix(string(data), "\n"))
+		if realPrefix(at) != realPrefix(p.workspacePath(name)) {
+			c.spare(name, fmt.Sprintf("it belongs to another home: its workspace is %s", visible(at)))
+			continue
+		}
+		ids = append(ids, name)
+	}
+	return ids, nil
+}
+
+// orphan salvages and removes one orphan.
+func (c *cleaner) orphan(ctx context.Context, p project, o *origin, id superqode.SessionID) {
+	s := &Session{m: c.m, p: p, o: o, rec: Record{
+		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: HostPath(p.workspacePath(id.String())),
+		Origin: HostPath(o.Top), Warnings: []string{},
+	}}
+	admin := ""
+	if o.Repo != nil {
+		s.rec.Mode, s.rec.CommonDir = superqode.ModeWorktree, HostPath(o.Repo.CommonDir)
+		admin = filepath.Join(o.Repo.CommonDir, "worktrees", id.String())
+		s.rec.AdminDir = HostPath(admin)
+	}
+	idle := c.now.Sub(lastTouched(string(s.rec.Workspace), admin))
+	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))
+	switch {
+	case idle < c.opt.OlderThan:
+		c.spare(id.String(), state)
+		return
+	case c.opt.DryRun:
+		c.removed(id.String(), state, "")
+		return
+	}
+	sv, err := s.removeOrphan(context.WithoutCancel(ctx))
+	if err != nil {
+		c.failed(id.String(), "what is left of it can not be removed", err)
+		return
+	}
+	salvage := ""
+	if sv != nil {
+		salvage = sv.ID
+	}
+	c.removed(id.String(), state, salvage)
+}
+
+// lastTouched returns the latest time at which one of the folders changed.
+func lastTouched(paths ...string) (at time.Time) {
+	for _, path := range paths {
+		if st, err := os.Lstat(path); err == nil && st.ModTime().After(at) {
+			at = st.ModTime()
+		}
+	}
+	return at
+}
+
+// removeOrphan keeps what the workspace holds and the origin does not, then
+// takes it away.
+func (s *Session) removeOrphan(ctx context.Context) (_ *Salvage, err error) {
+	if s.dir, err = os.MkdirTemp(s.p.dir, orphanPrefix); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.dir)) }()
+	if s.base, err = s.likeOrigin(ctx); err != nil {
+		return nil, err
+	}
+	sv, err := s.salvageWorkspace(ctx, "workspace without a session removed by cleanup")
+	if err != nil {
+		return nil, fmt.Errorf("salvage: %w", err)
+	}
+	failpoint.Hit("cleanup.orphan-salvaged")
+	if exists(s.p.sessionPath(s.rec.ID.String())) {
+		return sv, s.inUse()
+	}
+	return sv, s.takeAway(ctx, false)
+}
+
+// likeOrigin stands in for the base that is lost: the files of the workspace
+// that have the size and the mtime, to the nanosecond, of the origin's file at
+// the same path. They were copied with their times.
+func (s *Session) likeOrigin(ctx context.Context) (*snapshot.Snapshot, error) {
+	base, err := s.noBase()
+	if err != nil || s.rec.Origin == "" {
+		return base, err
+	}
+	opt := snapshot.ScanOptions{Format: base.Format, Contents: snapshot.StatOnly, Skip: skipOrigin}
+	origin, _, err := snapshot.Scan(ctx, string(s.rec.Origin), opt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return base, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	here, _, err := snapshot.Scan(ctx, string(s.rec.Workspace), opt)
+	if errors.Is(err, fs.ErrNotExist) || here == nil {
+		return base, nil
+	}
+	for _, e := range here.Entries {
+		o := origin.Find(e.Path)
+		if o != nil && o.Kind == e.Kind && o.Perm == e.Perm && o.Size == e.Size && o.Link == e.Link && (e.Kind != snapshot.File || o.Stat.Mtime == e.Stat.Mtime) {
+			base.Entries = append(base.Entries, e)
+		}
+	}
+	return base, nil
+}
