@@ -77,6 +77,9 @@ func (c *checker) program(st *state, words []string) string {
 		return c.git(st, slices.Concat([]string{"git"}, git, words[1:]))
 	}
 	base := strings.TrimSuffix(path.Base(words[0]), ".exe")
+	if out, ok := c.companion(st, base, words); ok {
+		return out
+	}
 	if !isKnown(base) && len(words) > 2 && words[1] == "=" { // PowerShell: $x = git status
 		return c.run(withoutShell(st), words[2:])
 	}

@@ -20,6 +20,13 @@ type Context struct {
 	// command acts on another repository, the command is let through (except
 	// for what leaves the machine). "" guards every repository.
 	Guarded string
+	// UserConfig are the user's own configuration files. When they are known, a
+	// write to the global configuration that goes to another file (HOME or
+	// GIT_CONFIG_GLOBAL was changed, as test suites do) is let through.
+	UserConfig []string
+	// PushElsewhere lets "git push" from another repository through: what stands
+	// behind the addresses decides then, since it sees where the push goes.
+	PushElsewhere bool
 	// Policy decides on operations; the zero value is the default policy.
 	Policy Policy
 }

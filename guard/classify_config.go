@@ -38,13 +38,40 @@ func (k *call) config() {
 	switch {
 	case !write:
 		k.read("config")
-	case p.has("global", "system"):
+	case p.has("global"):
+		k.operation("config.write", k.inv.argv, func() bool { return k.anotherHome() })
+	case p.has("system"):
 		k.global("config.write")
 	case p.has("file"):
 		k.configFile(p.last("file"))
 	default:
 		k.op("config.write")
 	}
+}
+
+// anotherHome reports whether the global configuration is clearly not the user's.
+// Git writes to ~/.gitconfig, and to the XDG file only where that is there and the
+// first one is not (git-config(1), FILES).
+func (k *call) anotherHome() bool {
+	if len(k.in.UserConfig) == 0 {
+		return false
+	}
+	st := k.inv.st
+	file, ok := st.exported("GIT_CONFIG_GLOBAL")
+	if !ok {
+		home, _ := st.exported("HOME")
+		if home == "" {
+			return false
+		}
+		xdg, _ := st.exported("XDG_CONFIG_HOME")
+		if xdg == "" {
+			xdg = home + "/.config"
+		}
+		if file = home + "/.gitconfig"; !fileThere(file) && fileThere(xdg+"/git/config") {
+			file = xdg + "/git/config"
+		}
+	}
+	return isKnown(file) && !slices.Contains(k.in.UserConfig, realFile(under(k.inv.dir, file)))
 }
 
 // configFile is a write to a file that is named: git's own files are protected,

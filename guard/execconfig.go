@@ -21,7 +21,7 @@ var execVariables = strings.Fields(`GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER PAG
 // the text sets.
 func (c *checker) execConfig(inv *invocation) {
 	for _, e := range inv.config {
-		if isExecKey(e.key) {
+		if isExecKey(e.key) && (!strings.HasSuffix(strings.ToLower(e.key), ".editor") || editing[inv.command]) {
 			line, _ := strings.CutPrefix(e.value, "!")
 			if isKnown(line) && mayRunGit(line) {
 				c.nested(inv.st, line, e.key+" is run by git")
@@ -29,11 +29,19 @@ func (c *checker) execConfig(inv *invocation) {
 		}
 	}
 	for _, name := range execVariables {
+		if !editing[inv.command] && (strings.HasSuffix(name, "EDITOR") || name == "VISUAL") {
+			continue
+		}
 		if v, ok := inv.st.setHere(name); ok && isKnown(v) && mayRunGit(v) {
 			c.nested(inv.st, v, name+" is run by git")
 		}
 	}
 }
+
+// editing are the commands that open an editor; what is no command of git's may be
+// an alias of one.
+var editing = map[string]bool{"commit": true, "tag": true, "branch": true, "rebase": true, "config": true, "notes": true, "merge": true, "revert": true, "cherry-pick": true,
+	"am": true, "add": true, "replace": true, "send-email": true, "pull": true, "bugreport": true, "reset": true, "checkout": true, "restore": true, "stash": true}
 
 // mayRunGit keeps plain programs ("less -R", "true") from being parsed: a value
 // is looked into when it could start git or write a repository's files.

@@ -200,6 +200,30 @@ func (c *checker) bwrap(st *state, args []string) string {
 	return c.run(n, args)
 }
 
+// gdb runs a program under --args, and shell commands of its own.
+func (c *checker) gdb(st *state, args []string) bool {
+	for i, a := range args {
+		next := ""
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		switch a {
+		case "-ex", "--ex", "-eval-command", "--eval-command":
+			line, ok := strings.CutPrefix(next, "shell ")
+			if !ok {
+				line, ok = strings.CutPrefix(next, "!")
+			}
+			if ok {
+				c.nested(st, line, "gdb runs it")
+			}
+		case "-args", "--args":
+			c.run(withoutShell(st), args[i+1:])
+			return true
+		}
+	}
+	return false
+}
+
 // tmux runs what its windows are started with, and types what it is told to.
 func (c *checker) tmux(st *state, words []string) {
 	sub, rest := first(words)

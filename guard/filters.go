@@ -13,10 +13,16 @@ import (
 // its options or its input are not followed.
 func filtered(base string, args []string, in string) (out string, ok bool) {
 	switch base {
+	case "tac":
+		if !isKnown(in) {
+			return in, true
+		}
 	case "sort", "uniq", "paste", "column":
 		return in, !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
 	case "sed", "gsed":
 		return sedFilter(args, in)
+	case "jq":
+		return jqLiteral(args)
 	}
 	if !isKnown(in) {
 		return "", false
@@ -36,6 +42,16 @@ func filtered(base string, args []string, in string) (out string, ok bool) {
 		return grepFilter(base, args, in)
 	}
 	return "", false
+}
+
+// jqLiteral is jq -r '"text"'.
+func jqLiteral(args []string) (string, bool) {
+	p := newSpec("r/raw-output n/null-input c s e M C a j").parse(args, false)
+	if len(p.args) != 1 || !p.has("raw-output", "j") {
+		return "", false
+	}
+	text, err := strconv.Unquote(strings.TrimSpace(p.args[0]))
+	return text + "\n", err == nil && strings.HasPrefix(strings.TrimSpace(p.args[0]), `"`)
 }
 
 // mapLines applies f to each line.

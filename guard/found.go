@@ -101,6 +101,19 @@ func pointer(path string) string {
 	return strings.TrimRight(string(data), "\r\n")
 }
 
+func fileThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// realFile is realPath for a file that need not exist yet.
+func realFile(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
+}
+
 func realPath(path string) string {
 	if path == "" {
 		return ""

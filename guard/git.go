@@ -134,7 +134,7 @@ func (inv *invocation) export(st *state) {
 // op records an operation of this command.
 func (k *call) op(op Operation) {
 	excused := func() bool { return k.elsewhere(k.inv) }
-	if leaves(op) {
+	if leaves(op) && (k.name != "push" || !k.in.PushElsewhere) {
 		excused = nil
 	}
 	k.operation(op, k.inv.argv, excused)

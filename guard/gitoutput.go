@@ -2,6 +2,7 @@ package guard
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,9 @@ import (
 // differently: lists of files, contents of a committed file, the place of the
 // repository.
 func (k *call) output() string {
+	if text, ok := k.formatted(); ok {
+		return text
+	}
 	switch k.name {
 	case "ls-files":
 		if p := newSpec("c/cached d/deleted m/modified o/others i/ignored s/stage u/unmerged k/killed x/exclude= X/exclude-from= exclude-per-directory= exclude-standard z t v f directory no-empty-directory full-name error-unmatch with-tree= format= eol deduplicate recurse-submodules").parse(k.args, false); p.has("others", "ignored", "killed") {
@@ -56,6 +60,33 @@ func (k *call) output() string {
 		return unknownValue(kindUntracked, "check-ignore")
 	}
 	return unknownValue(kindOpen, "git "+k.name+" "+strings.Join(k.args, " "))
+}
+
+var formatFields = regexp.MustCompile(`%(\([^)]*\)|x[0-9a-fA-F]{2}|C\([^)]*\)|[acCGgt]?[a-zA-Z%])`)
+
+// formatted is the output of a command that is told what to print around each
+// name: --format='git branch -D %(refname)' makes a script.
+func (k *call) formatted() (string, bool) {
+	switch k.name {
+	case "for-each-ref", "branch", "tag", "log", "show", "ls-files", "ls-tree", "rev-list", "reflog":
+	default:
+		return "", false
+	}
+	format := ""
+	for i, a := range k.args {
+		for _, name := range []string{"--format", "--pretty"} {
+			if a == name && i+1 < len(k.args) {
+				format = k.args[i+1]
+			} else if v, ok := strings.CutPrefix(a, name+"="); ok {
+				format = v
+			}
+		}
+	}
+	format = strings.TrimPrefix(strings.TrimPrefix(format, "format:"), "tformat:")
+	if !strings.ContainsAny(strings.Trim(formatFields.ReplaceAllString(format, ""), " \t\"'"), "abcdefghijklmnopqrstuvwxyz") {
+		return "", false // only names
+	}
+	return formatFields.ReplaceAllString(format, strings.ReplaceAll(unknownValue(kindOpen, "field"), "$", "$$")) + "\n", true
 }
 
 func (k *call) hasArg(names ...string) bool {

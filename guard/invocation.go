@@ -180,6 +180,9 @@ func (c *checker) configured(inv *invocation, key string) (string, bool) {
 			return e.value, true
 		}
 	}
+	if v, ok := c.writtenConfig(inv, key); ok {
+		return v, true
+	}
 	if r, at, ok := c.resolver(inv); ok {
 		return r.Config(c.ctx, at, key)
 	}

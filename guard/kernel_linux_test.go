@@ -294,3 +294,23 @@ func BenchmarkConfine(b *testing.B) {
 		}
 	}
 }
+
+// TestProbeKernel: the probe says what a session gets, and leaves nothing behind.
+func TestProbeKernel(t *testing.T) {
+	t.Parallel()
+	dir, o := ground(t)
+	apart, inPlace, err := ProbeKernel(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k := openKernel(t, o); k.Layer != apart {
+		t.Errorf("a session gets %+v, the probe says %+v", k.Layer, apart)
+	}
+	o.InPlace = true
+	if k := openKernel(t, o); k.Layer.Active() != inPlace.Active() {
+		t.Errorf("a session in place gets %+v, the probe says %+v", k.Layer, inPlace)
+	}
+	if left, _ := filepath.Glob(dir + "/.superqode*"); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
+}

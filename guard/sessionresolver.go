@@ -72,13 +72,3 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 	}
 	return common, true
 }
-
-// environ is the environment in which the real git runs: git's own children find
-// the shim first.
-func (r *sessionResolver) environ(_ context.Context, c ShimCall) []string {
-	exec := filepath.Join(r.st.dir, "exec")
-	if isProgram(filepath.Join(exec, "git")) {
-		return setEnv(c.Env, "GIT_EXEC_PATH", exec)
-	}
-	return c.Env
-}

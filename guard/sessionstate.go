@@ -46,6 +46,13 @@ type SessionState struct {
 	// not set, and then the user's hooks lie in the common directory's hooks.
 	HooksPath superqode.HostPath `json:"hooks_path"`
 
+	// UserConfig are the user's own global configuration files, links resolved,
+	// whether they exist or not.
+	UserConfig []superqode.HostPath `json:"user_config"`
+	// HookEnv are the variables (KEY=VALUE) that put the hooks into git; the shim
+	// gives them back to a git that a program started without.
+	HookEnv []string `json:"hook_env"`
+
 	// Kernel reports whether the kernel layer holds the programs of this
 	// session; Private is where git writes then.
 	Kernel  bool        `json:"kernel"`

@@ -45,7 +45,10 @@ func Shim(ctx context.Context, c ShimCall) int {
 		return c.exec(bin, c.Env)
 	}
 	place := newSessionResolver(st, bin, c.Env)
-	in := Context{Dir: c.Dir, Env: c.Env, Resolver: place, Guarded: place.guarded()}
+	in := Context{Dir: c.Dir, Env: c.Env, Resolver: place, Guarded: place.guarded(), PushElsewhere: len(st.HookEnv) > 0}
+	for _, p := range st.UserConfig {
+		in.UserConfig = append(in.UserConfig, string(p))
+	}
 	policy, err := st.Policy()
 	if err == nil {
 		in.Policy = policy // a list that can not be read leaves the default, which denies more
@@ -61,7 +64,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 			return exitDenied
 		}
 	}
-	return c.exec(bin, place.environ(ctx, c))
+	return c.exec(bin, st.gitEnv(c, v))
 }
 
 // command is the argument list with git as its first word, and the command's name

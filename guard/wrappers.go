@@ -28,6 +28,11 @@ func (c *checker) wrapped(st *state, base string, words []string) (string, bool)
 			return c.nested(st, *st.stdin, base+" runs it"), true
 		}
 		return "", true
+	case "make", "gmake":
+		c.make(st, args)
+		return "", false
+	case "gdb":
+		return "", c.gdb(st, args)
 	case "bwrap":
 		return c.bwrap(st, args), true
 	case "cmd":

@@ -54,7 +54,7 @@ var wrappers = []wrapper{
 	{name: "pyenv", how: 's', sub: "exec"}, {name: "nodenv", how: 's', sub: "exec"}, {name: "lerna", options: "scope= concurrency= stream", how: 's', sub: "exec"}, {name: "nx", how: 's', sub: "exec"},
 	{name: "turbo", how: 's', sub: "exec"}, {name: "rush", options: "j= k i=", how: 'e'}, {name: "sem", options: "j= id= fg bg wait", how: 'j'},
 	{name: "just", options: "command c f= d=", how: 'J'}, {name: "nodemon", options: "x/exec= w/watch= e/ext= i/ignore= q", how: '-', shell: "exec"},
-	{name: "watchexec", options: "e/exts= w/watch= i/ignore= f/filter= c r s= n/no-shell", how: 'j'}, {name: "chokidar", options: "c/command= d= t= i/ignore=", how: '-', shell: "command"},
+	{name: "watchexec", options: "e/exts= w/watch= i/ignore= f/filter= c r s= n/no-shell", how: 'j'}, {name: "chokidar", options: "c/command= d= t= i/ignore=", how: '+', shell: "command"},
 	{name: "onchange", options: "i k d= e=", how: 'a'}, {name: "wsh", how: 'a'},
 	{name: "dotenvx", options: "f=", how: 's', sub: "run"}, {name: "cargo", how: 's', sub: "watch", options: "x/exec= s/shell=", shell: "shell"},
 	{name: "watch", options: "n/interval= d/differences? t b e g c x p", how: 'j'}, {name: "hyperfine", options: "w/warmup= r/runs= p/prepare= c/cleanup= N", how: 'e', shell: "prepare cleanup"},

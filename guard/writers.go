@@ -44,6 +44,8 @@ func (c *checker) writers(st *state, base string, args []string) {
 		}
 	case "tar", "bsdtar":
 		c.tar(st, base, args)
+	case "sqlite3", "psql", "mysql":
+		c.database(st, base, args)
 	case "unzip":
 		c.protect(st, base, newSpec("d=").parse(args, false).values["d"])
 	}
@@ -161,7 +163,7 @@ func (c *checker) editorCommands(st *state, base string, args []string) {
 	var told []string
 	for i, a := range args {
 		switch {
-		case (a == "-c" || a == "--cmd") && i+1 < len(args):
+		case (a == "-c" || a == "--cmd" || a == "-sc" || a == "-ec") && i+1 < len(args):
 			told = append(told, args[i+1])
 		case strings.HasPrefix(a, "+"):
 			told = append(told, a[1:])
@@ -173,6 +175,21 @@ func (c *checker) editorCommands(st *state, base string, args []string) {
 	for _, t := range told {
 		if line, ok := strings.CutPrefix(strings.TrimLeft(t, ": %"), "!"); ok {
 			c.nested(st, line, base+" runs it")
+		}
+	}
+}
+
+// database follows the commands that a database's client hands to a shell.
+func (c *checker) database(st *state, base string, args []string) {
+	told := slices.Clone(args)
+	if st.stdin != nil && isKnown(*st.stdin) {
+		told = append(told, strings.Split(*st.stdin, "\n")...)
+	}
+	for _, t := range told {
+		for _, prefix := range []string{".shell ", ".system ", `\! `, "system "} {
+			if line, ok := strings.CutPrefix(strings.TrimSpace(t), prefix); ok {
+				c.nested(st, line, base+" runs it")
+			}
 		}
 	}
 }
