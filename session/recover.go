@@ -16,46 +16,42 @@ import (
 // Recovered tells what Recover did with one session.
 type Recovered struct {
 	ID     superqode.SessionID
-	Action string // "rolled back", "ended", "preserved" or, with Err set, "failed"
+	Action string // "rolled back", "ended", "preserved", of an apply "applied" or "taken back", or, with Err set, "failed"
 	Err    error
 }
 
 // Recover finishes, or rolls back, the sessions of the origin around dir whose
 // process died; ref names one of them, "" means all. Sessions that live are
-// left alone.
+// left alone. Applies that were cut short come first.
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
-	var dead []Listed
+	var sessions []Listed
+	var p project
 	if ref != "" {
 		l, err := m.find(ctx, dir, ref)
 		if err != nil {
 			return nil, err
 		}
-		if !l.Dead {
-			return nil, nil
-		}
-		dead = []Listed{l}
+		sessions, p = []Listed{l}, m.session(l).p
 	} else {
-		sessions, _, err := m.List(ctx, dir, false)
-		if err != nil {
+		var err error
+		if p, err = m.locate(ctx, dir); err != nil {
 			return nil, err
 		}
-		for _, l := range sessions {
-			if l.Dead {
-				dead = append(dead, l)
-			}
-		}
-		projects, err := m.projects(ctx, dir, false)
-		if err != nil {
+		if sessions, _, err = m.List(ctx, dir, false); err != nil {
 			return nil, err
 		}
-		for _, p := range projects {
-			if err := removeUnborn(p); err != nil {
-				return nil, err
-			}
+		if err := removeUnborn(p); err != nil {
+			return nil, err
 		}
 	}
-	done := make([]Recovered, 0, len(dead))
-	for _, l := range dead {
+	done, err := m.recoverApplies(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range sessions {
+		if !l.Dead {
+			continue
+		}
 		done = append(done, m.recoverOne(ctx, l))
 	}
 	return done, nil
