@@ -115,6 +115,11 @@ func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, 
 	if err != nil {
 		return nil, err
 	}
+	return s.patchOf(ctx, base, final)
+}
+
+// patchOf writes the difference of two commits of the store into a file.
+func (s *Session) patchOf(ctx context.Context, base, final string) (*artifacts.New, error) {
 	f, err := os.CreateTemp(s.dir, ".patch-*")
 	if err != nil {
 		return nil, err
@@ -174,11 +179,16 @@ func (s *Session) ref(name string) string {
 	return "refs/superqode/" + s.rec.ID.String() + "/" + name
 }
 
+// past reports whether the workspace tells no more what the session changed.
+func (s *Session) past() bool {
+	return s.rec.State == superqode.StateDone || s.rec.Collected
+}
+
 // Diff writes the session's changes as a patch in git's format: base to
-// workspace, or base to final once the session has ended.
+// workspace, or base to final once the workspace is no more.
 func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
 	do := snapshot.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
-	if s.rec.State == superqode.StateDone {
+	if s.past() {
 		if !s.rec.HasFinal {
 			return nil // it changed nothing
 		}

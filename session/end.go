@@ -86,7 +86,9 @@ func (s *Session) step(ctx context.Context, state superqode.State) error {
 	if err := s.journal().write(string(state), nil); err != nil {
 		return err
 	}
-	err := s.update(ctx, func(r *Record) { r.State = state })
+	err := s.update(ctx, func(r *Record) {
+		r.State, r.Collected = state, r.Collected || state == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
+	})
 	failpoint.Hit("end." + string(state))
 	return err
 }

@@ -29,7 +29,11 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.unlock == nil { // who holds it may take the workspace away at any moment
 		return runner.Result{}, s.inUse()
 	}
-	if err := s.update(ctx, func(r *Record) { r.Runs++; r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false }); err != nil {
+	if err := s.update(ctx, func(r *Record) {
+		r.Runs++
+		r.Collected = false
+		r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
+	}); err != nil {
 		return runner.Result{}, err
 	}
 	paths, err := s.preparePaths(opt)

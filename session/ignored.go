@@ -115,6 +115,12 @@ func (s *Session) keepBase(ctx context.Context, l *look) error {
 			list = append(list, *e)
 		}
 	}
+	for _, e := range l.base.Entries { // what a link says is in its entry
+		if e.Kind == snapshot.Link {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
 	if err := s.store.WriteBlobs(ctx, root, list); err != nil {
 		return fmt.Errorf("keep the base's contents: %w", err)
 	}

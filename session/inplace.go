@@ -89,11 +89,10 @@ func (m *Manager) recoverDead(l Listed) error {
 // fillInPlace records the origin as it is: what git_snapshot mode has to bring
 // back, or what shared mode compares with in the end.
 func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
-	st, err := os.Stat(s.o.Top)
-	if err != nil {
+	var err error
+	if s.rec.TopFolder, err = folderInfoOf(s.o.Top); err != nil {
 		return err
 	}
-	s.rec.TopMode, s.rec.TopTime = uint32(st.Mode().Perm()), st.ModTime()
 	if pl.mode == superqode.ModeShared {
 		return s.fillShared(ctx, pl)
 	}

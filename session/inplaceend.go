@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
+	"slices"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -31,7 +33,7 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
 	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || opt.Keep == KeepAlways
-	half := s.rec.State == superqode.StateReverting // collected before, and half brought back by now
+	half := s.rec.State == superqode.StateReverting || s.rec.Collected // half brought back by now
 	if !half {
 		if err := s.step(ctx, superqode.StateCollecting); err != nil {
 			return nil, err
@@ -42,21 +44,22 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	if !stays {
 		repo, rerr = s.bringBackRepository(ctx, revert.Stat)
 	}
+	oerr := s.freeArtifacts(ctx)
 	c, cerr := s.collectOnce(ctx, half)
 	s.warnQuietly(c.warnings)
 	c.final = nil
-	err := errors.Join(rerr, cerr)
 	var tree *revert.Restored
-	if err == nil && !stays {
-		if err = s.step(ctx, superqode.StateReverting); err == nil {
-			tree, err = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
+	if rerr == nil && !stays { // also what could not be collected is salvaged, and the origin must not wait
+		if rerr = s.step(ctx, superqode.StateReverting); rerr == nil {
+			tree, rerr = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
 		}
 	}
 	s.base = nil
-	res := s.inPlaceResult(c, repo, tree, stays, err)
-	if err == nil && len(res.Revert.Differences) > 0 && !stays {
-		err = superqode.Errorf(superqode.ErrVerification, "%s is not as it was: %s", plural(len(res.Revert.Differences), "path"), firstOf(res.Revert.Differences))
+	res := s.inPlaceResult(c, repo, tree, stays, rerr)
+	if rerr == nil && len(res.Revert.Differences) > 0 && !stays {
+		rerr = superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(res.Revert.Differences)), firstOf(res.Revert.Differences))
 	}
+	err := errors.Join(rerr, oerr, cerr)
 	if stays {
 		err = errors.Join(err, s.describeOrigin(ctx, res))
 	}
@@ -66,7 +69,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 		err, kept = errors.Join(err, werr), true
 	}
 	err = errors.Join(err, s.finish(ctx, res, kept))
-	if err != nil && !stays {
+	if rerr != nil {
 		err = superqode.WithHint(err, "superqode workspace revert --session %s", s.rec.ID)
 	}
 	return res, err
@@ -86,16 +89,11 @@ func firstOf(list []string) string {
 	return out
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // bringBackRepository restores the origin's own folder and its git dir.
 func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
-	if err := s.restoreTop(); err != nil {
+	s.distrusted, s.store = true, nil
+	defer func() { s.distrusted, s.store = false, nil }()
+	if err := s.restoreTop(ctx); err != nil {
 		return nil, fmt.Errorf("bring back the origin's folder: %w", err)
 	}
 	res, err := s.restoreRepository(ctx, how, false)
@@ -106,14 +104,22 @@ func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*
 }
 
 // restoreTop makes sure that the origin is a folder that can be worked in.
-func (s *Session) restoreTop() error {
+func (s *Session) restoreTop(ctx context.Context) error {
 	top := string(s.rec.Origin)
-	if st, err := os.Lstat(top); err != nil || !st.IsDir() {
-		if err := s.clearImpostor(top); err != nil {
-			return err
-		}
+	if err := s.clearImpostor(ctx, top); err != nil {
+		return err
 	}
-	return os.Chmod(top, os.FileMode(s.rec.TopMode|0o700))
+	return unix.Chmod(top, s.rec.TopFolder.Mode|0o700)
+}
+
+// freeArtifacts takes away what the program put in the place of superqode's own
+// folder, where the artifacts go.
+func (s *Session) freeArtifacts(ctx context.Context) error {
+	dir := filepath.Join(string(s.rec.Origin), ".superqode")
+	if st, err := os.Lstat(dir); err != nil || st.IsDir() {
+		return nil // the artifact store tells what is wrong with it
+	}
+	return s.clearImpostor(ctx, dir)
 }
 
 // collectOnce collects, or, where the work tree may be half brought back already,
@@ -132,11 +138,27 @@ func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error
 		return c, err
 	}
 	c.changes = changes
+	if err := s.openStore(ctx); err != nil {
+		return c, err
+	}
 	store, err := artifacts.Open(string(s.rec.Origin))
 	if err != nil {
 		return c, err
 	}
-	c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID})
+	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil || !s.rec.HasFinal {
+		return c, err
+	}
+	path := artifacts.SessionPatch(s.rec.ID)
+	if slices.ContainsFunc(c.artifacts, func(a artifacts.Artifact) bool { return a.Path.String() == path }) {
+		return c, nil
+	}
+	patch, err := s.patchOf(ctx, s.ref("base"), s.ref("final")) // it could not be stored before: a full disk, say
+	if err != nil || patch == nil {
+		return c, err
+	}
+	defer os.Remove(patch.File)
+	added, err := store.AddAll(ctx, []artifacts.New{*patch})
+	c.artifacts = append(c.artifacts, added...)
 	return c, err
 }
 
@@ -164,7 +186,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
-		err = errors.Join(os.Chmod(tree.Dir, os.FileMode(s.rec.TopMode)), os.Chtimes(tree.Dir, time.Time{}, s.rec.TopTime))
+		err = s.rec.TopFolder.restore(tree.Dir)
 	}
 	if err != nil {
 		err = fmt.Errorf("bring back %s: %w", tree.Dir, err)

@@ -36,6 +36,8 @@ type Session struct {
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
 
+	distrusted bool // the repository may hold what a program put there: git must not look at it, not even for objects
+
 	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
 	origin *snapshot.Snapshot // the origin as it was then
 	state  *revert.RepoState  // its repository beside the work tree
@@ -355,7 +357,10 @@ func (s *Session) openStore(ctx context.Context) error {
 		return err
 	}
 	objects := ""
-	if s.rec.CommonDir != "" {
+	switch {
+	case s.distrusted:
+		objects = filepath.Join(s.asideDir(), "git", "objects")
+	case s.rec.CommonDir != "":
 		objects = filepath.Join(string(s.rec.CommonDir), "objects")
 	}
 	g, err := s.m.git(ctx)

@@ -40,11 +40,11 @@ type Record struct {
 
 	Guard GuardRecord `json:"guard"`
 
-	NoRevert bool       `json:"no_revert"` // in place: the changes stay in the end
-	TopMode  uint32     `json:"top_mode"`  // in place: the permission bits of the origin's own folder
-	TopTime  time.Time  `json:"top_time"`  // and its time
-	GitTime  time.Time  `json:"git_time"`  // git_snapshot: the time of the git dir's own folder
-	LeftOut  []HostPath `json:"left_out"`  // in place: paths of the origin that are not protected, and left alone
+	NoRevert  bool       `json:"no_revert"`  // in place: the changes stay in the end
+	TopFolder folderInfo `json:"top_folder"` // in place: the origin's own folder
+	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder
+	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
+	Collected bool       `json:"collected"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

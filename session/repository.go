@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -51,11 +50,10 @@ func isObject(path string) bool {
 // keepRepository records the repository and keeps copies of its files.
 func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
 	dir := s.o.Repo.CommonDir
-	st, err := os.Stat(dir)
-	if err != nil {
+	var err error
+	if s.rec.GitFolder, err = folderInfoOf(dir); err != nil {
 		return err
 	}
-	s.rec.GitTime = st.ModTime()
 	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
 	if err != nil {
 		return fmt.Errorf("read the repository: %w", err)
@@ -149,7 +147,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 		return nil, err
 	}
 	if !dry {
-		if err := s.clearImpostor(tree.Dir); err != nil {
+		if err := s.clearImpostor(ctx, tree.Dir); err != nil {
 			return nil, err
 		}
 	} else if st, err := os.Lstat(tree.Dir); err != nil || !st.IsDir() {
@@ -169,7 +167,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err != nil || dry {
 		return res, err
 	}
-	if err := os.Chtimes(tree.Dir, time.Time{}, s.rec.GitTime); err != nil {
+	if err := s.rec.GitFolder.restore(tree.Dir); err != nil {
 		return res, err
 	}
 	res.Differences = append(res.Differences, bad...)
@@ -177,36 +175,33 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	return res, nil
 }
 
-// clearImpostor makes sure that dir is a folder: what stands in its place is
-// moved into the session's folder.
-func (s *Session) clearImpostor(dir string) error {
-	st, err := os.Lstat(dir)
+// clearImpostor makes sure that dir is a folder that can be worked in. What
+// stands in its place is salvaged and removed.
+func (s *Session) clearImpostor(ctx context.Context, dir string) error {
+	e, err := snapshot.StatEntry(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return os.MkdirAll(dir, 0o755)
 	case err != nil:
 		return err
-	case st.IsDir():
-		if st.Mode()&0o700 != 0o700 {
-			return os.Chmod(dir, st.Mode().Perm()|0o700)
+	case e.Kind == snapshot.Dir:
+		if e.Perm&0o700 != 0o700 {
+			return unix.Chmod(dir, e.Perm|0o700)
 		}
 		return nil
 	}
-	aside := filepath.Join(s.dir, "displaced")
-	if err := os.MkdirAll(aside, 0o700); err != nil {
+	e.Path = filepath.Base(dir)
+	if e.Kind == snapshot.Link {
+		if e.Link, err = os.Readlink(dir); err != nil {
+			return err
+		}
+	}
+	if err := s.keep(ctx, "revert", salvagePart{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
 		return err
 	}
-	to := filepath.Join(aside, fmt.Sprintf("%s-%d", filepath.Base(dir), s.m.now().UnixNano()))
-	if err := os.Rename(dir, to); err != nil {
-		if !errors.Is(err, unix.EXDEV) {
-			return err
-		}
-		if st.Mode()&os.ModeSymlink != 0 {
-			s.warn(visible(dir) + " was a link; it was removed")
-		}
-		if err := os.Remove(dir); err != nil {
-			return err
-		}
+	failpoint.Hit("inplace.impostor")
+	if err := os.Remove(dir); err != nil {
+		return err
 	}
 	return os.Mkdir(dir, 0o755)
 }

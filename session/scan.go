@@ -144,7 +144,7 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 // it is now or, once the session has ended and its workspace is gone, as it was
 // in the end.
 func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
-	if s.rec.State == superqode.StateDone {
+	if s.past() {
 		return s.readChanges()
 	}
 	go func() { _, _ = s.m.git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error

@@ -148,12 +148,9 @@ func alternates(objects string, depth int) ([]byte, error) {
 		line = cQuote(objects)
 	}
 	out := []byte(line + "\n")
-	more, err := os.ReadFile(filepath.Join(objects, "info/alternates"))
-	if errors.Is(err, os.ErrNotExist) || depth >= 4 { // git follows five
+	more, err := atomicfile.ReadThrough(filepath.Join(objects, "info/alternates"))
+	if err != nil || depth >= 4 { // git follows five; what can not be read now is looked for again the next time
 		return out, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	for l := range strings.Lines(string(more)) {
 		l = strings.TrimSuffix(l, "\n")

@@ -1,0 +1,42 @@
+package session
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// folderInfo is what a folder itself is. Snapshots are about what is in a folder
+// only.
+type folderInfo struct {
+	Mode uint32    `json:"mode"` // permission, set-id and sticky bits
+	UID  uint32    `json:"uid"`
+	GID  uint32    `json:"gid"`
+	Time time.Time `json:"time"`
+}
+
+func folderInfoOf(dir string) (folderInfo, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return folderInfo{}, &os.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	sec, nsec := st.Mtim.Unix()
+	return folderInfo{uint32(st.Mode) & 0o7777, st.Uid, st.Gid, time.Unix(sec, nsec).UTC()}, nil
+}
+
+// restore makes dir what it was; nothing may be done in it afterwards. Only root
+// gives owners back.
+func (f folderInfo) restore(dir string) error {
+	now, err := folderInfoOf(dir)
+	if err == nil && os.Geteuid() == 0 && (now.UID != f.UID || now.GID != f.GID) {
+		err = os.Lchown(dir, int(f.UID), int(f.GID))
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Chmod(dir, f.Mode); err != nil {
+		return &os.PathError{Op: "chmod", Path: dir, Err: err}
+	}
+	return os.Chtimes(dir, time.Time{}, f.Time)
+}
