@@ -41,7 +41,8 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	s.rec.Collected = cerr == nil
 	s.warnQuietly(c.warnings)
 	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
-	keep := s.keeps(opt, cerr)
+	applied := s.applyAtEnd(ctx, opt.EndApply, c, cerr)
+	keep := s.keeps(opt, cerr) || applied.keeps()
 	if err := s.step(ctx, superqode.StateReverting); err != nil {
 		return nil, errors.Join(cerr, err)
 	}
@@ -51,11 +52,15 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 		keep = rerr != nil
 	}
 	res := s.result(c, keep, rerr)
-	oerr := s.fillOriginCheck(ctx, res)
+	var oerr error
+	if !applied.fill(s, res) {
+		oerr = s.fillOriginCheck(ctx, res)
+	}
 	failpoint.Hit("end.checked")
-	err := errors.Join(cerr, rerr, oerr)
-	if err := s.report(ctx, c, res, err); err != nil {
-		return res, errors.Join(cerr, rerr, oerr, s.finish(ctx, res, true), err)
+	aerr, reported := applied.failure()
+	err := errors.Join(cerr, rerr, oerr, aerr)
+	if werr := s.report(ctx, c, res, errors.Join(cerr, rerr, oerr, reported)); werr != nil {
+		return res, errors.Join(err, s.finish(ctx, res, true), werr)
 	}
 	return res, errors.Join(err, s.finish(ctx, res, keep))
 }
@@ -131,7 +136,7 @@ const exitUnknown = 125
 // layers tells what guarded the session.
 func (s *Session) layers() artifacts.Layers {
 	const why = "unavailable: this version has no guard layers yet"
-	return artifacts.Layers{Shim: why, Hooks: why, Kernel: why}
+	return artifacts.Layers{Shim: why, Hooks: why, Kernel: s.rec.Kernel}
 }
 
 // fillOriginCheck compares the origin with the base. What differs is told; it is

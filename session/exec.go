@@ -48,12 +48,17 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
-	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
+	env := s.environ(opt, paths)
+	kernel, err := s.openKernel(opt.KernelOptions, env)
+	if err != nil {
 		return runner.Result{}, err
+	}
+	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
+		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	sup, err := listen(paths.socket, desk.handlers(s.handlers()))
 	if err != nil {
-		err = errors.Join(err, s.seal.close())
+		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
 		return runner.Result{}, err
 	}
@@ -63,13 +68,17 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if opt.StdoutToo {
 		opt.Stdout = opt.Stderr
 	}
-	res, runErr := runner.Run(ctx, runner.Spec{
-		Args: opt.Args, Dir: paths.cwd, Env: s.environ(opt, paths), Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
+	spec := runner.Spec{
+		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
 		Timeout: opt.Timeout, Log: filepath.Join(paths.runDir, "output.log"), MaxOutput: opt.MaxOutput, Signals: opt.Signals, Marker: marker(paths.runDir),
-	})
+	}
+	if kernel.Layer.Applied {
+		spec.Confine = kernel.Confine
+	}
+	res, runErr := runner.Run(ctx, spec)
 	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.close(), s.unseal(s.seal), s.keepLog(paths))
+	err = errors.Join(sup.close(), kernel.Close(), s.unseal(s.seal), s.keepLog(paths))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	for _, p := range res.Survivors {
@@ -85,7 +94,9 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if res.Truncated {
 		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", opt.MaxOutput))
 	}
-	err = errors.Join(err, s.update(after, func(r *Record) { r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut }))
+	err = errors.Join(err, s.update(after, func(r *Record) {
+		r.ExitCode, r.TimedOut, r.Kernel = &res.ExitCode, res.TimedOut, weaker(r.Kernel, kernel.Layer.State)
+	}))
 	return res, errors.Join(runErr, err)
 }
 

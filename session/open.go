@@ -216,6 +216,9 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 			return s, err
 		}
 	}
+	if err := s.checkKernel(pl.KernelOptions); err != nil {
+		return s, err
+	}
 	failpoint.Hit("open.folders")
 	if err := s.journal().write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
 		return s, err

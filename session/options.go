@@ -38,12 +38,13 @@ type OpenOptions struct {
 	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
 	Template string            // directory mode: a folder to start from; "": empty
 	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
-	NoRevert bool              // in place: leave the changes in the end
+	NoRevert bool              // in place: leave the changes in the end; isolated: Run applies them to the origin
 
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 
 	Guard GuardOptions
+	KernelOptions
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream
@@ -61,6 +62,7 @@ type ExecOptions struct {
 	MaxOutput int64            // bytes kept in the log, per stream; 0: the default of 64 MiB
 	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
 	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
+	KernelOptions
 }
 
 // EndOptions says how to end a session.
@@ -68,6 +70,7 @@ type EndOptions struct {
 	Keep   Keep // "" is what the session was opened with
 	Failed bool // the program failed, for KeepFailure
 	Locked bool // remove the worktree even when it is locked (git worktree lock)
+	EndApply
 }
 
 // DiffOptions selects what Diff prints.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -45,6 +46,11 @@ type Record struct {
 	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder
 	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
 	Collected bool       `json:"collected"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
+
+	Enforce    guard.Enforce `json:"enforce"`
+	AllowWrite []HostPath    `json:"allow_write"` // links resolved
+	NoNetwork  bool          `json:"no_network"`
+	Kernel     string        `json:"kernel"` // the kernel layer's state, the weakest under which a program ran
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

@@ -47,7 +47,7 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 	stop := ignore(exec.Signals)
 	defer stop()
 	// Nobody but the program can have locked a worktree that is as old as this call.
-	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true})
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true, EndApply: EndApply{open.NoRevert, notApplied(res, runErr)}})
 	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err) // whatever the reason, what stays is what counts
 	}

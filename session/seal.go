@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -25,6 +26,7 @@ type seal struct {
 	fixed  map[string]sealed // files that do not change while a program runs
 	growth map[string][]byte // files that are only appended to, as they were
 	added  [][]byte          // lines of findings.jsonl that this supervisor wrote since
+	vault  *vault            // in git_snapshot mode: what the origin would be brought back from
 	record Record            // the fields of session.json that never change once a session is open
 }
 
@@ -36,7 +38,9 @@ type sealed struct {
 }
 
 // sealedFiles are the state files that no supervisor writes during a run.
-func sealedFiles() []string { return []string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile} }
+func sealedFiles() []string {
+	return []string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile}
+}
 
 // sealedSalvages returns the files of a session's salvages. A program may add
 // files there, which harm nothing: restore writes into a fresh folder only.
@@ -86,7 +90,10 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 		}
 		s.growth[name] = data
 	}
-	return s, nil
+	if rec.Mode == superqode.ModeGitSnapshot {
+		s.vault, err = openVault(filepath.Join(dir, "aside"), project{filepath.Dir(filepath.Dir(dir))}.storePath())
+	}
+	return s, err
 }
 
 func sealFile(dir, name string) (f sealed, err error) {
@@ -111,7 +118,7 @@ func sealFile(dir, name string) (f sealed, err error) {
 
 // close drops the copies.
 func (s *seal) close() error {
-	var err error
+	err := s.vault.close()
 	for _, f := range s.fixed {
 		err = errors.Join(err, f.copy.Close())
 	}
@@ -208,6 +215,7 @@ func (s *seal) trusted() (rec Record, tampered bool) {
 	rec.Command, rec.Runs, rec.ExitCode, rec.TimedOut = disk.Command, disk.Runs, disk.ExitCode, disk.TimedOut
 	rec.Pinned, rec.ChangeCount, rec.UpdatedAt = disk.Pinned, disk.ChangeCount, disk.UpdatedAt
 	rec.Warnings, rec.Tampered = merged(rec.Warnings, disk.Warnings), merged(rec.Tampered, disk.Tampered)
+	rec.Kernel = weaker(rec.Kernel, disk.Kernel) // a lie can only make it less
 	return rec, !sameFixed(rec, *disk)
 }
 
@@ -215,7 +223,7 @@ func (s *seal) trusted() (rec Record, tampered bool) {
 // their JSON, so that a field added later is compared too.
 func sameFixed(a, b Record) bool {
 	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
-	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered
+	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered, a.Kernel
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
@@ -266,6 +274,9 @@ func (s *Session) restoreFolders() error {
 func (s *Session) unseal(sl *seal) error {
 	err := s.restoreFolders()
 	tampered, rerr := sl.restore()
+	if broken, verr := sl.vault.restore(); broken || verr != nil {
+		tampered, rerr = append(tampered, "aside"), errors.Join(rerr, verr)
+	}
 	err = errors.Join(err, rerr, sl.close())
 	rec, bad := sl.trusted()
 	if bad {

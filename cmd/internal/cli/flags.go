@@ -30,7 +30,6 @@ type openFlags struct {
 	Budget      sizeFlag       `name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot: keep copies of ignored files up to SIZE in all (default 256M)."`
 	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot: do not protect ignored files that match (repeatable)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off; the report says so."`
-	Enforce     string         `enum:"auto,required,off" default:"auto" placeholder:"WHEN" help:"Kernel layer: auto, required or off."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Keep what matches as artifacts (repeatable)."`
 	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit" help:"Write these reports beside the usual ones."`
 	DryRun      bool           `help:"Say what would be done."`
@@ -48,6 +47,7 @@ type execFlags struct {
 	MaxOutput sizeFlag     `placeholder:"SIZE" help:"How much output the log keeps, each of stdout and stderr (default 64M)."`
 	Cwd       string       `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
 	MaxDisk   string       `placeholder:"SIZE" help:"Limit of what the program writes."`
+	kernelFlags
 }
 
 // mode returns the mode that the flags ask for, or "" when they do not say.

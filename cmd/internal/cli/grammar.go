@@ -126,6 +126,7 @@ type workspaceCmd struct {
 	Path    workspacePathCmd    `cmd:"" help:"Print a session's workspace path."`
 	Diff    workspaceDiffCmd    `cmd:"" help:"Print what a session changed as a patch."`
 	Changes workspaceChangesCmd `cmd:"" help:"List what a session changed."`
+	Apply   workspaceApplyCmd   `cmd:"" help:"Bring a session's changes into the origin: all of them or none."`
 	Revert  workspaceRevertCmd  `cmd:"" help:"Bring a session's workspace, in git_snapshot mode the origin, back to how it was; proven."`
 	Verify  workspaceVerifyCmd  `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
 	Recover workspaceRecoverCmd `cmd:"" help:"Finish, or roll back, what a crash left."`
@@ -133,7 +134,6 @@ type workspaceCmd struct {
 	Pin     workspacePinCmd     `cmd:"" help:"Keep cleanup away from a session."`
 	Unpin   workspaceUnpinCmd   `cmd:"" help:"Let cleanup at a pinned session again."`
 
-	Apply   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Cleanup unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 }
 

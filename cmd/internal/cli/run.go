@@ -36,6 +36,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if open.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
+		return err
+	}
 	exec, err := c.execFlags.options(a, args)
 	if err != nil {
 		return err

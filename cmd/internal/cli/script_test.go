@@ -19,12 +19,23 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// TestMain installs this test binary as "superqode" for the scripts.
+// TestMain installs this test binary as "superqode" for the scripts. A session
+// that they open puts it into its folders as git, where it must be the shim, and
+// never run the tests again.
 func TestMain(m *testing.M) {
+	if exe, err := os.Executable(); err == nil && !strings.HasSuffix(exe, ".test") && filepath.Base(exe) != "superqode" {
+		os.Exit(asShim(exe))
+	}
 	testscript.Main(m, map[string]func(){"superqode": superqode})
+}
+
+func asShim(exe string) int {
+	dir, _ := os.Getwd() // deleted: git tells about it
+	return guard.Shim(context.Background(), guard.ShimCall{Exe: exe, Argv: os.Args, Env: os.Environ(), Dir: dir, Err: os.Stderr})
 }
 
 // superqode is main.go again.
@@ -100,6 +111,11 @@ func scriptCondition(cond string) (bool, error) {
 	case "shm":
 		var a, b syscall.Stat_t
 		return syscall.Stat("/dev/shm", &a) == nil && syscall.Stat(os.TempDir(), &b) == nil && a.Dev != b.Dev && syscall.Access("/dev/shm", 2) == nil, nil
+	case "python3":
+		return exec.Command("python3", "-c", "import socket").Run() == nil, nil
+	case "landlock", "landlock-tcp", "landlock-inplace":
+		apart, inPlace, err := guard.ProbeKernel(context.Background(), os.TempDir())
+		return apart.Active() && (cond == "landlock" || cond == "landlock-tcp" && apart.ABI >= 4 || cond == "landlock-inplace" && inPlace.Active()), err
 	case "mount":
 		return exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt").Run() == nil, nil
 	}

@@ -25,7 +25,6 @@ func unbuiltFlags() []unbuiltFlag {
 	return []unbuiltFlag{
 		{flag: "no-revert", why: "applying a session's patch to the origin is not built yet in this version; the patch is written all the same"},
 		{flag: "allow-git-operations", why: "the guard is not built yet in this version, so there is nothing to switch off"},
-		{flag: "enforce", values: []string{"required"}, why: "the kernel layer is not built yet in this version"},
 		{flag: "memory", why: "limits are not built yet in this version"},
 		{flag: "pids", why: "limits are not built yet in this version"},
 		{flag: "cpu-time", why: "limits are not built yet in this version"},

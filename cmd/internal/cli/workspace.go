@@ -71,6 +71,9 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if opt.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
+		return err
+	}
 	m, err := a.sessions()
 	if err != nil {
 		return err
@@ -105,6 +108,9 @@ func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
 	}
 	opt, err := c.execFlags.options(a, args)
 	if err != nil {
+		return err
+	}
+	if opt.KernelOptions, err = c.kernelFlags.options(a, nil); err != nil {
 		return err
 	}
 	opt.StdoutToo = false // there is no document to keep apart from the output

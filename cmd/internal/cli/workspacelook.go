@@ -249,8 +249,9 @@ func lineCount(n int, binary bool) string {
 type workspaceDiffCmd struct {
 	sessionFlag
 	Stat  bool     `help:"Print how much each path changed, not what."`
+	Hunks bool     `help:"Number the hunks, for workspace apply --hunk; on a terminal they always are."`
 	Agent string   `placeholder:"NAME" help:"Only what this agent changed."`
-	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
 }
 
 // Run prints the patch as git would: exact bytes into a file or a pipe, made
@@ -261,14 +262,25 @@ func (c *workspaceDiffCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.Close()
-	opt := session.DiffOptions{Paths: c.Paths, Stat: c.Stat}
+	rec := s.Record()
+	if c.Agent != "" && rec.Agent.String() != c.Agent {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", rec.ID, c.Agent)
+	}
+	opt := session.DiffOptions{Stat: c.Stat}
+	if opt.Paths, err = rec.Pathspecs(a.flags.Repo, c.Paths); err != nil {
+		return err
+	}
+	diff := s.Diff
+	if (c.Hunks || a.outTTY) && !c.Stat {
+		diff = s.DiffNumbered
+	}
 	if !a.outTTY && !a.outColor {
 		w := &pipeWriter{w: a.Out}
-		return w.cause(s.Diff(ctx, w, opt))
+		return w.cause(diff(ctx, w, opt))
 	}
 	out := &pipeWriter{w: a.Out}
 	w := bufio.NewWriter(out)
 	p := &patchWriter{w: w, color: a.outColor && !c.Stat}
-	err = s.Diff(ctx, p, opt)
+	err = diff(ctx, p, opt)
 	return out.cause(errors.Join(err, p.Close(), w.Flush()))
 }

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// workspaceApplyCmd brings a session's changes into the origin's work tree.
+type workspaceApplyCmd struct {
+	sessionFlag
+	Agent string     `placeholder:"NAME" help:"Only what this agent changed."`
+	Hunk  []hunkFlag `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
+	Check bool       `help:"Say what would be applied and whether it conflicts, and change nothing."`
+	Paths []string   `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+}
+
+// Help tells what all or nothing means.
+func (*workspaceApplyCmd) Help() string {
+	return "The changes are merged with what the origin holds now, as git does; its index, HEAD and refs are not touched. All of them are applied, or none: exit code 4 when something conflicts. What is overwritten or deleted can be had back with workspace restore."
+}
+
+// hunkFlag is a hunk's number, or a range of them.
+type hunkFlag session.HunkRange
+
+// UnmarshalText reads "3" or "2-5".
+func (h *hunkFlag) UnmarshalText(b []byte) error {
+	r, err := session.ParseHunks(string(b))
+	*h = hunkFlag(r)
+	return err
+}
+
+// applyJSON is the command's document. A conflict's has the error in it, too.
+type applyJSON struct {
+	SchemaVersion int                       `json:"schema_version"`
+	SessionID     superqode.SessionID       `json:"session_id"`
+	Origin        superqode.HostPath        `json:"origin"`
+	Checked       bool                      `json:"checked"`
+	Applied       []artifacts.AppliedPath   `json:"applied"`
+	Already       []artifacts.AppliedPath   `json:"already"`
+	Conflicts     []artifacts.ApplyConflict `json:"conflicts"`
+	LeftOut       []string                  `json:"left_out"`
+	Salvage       string                    `json:"salvage"`
+	Error         *errorBody                `json:"error,omitempty"`
+}
+
+// Run prints a line for each path that was applied; conflicts go to stderr.
+func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
+	l, err := c.find(ctx, a)
+	if err != nil {
+		return err
+	}
+	opt := session.ApplyOptions{Check: c.Check, Stay: a.flags.Repo}
+	if opt.Paths, err = l.Pathspecs(a.flags.Repo, c.Paths); err != nil {
+		return err
+	}
+	for _, h := range c.Hunk {
+		opt.Hunks = append(opt.Hunks, session.HunkRange(h))
+	}
+	if c.Agent != "" {
+		if opt.Agent, err = superqode.ParseAgentID(c.Agent); err != nil {
+			return superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
+		}
+	}
+	res, rec, err := a.manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
+	if res == nil {
+		return err
+	}
+	var conflict *session.ApplyError
+	if err != nil && !errors.As(err, &conflict) {
+		return err
+	}
+	for _, left := range res.LeftOut {
+		a.warn("not applied: " + left)
+	}
+	if a.flags.JSON {
+		return errors.Join(a.printApplyJSON(res, rec, err), err)
+	}
+	if conflict != nil {
+		a.conflicts(res.Conflicts)
+		return err
+	}
+	return a.printApplied(res)
+}
+
+// printApplyJSON prints the one document, with the error when there is one.
+func (a *app) printApplyJSON(res *artifacts.Applied, rec session.Record, err error) error {
+	doc := applyJSON{
+		SchemaVersion: 1, SessionID: rec.ID, Origin: rec.Origin, Checked: res.Checked, Applied: notNil(res.Applied), Already: notNil(res.Already),
+		Conflicts: notNil(res.Conflicts), LeftOut: notNil(res.LeftOut), Salvage: res.Salvage,
+	}
+	if err != nil {
+		doc.Applied = []artifacts.AppliedPath{} // nothing was
+		_, code := classify(err, "")
+		doc.Error = &errorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: errorPaths(err)}
+	}
+	a.printed = true
+	return a.printJSON(doc)
+}
+
+func notNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// conflicts prints what stands in the way, as git does.
+func (a *app) conflicts(list []artifacts.ApplyConflict) {
+	for _, c := range list {
+		fmt.Fprintln(a.Err, printable(c.Message))
+	}
+}
+
+// printApplied prints a line for each path.
+func (a *app) printApplied(res *artifacts.Applied) error {
+	w := bufio.NewWriter(a.Out)
+	word := "applied"
+	if res.Checked {
+		word = "applies"
+	}
+	for _, p := range res.Applied {
+		fmt.Fprintln(w, appliedLine(word, p))
+	}
+	for _, p := range res.Already {
+		fmt.Fprintln(w, appliedLine("already", p))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(res.Applied) > 0 && res.Salvage != "":
+		a.note("what was overwritten or deleted: superqode workspace restore %s", res.Salvage)
+	case len(res.Applied) == 0 && len(res.Already) > 0:
+		a.note("nothing to apply: the origin has it already")
+	case len(res.Applied) == 0:
+		a.note("nothing to apply")
+	}
+	return nil
+}
+
+// appliedLine is "applied  M a.go +3 -1".
+func appliedLine(word string, p artifacts.AppliedPath) string {
+	letter := map[superqode.ChangeType]string{
+		superqode.ChangeCreated: "A", superqode.ChangeModified: "M", superqode.ChangeDeleted: "D",
+		superqode.ChangeRenamed: "R", superqode.ChangeMode: "M", superqode.ChangeKind: "T",
+	}[p.Type]
+	path := quotePath(p.Path.String())
+	if !p.OldPath.IsZero() {
+		path = quotePath(p.OldPath.String()) + " → " + path
+	}
+	line := fmt.Sprintf("%-8s %s %s %s", word, letter, path, changeSize(p.Change))
+	if p.Merged {
+		line += " (merged)"
+	}
+	return line
+}

@@ -1,0 +1,67 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// ProbeKernel finds out in a scratch folder below dir what the kernel layer is
+// here: for a workspace of its own, and for a session in place. A confined
+// program tries to write where it may and where it must not.
+func ProbeKernel(ctx context.Context, dir string) (apart, inPlace KernelLayer, err error) {
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return apart, inPlace, err
+	}
+	if dir, err = os.MkdirTemp(dir, ".superqode-probe-"); err != nil {
+		return apart, inPlace, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	for _, d := range []string{"origin/.git", "home/s"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return apart, inPlace, err
+		}
+	}
+	o := KernelOptions{
+		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir + "/home/s"}, Scratch: dir + "/home/s",
+	}
+	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
+		return apart, inPlace, err
+	}
+	o.InPlace = true
+	inPlace, err = probe(ctx, o, dir+"/origin/.git")
+	return apart, inPlace, err
+}
+
+// probe runs a program that tries to write to denied, if the layer is said to
+// keep it from that.
+func probe(ctx context.Context, o KernelOptions, denied string) (KernelLayer, error) {
+	k, err := OpenKernel(o)
+	if err != nil {
+		return KernelLayer{}, err
+	}
+	layer := k.Layer
+	if layer.Active() {
+		if err := onThread(func() error { return k.tryProgram(ctx, o.Scratch, denied) }); err != nil {
+			layer.State, layer.Applied = unavailableState("the probe failed: "+err.Error()), false
+		}
+	}
+	return layer, errors.Join(ctx.Err(), k.Close())
+}
+
+func (k *Kernel) tryProgram(ctx context.Context, allowed, denied string) error {
+	if err := k.Confine(); err != nil {
+		return err
+	}
+	const line = `mkdir "$1/in" || exit 8; mkdir "$2/out" && exit 9; exit 0`
+	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", line, "sh", allowed, denied).CombinedOutput()
+	if err != nil && !errors.Is(err, unix.ENOENT) { // without a shell the thread's own check has to do
+		return fmt.Errorf("%w: %q", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package session
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// KernelOptions say what is asked of the guard's kernel layer.
+type KernelOptions struct {
+	Enforce    guard.Enforce // "" is guard.EnforceAuto when a session is opened, and what it was opened with later
+	AllowWrite []string      // absolute: what the program may write to beside the session's own folders
+	NoNetwork  bool          // no TCP
+}
+
+// checkKernel decides what the session's programs will be held to, and tries it,
+// before anything is made of the origin.
+func (s *Session) checkKernel(opt KernelOptions) error {
+	rec := &s.rec
+	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
+		rec.Enforce = guard.EnforceAuto
+	}
+	rec.NoNetwork = opt.NoNetwork
+	o := s.kernelOptions(KernelOptions{}, s.m.cfg.Env)
+	var err error
+	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
+		return err
+	}
+	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{s.artifactDir(), o.Scratch} // there is no workspace yet
+	k, err := guard.OpenKernel(o)
+	if err != nil {
+		return err
+	}
+	rec.Kernel = k.Layer.State
+	return k.Close()
+}
+
+// openKernel prepares the kernel layer for one program; close it.
+func (s *Session) openKernel(opt KernelOptions, env []string) (*guard.Kernel, error) {
+	o := s.kernelOptions(opt, env)
+	more, err := allowWrite(o, opt.AllowWrite)
+	if err != nil {
+		return nil, err
+	}
+	o.Allow = append(o.Allow, hostPaths(more)...)
+	k, err := guard.OpenKernel(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range k.Plan.Dropped {
+		s.m.cfg.Log.Debug().Stringer("session", s.rec.ID).Msg(d.String())
+	}
+	return k, nil
+}
+
+func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOptions {
+	rec := &s.rec
+	o := guard.KernelOptions{
+		Enforce: opt.Enforce, Env: env, Home: realPrefix(s.m.cfg.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
+		Own: []string{s.artifactDir(), filepath.Join(s.dir, "tmp")}, Scratch: filepath.Join(s.dir, "tmp"),
+		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
+	}
+	if o.Enforce == "" {
+		o.Enforce = rec.Enforce
+	}
+	if !o.InPlace {
+		o.Own = append(o.Own, string(rec.Workspace))
+	}
+	for i, dir := range o.Own {
+		o.Own[i] = realPrefix(dir)
+	}
+	o.Scratch = realPrefix(o.Scratch)
+	if rec.CommonDir != "" {
+		o.GitDirs = slices.Compact([]string{string(rec.CommonDir), string(rec.GitDir)})
+		o.Trees = relatedTrees(string(rec.CommonDir), string(rec.Origin))
+	}
+	return o
+}
+
+// allowWrite checks what a person allows.
+func allowWrite(o guard.KernelOptions, asked []string) ([]HostPath, error) {
+	list := []HostPath{}
+	for _, path := range asked {
+		real, err := o.AllowWrite(path)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, HostPath(real))
+	}
+	return list, nil
+}
+
+func hostPaths(list []HostPath) []string {
+	out := make([]string, 0, len(list))
+	for _, p := range list {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// relatedTrees returns the other work trees of a repository, those of sessions
+// left out, and the object stores that it borrows from.
+func relatedTrees(commonDir, origin string) []string {
+	var list []string
+	add := func(path string) {
+		if real, err := filepath.EvalSymlinks(path); err == nil && real != origin {
+			list = append(list, real)
+		}
+	}
+	if filepath.Base(commonDir) == ".git" {
+		add(filepath.Dir(commonDir))
+	}
+	admins, _ := readNames(filepath.Join(commonDir, "worktrees")) // none, mostly
+	for _, name := range admins {
+		if _, err := superqode.ParseSessionID(name); err == nil {
+			continue // lies in SUPERQODE_HOME, which is guarded whole
+		}
+		if file := readLine(filepath.Join(commonDir, "worktrees", name, "gitdir")); file != "" {
+			add(filepath.Dir(under(filepath.Join(commonDir, "worktrees", name), file)))
+		}
+	}
+	objects := filepath.Join(commonDir, "objects")
+	for line := range strings.Lines(readLine(filepath.Join(objects, "info", "alternates"))) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != '#' {
+			add(under(objects, line))
+		}
+	}
+	return list
+}
+
+// weaker returns the state that promises less, for a session whose programs did
+// not all run under the same one.
+func weaker(a, b string) string {
+	promise := func(state string) int {
+		switch state {
+		case guard.LayerOff:
+			return 0
+		case guard.LayerActive:
+			return 2
+		}
+		return 1 // unavailable: why
+	}
+	if b == "" || a != "" && promise(a) <= promise(b) {
+		return a
+	}
+	return b
+}
