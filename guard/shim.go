@@ -64,7 +64,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 			return exitDenied
 		}
 	}
-	return c.exec(bin, st.gitEnv(c, v))
+	return c.exec(bin, st.gitEnv(ctx, c, v))
 }
 
 // command is the argument list with git as its first word, and the command's name

@@ -1,0 +1,127 @@
+package guard
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// gitEnv is the environment in which the real git runs. A git that was started
+// without the session's own variables (env -i, a test suite that makes an
+// environment of its own) gets them back: git's children find the shim first,
+// and in a guarded repository the hooks are in force. Any other repository is
+// left as the program wants it, but for pushes, on which what stands behind the
+// addresses decides.
+func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []string {
+	env := c.Env
+	exec := filepath.Join(st.dir, "exec")
+	if superqode.Getenv(env, "GIT_EXEC_PATH") != exec && isProgram(filepath.Join(exec, "git")) {
+		env = setEnv(env, "GIT_EXEC_PATH", exec)
+	}
+	private := st.Kernel && st.Private != nil
+	hooked := !st.unhooked(env)
+	if hooked && !private {
+		return env
+	}
+	f := c.repository(ctx)
+	guarded := f.GitDir != "" && st.Guards(f.CommonDir, f.WorkTree)
+	if !hooked && (guarded || v.Operation == "push") {
+		env = st.hookEnv(env)
+	}
+	if private && guarded && f.WorkTree == string(st.Workspace) {
+		env = st.privateEnv(env, f)
+	}
+	return env
+}
+
+// repository looks for the repository of a command, its global options read as
+// far as they name one.
+func (c ShimCall) repository(ctx context.Context) Found {
+	k := newChecker(ctx, Context{Dir: c.Dir, Env: c.Env})
+	inv := k.readGlobals(k.newState(), c.command())
+	if !isKnown(inv.dir) {
+		return Found{}
+	}
+	return FindRepository(inv.dir, c.Env, inv.gitDir, inv.workTree)
+}
+
+// unhooked reports whether a variable of the hooks' is missing. A program may have
+// added entries of its own behind them.
+func (st *SessionState) unhooked(env []string) bool {
+	for _, kv := range st.HookEnv {
+		key, want, _ := strings.Cut(kv, "=")
+		have := superqode.Getenv(env, key)
+		switch key {
+		case "GIT_CONFIG_PARAMETERS":
+			if !strings.Contains(have, want) {
+				return true
+			}
+		case "GIT_CONFIG_COUNT":
+			n, _ := strconv.Atoi(have)
+			if least, _ := strconv.Atoi(want); n < least {
+				return true
+			}
+		default:
+			if have != want {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hookEnv gives the hooks' variables back, behind what the program has set under
+// the same names: of two values git takes the last.
+func (st *SessionState) hookEnv(env []string) []string {
+	env = slices.Clone(env)
+	n, _ := strconv.Atoi(superqode.Getenv(env, "GIT_CONFIG_COUNT"))
+	if n < 0 || n > 1<<16 {
+		n = 0
+	}
+	own := 0
+	for _, kv := range st.HookEnv {
+		key, value, _ := strings.Cut(kv, "=")
+		switch i, counted := strings.CutPrefix(key, "GIT_CONFIG_KEY_"); {
+		case key == "GIT_CONFIG_PARAMETERS":
+			if have := superqode.Getenv(env, key); !strings.Contains(have, value) {
+				env = setEnv(env, key, strings.TrimSpace(value+" "+have))
+			}
+		case key == "GIT_CONFIG_COUNT":
+			own, _ = strconv.Atoi(value)
+		case counted:
+			at, _ := strconv.Atoi(i)
+			env = setEnv(env, "GIT_CONFIG_KEY_"+strconv.Itoa(n+at), value)
+		default:
+			if i, ok := strings.CutPrefix(key, "GIT_CONFIG_VALUE_"); ok {
+				at, _ := strconv.Atoi(i)
+				key = "GIT_CONFIG_VALUE_" + strconv.Itoa(n+at)
+			}
+			env = append(setEnv(env, key, ""), key+"="+value)
+		}
+	}
+	if own == 0 { // before git 2.31
+		return env
+	}
+	return setEnv(env, "GIT_CONFIG_COUNT", strconv.Itoa(n+own))
+}
+
+// privateEnv points git at the index and the object store that the session may
+// write to. The repository's own objects are found behind them.
+func (st *SessionState) privateEnv(env []string, f Found) []string {
+	if superqode.Getenv(env, "GIT_INDEX_FILE") == "" {
+		env = setEnv(env, "GIT_INDEX_FILE", string(st.Private.Index))
+	}
+	if superqode.Getenv(env, "GIT_OBJECT_DIRECTORY") != "" {
+		return env
+	}
+	others := filepath.Join(f.CommonDir, "objects")
+	if have := superqode.Getenv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES"); have != "" {
+		others += string(filepath.ListSeparator) + have
+	}
+	env = setEnv(env, "GIT_OBJECT_DIRECTORY", string(st.Private.Objects))
+	return setEnv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES", others)
+}
