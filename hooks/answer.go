@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
@@ -68,7 +67,7 @@ type answer struct {
 	st     *guard.SessionState // nil when it could not be read
 	broken error
 	policy guard.Policy
-	repo   place
+	repo   guard.Found
 }
 
 // Answer answers one call and returns the exit code. Where the user has a hook of
@@ -87,7 +86,7 @@ func Answer(ctx context.Context, c Call) int {
 	if a.Name == RemoteHelper {
 		return a.remote(ctx)
 	}
-	a.repo = findPlace(a.Dir, a.Env)
+	a.repo = guard.FindRepository(a.Dir, a.Env, "", "")
 	switch a.Name {
 	case fsmonitorName:
 		return a.fsmonitor(ctx)
@@ -153,20 +152,10 @@ func (a *answer) guarded() bool {
 	if a.st.Off {
 		return false
 	}
-	if !a.repo.found {
+	if a.repo.GitDir == "" {
 		return true // git runs hooks in repositories only: it is one that was not understood
 	}
-	return a.st.Guards(realPath(a.repo.common), realPath(a.repo.workTree))
-}
-
-func realPath(path string) string {
-	if path == "" {
-		return ""
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	return path
+	return a.st.Guards(a.repo.CommonDir, a.repo.WorkTree)
 }
 
 // refuse tells of a denial, unless a person has let this one through, and returns

@@ -26,7 +26,7 @@ func (a *answer) remote(ctx context.Context) int {
 		return exitFailed
 	}
 	address := strings.TrimPrefix(a.Args[len(a.Args)-1], BlockedScheme)
-	a.repo = findPlace(a.Dir, a.Env)
+	a.repo = guard.FindRepository(a.Dir, a.Env, "", "")
 	if path, ok := a.ownTarget(address); ok {
 		return a.speak(ctx, &peer{a: a, address: address, path: path})
 	}
@@ -83,18 +83,15 @@ func (a *answer) ownTarget(address string) (string, bool) {
 	if a.st == nil || !local || a.Dir == "" || a.guarded() {
 		return "", false
 	}
-	path = inside(a.Dir, path)
-	for _, suffix := range []string{"/.git", "", ".git/.git", ".git"} { // the order of enter_repo in git's path.c
-		gitDir := followGitFile(path + suffix)
-		if !isGitDir(gitDir) {
+	path = realPath(inside(a.Dir, path))
+	for _, dir := range []string{path, path + ".git"} {
+		to := guard.FindRepository(dir, nil, "", "")
+		// Not a repository further up, and not one that a .git file leads to.
+		if to.GitDir == "" || !within(to.GitDir, dir) {
 			continue
 		}
-		common, tree := realPath(commonOf(gitDir)), ""
-		if strings.HasSuffix(suffix, "/.git") {
-			tree = realPath(strings.TrimSuffix(path+suffix, "/.git"))
-		}
-		ours := within(common, realPath(filepath.Join(a.st.Dir(), "tmp"))) || within(common, string(a.st.Workspace))
-		return path, ours && !a.st.Guards(common, tree)
+		ours := within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) || within(to.CommonDir, string(a.st.Workspace))
+		return dir, ours && !a.st.Guards(to.CommonDir, to.WorkTree)
 	}
 	return "", false
 }
@@ -282,7 +279,7 @@ func (p *peer) git(ctx context.Context, args []string, env []string) (string, er
 	if p.a.st == nil {
 		return "", errors.New("the session's state is not there")
 	}
-	if dir := p.a.repo.gitDir; dir != "" && superqode.Getenv(env, "GIT_DIR") == "" {
+	if dir := p.a.repo.GitDir; dir != "" && superqode.Getenv(env, "GIT_DIR") == "" {
 		env = append(env[:len(env):len(env)], "GIT_DIR="+dir)
 	}
 	cmd := exec.CommandContext(ctx, string(p.a.st.Git.Bin), args...)

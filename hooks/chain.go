@@ -74,10 +74,10 @@ func (a *answer) userHookPath(ctx context.Context) string {
 	}
 	switch {
 	case dir == "":
-		if !a.repo.found {
+		if a.repo.GitDir == "" {
 			return ""
 		}
-		dir = filepath.Join(a.repo.common, "hooks")
+		dir = filepath.Join(a.repo.CommonDir, "hooks")
 	case strings.HasPrefix(dir, "~/"):
 		dir = filepath.Join(superqode.Getenv(a.Env, "HOME"), dir[2:])
 	default:
@@ -95,7 +95,7 @@ func (a *answer) userHookPath(ctx context.Context) string {
 
 // ofSession reports whether this is a repository of the session's, guarded or not.
 func (a *answer) ofSession() bool {
-	return a.repo.found && a.st.Guards(realPath(a.repo.common), realPath(a.repo.workTree))
+	return a.repo.GitDir != "" && a.st.Guards(a.repo.CommonDir, a.repo.WorkTree)
 }
 
 // configuredHooks asks git for core.hooksPath without what the session's
@@ -109,8 +109,8 @@ func (a *answer) configuredHooks(ctx context.Context) string {
 		bin = g.Bin
 	}
 	env := git.CleanEnv(a.Env)
-	if a.repo.gitDir != "" {
-		env = append(env, "GIT_DIR="+a.repo.gitDir)
+	if a.repo.GitDir != "" {
+		env = append(env, "GIT_DIR="+a.repo.GitDir)
 	}
 	cmd := exec.CommandContext(ctx, bin, "config", "--type=path", "--get", "core.hooksPath")
 	cmd.Dir, cmd.Env = a.Dir, env
@@ -119,4 +119,23 @@ func (a *answer) configuredHooks(ctx context.Context) string {
 		return ""
 	}
 	return strings.TrimSuffix(string(out), "\n")
+}
+
+// inside makes a path absolute; "" stays "".
+func inside(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
 }

@@ -139,23 +139,21 @@ func (a *answer) freshReset(args []string) bool {
 			return false
 		}
 	}
-	if a.repo.gitDir == a.repo.common || !a.repo.found {
-		return false
-	}
-	if a.st != nil && realPath(a.repo.gitDir) == realPath(followGitFile(filepath.Join(string(a.st.Workspace), ".git"))) {
+	dir := a.repo.GitDir
+	if filepath.Base(filepath.Dir(dir)) != "worktrees" || a.st != nil && filepath.Base(dir) == a.st.ID.String() {
 		return false
 	}
 	if a.Name == transactionHook {
 		return true // the tree is written, and the refs are looked at by themselves
 	}
-	_, err := os.Lstat(filepath.Join(a.repo.gitDir, "index"))
+	_, err := os.Lstat(filepath.Join(dir, "index"))
 	return errors.Is(err, os.ErrNotExist)
 }
 
 // submoduleCheckout is how a submodule gets its commit. It is forced only where
 // the submodule was cloned a moment ago.
 func (a *answer) submoduleCheckout(args []string) bool {
-	if a.st == nil || slices.Contains(a.st.GitDirs, superqode.HostPath(realPath(a.repo.common))) {
+	if a.st == nil || slices.Contains(a.st.GitDirs, superqode.HostPath(a.repo.CommonDir)) {
 		return false
 	}
 	for _, w := range args {

@@ -6,24 +6,24 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 )
+
+// helperName is this test binary in the folder of a session.
+const helperName = "session-helper"
 
 // TestMain is also the helper of every session that a test makes: git starts this
 // binary under the name of a hook from the session's folder.
 func TestMain(m *testing.M) {
 	exe, err := os.Executable()
-	if err == nil && filepath.Base(exe) == "helper" {
-		if _, err := os.Lstat(filepath.Join(filepath.Dir(filepath.Dir(exe)), guard.SessionStateFile+".made")); err == nil {
-			dir, err := os.Getwd()
-			if err != nil {
-				dir = ""
-			}
-			os.Exit(hooks.Answer(context.Background(), hooks.Call{
-				Exe: exe, Name: filepath.Base(os.Args[0]), Args: os.Args[1:], Env: os.Environ(), Dir: dir, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-			}))
+	if err == nil && filepath.Base(exe) == helperName {
+		dir, err := os.Getwd()
+		if err != nil {
+			dir = ""
 		}
+		os.Exit(hooks.Answer(context.Background(), hooks.Call{
+			Exe: exe, Name: filepath.Base(os.Args[0]), Args: os.Args[1:], Env: os.Environ(), Dir: dir, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		}))
 	}
 	os.Exit(m.Run())
 }

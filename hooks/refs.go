@@ -29,8 +29,8 @@ const maxRef = 8 << 10
 // value returns a ref's object id, "ref:<target>" for a symbolic one, zeros when
 // there is none; false when that can not be told.
 func (r *refReader) value(ctx context.Context, ref string) (string, bool) {
-	common := r.a.repo.common
-	if !r.a.repo.found || strings.Contains(ref, "..") || strings.HasPrefix(ref, "/") {
+	common := r.a.repo.CommonDir
+	if r.a.repo.GitDir == "" || strings.Contains(ref, "..") || strings.HasPrefix(ref, "/") {
 		return "", false
 	}
 	if st, err := os.Stat(filepath.Join(common, "reftable")); err == nil && st.IsDir() {
@@ -54,7 +54,7 @@ func (r *refReader) value(ctx context.Context, ref string) (string, bool) {
 // peeled tags with "^".
 func (r *refReader) fromPacked(ref string) (string, bool) {
 	if !r.loaded {
-		data, err := os.ReadFile(filepath.Join(r.a.repo.common, "packed-refs"))
+		data, err := os.ReadFile(filepath.Join(r.a.repo.CommonDir, "packed-refs"))
 		if err != nil && !os.IsNotExist(err) {
 			return "", false
 		}
@@ -94,7 +94,7 @@ func (r *refReader) ask(ctx context.Context, ref string) (string, bool) {
 		return "", false
 	}
 	g := git.At(string(r.a.st.Git.Bin), r.a.Env)
-	out, err := g.Output(ctx, git.Cmd{Args: []string{"--git-dir", r.a.repo.gitDir, "for-each-ref", "--format=%(symref) %(objectname) %(refname)", ref}})
+	out, err := g.Output(ctx, git.Cmd{Args: []string{"--git-dir", r.a.repo.GitDir, "for-each-ref", "--format=%(symref) %(objectname) %(refname)", ref}})
 	if err != nil {
 		return "", false
 	}

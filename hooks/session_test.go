@@ -68,12 +68,11 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	for _, d := range []string{"bin", "log", "tmp"} {
 		s.must(os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
-	s.must(os.WriteFile(filepath.Join(dir, guard.SessionStateFile+".made"), nil, 0o600))
 	s.must(st.Save(dir))
-	helper := filepath.Join(dir, "bin", "helper")
+	helper := filepath.Join(dir, "bin", helperName)
 	s.must(linkOrCopy(helper))
 	s.must(hooks.Populate(t.Context(), st, filepath.Join(dir, "hooks"), helper))
-	s.must(os.Symlink("helper", filepath.Join(dir, "bin", hooks.RemoteHelper)))
+	s.must(os.Symlink(helperName, filepath.Join(dir, "bin", hooks.RemoteHelper)))
 	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
 	return s
 }

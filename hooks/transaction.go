@@ -93,12 +93,12 @@ const renamedLog = "refs/.tmp-renamed-log"
 // back: git has moved it aside before it asks, and would leave it there when the
 // hook says no.
 func (a *answer) undoRename(s subject, list []update, code int) int {
-	aside := filepath.Join(a.repo.common, "logs", renamedLog)
+	aside := filepath.Join(a.repo.CommonDir, "logs", renamedLog)
 	for _, u := range list {
 		if !isZero(u.new) || !strings.HasPrefix(u.ref, "refs/heads/") || strings.Contains(u.ref, "..") {
 			continue
 		}
-		back := filepath.Join(a.repo.common, "logs", u.ref)
+		back := filepath.Join(a.repo.CommonDir, "logs", u.ref)
 		if _, err := os.Lstat(back); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -68,5 +68,5 @@ func (a *answer) indexLock() string {
 	if v := superqode.Getenv(a.Env, "GIT_INDEX_FILE"); v != "" {
 		return inside(a.Dir, v) + ".lock"
 	}
-	return filepath.Join(a.repo.gitDir, "index.lock")
+	return filepath.Join(a.repo.GitDir, "index.lock")
 }

@@ -27,7 +27,7 @@ func endProcess(p guard.Process, _ string) error {
 	default:
 		defer unix.Close(fd)
 	}
-	if now, ok := guard.ReadProcess(p.PID); !ok || now.Exe != p.Exe {
+	if now, ok := guard.ReadProcess(p.PID); !ok || now.Start != p.Start {
 		return nil // it has ended, and another process may have its number already
 	}
 	locks := locksOf(p.PID)

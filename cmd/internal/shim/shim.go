@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
 )
 
 // IO is what the process was started with.
@@ -36,5 +37,8 @@ func Serves(exe string) bool {
 // Main answers one call and returns the exit code. For git it does not return
 // when the command is allowed: the process becomes the real git.
 func Main(ctx context.Context, io IO) int {
+	if name := filepath.Base(io.Args[0]); hooks.Serves(name) {
+		return hooks.Answer(ctx, hooks.Call{Exe: io.Exe, Name: name, Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err})
+	}
 	return guard.Shim(ctx, guard.ShimCall{Exe: io.Exe, Argv: io.Args, Env: io.Env, Dir: io.Dir, Err: io.Err})
 }
