@@ -181,7 +181,7 @@ func (s *Session) ref(name string) string {
 
 // past reports whether the workspace tells no more what the session changed.
 func (s *Session) past() bool {
-	return s.rec.State == superqode.StateDone || s.rec.Collected
+	return s.rec.State == superqode.StateDone || s.rec.Reverting
 }
 
 // Diff writes the session's changes as a patch in git's format: base to

@@ -92,7 +92,7 @@ func (s *Session) step(ctx context.Context, state superqode.State) error {
 		return err
 	}
 	err := s.update(ctx, func(r *Record) {
-		r.State, r.Collected = state, r.Collected || state == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
+		r.State, r.Reverting = state, r.Reverting || state == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
 	})
 	failpoint.Hit("end." + string(state))
 	return err

@@ -31,7 +31,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	if err := s.update(ctx, func(r *Record) {
 		r.Runs++
-		r.Collected = false
+		r.Reverting = false
 		r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
 	}); err != nil {
 		return runner.Result{}, err

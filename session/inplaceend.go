@@ -33,7 +33,7 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
 	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || opt.Keep == KeepAlways
-	half := s.rec.State == superqode.StateReverting || s.rec.Collected // half brought back by now
+	half := s.rec.State == superqode.StateReverting || s.rec.Reverting // half brought back by now
 	if !half {
 		if err := s.step(ctx, superqode.StateCollecting); err != nil {
 			return nil, err
@@ -87,6 +87,13 @@ func firstOf(list []string) string {
 		out += l
 	}
 	return out
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // bringBackRepository restores the origin's own folder and its git dir.

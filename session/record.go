@@ -45,7 +45,7 @@ type Record struct {
 	TopFolder folderInfo `json:"top_folder"` // in place: the origin's own folder
 	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder
 	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
-	Collected bool       `json:"collected"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
+	Reverting bool       `json:"reverting"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
 
 	Enforce    guard.Enforce `json:"enforce"`
 	AllowWrite []HostPath    `json:"allow_write"` // links resolved
