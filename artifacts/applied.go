@@ -95,6 +95,11 @@ func (c *ApplyConflict) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
+// Done reports whether the origin has the changes. A nil Applied has none.
+func (a *Applied) Done() bool {
+	return a != nil && !a.Checked && a.Why == "" && len(a.Conflicts) == 0
+}
+
 // Text says in one line what became of it.
 func (a *Applied) Text() string {
 	switch {

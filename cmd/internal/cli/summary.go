@@ -32,6 +32,9 @@ func (a *app) summary(res *artifacts.Result) {
 	}
 	line("blocked", "%s", blockedLine(res.Guard))
 	line("origin", "%s", a.originLine(res.OriginCheck))
+	if res.Applied != nil {
+		line("applied", "%s", a.appliedText(res.Applied))
+	}
 	line("workspace", "%s", a.workspaceLine(res))
 	root := filepath.Join(res.Origin, ".superqode", "qe-artifacts")
 	patch, report := keyArtifacts(res)
@@ -137,6 +140,22 @@ func (a *app) originLine(check artifacts.OriginCheck) string {
 	return text
 }
 
+// appliedText says what became of the changes in the origin, which was checked
+// before.
+func (a *app) appliedText(res *artifacts.Applied) string {
+	text := printable(res.Text())
+	if res.Why != "" || len(res.Conflicts) > 0 {
+		text = a.paintErr(text, yellow)
+	}
+	for _, c := range res.Conflicts[:min(len(res.Conflicts), shownChanges)] {
+		text += "\n             " + printable(c.Message)
+	}
+	if more := len(res.Conflicts) - shownChanges; more > 0 {
+		text += fmt.Sprintf("\n             … and %d more", more)
+	}
+	return text
+}
+
 func (a *app) workspaceLine(res *artifacts.Result) string {
 	switch {
 	case res.Mode == superqode.ModeShared:
@@ -177,7 +196,7 @@ func keyArtifacts(res *artifacts.Result) (patch, report string) {
 // paste.
 func nextCommands(res *artifacts.Result, patch string) []string {
 	var next []string
-	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" {
+	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" && !res.Applied.Done() {
 		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
 	}
 	if res.Workspace.Preserved {

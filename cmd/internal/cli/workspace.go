@@ -126,7 +126,8 @@ func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
 // workspaceEndCmd takes a session the whole way down.
 type workspaceEndCmd struct {
 	sessionFlag
-	Keep bool `help:"Keep the workspace."`
+	Keep  bool `help:"Keep the workspace."`
+	Apply bool `help:"Bring the session's changes into the origin, all or none; what conflicts preserves the session."`
 }
 
 // Run prints the summary. Who ends a session wants it gone: a program that
@@ -143,13 +144,22 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 		keep = session.KeepAlways
 	}
 	// once begun, the way down is not left half-way
-	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep})
+	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
 	if res != nil {
 		if perr := a.printResult(res); perr != nil && err == nil {
 			err = perr
 		}
 	}
 	return err
+}
+
+// apply is what the flag asks for, or what the session was created with: then
+// only if its last program succeeded.
+func (c *workspaceEndCmd) apply(rec session.Record) session.EndApply {
+	if c.Apply {
+		return session.EndApply{Apply: true}
+	}
+	return session.EndApply{Apply: rec.NoRevert, NotApplied: rec.NotApplied()}
 }
 
 // workspacePathCmd prints where a session works.
