@@ -154,6 +154,13 @@ func quoteWords(words []string) string {
 
 // listing is the output of a program that is not looked into.
 func (c *checker) listing(base string, words []string) string {
+	if base == "ls" { // "ls -d .git", "ls .git/hooks/*"
+		for _, w := range words[1:] {
+			if namesGitDir(path.Base(w)) && slices.Contains(words, "-d") || strings.Contains(w, ".git/") && strings.Contains(w, "*") {
+				return w + "\n"
+			}
+		}
+	}
 	switch base {
 	case "ls", "find", "fd", "fdfind", "tree", "locate":
 		return unknownValue(kindPaths, base)

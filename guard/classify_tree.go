@@ -256,9 +256,18 @@ func (k *call) apply() {
 	case done:
 	case p.has("check", "stat", "numstat", "summary") && !p.has("apply"):
 		k.dryRun("apply")
-	case p.has("reverse") && (!p.has("cached") || p.has("index")):
+	case (p.has("reverse") || k.appliesReverse(p.args)) && (!p.has("cached") || p.has("index")):
 		k.op("apply.reverse")
 	default:
 		k.op("apply")
 	}
+}
+
+// appliesReverse reports whether a patch that is applied was made backwards: "git
+// diff -R | git apply" takes the changes away.
+func (k *call) appliesReverse(files []string) bool {
+	if len(files) == 0 || files[0] == "-" {
+		return kindOf(inputOf(k.inv.st)) == kindReverse
+	}
+	return kindOf(k.files[under(k.inv.dir, k.inv.st.tilde(files[0]))]) == kindReverse
 }

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"path"
 	"slices"
 	"strings"
 )
@@ -97,79 +96,6 @@ func (c *checker) xargs(st *state, args []string) string {
 		out += c.run(n, cmd)
 	}
 	return out
-}
-
-// find runs commands on what it finds, and deletes it.
-func (c *checker) find(st *state, base string, args []string) string {
-	roots, named, gitNamed := []string{}, false, false
-	for i, a := range args {
-		next := ""
-		if i+1 < len(args) {
-			next = args[i+1]
-		}
-		switch a {
-		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex":
-			negated := i > 0 && (args[i-1] == "!" || args[i-1] == "-not")
-			if !negated {
-				named = true
-				gitNamed = gitNamed || namesGitDir(path.Base(next)) || strings.Contains(next, ".git/") || strings.HasSuffix(next, "/.git")
-			} else if strings.Contains(next, ".git") {
-				named = true
-			}
-		case "-empty", "-newer", "-mtime", "-mmin", "-size", "-user":
-			named = true
-		}
-		if len(roots) == i && !strings.HasPrefix(a, "-") && a != "(" && a != "!" {
-			roots = append(roots, a)
-		}
-	}
-	if len(roots) == 0 {
-		roots = []string{"."}
-	}
-	found := unknownValue(kindPaths, "find")
-	if len(roots) == 1 && roots[0] != "." && base != "fd" && base != "fdfind" {
-		found = strings.TrimSuffix(roots[0], "/") + "/" + found
-	}
-	if gitNamed {
-		found = ".git"
-	}
-	for i, a := range args {
-		switch a {
-		case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
-			if (a == "-x" || a == "-X" || a[1] == '-') == (base == "fd" || base == "fdfind") {
-				c.findExec(st, args[i+1:], found, roots, named)
-			}
-		case "-delete":
-			c.findDelete(st, args, roots, gitNamed, named)
-		}
-	}
-	return found
-}
-
-func (c *checker) findExec(st *state, words []string, found string, roots []string, named bool) {
-	end := slices.IndexFunc(words, func(w string) bool { return w == ";" || w == "+" })
-	if end < 0 {
-		end = len(words)
-	}
-	cmd := make([]string, 0, end)
-	for _, w := range words[:end] {
-		cmd = append(cmd, strings.ReplaceAll(w, "{}", found))
-	}
-	if len(cmd) > 0 && cmd[0] == "rm" && !named {
-		c.findDelete(st, words[:end], roots, false, false)
-	}
-	c.run(withoutShell(st), cmd)
-}
-
-// findDelete: without a test for names everything below goes, .git included.
-func (c *checker) findDelete(st *state, args, roots []string, gitNamed, named bool) {
-	for _, r := range roots {
-		full := under(st.dir, st.tilde(r))
-		if gitNamed && !c.otherRoot(st, full) || c.gitPath(st, full) != "" || !named && c.wholeTree(full) {
-			c.operation("gitdir.write", append([]string{"find"}, args...), nil)
-			return
-		}
-	}
 }
 
 // bwrap is bubblewrap, whose options take up to two values.

@@ -205,7 +205,7 @@ func (c *checker) otherRoot(st *state, root string) bool {
 		return ok && common != c.in.Guarded
 	}
 	// A scratch repository under /tmp, while the work is not there.
-	return c.in.Dir != "" && !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !within(c.in.Dir, root) && !within(root, c.in.Dir)
+	return !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !within(c.startDir(), root) && !within(root, c.startDir())
 }
 
 // wholeTree reports whether deleting or moving p takes the repository along: it

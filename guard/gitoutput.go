@@ -24,7 +24,7 @@ func (k *call) output() string {
 		return k.diffOutput()
 	case "log", "stash":
 		if k.hasArg("-p", "--patch", "-u") {
-			return unknownValue(kindDiff, "diff")
+			return k.patchOutput()
 		}
 		if k.hasArg("--format=%H", "--format=%h", "--pretty=%H", "--pretty=%h", "--pretty=format:%H", "--pretty=format:%h") {
 			return unknownValue(kindCommit, "log")
@@ -37,7 +37,7 @@ func (k *call) output() string {
 	case "clean":
 		return unknownValue(kindUntracked, "clean")
 	case "grep":
-		if k.hasArg("-l", "-L", "--files-with-matches", "--name-only", "--files-without-match") {
+		if newSpec(grepOptions).parse(k.args, false).has("files-with-matches", "name-only", "files-without-match") {
 			return unknownValue(kindTracked, "grep")
 		}
 	case "ls-tree":
@@ -50,10 +50,10 @@ func (k *call) output() string {
 		return unknownValue(kindCommit, k.name)
 	case "archive":
 		if out := newSpec("o/output= format= prefix= remote= exec= l/list v/verbose add-file=").parse(k.args, false).last("output"); out != "" {
-			k.files[under(k.inv.dir, k.inv.st.tilde(out))] = unknownValue(kindArchive, "archive")
+			k.files[under(k.inv.dir, k.inv.st.tilde(out))] = unknownValue(kindArchive, k.inv.dir)
 			return ""
 		}
-		return unknownValue(kindArchive, "archive")
+		return unknownValue(kindArchive, k.inv.dir)
 	case "rev-parse":
 		return k.revParse()
 	case "check-ignore":
@@ -107,11 +107,24 @@ func (k *call) diffOutput() string {
 			}
 		}
 	}
+	return k.patchOutput()
+}
+
+// patchOutput is a patch, forwards or backwards.
+func (k *call) patchOutput() string {
+	if k.hasArg("-R") {
+		return unknownValue(kindReverse, "diff")
+	}
 	return unknownValue(kindDiff, "diff")
 }
 
 // blobOf is the contents of REV:PATH.
 func blobOf(rev string) string {
+	for kind, name := range func(y func(byte, string) bool) { unknownParts(rev, y) } {
+		if kind == kindBlobID {
+			return unknownValue(kindBlob, name)
+		}
+	}
 	_, file, ok := strings.Cut(rev, ":")
 	if !ok || file == "" {
 		return unknownValue(kindOpen, "blob")
@@ -124,6 +137,9 @@ func (k *call) revParse() string {
 		return ".git/" + k.args[1]
 	}
 	if n := len(k.args); n > 0 && !strings.HasPrefix(k.args[n-1], "-") {
+		if _, file, ok := strings.Cut(k.args[n-1], ":"); ok && file != "" && !strings.HasPrefix(file, "/") {
+			return unknownValue(kindBlobID, path.Clean(file))
+		}
 		return unknownValue(kindCommit, k.args[n-1])
 	}
 	if len(k.args) != 1 {

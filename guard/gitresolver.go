@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -104,4 +105,11 @@ func (r *GitResolver) External(_ context.Context, _ At, name string) Answer {
 		}
 	}
 	return No
+}
+
+// LinkedWorktree looks for a .git file that leads into a worktrees folder.
+func (r *GitResolver) LinkedWorktree(_ context.Context, path string) Answer {
+	text, err := atomicfile.Read(filepath.Join(path, ".git"))
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+	return answer(err == nil && ok && filepath.Base(filepath.Dir(dir)) == "worktrees", true)
 }

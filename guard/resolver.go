@@ -21,6 +21,12 @@ type At struct {
 	Env     []string
 }
 
+// worktreeResolver is a Resolver that knows linked worktrees by their path.
+type worktreeResolver interface {
+	// LinkedWorktree reports whether path is the root of a linked worktree.
+	LinkedWorktree(ctx context.Context, path string) Answer
+}
+
 // Resolver answers what only the repository knows. Implementations must not
 // change anything and must answer NotKnown rather than fail.
 //

@@ -222,8 +222,11 @@ func (c *checker) filter(st *state, base string, args []string) (string, bool) {
 	if out, ok := filtered(base, args, *st.stdin); ok {
 		return out, true
 	}
-	if isKnown(*st.stdin) {
+	switch {
+	case isKnown(*st.stdin):
 		return unknownValue(kindOpen, base), true
+	case kindOf(*st.stdin) == kindPaths: // no longer all that find printed
+		return unknownValue(kindPaths, base), true
 	}
 	return sameKind(*st.stdin), true
 }

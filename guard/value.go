@@ -20,12 +20,14 @@ const (
 	kindDiff      = 'd' // the output of git diff or show
 	kindArchive   = 'a' // the output of git archive
 	kindCommit    = 'c' // the id of a commit
+	kindBlobID    = 'i' // the id of a file's contents in a commit; the name is its path
+	kindReverse   = 'r' // the output of git diff -R
 	kindPlace     = 'v' // a part of the starting directory when that is not known
 )
 
 func unknownValue(kind byte, name string) string {
 	name = tame(name)
-	if kind != kindBlob { // the slashes of a committed file's path are needed
+	if kind != kindBlob && kind != kindBlobID { // the slashes of a committed file's path are needed
 		name = strings.ReplaceAll(name, "/", "_")
 	}
 	return string(rune(mark)) + string(kind) + name[:min(len(name), 200)] + string(rune(mark))

@@ -12,6 +12,8 @@ func (c *checker) writers(st *state, base string, args []string) {
 	switch base {
 	case "rm", "unlink", "shred", "truncate", "trash", "rmdir":
 		c.remove(st, base, args)
+	case "Remove-Item", "ri", "rd", "del", "erase": // PowerShell and cmd
+		c.protect(st, base, args)
 	case "mkdir", "touch", "chmod", "chown", "chgrp", "chattr", "setfacl":
 		c.protect(st, base, operands(args, "m= mode= t= d= r= reference= date="))
 	case "mv":
@@ -19,6 +21,10 @@ func (c *checker) writers(st *state, base string, args []string) {
 		for _, p := range ops {
 			if c.wholeTree(under(st.dir, p)) {
 				c.operation("gitdir.write", append([]string{base}, args...), nil)
+				return
+			}
+			if c.linkedWorktree(st, p) {
+				c.operation("worktree.move", append([]string{base}, args...), nil)
 				return
 			}
 		}
@@ -47,8 +53,15 @@ func (c *checker) writers(st *state, base string, args []string) {
 	case "sqlite3", "psql", "mysql":
 		c.database(st, base, args)
 	case "unzip":
-		c.protect(st, base, newSpec("d=").parse(args, false).values["d"])
+		c.unzip(st, args)
 	}
+}
+
+// linkedWorktree reports whether a path is the root of a linked worktree.
+func (c *checker) linkedWorktree(st *state, p string) bool {
+	full := under(st.dir, st.tilde(p))
+	r, ok := c.in.Resolver.(worktreeResolver)
+	return ok && isKnown(full) && r.LinkedWorktree(c.ctx, full) == Yes && !c.otherRoot(st, full)
 }
 
 func inputOf(st *state) string {
@@ -86,8 +99,12 @@ func (c *checker) remove(st *state, base string, args []string) {
 			c.operation("rm.force", words, func() bool { return c.inFresh(st.dir) })
 			return
 		}
-		if base == "rm" && p.has("recursive", "R") && c.wholeTree(under(st.dir, a)) {
+		if base == "rm" && p.has("recursive", "R") && c.wholeTree(under(st.dir, a)) || a == unknownValue(kindPaths, foundAll) && base != "rmdir" {
 			c.operation("gitdir.write", words, nil)
+			return
+		}
+		if (p.has("recursive", "R") || base == "rmdir") && c.linkedWorktree(st, a) {
+			c.operation("worktree.remove", words, func() bool { return c.inFresh(under(st.dir, a)) })
 			return
 		}
 	}
@@ -98,7 +115,7 @@ func (c *checker) copies(st *state, base string, args []string) {
 	spec := "t/target-directory= S/suffix="
 	switch base {
 	case "rsync":
-		spec = "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files delete"
+		spec = "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files delete del delete-before delete-during delete-after delete-delay delete-excluded n/dry-run"
 	case "install":
 		spec += " m/mode= o/owner= g/group="
 	case "scp":
@@ -112,6 +129,10 @@ func (c *checker) copies(st *state, base string, args []string) {
 	c.protect(st, base, dest)
 	if p.has("remove-source-files") {
 		c.protect(st, base, p.args)
+	}
+	if base == "rsync" && len(dest) == 1 && p.has("delete", "del", "delete-before", "delete-during", "delete-after", "delete-delay", "delete-excluded") && !p.has("dry-run") &&
+		!strings.Contains(strings.Join(append(p.values["exclude"], p.values["filter"]...), " "), ".git") && c.wholeTree(under(st.dir, st.tilde(dest[0]))) {
+		c.operation("gitdir.write", append([]string{base}, args...), nil) // what is not in the source goes, .git too
 	}
 	if base == "cp" && len(dest) == 1 && len(p.args) > 1 { // cp hooks/* . with a source named .git
 		for _, src := range p.args[:len(p.args)-1] {
@@ -142,16 +163,23 @@ func (c *checker) editors(st *state, base string, args []string) {
 	}
 	for i, a := range args {
 		switch {
-		case base == "patch" && (a == "-R" || a == "--reverse") && kindOf(inputOf(st)) == kindDiff:
+		case base == "patch" && (a == "-R" || a == "--reverse") && kindOf(inputOf(st)) == kindDiff || base == "patch" && kindOf(inputOf(st)) == kindReverse && !slices.Contains(args, "--dry-run"):
 			c.operation("apply.reverse", append([]string{base}, args...), func() bool { return c.inFresh(st.dir) })
 			return
 		case base == "sort" && (a == "-o" || a == "--output") && i+1 < len(args):
 			c.protect(st, base, args[i+1:i+2])
+		case base == "sort" && strings.HasPrefix(a, "--output="):
+			c.protect(st, base, []string{a[len("--output="):]})
 		case strings.HasPrefix(a, "--in-place") || a == "-i" || a == "inplace" || len(a) > 2 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "i") && base != "vim" && base != "awk":
 			inPlace = true
 		case !strings.HasPrefix(a, "-"):
 			files = append(files, a)
 		}
+	}
+	if strings.HasPrefix(base, "vi") || base == "nvim" {
+		inPlace = slices.ContainsFunc(args, func(a string) bool {
+			return slices.Contains([]string{"wq", "wq!", "x", "w", "w!", "xa", "wqa"}, strings.TrimLeft(a, "+:"))
+		})
 	}
 	if inPlace && base != "sort" && base != "patch" {
 		c.protect(st, base, files)
@@ -191,35 +219,5 @@ func (c *checker) database(st *state, base string, args []string) {
 				c.nested(st, line, base+" runs it")
 			}
 		}
-	}
-}
-
-func (c *checker) tar(st *state, base string, args []string) {
-	extract, to := false, ""
-	content := inputOf(st)
-	for i, a := range args {
-		if text, ok := c.files[under(st.dir, st.tilde(a))]; ok {
-			content = text
-		}
-		switch {
-		case a == "-C" || a == "--directory":
-			if i+1 < len(args) {
-				to = args[i+1]
-			}
-		case strings.HasPrefix(a, "--directory="):
-			to = a[len("--directory="):]
-		case a == "--extract" || a == "--get":
-			extract = true
-		case (i == 0 || strings.HasPrefix(a, "-")) && !strings.HasPrefix(a, "--"):
-			extract = extract || strings.Contains(a, "x")
-		}
-	}
-	if !extract {
-		return
-	}
-	c.protect(st, base, []string{to})
-	dir := under(st.dir, st.tilde(to))
-	if kindOf(content) == kindArchive && (dir == st.dir || dir == c.startDir()) {
-		c.operation("checkout.discard", append([]string{"git", "archive", "|", base}, args...), func() bool { return c.inFresh(dir) })
 	}
 }
