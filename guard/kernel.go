@@ -2,7 +2,6 @@ package guard
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -156,13 +155,15 @@ func (o KernelOptions) AllowWrite(path string) (string, error) {
 
 func checkAllowed(asked, real string, protected []guarded) error {
 	for _, p := range protected {
-		switch {
-		case within(real, p.path):
+		if within(real, p.path) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
-				"superqode run -- CMD works on a copy; workspace apply brings changes into the origin")
-		case within(p.path, real):
+				"superqode run -- CMD works on a copy; superqode workspace apply brings changes into the origin")
+		}
+	}
+	for _, p := range protected {
+		if within(p.path, real) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it holds %s (%s), which a session's program never writes to", asked, p.what, p.path),
-				"name a folder beside it: --allow-write %s", strings.TrimSuffix(real, "/")+"/…")
+				"name a folder in it that does not hold %s", p.path)
 		}
 	}
 	return nil

@@ -50,9 +50,9 @@ func (o KernelOptions) protected(look view) []guarded {
 		}
 	}
 	add(true, "SUPERQODE_HOME", o.Home)
+	add(false, "the origin", o.Origin)
 	add(true, "the origin's git directory", o.GitDirs...)
 	add(false, "another worktree, or an object store, of the origin", o.Trees...)
-	add(false, "the origin", o.Origin)
 	mounts := look.mounts()
 	for _, p := range list {
 		for _, name := range aliases(mounts, p.path) {

@@ -58,7 +58,7 @@ func (k *Kernel) tryProgram(ctx context.Context, allowed, denied string) error {
 	if err := k.Confine(); err != nil {
 		return err
 	}
-	const line = `mkdir "$1/in" || exit 8; mkdir "$2/out" && exit 9; exit 0`
+	const line = `mkdir "$1/in" && rmdir "$1/in" || exit 8; mkdir "$2/out" 2>/dev/null && exit 9; exit 0`
 	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", line, "sh", allowed, denied).CombinedOutput()
 	if err != nil && !errors.Is(err, unix.ENOENT) { // without a shell the thread's own check has to do
 		return fmt.Errorf("%w: %q", err, out)

@@ -86,6 +86,9 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.checkKernel(plan.KernelOptions); err != nil {
+		return nil, errors.Join(err, s.discard())
+	}
 	if err := s.fillGuarded(ctx, plan); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
@@ -215,9 +218,6 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
 			return s, err
 		}
-	}
-	if err := s.checkKernel(pl.KernelOptions); err != nil {
-		return s, err
 	}
 	failpoint.Hit("open.folders")
 	if err := s.journal().write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
