@@ -41,6 +41,21 @@ const (
 	packWindow = 64        // of which so many may wait for their turn to be written
 )
 
+// packPlain is the size from which contents are stored as they are: beyond it,
+// compressing takes longer than all else that is done to them. Packing the store
+// (see Pack) makes up for the room.
+const packPlain = 8 << 20
+
+func packLevel(entries []*Entry) int {
+	total := int64(0)
+	for _, e := range entries {
+		if total += e.Size; total > packPlain {
+			return zlib.NoCompression
+		}
+	}
+	return zlib.BestSpeed
+}
+
 // WriteBlobs stores the contents of entries (files read below root, links from
 // the entry) as one pack; other kinds are passed over. What the store has in its
 // own packs already is not written again; what only the origin has is, since the
@@ -59,7 +74,7 @@ func (s *Store) WriteBlobs(ctx context.Context, root string, entries []Entry) (e
 	if err != nil || len(want) == 0 {
 		return err
 	}
-	p, err := s.newPack(filepath.Join(s.dir, "objects"), zlib.BestSpeed, len(want))
+	p, err := s.newPack(filepath.Join(s.dir, "objects"), packLevel(want), len(want))
 	if err != nil {
 		return fmt.Errorf("store contents: %w", err)
 	}
