@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -45,7 +46,7 @@ func runInPlace(t *testing.T, f *gittest.Fixture, opt OpenOptions, script string
 	if opt.Mode == "" {
 		opt.Mode = superqode.ModeGitSnapshot
 	}
-	opt.Guard.Off = true
+	opt.Guard.Off, opt.Enforce = true, guard.EnforceOff
 	if opt.Dir == "" {
 		opt.Dir = f.Dir
 	}

@@ -61,7 +61,9 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 	if len(problems) > 0 {
 		return superqode.WithHint(fmt.Errorf("read the repository %s: %w", dir, problems[0]), "make it readable: git_snapshot mode must be able to bring all of it back")
 	}
-	dropEmptyWorktrees(sn)
+	if err := s.keepNeighbours(ctx, format); err != nil {
+		return err
+	}
 	wanted := &snapshot.Snapshot{Root: dir, Format: format, Taken: sn.Taken}
 	var big []snapshot.Entry
 	for _, e := range sn.Entries {
@@ -83,13 +85,24 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 	return sn.Save(filepath.Join(s.dir, repositorySnap))
 }
 
-// dropEmptyWorktrees forgets the folder in which git keeps its worktrees where
-// only sessions have something in it: it comes and goes with them.
-func dropEmptyWorktrees(sn *snapshot.Snapshot) {
-	if e := sn.Find("worktrees"); e == nil || slices.ContainsFunc(sn.Entries, func(e snapshot.Entry) bool { return strings.HasPrefix(e.Path, "worktrees/") }) {
-		return
+// fitWorktrees makes the folder in which git keeps its worktrees part of what is
+// wanted where something is in it, or was there without any session's: it comes
+// and goes with them.
+func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
+	const name = "worktrees"
+	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
+	there := len(sessionWorktrees(string(s.rec.CommonDir))) > 0
+	if there && !found {
+		sn.Entries = slices.Insert(sn.Entries, at, snapshot.Entry{Path: name, Kind: snapshot.Dir, Perm: 0o755})
 	}
-	sn.Entries = slices.DeleteFunc(sn.Entries, func(e snapshot.Entry) bool { return e.Path == "worktrees" && e.Kind == snapshot.Dir })
+	if there || !found || holds(sn, name) {
+		return nil
+	}
+	neighbours, err := readNames(s.neighboursDir())
+	if len(neighbours) > 0 {
+		sn.Entries = slices.Delete(sn.Entries, at, at+1)
+	}
+	return err
 }
 
 // linkAside gives big object files a second name, and records the stat data that
@@ -135,6 +148,9 @@ func (s *Session) repository() (*revert.Tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
 	}
+	if err := s.fitWorktrees(base); err != nil {
+		return nil, err
+	}
 	return &revert.Tree{Dir: string(s.rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.asideDir(), "git")}, nil
 }
 
@@ -148,6 +164,12 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	}
 	if !dry {
 		if err := s.clearImpostor(ctx, tree.Dir); err != nil {
+			return nil, err
+		}
+		if err := s.restoreNeighbours(ctx); err != nil {
+			return nil, err
+		}
+		if err := s.fitWorktrees(tree.Base); err != nil {
 			return nil, err
 		}
 	} else if st, err := os.Lstat(tree.Dir); err != nil || !st.IsDir() {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -103,7 +104,7 @@ func hashSize(format string) int {
 
 // readString reads a whole file into a string without a second copy.
 func readString(path string) (string, time.Time, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO, should one be there, must not be waited for
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -111,6 +112,9 @@ func readString(path string) (string, time.Time, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return "", time.Time{}, err
+	}
+	if !st.Mode().IsRegular() {
+		return "", time.Time{}, fmt.Errorf("%s: %w: not a regular file", path, ErrIndexCorrupt)
 	}
 	if st.Size() > maxIndexBytes {
 		return "", time.Time{}, fmt.Errorf("%s: %w: larger than 4 GiB", path, ErrIndexCorrupt)
