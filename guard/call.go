@@ -292,6 +292,7 @@ func (c *checker) builtinData(st *state, base string, args []string) (string, bo
 			return "/usr/bin/" + args[1] + "\n", true
 		}
 	case "test", "[":
+		st.status = testStatus(args)
 		st.asked = slices.ContainsFunc(args, func(a string) bool { return path.Base(a) == ".git" })
 	case "hash", "jobs", "wait", "ulimit", "umask", "times", "kill", "disown", "bg", "fg", "shopt", "setopt", "complete", "help", "man", "whereis":
 	default:

@@ -85,8 +85,13 @@ func (s *codeScan) argv(name string, args []argument) []string {
 	case len(args) > 1 && (args[1].known || s.lang.name == "emacs") && !strings.ContainsAny(a.text, " \t"):
 		words := []string{a.text}
 		for _, x := range args[1:] {
-			if x.known && x.list == nil {
+			switch {
+			case x.known && x.list == nil:
 				words = append(words, x.text)
+			case x.list != nil:
+				words = append(words, x.list...)
+			case s.lang.name != "emacs":
+				words = append(words, unknownValue(kindOpen, "argument"))
 			}
 		}
 		if strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") {
@@ -123,10 +128,10 @@ func (s *codeScan) writes(i int, name string, args []argument) {
 			s.protect(s.st, s.lang.name, paths[:1])
 		}
 	case slices.Contains(copiers, name):
-		if len(paths) > 0 {
+		if len(paths) > 0 && s.onFiles(i, name) {
 			s.protect(s.st, s.lang.name, paths[len(paths)-1:])
 		}
-	case slices.Contains(fileWriters, name):
+	case slices.Contains(fileWriters, name) && s.onFiles(i, name):
 		if s.is(i-1, ".") && name != "write" { // Path('.git/HEAD').unlink(), (Path('.git') / 'HEAD').unlink()
 			if owner := s.before(i - 2); owner.known {
 				paths = append(paths, owner.text)

@@ -20,7 +20,7 @@ func (c *checker) scan(st *state, l *lang, text string, vars map[string]argument
 		c.tcl(st, text)
 		return ""
 	}
-	s := &codeScan{checker: c, st: withoutShell(st), lang: l, text: text, tokens: tokenize(l, text), vars: map[string]argument{}, alias: map[string]string{}, loops: map[string][]string{}}
+	s := &codeScan{checker: c, st: withoutShell(st), lang: l, text: text, tokens: tokenize(l, text), vars: map[string]argument{}, alias: map[string]string{}, loops: map[string][]string{}, funcs: map[string]codeFunc{}, inside: map[string]bool{}}
 	for name, v := range vars {
 		s.vars[name] = v
 	}
@@ -51,6 +51,8 @@ type codeScan struct {
 	tokens []token
 	vars   map[string]argument
 	alias  map[string]string   // other names of functions: r = subprocess.run
+	funcs  map[string]codeFunc // functions of the text's own
+	inside map[string]bool     // those under way
 	loops  map[string][]string // for c in ["stash", "push"]
 	input  string              // awk: the line under way
 	out    strings.Builder
@@ -93,6 +95,7 @@ func (s *codeScan) field(name string) string {
 // round looks at every token once; with a loop over known words, once for each
 // word.
 func (s *codeScan) round() bool {
+	s.findFuncs()
 	s.findLoops()
 	rounds := 1
 	for _, items := range s.loops {
@@ -249,6 +252,9 @@ func (s *codeScan) calls(i int, name string) {
 	default:
 		return
 	}
+	if !s.defines(i) && s.callFunc(name, args) {
+		return
+	}
 	switch {
 	case (name == "eval" || name == "exec" && s.lang.name == "python") && len(args) > 0 && args[0].known && args[0].list == nil:
 		s.scan(s.st, s.lang, args[0].text, nil)
@@ -259,6 +265,11 @@ func (s *codeScan) calls(i int, name string) {
 		s.prints(name, args)
 	}
 	s.writes(i, name, args)
+}
+
+// defines reports whether the name at token i is being defined there.
+func (s *codeScan) defines(i int) bool {
+	return i > 0 && s.tokens[i-1].kind == 'i' && slices.Contains([]string{"def", "function", "sub"}, s.tokens[i-1].text)
 }
 
 var printers = strings.Fields("print puts println printf say echo")

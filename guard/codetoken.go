@@ -7,6 +7,7 @@ type token struct {
 	kind   byte // 'i' name, 's' string, 'l' list of words, '`' command, 'p' punctuation, 'n' end of line
 	text   string
 	words  []string
+	col    int  // where it stands in its line
 	interp byte // how variables stand in it, see interpolations; 0: not at all
 }
 
@@ -15,8 +16,16 @@ type token struct {
 // are missed, never invented as commands.
 func tokenize(l *lang, text string) []token {
 	t := &tokenizer{lang: l, text: text}
+	line := 0 // where the line under way begins
 	for t.pos < len(text) && len(t.out) < 50_000 {
+		n, at := len(t.out), t.pos
 		t.next()
+		for i := n; i < len(t.out); i++ {
+			t.out[i].col = at - line
+		}
+		if j := strings.LastIndexByte(text[at:t.pos], '\n'); j >= 0 {
+			line = at + j + 1
+		}
 	}
 	return t.out
 }

@@ -91,7 +91,8 @@ func (f *findCall) name(i int, pattern string) {
 	case negated:
 	case pattern == "*":
 	default:
-		f.gitNamed = hit && (!f.named || f.gitNamed)
+		// Two tests must both hold; a path inside .git can have any name.
+		f.gitNamed = hit && (!f.named || f.gitNamed || strings.Contains(pattern, ".git/"))
 		f.named = true
 	}
 }

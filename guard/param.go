@@ -107,7 +107,9 @@ func (st *state) value(name string) (string, bool) {
 		return "", true
 	}
 	switch name {
-	case "#", "?", "$", "!", "-", "RANDOM", "SECONDS", "LINENO":
+	case "#":
+		return strconv.Itoa(len(st.params)), true
+	case "?", "$", "!", "-", "RANDOM", "SECONDS", "LINENO":
 		return unknownValue(kindOpen, "number"), true
 	}
 	v, ok := st.lookup(name)
