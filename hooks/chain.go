@@ -83,12 +83,12 @@ func (a *answer) userHookPath(ctx context.Context) string {
 	default:
 		dir = inside(a.Dir, dir) // git looks from where it stands, and starts the hook there
 	}
-	if realPath(dir) == realPath(filepath.Dir(a.Exe)) || a.st != nil && realPath(dir) == realPath(filepath.Join(a.st.Dir(), "hooks")) {
-		return "" // this very hook
-	}
 	path := filepath.Join(dir, a.Name)
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return ""
+	}
+	if realPath(path) == realPath(a.Exe) {
+		return "" // this very helper
 	}
 	return path
 }

@@ -1,6 +1,7 @@
 package hooks_test
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,86 +12,119 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// copyOf copies a fixture with its remote and its linked worktree "side".
+// copyOf copies the dirty fixture with its remote, and adds a linked worktree
+// "../side" and a clean clone of it all. Git is called by its absolute path in
+// every test: nothing but the hooks stands in the way.
 func copyOf(t *testing.T, f *gittest.Fixture) *gittest.Fixture {
 	t.Helper()
 	n := gittest.In(t, filepath.Join(t.TempDir(), "repo"))
 	for _, c := range [][2]string{{f.Dir, n.Dir}, {filepath.Join(f.Home, "remote.git"), filepath.Join(n.Home, "remote.git")}} {
-		if out, err := exec.Command("cp", "-a", "-T", c[0], c[1]).CombinedOutput(); err != nil {
+		if out, err := exec.Command("cp", "-Rp", c[0]+"/.", c[1]).CombinedOutput(); err != nil {
 			t.Fatalf("copy: %v %s", err, out)
 		}
 	}
 	n.Git("config", "remote.origin.url", filepath.Join(n.Home, "remote.git"))
 	n.Git("worktree", "add", "-q", "--detach", filepath.Join(n.Dir, "..", "side"), "feature")
 	n.Write("paths.txt", "unstaged.txt\n")
-	n.Git("rm", "-q", "--cached", "intent.txt") // git refuses to stash with it
+	n.Git("rm", "-q", "--cached", "intent.txt") // git does not stash while it is there
 	return n
 }
 
-// damage compares everything that is the user's: the work tree, refs, reflogs,
-// stash, configuration, the remote, the linked worktree, and what is staged.
-// Objects that nothing points at, FETCH_HEAD and the index's stat data are not.
+// damage looks at everything that is the user's: the work tree, refs, reflogs,
+// stash, configuration, the remote, the linked worktree, and what is staged. The
+// result tells what has changed since. Objects that nothing points at, the
+// index's stat data, empty folders for refs and reports of a crash do not count.
 func damage(t *testing.T, f *gittest.Fixture) func() []string {
 	t.Helper()
-	skip := []string{".git/index", ".git/objects", ".git/FETCH_HEAD", ".git/COMMIT_EDITMSG", "objects", ".git/worktrees/side/index"}
+	skip := []string{".git/index", ".git/objects", ".git/FETCH_HEAD", ".git/COMMIT_EDITMSG", "objects", ".git/worktrees/side/index", ".git/refs/notes", ".git/refs/replace", ".git/refs/original"}
 	side, remote := filepath.Join(f.Dir, "..", "side"), filepath.Join(f.Home, "remote.git")
-	look := func() (a, b, c gittest.Print, staged string) {
-		out, err := exec.Command("git", "-C", f.Dir, "ls-files", "-s", "-v", "-z").Output()
-		if err != nil {
-			out = []byte(err.Error())
-		}
-		if _, err := os.Lstat(side); err != nil {
-			return f.Fingerprint(skip...), gittest.Print{"gone": ""}, gittest.Fingerprint(t, remote, skip...), string(out)
-		}
-		return f.Fingerprint(skip...), gittest.Fingerprint(t, side, "COMMON/objects", "COMMON/index", "COMMON/FETCH_HEAD", "COMMON/COMMIT_EDITMSG", "COMMON/worktrees"), gittest.Fingerprint(t, remote, skip...), string(out)
-	}
-	a, b, c, staged := look()
-	return func() []string {
-		a2, b2, c2, staged2 := look()
-		var d []string
-		for _, x := range append(append(a.Diff(a2), b.Diff(b2)...), c.Diff(c2)...) {
-			if len(x) > 90 {
-				x = x[:90]
+	look := func() gittest.Print {
+		p := gittest.Print{}
+		for prefix, dir := range map[string]string{"": f.Dir, "SIDE/": side, "REMOTE/": remote} {
+			if _, err := os.Lstat(dir); err != nil {
+				continue
 			}
-			d = append(d, x)
+			for name, facts := range gittest.Fingerprint(t, dir, skip...) {
+				if !strings.HasPrefix(name, "COMMON/") && !strings.Contains(name, "fast_import_crash") {
+					p[prefix+name] = facts
+				}
+			}
 		}
-		if staged != staged2 {
-			d = append(d, "index")
-		}
-		return d
+		out, err := exec.Command("git", "-C", f.Dir, "-c", "core.fsmonitor=false", "ls-files", "-s", "-v", "-z").Output()
+		p["INDEX"] = fmt.Sprint(string(out), err)
+		out, err = exec.Command("git", "-C", f.Dir, "for-each-ref", "refs/notes", "refs/replace", "refs/original").Output()
+		p["REFS"] = fmt.Sprint(string(out), err)
+		return p
 	}
+	before := look()
+	return func() []string { return before.Diff(look()) }
 }
 
-func TestSurvey(t *testing.T) {
-	if os.Getenv("SURVEY") == "" {
-		t.Skip()
-	}
-	base := gittest.Dirty(t)
-	data, err := os.ReadFile(os.Getenv("SURVEY"))
+// reachCase is one line of testdata/reach.txt.
+type reachCase struct {
+	name   string
+	expect string // "refused": with no change at all; "slips": it goes through
+	line   string
+}
+
+func reachCases(t *testing.T) []reachCase {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", "reach.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
+	defer f.Close()
+	var list []reachCase
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
+			expect, rest, _ := strings.Cut(line, " ")
+			list = append(list, reachCase{fmt.Sprintf("%03d", len(list)), expect, strings.TrimSpace(rest)})
+		}
+	}
+	return list
+}
+
+// shellLine puts the real git's path in place of GIT, and a newline of \n.
+func shellLine(t *testing.T, line string) string {
+	return strings.NewReplacer(`\n`, "\n", "GIT ", realGit(t)+" ").Replace(line)
+}
+
+// TestReach holds the hooks to what docs/guard.md says: each line does harm
+// without the session's hooks, and with them either none, or it is listed as one
+// that passes. A line that begins to be refused fails, too: the table is then to
+// be corrected.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	base := gittest.Dirty(t)
+	for _, tt := range reachCases(t) {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			line := shellLine(t, tt.line)
+			bare := copyOf(t, base)
+			hurt := damage(t, bare)
+			cmd := exec.Command("sh", "-c", line)
+			cmd.Dir, cmd.Env = bare.Dir, bare.Env()
+			out, _ := cmd.CombinedOutput() // many of these fail half way
+			if len(hurt()) == 0 {
+				t.Errorf("%s does no harm by itself: it proves nothing\n%s", tt.line, out)
+			}
 			f := copyOf(t, base)
 			s := newSession(t, f, f.Dir, nil)
-			check := damage(t, f)
-			line = strings.NewReplacer(`\n`, "\n", "GIT ", realGit(t)+" ").Replace(line)
+			hurt = damage(t, f)
 			r := s.sh(f.Dir, line)
-			d := check()
-			f2 := copyOf(t, base)
-			check = damage(t, f2)
-			cmd := exec.Command("sh", "-c", line)
-			cmd.Dir, cmd.Env = f2.Dir, f2.Env()
-			out, _ := cmd.CombinedOutput()
-			plain := check()
-			verdict := "SLIPS"
-			if len(d) == 0 {
-				verdict = "held"
+			got := hurt()
+			switch {
+			case tt.expect == "refused" && (len(got) > 0 || !r.refused()):
+				t.Errorf("%s: exit code %d, refused %t\n%s\nchanged: %s", tt.line, r.code, r.refused(), r.errOut, strings.Join(got, "\n"))
+			case tt.expect == "slips" && len(got) == 0:
+				t.Errorf("%s is refused now: say so in testdata/reach.txt and docs/guard.md\n%s", tt.line, r.errOut)
+			case tt.expect == "refused" && len(s.attempts()) == 0:
+				t.Errorf("%s: nothing in the log", tt.line)
+			case tt.expect != "refused" && tt.expect != "slips":
+				t.Errorf("unknown expectation %q", tt.expect)
 			}
-			t.Logf("%s | refused=%t | %s | rc=%d | without: %d | %q | %q", verdict, r.refused(), line, r.code, len(plain), d, strings.ReplaceAll(r.errOut, "\n", "/"))
-			if len(plain) == 0 {
-				t.Logf("   harmless without guard: %s", out)
+			if left, _ := filepath.Glob(filepath.Join(f.Dir, ".git", "*.lock")); len(left) > 0 {
+				t.Errorf("%s leaves %v", tt.line, left)
 			}
 		})
 	}
