@@ -238,7 +238,7 @@ func (r Report) writeNext(m *markdown) {
 	if len(r.Changes) > 0 {
 		add("look at the changes", "superqode", "-C", r.Run.Origin, "workspace", "diff", "--session", id)
 		patch := path.Join(dotName, storeName, SessionPatch(r.SessionID))
-		if r.Revert.Method != "none" { // else they are there
+		if r.Revert.Method != "none" && !r.Applied.Done() { // else they are there
 			add("bring them into the origin", "git", "-C", r.Run.Origin, "apply", patch)
 		}
 	}

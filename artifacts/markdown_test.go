@@ -152,11 +152,16 @@ func TestMarkdownSays(t *testing.T) {
 		"Revert: verified (full)", "Origin check: **NOT unchanged**: 1 differences", "## Guard: 2 operations blocked", "kernel unavailable: no Landlock",
 		"| `commit` | `git commit -m x` | shim | 2026-01-02 03:00:00 UTC | claude |", "### high: t", "at `a.go:1-2`", "Coverage: 10.0 % → 12.5 %",
 		"git -C /home/u/p apply .superqode/qe-artifacts/patches/qe-20260102-030000-abcdea.patch", "workspace diff --session qe-20260102-030000-abcdea",
-		"cd /w\n", "HEAD `abab",
+		"cd /w\n", "HEAD `abab", "- Applied: nothing: 1 conflict (after the check of the origin)",
 	} {
 		if !strings.Contains(md, want) {
 			t.Errorf("the report lacks %q:\n%s", want, md)
 		}
+	}
+	done := fullInput(t)
+	done.Result.Applied.Conflicts = nil
+	if md := NewReport(done).Markdown(); strings.Contains(md, "git -C") || !strings.Contains(md, "- Applied: 1 path, 1 more had that already; what was overwritten is in salvage x/1 (") {
+		t.Errorf("the report of applied changes:\n%s", md)
 	}
 	bare := NewReport(bareInput(t)).Markdown()
 	for _, want := range []string{"Revert: not checked", "Origin check: not checked", "Nothing changed.", "Base: not taken"} {

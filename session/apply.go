@@ -128,7 +128,7 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 	if err != nil {
 		return nil, err
 	}
-	steps, err := (&decider{now: view.now, merge: b.merge(ctx)}).decide(list)
+	steps, err := (&decider{now: view.now, merge: b.merge(ctx), similar: b.similar}).decide(list)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,9 @@ type merger func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok,
 type decider struct {
 	now   *snapshot.Snapshot // every path of the changes, with the folders above and everything below
 	merge merger
+	// similar reports whether a file of the origin is what became of base, as git
+	// decides on renames: when half of it is the same.
+	similar func(base, now *snapshot.Entry) (bool, error)
 }
 
 // decide returns a step for each change, in their order.
@@ -199,14 +202,20 @@ func (d *decider) renameGone(s *applyStep, to *snapshot.Entry) error {
 	if to != nil && alike(to, s.new) {
 		return nil
 	}
-	if to != nil && to.Kind == s.old.Kind && !sameData(s.old, s.new) {
-		want, err := d.threeWay(s, to)
-		if err != nil {
-			return err
+	if to != nil && to.Kind == s.old.Kind {
+		renamed := sameData(to, s.old)
+		if !renamed && to.Kind == snapshot.File {
+			var err error
+			if renamed, err = d.similar(s.old, to); err != nil {
+				return err
+			}
 		}
-		if s.conflict == nil {
-			s.replace(to, want)
-			return nil
+		if renamed {
+			want, err := d.threeWay(s, to)
+			if err == nil && s.conflict == nil {
+				s.replace(to, want)
+			}
+			return err
 		}
 	}
 	s.fail(ConflictRenameDelete, visible(s.old.Path)+" renamed to "+visible(s.new.Path)+" in "+sideSession+", but deleted in "+sideOrigin+".")

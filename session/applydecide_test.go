@@ -68,6 +68,20 @@ func testMerge(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, 
 	return snapshot.Entry{}, false, false, nil
 }
 
+// testSimilar finds what begins alike similar.
+func testSimilar(base, now *snapshot.Entry) (bool, error) {
+	for _, b := range []string{"a", "b", "c", "m", "m1", "m2", "m12"} {
+		if id := snapshot.SHA1.HashBlob([]byte(b)); id == base.ID {
+			for _, n := range []string{b + "1", b + "2", b + "12"} {
+				if snapshot.SHA1.HashBlob([]byte(n)) == now.ID {
+					return true, nil
+				}
+			}
+		}
+	}
+	return false, nil
+}
+
 // change is "path: old => new" or "old path, new path: old => new".
 func testChange(s string) applyChange {
 	names, sides, _ := strings.Cut(s, ": ")
@@ -204,6 +218,11 @@ func TestDecide(t *testing.T) {
 		{"renamed, done", "f, g: a => b", map[string]string{"g": "b"}, "already"},
 		{"renamed, done with other edits", "f, g: m => m2", map[string]string{"g": "m1"}, "merged g m12 644"},
 		{"renamed, done with edits only here", "f, g: m => m2", map[string]string{"g": "m"}, "put g m2 644"},
+		{"renamed, done and edited since", "f, g: m => m", map[string]string{"g": "m1"}, "already"},
+		{"renamed with bit, done and edited since", "f, g: m => m*", map[string]string{"g": "m1"}, "bits g m1 755"},
+		{"renamed, done with edits in the way", "f, g: a => b", map[string]string{"g": "a1"}, "CONFLICT content g"},
+		{"link renamed, done", "f, g: ->x => ->x", map[string]string{"g": "->x"}, "already"},
+		{"link renamed, another there", "f, g: ->x => ->x", map[string]string{"g": "->y"}, "CONFLICT rename/delete g"},
 		{"renamed, something else there", "f, g: m => m2", map[string]string{"g": "c"}, "CONFLICT rename/delete g"},
 		{"renamed, deleted there, another there", "f, g: a => a", map[string]string{"g": "c"}, "CONFLICT rename/delete g"},
 		{"renamed, copied there", "f, g: a => a", map[string]string{"f": "a", "g": "a"}, "remove f"},
@@ -222,7 +241,7 @@ func TestDecide(t *testing.T) {
 			for s := range strings.SplitSeq(tt.changes, "; ") {
 				changes = append(changes, testChange(s))
 			}
-			steps, err := (&decider{now: testTree(tt.now), merge: testMerge}).decide(changes)
+			steps, err := (&decider{now: testTree(tt.now), merge: testMerge, similar: testSimilar}).decide(changes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,7 +258,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&decider{now: testTree(map[string]string{"f": "c"}), merge: testMerge}).decide([]applyChange{testChange("f: broken => b")}); err == nil {
+	if _, err := (&decider{now: testTree(map[string]string{"f": "c"}), merge: testMerge, similar: testSimilar}).decide([]applyChange{testChange("f: broken => b")}); err == nil {
 		t.Error("a merge that could not be made was passed over")
 	}
 }
@@ -261,7 +280,7 @@ func TestDecideBits(t *testing.T) {
 		c.old.Perm, c.new.Perm = tt.base, tt.final
 		now := testTree(map[string]string{"f": "a"})
 		now.Entries[0].Perm = tt.origin
-		steps, err := (&decider{now: now, merge: testMerge}).decide([]applyChange{c})
+		steps, err := (&decider{now: now, merge: testMerge, similar: testSimilar}).decide([]applyChange{c})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +337,7 @@ func TestPlanSwap(t *testing.T) {
 				changes = append(changes, testChange(s))
 			}
 			view := &originView{now: testTree(tt.now), others: map[string]bool{tt.others: true}}
-			steps, err := (&decider{now: view.now, merge: testMerge}).decide(changes)
+			steps, err := (&decider{now: view.now, merge: testMerge, similar: testSimilar}).decide(changes)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,11 @@ func (a *app) summary(res *artifacts.Result) {
 		fmt.Fprintf(&b, "             %s\n", a.changeLine(c))
 	}
 	line("blocked", "%s", blockedLine(res.Guard))
-	line("origin", "%s", a.originLine(res.OriginCheck))
+	origin := a.originLine(res.OriginCheck)
+	if res.Applied.Done() && len(res.Applied.Applied) > 0 && res.OriginCheck.Unchanged {
+		origin += " before the apply"
+	}
+	line("origin", "%s", origin)
 	if res.Applied != nil {
 		line("applied", "%s", a.appliedText(res.Applied))
 	}

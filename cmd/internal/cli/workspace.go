@@ -154,12 +154,13 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 }
 
 // apply is what the flag asks for, or what the session was created with: then
-// only if its last program succeeded.
+// only if its last program succeeded, and once: a session that was preserved
+// can be ended.
 func (c *workspaceEndCmd) apply(rec session.Record) session.EndApply {
 	if c.Apply {
 		return session.EndApply{Apply: true}
 	}
-	return session.EndApply{Apply: rec.NoRevert, NotApplied: rec.NotApplied()}
+	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: rec.NotApplied()}
 }
 
 // workspacePathCmd prints where a session works.
