@@ -107,8 +107,22 @@ func (m *Manager) git(ctx context.Context) (*git.Git, error) {
 	if m.gitBin != nil {
 		return m.gitBin, nil
 	}
-	g, err := git.Find(ctx, m.cfg.Env)
+	g, err := git.Locate(m.cfg.Env) // its version was looked at when the session was opened
 	m.gitBin = g
+	return g, err
+}
+
+// checkedGit is git for what depends on its version.
+func (m *Manager) checkedGit(ctx context.Context) (*git.Git, error) {
+	g, err := m.git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m.gitOnce.Lock()
+	defer m.gitOnce.Unlock()
+	if g.Version == (git.Version{}) {
+		err = g.CheckVersion(ctx)
+	}
 	return g, err
 }
 

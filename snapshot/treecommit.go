@@ -161,10 +161,37 @@ func (p *packWriter) addTrees(trees []*treeNode, enc *packEncoder) error {
 	return nil
 }
 
+// fewTrees is up to how many trees are written without asking which exist: that
+// takes longer.
+const fewTrees = 128
+
+// distinctTrees returns all trees below roots, or nil when they are more than
+// most.
+func distinctTrees(roots []*treeNode, most int) (all []*treeNode) {
+	seen := map[ID]bool{}
+	for level := roots; len(level) > 0; {
+		var next []*treeNode
+		for _, n := range level {
+			if seen[n.id] {
+				continue
+			}
+			if seen[n.id] = true; len(seen) > most {
+				return nil
+			}
+			all, next = append(all, n), append(next, n.subs...)
+		}
+		level = next
+	}
+	return all
+}
+
 // missingTrees returns the trees that are nowhere yet. It asks level by level
 // and never below a tree that exists, for that one is whole, so an untouched
 // checkout costs one question.
 func (s *Store) missingTrees(ctx context.Context, roots []*treeNode) (missing []*treeNode, err error) {
+	if few := distinctTrees(roots, fewTrees); few != nil {
+		return few, nil
+	}
 	c, err := s.catFile(ctx, "--batch-check")
 	if err != nil {
 		return nil, err
