@@ -47,13 +47,19 @@ func (r *sessionResolver) guarded() string {
 // session's files. Where git finds no repository at all the answer is "", and git
 // will say so itself.
 func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) {
-	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(append([]string{}, at.Globals...), "rev-parse", "--git-common-dir", "--show-toplevel"), Env: at.Env})
+	out, err := r.revParse(ctx, at, "--git-common-dir", "--show-toplevel")
 	if err != nil && strings.Contains(err.Error(), "not a git repository") {
 		return "", true
 	}
-	common, rest, _ := strings.Cut(string(out), "\n")
+	common, rest, _ := strings.Cut(out, "\n")
 	top, rest, _ := strings.Cut(rest, "\n")
-	if common == "" || rest != "" || err != nil && top != "" {
+	if rest != "" { // a path holds a newline
+		if common, err = r.revParse(ctx, at, "--git-common-dir"); err == nil {
+			top, err = r.revParse(ctx, at, "--show-toplevel")
+		}
+		common, top = strings.TrimSuffix(common, "\n"), strings.TrimSuffix(top, "\n")
+	}
+	if common == "" || err != nil && top != "" {
 		return "", false
 	}
 	if !filepath.IsAbs(common) {
@@ -71,4 +77,10 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 		return r.guarded(), true
 	}
 	return common, true
+}
+
+func (r *sessionResolver) revParse(ctx context.Context, at At, questions ...string) (string, error) {
+	args := append(append([]string{}, at.Globals...), "rev-parse")
+	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(args, questions...), Env: at.Env})
+	return string(out), err
 }
