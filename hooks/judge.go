@@ -58,7 +58,15 @@ func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdi
 	if a.st != nil {
 		in.Resolver, _ = a.st.Resolver(a.Env) // every repository that leads here is guarded
 	}
-	return guard.Check(ctx, c.argv, in)
+	v := guard.Check(ctx, c.argv, in)
+	if v.Operation == "branch.force" && v.Denied() {
+		if name, _ := c.name(); name == "worktree" {
+			// "worktree add -B new" reads so from the moment on that it has made the
+			// branch; the transaction shows whether it moves one.
+			v = guard.Verdict{Decision: guard.Allow, Operation: "worktree.add", Certainty: guard.Certain, Command: v.Command}
+		}
+	}
+	return v
 }
 
 // A step is a command that git runs by itself while it carries out another one.
