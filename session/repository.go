@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
@@ -25,9 +26,13 @@ import (
 const repositorySnap = "git.snap"
 
 // linkFrom is the size from which an object file is kept by a second name rather
-// than as a copy. A copy is safe from a program that writes into the file itself,
-// a second name costs nothing.
-const linkFrom = 1 << 20
+// than as a copy, and manyObjects the number from which all are. A copy is safe
+// from a program that writes into the file itself, a second name costs next to
+// nothing.
+const (
+	linkFrom    = 1 << 20
+	manyObjects = 1000
+)
 
 // skipSessions leaves the admin folders of superqode's own worktrees out of a
 // repository's snapshot.
@@ -66,10 +71,16 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 	}
 	wanted := &snapshot.Snapshot{Root: dir, Format: format, Taken: sn.Taken}
 	var big []snapshot.Entry
+	objects := 0
+	for i := range sn.Entries {
+		if isObject(sn.Entries[i].Path) {
+			objects++
+		}
+	}
 	for _, e := range sn.Entries {
 		switch {
 		case e.Kind != snapshot.File:
-		case e.Size >= linkFrom && isObject(e.Path):
+		case isObject(e.Path) && (e.Size >= linkFrom || objects > manyObjects):
 			big = append(big, e)
 		default:
 			wanted.Entries = append(wanted.Entries, e)
@@ -105,32 +116,58 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	return err
 }
 
-// linkAside gives big object files a second name, and records the stat data that
+// linkAside gives object files a second name, and records the stat data that
 // they have with it. On another file system they are copied.
-func (s *Session) linkAside(ctx context.Context, big []snapshot.Entry, sn *snapshot.Snapshot) error {
-	copies := &snapshot.Snapshot{Root: sn.Root, Format: sn.Format, Taken: sn.Taken}
-	for _, e := range big {
-		to := filepath.Join(s.asideDir(), "git", e.Path)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		from := filepath.Join(sn.Root, e.Path)
-		err := os.Link(from, to)
-		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EOPNOTSUPP) {
-			copies.Entries = append(copies.Entries, e)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("keep the repository's objects: %w", err)
-		}
-		if err := restat(to, sn.Find(e.Path)); err != nil {
-			return err
+func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snapshot.Snapshot) error {
+	dir := filepath.Join(s.asideDir(), "git")
+	last := ""
+	for _, e := range list {
+		if folder := filepath.Dir(e.Path); folder != last {
+			if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+				return err
+			}
+			last = folder
 		}
 	}
+	const workers = 4
+	left := make([][]snapshot.Entry, workers)
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range workers {
+		g.Go(func() (err error) {
+			left[w], err = linkSome(ctx, list[w*len(list)/workers:(w+1)*len(list)/workers], dir, sn)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("keep the repository's objects: %w", err)
+	}
+	copies := &snapshot.Snapshot{Root: sn.Root, Format: sn.Format, Taken: sn.Taken, Entries: slices.Concat(left...)}
 	if len(copies.Entries) == 0 {
 		return nil
 	}
 	return s.copyAside(ctx, copies, "git", sn)
+}
+
+// linkSome links a part of the list and returns what has to be copied.
+func linkSome(ctx context.Context, list []snapshot.Entry, dir string, sn *snapshot.Snapshot) (left []snapshot.Entry, err error) {
+	for _, e := range list {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		to := filepath.Join(dir, e.Path)
+		err := os.Link(filepath.Join(sn.Root, e.Path), to)
+		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EOPNOTSUPP) {
+			left = append(left, e)
+			continue
+		}
+		if err == nil {
+			err = restat(to, sn.Find(e.Path))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return left, nil
 }
 
 func restat(file string, e *snapshot.Entry) error {
@@ -175,11 +212,15 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	} else if st, err := os.Lstat(tree.Dir); err != nil || !st.IsDir() {
 		return &revert.Restored{Paths: []string{""}}, nil
 	}
-	bad, err := s.resolveObjects(ctx, tree, how == revert.Full)
+	now, problems, err := tree.Scan(ctx, revert.Stat)
 	if err != nil {
 		return nil, err
 	}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Keep: func(ctx context.Context, p *revert.Plan) error {
+	bad, err := s.resolveObjects(ctx, tree, now, how == revert.Full)
+	if err != nil {
+		return nil, err
+	}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Seen: &revert.Seen{Now: now, Problems: problems}, Keep: func(ctx context.Context, p *revert.Plan) error {
 		if err := s.journal().write("restore-repository", map[string]string{"paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
@@ -230,20 +271,20 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 
 // resolveObjects finds out what the object files held that are kept by a second
 // name: nothing as long as their stat data are what they were (and not all are
-// asked for), else the second name is checked against itself and read. It
+// asked for) in now, what was found there, else the second name is checked against
+// itself and read. It
 // returns those that were written to, which changed the second name too.
-func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, all bool) (bad []string, err error) {
+func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
 	held := &snapshot.Snapshot{Root: tree.Aside, Format: tree.Base.Format}
 	for i := range tree.Base.Entries {
 		e := &tree.Base.Entries[i]
 		if e.Kind != snapshot.File || !e.ID.IsZero() {
 			continue
 		}
-		now, err := snapshot.StatEntry(filepath.Join(tree.Dir, e.Path))
-		if err == nil && now.Stat == e.Stat && now.Size == e.Size && !all {
+		if is := now.Find(e.Path); is != nil && is.Stat == e.Stat && is.Size == e.Size && !all {
 			continue
 		}
-		err = checkObject(filepath.Join(tree.Aside, e.Path), s.rec.ObjectFormat)
+		err := checkObject(filepath.Join(tree.Aside, e.Path), s.rec.ObjectFormat)
 		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) {
 			bad = append(bad, visible(e.Path)+": written to, and it was kept by a second name only")
 			continue

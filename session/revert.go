@@ -251,7 +251,11 @@ func (s *Session) verifyRepository(ctx context.Context, how revert.Method) ([]st
 	if err != nil {
 		return nil, err
 	}
-	bad, err := s.resolveObjects(ctx, tree, how == revert.Full)
+	now, _, err := tree.Scan(ctx, revert.Stat)
+	if err != nil {
+		return nil, err
+	}
+	bad, err := s.resolveObjects(ctx, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
 	}
