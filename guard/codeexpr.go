@@ -79,6 +79,9 @@ func (s *codeScan) ends(i int, inside bool) bool {
 
 // skip passes over one token, or over a bracket with all that is in it.
 func (s *codeScan) skip(i int) int {
+	if i >= len(s.tokens) {
+		return i + 1
+	}
 	if t := s.tokens[i]; t.kind != 'p' || strings.IndexByte("([{", t.text[0]) < 0 {
 		return i + 1
 	}

@@ -231,3 +231,33 @@ func BenchmarkCheck(b *testing.B) {
 		guard.Check(context.Background(), argv, guard.Context{})
 	}
 }
+
+// FuzzPrograms: no program text in any language makes the reader of programs
+// panic or run on.
+func FuzzPrograms(f *testing.F) {
+	interpreters := []string{"python3 -c", "node -e", "perl -e", "ruby -e", "php -r", "awk", "lua -e", "julia -e", "emacs --eval", "sed", "make --eval", "osascript -e", "tclsh -c", "find"}
+	for _, l := range readCorpus(f, "corpus-dev.tsv") {
+		f.Add(byte(0), l.text)
+	}
+	for i, text := range []string{
+		"import subprocess; c=['git']; c+=['stash']; subprocess.run(c)", "function git(...a){return cp.execFileSync('git',a)} git('push')", "my @f=split(/x/,`ls`); system('git',@f)",
+		"system(\"git #{x}\")", "`git push`;", "BEGIN{while((\"x\"|getline l)>0)print l}", "os.execute('git '..x)", "run(`git $x`)", "(shell-command \"git push\")", "1e git stash;s/a/b\\/c/ge",
+		"x: y;git push", "do shell script \"git push\"", "exec git push", ". -name .git -prune -o -type f -delete",
+	} {
+		f.Add(byte(i), text)
+	}
+	f.Fuzz(func(t *testing.T, which byte, text string) {
+		quoted, err := syntax.Quote(text, syntax.LangBash)
+		if err != nil {
+			return
+		}
+		name := interpreters[int(which)%len(interpreters)]
+		if name == "find" {
+			quoted = text
+		}
+		line := guard.CheckLine(context.Background(), name+" "+quoted+" | sh", guard.Context{Dir: "/srv/orc/repo"})
+		if line.Decision != guard.Allow && line.Decision != guard.Deny {
+			t.Errorf("%s %q: %+v", name, text, line.Verdict)
+		}
+	})
+}

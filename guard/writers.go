@@ -57,11 +57,20 @@ func (c *checker) writers(st *state, base string, args []string) {
 	}
 }
 
-// linkedWorktree reports whether a path is the root of a linked worktree.
+// linkedWorktree reports whether a path is the root of a linked worktree of this
+// repository.
 func (c *checker) linkedWorktree(st *state, p string) bool {
 	full := under(st.dir, st.tilde(p))
 	r, ok := c.in.Resolver.(worktreeResolver)
-	return ok && isKnown(full) && r.LinkedWorktree(c.ctx, full) == Yes && !c.otherRoot(st, full)
+	if !ok || !isKnown(full) || r.LinkedWorktree(c.ctx, full) != Yes {
+		return false
+	}
+	there, ok := c.in.Resolver.Repository(c.ctx, At{Dir: full})
+	here := c.in.Guarded
+	if here == "" && ok {
+		here, ok = c.in.Resolver.Repository(c.ctx, At{Dir: c.startDir()})
+	}
+	return ok && here == there
 }
 
 func inputOf(st *state) string {
