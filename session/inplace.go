@@ -114,7 +114,15 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 		return err
 	}
 	if err := s.keepTree(ctx, survey); err != nil {
-		return err
+		unreadable, ok := errors.AsType[unreadableError](err)
+		if !ok {
+			return err
+		}
+		out := map[string]string{}
+		for _, p := range unreadable {
+			out[p.Path] = os.ErrPermission.Error()
+		}
+		s.dropPaths(survey, out)
 	}
 	s.base = survey.Tree
 	if err := s.writeIgnored(survey.Ignored); err != nil {
@@ -232,8 +240,14 @@ func (s *Session) keepTree(ctx context.Context, survey *worktree.Survey) error {
 	return s.copyAside(ctx, wanted, "tree", tree)
 }
 
+// unreadableError names files that the user may not read.
+type unreadableError []snapshot.Problem
+
+func (e unreadableError) Error() string { return e[0].Error() }
+
 // copyAside copies files into a folder of the session's aside folder and records
-// in sn what was copied.
+// in sn what was copied. When all is copied but files that can not be read, the
+// error is an unreadableError.
 func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
 	dir := filepath.Join(s.asideDir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -246,12 +260,16 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	if err != nil {
 		return fmt.Errorf("keep what %s holds: %w", sn.Root, err)
 	}
+	var unreadable unreadableError
 	for _, p := range problems {
-		if errors.Is(p.Err, snapshot.ErrChangedWhileRead) || errors.Is(p.Err, os.ErrNotExist) {
+		switch {
+		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
 			s.warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
-			continue
+		case errors.Is(p.Err, os.ErrPermission):
+			unreadable = append(unreadable, p)
+		default:
+			return fmt.Errorf("keep what %s holds: %w", sn.Root, p)
 		}
-		return fmt.Errorf("keep what %s holds: %w", sn.Root, p)
 	}
 	for i := range kept.Entries {
 		k := &kept.Entries[i]
@@ -261,7 +279,10 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	}
 	sn.Entries = slices.DeleteFunc(sn.Entries, func(e snapshot.Entry) bool {
 		return e.Kind == snapshot.File && e.ID.IsZero() && wanted.Find(e.Path) != nil
-	}) // gone by now
+	}) // gone by now, or not to be read
+	if unreadable != nil {
+		return fmt.Errorf("keep what %s holds: %w", sn.Root, unreadable)
+	}
 	return nil
 }
 
@@ -284,10 +305,20 @@ func (s *Session) fillShared(ctx context.Context, pl plan) error {
 	}
 	ignored := ignoredSet(survey.Ignored)
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || insideGit(e.Path) })
-	if err := s.keepTree(ctx, survey); err != nil {
+	s.base = survey.Tree
+	return s.onlyWarn(s.keepTree(ctx, survey))
+}
+
+// onlyWarn names files of a shared session's origin that can not be read: their
+// changes can not be told.
+func (s *Session) onlyWarn(err error) error {
+	unreadable, ok := errors.AsType[unreadableError](err)
+	if !ok {
 		return err
 	}
-	s.base = survey.Tree
+	for _, p := range unreadable {
+		s.warn(visible(p.Path) + " can not be read: " + os.ErrPermission.Error())
+	}
 	return nil
 }
 
@@ -311,5 +342,5 @@ func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
 		}
 	}
 	s.base = tree
-	return s.copyAside(ctx, wanted, "tree", tree)
+	return s.onlyWarn(s.copyAside(ctx, wanted, "tree", tree))
 }

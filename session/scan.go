@@ -22,7 +22,7 @@ type look struct {
 	problems []snapshot.Problem
 	ignored  int    // new entries that git ignores and that are left out
 	gone     string // why there is no workspace to look at, "" where there is one
-	inPlace  bool   // the workspace is the origin, where nothing is touched to be read
+	inPlace  bool   // the workspace is the origin and stays as it is: nothing is touched to be read
 	opened   []opened
 }
 
@@ -70,7 +70,7 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
 	}
-	l := &look{base: base, inPlace: s.rec.Mode.InPlace()}
+	l := &look{base: base, inPlace: s.rec.Mode == superqode.ModeShared}
 	switch why, err := s.workspaceGone(); {
 	case err != nil:
 		return nil, err
@@ -100,6 +100,7 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	if err = l.hashAll(ctx, ws); err != nil {
 		return nil, err
 	}
+	l.passOver()
 	l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
 	return l, nil
 }

@@ -82,6 +82,26 @@ func (l *look) open(dir string, problems []snapshot.Problem) (any bool) {
 	return any
 }
 
+// passOver takes files that can not be read in spite of all for what they were,
+// or for not there: they are named as problems, and nothing is said about what
+// they hold.
+func (l *look) passOver() {
+	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool {
+		return e.Kind == snapshot.File && e.ID.IsZero() && l.base.Find(e.Path) == nil
+	})
+	for i := range l.final.Entries {
+		e := &l.final.Entries[i]
+		if e.Kind != snapshot.File || !e.ID.IsZero() {
+			continue
+		}
+		if old := l.base.Find(e.Path); old.Kind == snapshot.File {
+			e.ID, e.Size = old.ID, old.Size
+		} else {
+			*e = *old
+		}
+	}
+}
+
 // close gives the opened paths their permissions back, the last one first: a
 // folder that is closed hides what is in it.
 func (l *look) close(dir string) error {
@@ -97,5 +117,6 @@ func (l *look) close(dir string) error {
 		err = errors.Join(err, root.Chmod(o.path, o.perm))
 	}
 	l.opened = nil
+	l.seen = nil // it shows bits that are no more
 	return err
 }

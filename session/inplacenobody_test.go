@@ -1,0 +1,106 @@
+package session
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/internal/gittest"
+)
+
+// unprivileged reports whether the test goes on here. Root is kept out by no
+// permission bits, so as root the test is run again, as somebody else.
+func unprivileged(t *testing.T) bool {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		t.Errorf("as nobody:\n%s", out)
+	case err != nil:
+		t.Skipf("can not run as nobody: %v", err)
+	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
+		t.Skipf("not run as nobody:\n%s", out)
+	}
+	return false
+}
+
+// Who is no root is kept out by permission bits, also where they are wrong.
+func TestGitSnapshotUnprivileged(t *testing.T) {
+	t.Parallel()
+	if !unprivileged(t) {
+		return
+	}
+	scripts := map[string]string{}
+	for name, script := range hostile() {
+		for _, word := range []string{"closed", "unreadable", "modes", "everything", "no .git", "all of it", "objects", "kinds", "gc", "fifos"} {
+			if strings.Contains(name, word) {
+				scripts[name] = script
+			}
+		}
+	}
+	for name, script := range scripts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			f.WriteMode("read-only/deep/file", "x", 0o444)
+			f.WriteMode("build/none", "ignored, for nobody", 0o200)
+			for path, mode := range map[string]os.FileMode{"read-only/deep": 0o555, "read-only": 0o500, "build/none": 0o400, "build/secret": 0o400} {
+				if err := os.Chmod(f.Path(path), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", f.Dir, f.Home).Run() })
+			b := remember(t, f)
+			script = "chmod -R u+w read-only 2>/dev/null || true\n" + script
+			res, out, err := runInPlace(t, f, OpenOptions{}, script)
+			if err != nil || !res.Revert.Verified {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			b.check(t, f)
+		})
+	}
+}
+
+// What can not be read when the session begins can not be protected. It is named,
+// left alone, and the rest comes back.
+func TestGitSnapshotUnreadable(t *testing.T) {
+	t.Parallel()
+	if !unprivileged(t) {
+		return
+	}
+	f := gittest.Dirty(t)
+	f.Write("build/none", "for nobody")
+	f.Write("build/dark/file", "in the dark")
+	f.Mkdir("build/empty")
+	for _, path := range []string{"build/none", "build/dark", "build/empty"} {
+		if err := os.Chmod(f.Path(path), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", f.Dir, f.Home).Run() })
+	res, out, err := runInPlace(t, f, OpenOptions{}, "echo x >> README.md; rm -rf src")
+	if err != nil || !res.Revert.Verified {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{"build/none", "build/dark", "build/empty"} {
+		if !strings.Contains(out, name+" is not protected") {
+			t.Errorf("%s is not named:\n%s", name, out)
+		}
+		if st, err := os.Lstat(f.Path(name)); err != nil || st.Mode().Perm() != 0 {
+			t.Errorf("%s: %v %v", name, st, err)
+		}
+	}
+	if f.Read("src/deep/er/lib.go") == "" {
+		t.Error("the rest did not come back")
+	}
+}
