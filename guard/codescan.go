@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // scan looks through program text for calls that start git or another command,
@@ -313,17 +314,24 @@ func (s *codeScan) flat(i int) []string {
 	return out
 }
 
-var interpolations = map[byte]*regexp.Regexp{
-	'$': regexp.MustCompile(`([$@])\{?([A-Za-z_]\w*)\}?`),
-	'f': regexp.MustCompile(`()\{([^{}]*)\}`),
-	'j': regexp.MustCompile(`()\$\{([^{}]*)\}`),
-	'#': regexp.MustCompile(`()#\{([^{}]*)\}`),
-}
+// interpolations tell how variables stand in a text. They are compiled when the
+// first is needed: most calls of the guard read no program.
+var interpolations = sync.OnceValue(func() map[byte]*regexp.Regexp {
+	return map[byte]*regexp.Regexp{
+		'$': regexp.MustCompile(`([$@])\{?([A-Za-z_]\w*)\}?`),
+		'f': regexp.MustCompile(`()\{([^{}]*)\}`),
+		'j': regexp.MustCompile(`()\$\{([^{}]*)\}`),
+		'#': regexp.MustCompile(`()#\{([^{}]*)\}`),
+	}
+})
 
 // interpolate puts the values of variables into a text.
 func (s *codeScan) interpolate(t token) string {
-	re, ok := interpolations[t.interp]
-	if !ok || !strings.ContainsAny(t.text, "${@") {
+	if t.interp == 0 || !strings.ContainsAny(t.text, "${@") {
+		return t.text
+	}
+	re, ok := interpolations()[t.interp]
+	if !ok {
 		return t.text
 	}
 	return re.ReplaceAllStringFunc(t.text, func(found string) string {

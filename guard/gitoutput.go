@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // output returns what the command prints, as far as a line that uses it is read
@@ -62,7 +63,9 @@ func (k *call) output() string {
 	return unknownValue(kindOpen, "git "+k.name+" "+strings.Join(k.args, " "))
 }
 
-var formatFields = regexp.MustCompile(`%(\([^)]*\)|x[0-9a-fA-F]{2}|C\([^)]*\)|[acCGgt]?[a-zA-Z%])`)
+var formatFields = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`%(\([^)]*\)|x[0-9a-fA-F]{2}|C\([^)]*\)|[acCGgt]?[a-zA-Z%])`)
+})
 
 // formatted is the output of a command that is told what to print around each
 // name: --format='git branch -D %(refname)' makes a script.
@@ -83,10 +86,10 @@ func (k *call) formatted() (string, bool) {
 		}
 	}
 	format = strings.TrimPrefix(strings.TrimPrefix(format, "format:"), "tformat:")
-	if !strings.ContainsAny(strings.Trim(formatFields.ReplaceAllString(format, ""), " \t\"'"), "abcdefghijklmnopqrstuvwxyz") {
+	if !strings.ContainsAny(strings.Trim(formatFields().ReplaceAllString(format, ""), " \t\"'"), "abcdefghijklmnopqrstuvwxyz") {
 		return "", false // only names
 	}
-	return formatFields.ReplaceAllString(format, strings.ReplaceAll(unknownValue(kindOpen, "field"), "$", "$$")) + "\n", true
+	return formatFields().ReplaceAllString(format, strings.ReplaceAll(unknownValue(kindOpen, "field"), "$", "$$")) + "\n", true
 }
 
 func (k *call) hasArg(names ...string) bool {

@@ -3,6 +3,7 @@ package guard
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // sedCommand is one command of a sed script, as far as this package reads it.
@@ -121,7 +122,9 @@ func sedReplacement(s string) string {
 	return b.String()
 }
 
-var sedAddress = regexp.MustCompile(`^(?:(?:[0-9$]+|/(?:[^/\\]|\\.)*/I?)(?:,(?:[0-9$+~]+|/(?:[^/\\]|\\.)*/))?)?\s*!?\s*`)
+var sedAddress = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(?:[0-9$]+|/(?:[^/\\]|\\.)*/I?)(?:,(?:[0-9$+~]+|/(?:[^/\\]|\\.)*/))?)?\s*!?\s*`)
+})
 
 // sedCommands splits a script at line ends and semicolons outside of s commands.
 func sedCommands(script string) []sedCommand {
@@ -131,7 +134,7 @@ func sedCommands(script string) []sedCommand {
 		if script == "" {
 			break
 		}
-		address := sedAddress.FindString(script)
+		address := sedAddress().FindString(script)
 		script = script[len(address):]
 		cmd := sedCommand{address: strings.TrimSpace(address)}
 		if script == "" {
