@@ -67,7 +67,7 @@ func workspaceFields() []field {
 	return []field{
 		{name: "default_mode", kind: text, def: "auto", choices: modes, flag: "--mode", used: true, doc: "The mode of a session that names none."},
 		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep", used: true, doc: "Keep the workspace when the session's program fails."},
-		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, doc: "What was removed stays in the trash for this many hours."},
+		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than", used: true, doc: "Sessions, records and salvages that nobody used for this many hours are what workspace cleanup takes."},
 		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30, doc: "A snapshot copy above this size is refused."},
 		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
 		{name: "include", kind: list, def: texts(".env"), item: &field{kind: text, check: ignorePattern}, flag: "--include", used: true, doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},

@@ -143,6 +143,10 @@ func (c *cleaner) orphanAdmins(p project, o *origin) ([]string, error) {
 	return ids, nil
 }
 
+// halfMade is how old an admin folder without a workspace must be: git may be
+// making it right now, for another home.
+const halfMade = 10 * time.Minute
+
 // orphan salvages and removes one orphan.
 func (c *cleaner) orphan(ctx context.Context, p project, o *origin, id superqode.SessionID) {
 	s := &Session{m: c.m, p: p, o: o, rec: Record{
@@ -158,7 +162,7 @@ func (c *cleaner) orphan(ctx context.Context, p project, o *origin, id superqode
 	idle := c.now.Sub(lastTouched(string(s.rec.Workspace), admin))
 	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))
 	switch {
-	case idle < c.opt.OlderThan:
+	case idle < c.opt.OlderThan, idle < halfMade && !exists(string(s.rec.Workspace)):
 		c.spare(id.String(), state)
 		return
 	case c.opt.DryRun:

@@ -25,6 +25,7 @@ const (
 	checkNote = "note"
 	checkWarn = "warn"
 	checkFail = "fail"
+	checkDone = "done" // with --fix: put right
 )
 
 // check is one line of doctor's answer.
@@ -42,7 +43,7 @@ type doctorJSON struct {
 }
 
 // Run prints every check; a failed one makes the exit code 1.
-func (*doctorCmd) Run(ctx context.Context, a *app) error {
+func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 	checks := []check{a.checkPlatform()}
 	checks = append(checks, a.checkGit(ctx)...)
 	home, err := session.HomeDir(a.flags.Home, a.Env)
@@ -55,6 +56,7 @@ func (*doctorCmd) Run(ctx context.Context, a *app) error {
 	checks = append(checks, checkKernel()...)
 	checks = append(checks, a.checkTerminal())
 	if err == nil {
+		checks = append(checks, a.checkState(ctx, c.Fix)...)
 		checks = append(checks, a.checkSessions(ctx)...)
 	}
 	return a.printChecks(checks)
@@ -70,7 +72,7 @@ func (a *app) printChecks(checks []check) error {
 			return err
 		}
 	} else {
-		color := map[string]string{checkOK: green, checkNote: cyan, checkWarn: yellow, checkFail: red}
+		color := map[string]string{checkOK: green, checkNote: cyan, checkWarn: yellow, checkFail: red, checkDone: green}
 		for _, c := range checks {
 			fmt.Fprintf(a.Out, "%s %-12s %s\n", a.paintOut(fmt.Sprintf("%-4s", c.Status), color[c.Status]), c.Name, printable(c.Detail))
 			if c.Remedy != "" {
@@ -172,7 +174,6 @@ func (a *app) checkSessions(ctx context.Context) []check {
 	for _, s := range sessions {
 		if s.Dead {
 			dead++
-			checks = append(checks, check{"sessions", checkWarn, fmt.Sprintf("session %s died without its end (%s)", s.ID, s.State), fmt.Sprintf("superqode -C %s workspace recover --session %s", shellQuote(string(s.Origin)), s.ID)})
 		}
 	}
 	for _, b := range broken {

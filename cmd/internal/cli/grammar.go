@@ -131,10 +131,9 @@ type workspaceCmd struct {
 	Verify  workspaceVerifyCmd  `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
 	Recover workspaceRecoverCmd `cmd:"" help:"Finish, or roll back, what a crash left."`
 	Restore workspaceRestoreCmd `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
+	Cleanup workspaceCleanupCmd `cmd:"" help:"Remove ended and forgotten sessions, their records and the trash."`
 	Pin     workspacePinCmd     `cmd:"" help:"Keep cleanup away from a session."`
 	Unpin   workspaceUnpinCmd   `cmd:"" help:"Let cleanup at a pinned session again."`
-
-	Cleanup unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 }
 
 // unbuiltCmd stands for a command that the documents name and that this version

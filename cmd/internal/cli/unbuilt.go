@@ -33,7 +33,6 @@ func unbuiltFlags() []unbuiltFlag {
 		{flag: "report", values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
 		{flag: "format", commands: []string{"report"}, values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
 		{flag: "dry-run", commands: []string{"run", "workspace create"}, why: "is not built yet in this version"},
-		{flag: "fix", commands: []string{"doctor"}, why: "is not built yet in this version; the remedies are printed"},
 		{flag: "agent", commands: []string{"workspace diff"}, why: "attribution to agents is not built yet in this version"},
 		{flag: "timeout", commands: create, why: "is not kept with a session yet; give it to workspace exec"},
 		{flag: "env", commands: create, why: "is not kept with a session yet; give it to workspace exec"},

@@ -1,0 +1,189 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// Finding is something that an interrupted command, or somebody's hand, left in
+// the home, and what was done about it.
+type Finding struct {
+	What string // one line
+	Done string // what was done; "" when Fix only looked
+	Err  error  // why it could not be put right
+}
+
+// Fix looks through the whole home for what is not as it should be and, unless
+// dryRun is set, puts it right: permissions, sessions that died, workspaces that
+// lost their session, sockets that nobody listens on, trash. Sessions that live
+// are left alone. What a session holds is salvaged before it is removed.
+func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
+	f := &fixer{m: m, dryRun: dryRun}
+	f.permissions(m.cfg.Home, m.workingPath())
+	projects, err := m.projects(ctx, "", true)
+	if err != nil {
+		return f.list, err
+	}
+	slices.SortFunc(projects, func(a, b project) int { return strings.Compare(a.dir, b.dir) })
+	for _, p := range projects {
+		if ctx.Err() != nil {
+			return f.list, context.Cause(ctx)
+		}
+		if p.exists() {
+			f.permissions(p.dir, p.sessionsPath(), p.storePath())
+			f.project(ctx, p)
+		}
+	}
+	return f.list, nil
+}
+
+type fixer struct {
+	m      *Manager
+	dryRun bool
+	list   []Finding
+}
+
+// found records a finding and, unless this is a dry run, what fix does about it.
+func (f *fixer) found(what string, fix func() (string, error)) {
+	finding := Finding{What: what}
+	if !f.dryRun {
+		if finding.Done, finding.Err = fix(); finding.Err == nil {
+			failpoint.Hit("fix.done")
+		}
+	}
+	f.list = append(f.list, finding)
+}
+
+// permissions closes folders that others can look into: there are ignored
+// secrets in the store.
+func (f *fixer) permissions(dirs ...string) {
+	for _, dir := range dirs {
+		st, err := os.Stat(dir)
+		if err != nil || !st.IsDir() || st.Mode().Perm() == 0o700 {
+			continue
+		}
+		f.found(fmt.Sprintf("%s has mode %04o", dir, st.Mode().Perm()), func() (string, error) {
+			return "set to 0700", os.Chmod(dir, 0o700)
+		})
+	}
+}
+
+func (f *fixer) project(ctx context.Context, p project) {
+	if !f.dryRun {
+		unlock, err := lockfile.Lock(ctx, filepath.Join(p.dir, "cleanup.lock"))
+		if err != nil {
+			f.list = append(f.list, Finding{What: p.dir + " can not be locked", Err: err})
+			return
+		}
+		defer unlock() //nolint:errcheck // a lock that can not be given back ends with the process
+	}
+	names, err := sessionNames(p)
+	if err != nil {
+		f.list = append(f.list, Finding{What: p.sessionsPath() + " can not be read", Err: err})
+		return
+	}
+	slices.Sort(names)
+	for _, id := range names {
+		f.session(ctx, p, id)
+	}
+	f.orphans(ctx, p)
+	f.trash(ctx, p)
+}
+
+// session recovers one that died and removes its sockets.
+func (f *fixer) session(ctx context.Context, p project, id string) {
+	l, err := load(p.sessionPath(id))
+	switch {
+	case errors.Is(err, errGone):
+		f.unborn(p, id)
+		return
+	case err != nil || l.Alive:
+		return // the first is told of elsewhere
+	case l.Dead:
+		f.found(fmt.Sprintf("session %s died without its end (%s)", id, l.State), func() (string, error) {
+			r := f.m.recoverOne(context.WithoutCancel(ctx), l)
+			return "recovered: " + r.Action, r.Err
+		})
+	}
+	names, err := readNames(l.Dir)
+	if err != nil {
+		return
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		path := filepath.Join(l.Dir, name)
+		if !strings.HasPrefix(name, "sock-") {
+			continue
+		}
+		if _, err := listener(path); !errors.Is(err, syscall.ECONNREFUSED) {
+			continue
+		}
+		f.found(fmt.Sprintf("socket %s of session %s, on which nobody listens", name, id), func() (string, error) {
+			if held, err := lockfile.IsHeld(lockPath(l.Dir)); err != nil || held {
+				return "left: the session is in use", err
+			}
+			return "removed", os.Remove(path)
+		})
+	}
+}
+
+// unborn removes the folder of a session whose maker was killed at once. One
+// that is being made holds its lock.
+func (f *fixer) unborn(p project, id string) {
+	if held, err := lockfile.IsHeld(lockPath(p.sessionPath(id))); err != nil || held || !exists(p.sessionPath(id)) {
+		return
+	}
+	f.found(fmt.Sprintf("the folder of session %s, which was never opened", id), func() (string, error) {
+		return "removed", removeUnborn(p)
+	})
+}
+
+// orphans finds workspaces and worktrees without a session. The cleaner knows
+// how to salvage and remove them.
+func (f *fixer) orphans(ctx context.Context, p project) {
+	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.now(), res: &CleanedUp{}}
+	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.list = append(f.list, Finding{What: "what lost its session in " + p.dir + " can not be looked for", Err: err})
+	}
+	for _, r := range c.res.Removed {
+		done := "removed"
+		if r.Salvage != "" {
+			done = "removed; what it held is salvage " + r.Salvage
+		}
+		f.found("what is left of session "+r.ID+": "+r.Why, func() (string, error) { return done, nil })
+	}
+	for _, s := range c.res.Spared {
+		if s.Err != nil {
+			f.found("what is left of session "+s.ID, func() (string, error) { return "", s.Err })
+		}
+	}
+}
+
+func (f *fixer) trash(ctx context.Context, p project) {
+	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.now(), res: &CleanedUp{}}
+	names, err := readNames(p.trashPath())
+	if err != nil || len(names) == 0 {
+		return
+	}
+	if err := c.trash(ctx, p); err != nil {
+		f.list = append(f.list, Finding{What: p.trashPath() + " can not be read", Err: err})
+		return
+	}
+	f.found(fmt.Sprintf("%s of trash in %s", megabytes(c.res.Swept), p.trashPath()), func() (string, error) {
+		done, err := sweep(ctx, p, 0)
+		if err == nil && !done {
+			err = errors.New("not all of it could be deleted")
+		}
+		return "deleted", err
+	})
+}
