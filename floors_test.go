@@ -22,7 +22,7 @@ var floors = map[string]int{
 	"snapshot": 1, "guard": 1, "artifacts": 1, "runner": 1, "config": 1,
 	"worktree": 2, "revert": 2, "hooks": 2, "coordinator": 2,
 	"session":          3,
-	"cmd/internal/cli": 4, "cmd/internal/shim": 4,
+	"cmd/internal/cli": 4, "cmd/internal/shim": 3,
 	"cmd/superqode": 5, "cmd/superqode-shim": 5,
 }
 

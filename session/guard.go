@@ -85,10 +85,10 @@ func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
 	st, err := s.guardState(ctx)
 	if err == nil {
 		r.HooksPath = st.HooksPath
-		err = s.makeGuard(ctx, st)
+		r.Shim, r.Hooks, err = s.m.probe(ctx, st)
 	}
 	if err == nil {
-		r.Shim, r.Hooks, err = s.m.probe(ctx, st)
+		err = s.makeGuard(ctx, st, r)
 	}
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -104,13 +104,13 @@ func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
 
 // guardState gathers what the layers have to know.
 func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
-	g, err := s.m.git(ctx)
+	g, err := s.m.checkedGit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	st := &guard.SessionState{
 		ID: s.rec.ID, Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
-		GitDirs: []HostPath{}, Trees: []HostPath{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
+		GitDirs: []HostPath{}, Trees: []HostPath{}, UserConfig: []HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
 	}
 	if s.rec.CommonDir != "" {
@@ -118,6 +118,9 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 	}
 	if !s.rec.Mode.InPlace() {
 		st.Trees = append(st.Trees, s.rec.Origin)
+	}
+	for _, f := range userConfig(s.m.cfg.Env) {
+		st.UserConfig = append(st.UserConfig, HostPath(f))
 	}
 	work, wctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
@@ -136,40 +139,41 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 	return st, work.Wait()
 }
 
-// makeGuard fills the session's folders; repeating it heals them.
-func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState) error {
-	g, err := s.m.git(ctx)
-	if err != nil {
-		return err
+// makeGuard fills the session's folders with the layers that r says are to be
+// had; repeating it heals them.
+func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r GuardRecord) error {
+	if r.Shim == guard.LayerActive {
+		if err := s.m.fillShim(ctx, st, s.dir); err != nil {
+			return err
+		}
+		if s.private(r) {
+			st.Kernel, st.Private = true, s.privateGit()
+		}
 	}
-	if err := s.m.fillGuard(ctx, s.dir, g); err != nil {
-		return err
-	}
-	if err := st.Save(s.dir); err != nil {
-		return err
-	}
-	return nil
-}
-
-// fillGuard makes bin, exec and hooks in a session's folder, or in one that stands
-// for it while the layers are probed.
-func (m *Manager) fillGuard(ctx context.Context, dir string, g *git.Git) error {
-	names := []string{"bin/git", "exec/git"}
-	for _, d := range []string{"bin", "exec", "hooks"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+	if r.Hooks == guard.LayerActive {
+		if err := s.m.fillHooks(ctx, st, s.dir); err != nil {
 			return err
 		}
 	}
+	return st.Save(s.dir)
+}
+
+// fillShim makes bin and exec in a session's folder, or in one that stands for it
+// while the layers are probed.
+func (m *Manager) fillShim(ctx context.Context, st *guard.SessionState, dir string) error {
 	for _, d := range []string{"bin", "exec"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return err
+		}
 		if err := os.WriteFile(filepath.Join(dir, d, guard.ShimMarker), nil, 0o600); err != nil {
 			return err
 		}
 	}
-	if err := m.linkHelper(dir, names); err != nil {
+	if err := m.linkHelper(dir, []string{"bin/git", "exec/git"}); err != nil {
 		return err
 	}
 	for try := 0; ; try++ {
-		f, err := m.gitFacts(ctx, g)
+		f, err := m.gitFacts(ctx, git.At(string(st.Git.Bin), m.cfg.Env))
 		if err == nil {
 			err = f.link(filepath.Join(dir, "exec"))
 		}
@@ -180,20 +184,29 @@ func (m *Manager) fillGuard(ctx context.Context, dir string, g *git.Git) error {
 }
 
 // guardEnv is what the environment of a session's program has beside PATH, so
-// that git finds the layers. user is the environment without it.
+// that git finds the layers.
 func (s *Session) guardEnv() []string {
-	if s.rec.Guard.Off {
-		return nil
+	var env []string
+	if s.rec.Guard.Shim == guard.LayerActive {
+		env = append(env, "GIT_EXEC_PATH="+filepath.Join(s.dir, "exec"))
 	}
-	exec := filepath.Join(s.dir, "exec")
-	if _, err := os.Lstat(filepath.Join(exec, "git")); err != nil {
-		return nil
+	if st, err := guard.LoadSessionState(s.dir); err == nil {
+		env = append(env, st.HookEnv...)
 	}
-	return []string{"GIT_EXEC_PATH=" + exec}
+	return env
 }
 
 // guardFiles are the files of the session's folder that the layers stand on.
-func guardFiles() []string { return []string{"bin/git", "exec/git"} }
+func (r GuardRecord) guardFiles() []string {
+	var list []string
+	if r.Shim == guard.LayerActive {
+		list = append(list, "bin/git", "exec/git")
+	}
+	if r.Hooks == guard.LayerActive {
+		list = append(list, hookFiles()...)
+	}
+	return list
+}
 
 // guardSeal is what the guard's files were when a program was started.
 type guardSeal map[string]os.FileInfo
@@ -201,33 +214,71 @@ type guardSeal map[string]os.FileInfo
 // sealGuard makes sure that the guard's files are there, and remembers them. A
 // program of an earlier run may have taken them away.
 func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
-	if s.rec.Guard.Shim != guard.LayerActive {
+	files := s.rec.Guard.guardFiles()
+	if len(files) == 0 {
 		return nil, nil
 	}
-	_, err := guard.LoadSessionState(s.dir)
-	for _, name := range guardFiles() {
-		st, lerr := os.Lstat(filepath.Join(s.dir, name))
-		if lerr == nil && (!st.Mode().IsRegular() || st.Mode().Perm() != helperPerm) {
-			lerr = errors.New(name + " is another file")
-		}
-		err = errors.Join(err, lerr)
-	}
+	seal, err := s.lookAtGuard(files)
 	if err != nil {
 		st, err := s.guardState(ctx)
 		if err == nil {
-			err = s.makeGuard(ctx, st)
+			err = s.makeGuard(ctx, st, s.rec.Guard)
+		}
+		if err == nil {
+			seal, err = s.lookAtGuard(files)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("put the guard's files back: %w", err)
 		}
 	}
+	return seal, s.makePrivate()
+}
+
+// lookAtGuard reads what the guard's files are; the error says that they are not
+// what they should be.
+func (s *Session) lookAtGuard(files []string) (guardSeal, error) {
+	st, err := guard.LoadSessionState(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	if st.Kernel != s.private(s.rec.Guard) {
+		return nil, errors.New("the kernel layer has changed since")
+	}
 	seal := guardSeal{}
-	for _, name := range guardFiles() {
+	for _, name := range files {
 		if seal[name], err = os.Lstat(filepath.Join(s.dir, name)); err != nil {
 			return nil, err
 		}
+		if filepath.Base(name) == "git" && (!seal[name].Mode().IsRegular() || seal[name].Mode().Perm() != helperPerm) {
+			return nil, fmt.Errorf("%s is another file", name)
+		}
 	}
 	return seal, nil
+}
+
+// userConfig lists the files that git takes for the user's own configuration
+// (git-config(1), FILES), links resolved.
+func userConfig(env []string) []string {
+	var list []string
+	if f, ok := superqode.LookupEnv(env, "GIT_CONFIG_GLOBAL"); ok {
+		list = append(list, f)
+	}
+	home := superqode.Getenv(env, "HOME")
+	xdg := superqode.Getenv(env, "XDG_CONFIG_HOME")
+	if home != "" {
+		list = append(list, filepath.Join(home, ".gitconfig"))
+		if xdg == "" {
+			xdg = filepath.Join(home, ".config")
+		}
+	}
+	if xdg != "" {
+		list = append(list, filepath.Join(xdg, "git", "config"))
+	}
+	list = slices.DeleteFunc(list, func(f string) bool { return !filepath.IsAbs(f) })
+	for i, f := range list {
+		list[i] = realPrefix(f)
+	}
+	return list
 }
 
 // unsealGuard puts the guard's files back where the program changed them, and

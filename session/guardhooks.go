@@ -3,9 +3,62 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
 )
 
-// tryHooks holds the hooks to what they promise when the shim is passed by.
-func (c *scratch) tryHooks(context.Context) error {
-	return errors.New("not built in this version")
+// hooksHelper is the helper binary for the hooks, beside the links that lead to it.
+const hooksHelper = "hooks/" + hooks.HelperFile
+
+// fillHooks fills the folder of hooks of a session, or of what stands for one,
+// and notes in its state how git is led there.
+func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir string) error {
+	folder := filepath.Join(dir, "hooks")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" + hooks.RemoteHelper}); err != nil {
+		return err
+	}
+	if err := hooks.Populate(ctx, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
+		return err
+	}
+	st.HookEnv = hooks.Env(st, folder)
+	return nil
+}
+
+// hookFiles are the files that the hooks stand on.
+func hookFiles() []string {
+	list := []string{hooksHelper}
+	for _, name := range []string{"config", "config.core", "fsmonitor", "reference-transaction", "prepare-commit-msg", "pre-push", "pre-rebase"} {
+		list = append(list, "hooks/"+name)
+	}
+	return list
+}
+
+// tryHooks holds the hooks to what they promise when the shim is passed by: no
+// commit, and no edit lost.
+func (c *scratch) tryHooks(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"commit", "--allow-empty", "--no-verify", "-m", "x"},
+		{"reset", "--hard"},
+	} {
+		code, out, err := c.run(ctx, c.env, append([]string{c.git.Bin}, args...)...)
+		if err == nil && code == 0 {
+			err = errors.New("exit code 0")
+		}
+		if err = errors.Join(err, c.unchanged(ctx)); err != nil {
+			return fmt.Errorf("%s git %s was not refused: %w: %.200q", c.git.Bin, strings.Join(args, " "), err, out)
+		}
+	}
+	code, out, err := c.run(ctx, c.env, c.git.Bin, "status", "--porcelain")
+	if err != nil || code != 0 || out != " M file\n" {
+		return fmt.Errorf("git status did not work: exit code %d, %v: %.200q", code, err, out)
+	}
+	return nil
 }

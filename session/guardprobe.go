@@ -145,7 +145,10 @@ func (m *Manager) makeScratch(ctx context.Context, dir string, st *guard.Session
 	own := *st
 	own.Mode, own.Origin, own.Workspace = superqode.ModeShared, HostPath(c.repo), HostPath(c.repo)
 	own.GitDirs, own.Trees, own.Allow, own.Deny, own.HooksPath = []HostPath{HostPath(filepath.Join(c.repo, ".git"))}, []HostPath{}, []string{}, []string{}, ""
-	if err := m.fillGuard(ctx, c.session, c.git); err != nil {
+	if err := m.fillShim(ctx, &own, c.session); err != nil {
+		return nil, err
+	}
+	if err := m.fillHooks(ctx, &own, c.session); err != nil {
 		return nil, err
 	}
 	if err := own.Save(c.session); err != nil {
@@ -154,8 +157,10 @@ func (m *Manager) makeScratch(ctx context.Context, dir string, st *guard.Session
 	c.env = override(git.CleanEnv(m.cfg.Env), []string{
 		"PATH=" + filepath.Join(c.session, "bin") + string(filepath.ListSeparator) + superqode.Getenv(m.cfg.Env, "PATH"),
 		"GIT_EXEC_PATH=" + filepath.Join(c.session, "exec"), "SUPERQODE_SOCKET=", "LC_ALL=C",
+		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_AUTHOR_NAME=probe", "GIT_AUTHOR_EMAIL=probe@localhost", "GIT_COMMITTER_NAME=probe", "GIT_COMMITTER_EMAIL=probe@localhost",
 	})
+	c.env = override(c.env, own.HookEnv)
 	return c, nil
 }
 
@@ -209,7 +214,7 @@ func (c *scratch) tryShim(ctx context.Context) error {
 	for _, args := range [][]string{
 		{shim, "commit", "--allow-empty", "-m", "x"},
 		{shim, "reset", "--hard"},
-		{string(c.git.Bin), "-c", "alias.x=!git commit --allow-empty -m x", "x"},
+		{c.git.Bin, "-c", "alias.x=!git commit --allow-empty -m x", "x"},
 	} {
 		code, out, err := c.run(ctx, c.env, args...)
 		if err == nil && code != 3 {

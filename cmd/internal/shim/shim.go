@@ -11,6 +11,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
@@ -25,10 +26,15 @@ type IO struct {
 	Dir          string // "" when it can not be told
 }
 
-// Serves reports whether the program at exe stands in a session's folder.
+// Serves reports whether the program at exe stands in a session's folder, under
+// the name of git or of a hook.
 func Serves(exe string) bool {
-	if filepath.Base(exe) == "superqode" || filepath.Base(exe) == "superqode-shim" {
+	name := filepath.Base(exe)
+	if name != "git" && !strings.HasPrefix(name, "git-") && name != hooks.HelperFile && !hooks.Serves(name) {
 		return false
+	}
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(exe), guard.ShimMarker)); err == nil {
+		return true // though its state may have been deleted
 	}
 	_, err := os.Lstat(filepath.Join(filepath.Dir(filepath.Dir(exe)), guard.SessionStateFile))
 	return err == nil
@@ -37,6 +43,11 @@ func Serves(exe string) bool {
 // Main answers one call and returns the exit code. For git it does not return
 // when the command is allowed: the process becomes the real git.
 func Main(ctx context.Context, io IO) int {
+	if len(io.Args) > 0 {
+		if name := filepath.Base(io.Args[0]); hooks.Serves(name) {
+			return hooks.Answer(ctx, hooks.Call{Exe: io.Exe, Name: name, Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err})
+		}
+	}
 	if name := filepath.Base(io.Args[0]); hooks.Serves(name) {
 		return hooks.Answer(ctx, hooks.Call{Exe: io.Exe, Name: name, Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err})
 	}
