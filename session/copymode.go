@@ -52,7 +52,7 @@ func planCopy(pl plan) error {
 func excluded(patterns []string) func(string) bool {
 	return func(p string) bool {
 		for _, pat := range patterns {
-			if !strings.Contains(pat, "/") {
+			if pat = strings.TrimSuffix(pat, "/"); !strings.Contains(pat, "/") {
 				if ok, _ := doublestar.Match(pat, path.Base(p)); ok { // patterns were validated
 					return true
 				}
@@ -68,7 +68,9 @@ func excluded(patterns []string) func(string) bool {
 
 // fillCopy makes the workspace of the snapshot and directory modes.
 func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
-	s.rec.Exclude = pl.Exclude
+	if pl.mode == superqode.ModeSnapshot { // a template is copied whole
+		s.rec.Exclude = pl.Exclude
+	}
 	unread, err := s.captureOrigin(ctx, pl)
 	if err != nil {
 		return nil, err

@@ -76,10 +76,15 @@ func insideGit(path string) bool {
 
 // onlyPatchable takes out of a look what is brought back and in no patch.
 func (s *Session) onlyPatchable(l *look) error {
-	if s.rec.Mode != superqode.ModeGitSnapshot {
+	var ignored pathSet
+	var err error
+	switch s.rec.Mode {
+	case superqode.ModeGitSnapshot:
+		ignored, err = s.readIgnored()
+	case superqode.ModeDirectory:
+	default:
 		return nil
 	}
-	ignored, err := s.readIgnored()
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,11 @@ func (m *Manager) recoverDead(l Listed) error {
 	if r.Err != nil {
 		return superqode.WithHint(fmt.Errorf("session %s died in the middle of its work and could not be recovered: %w", l.ID, r.Err), "superqode workspace recover --session %s", l.ID)
 	}
-	m.cfg.Warn(fmt.Sprintf("session %s had died in the middle of its work; the origin was brought back (%s)", l.ID, r.Action))
+	became := "the origin was brought back"
+	if l.NoRevert || r.Action == endWord(true) {
+		became = "what it changed in the origin was left, as asked for"
+	}
+	m.cfg.Warn(fmt.Sprintf("session %s had died in the middle of its work; %s (%s)", l.ID, became, r.Action))
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 }
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || opt.Keep == KeepAlways
+	keep := cmp.Or(opt.Keep, s.rec.Keep) == KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
+	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || keep
 	half := s.rec.State == superqode.StateReverting || s.rec.Reverting // half brought back by now
 	if !half {
 		if err := s.step(ctx, superqode.StateCollecting); err != nil {
@@ -64,7 +66,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 		err = errors.Join(err, s.describeOrigin(ctx, res))
 	}
 	failpoint.Hit("end.checked")
-	kept := err != nil || opt.Keep == KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
+	kept := err != nil || keep
 	if werr := s.report(ctx, c, res, err); werr != nil {
 		err, kept = errors.Join(err, werr), true
 	}

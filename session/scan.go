@@ -112,6 +112,8 @@ func (s *Session) skip() func(string, snapshot.Kind) bool {
 	switch s.rec.Mode {
 	case superqode.ModeGitSnapshot:
 		return s.skipUnprotected()
+	case superqode.ModeDirectory: // a repository that came with the template is the workspace's own
+		return func(string, snapshot.Kind) bool { return false }
 	case superqode.ModeShared:
 		base = skipOrigin
 	}
