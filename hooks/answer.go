@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
@@ -170,9 +172,29 @@ func (a *answer) refuse(s subject) int {
 	if a.st.Consume(a.Env, at) {
 		return 0
 	}
+	if a.told(at) {
+		return exitRefused
+	}
 	_, _ = io.WriteString(a.Err, s.verdict.Block(a.st))
 	if err := a.st.Report(a.Env, at); err != nil {
 		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
 	}
 	return exitRefused
+}
+
+// told reports whether this very attempt was refused already: git from 2.54 on
+// runs the hook that the configuration names and the one in the folder, and each
+// has to say no.
+func (a *answer) told(at guard.Attempt) bool {
+	if at.Process == 0 || gitVersion(a.st).Before(versionConfigHooks) {
+		return false
+	}
+	data, err := os.ReadFile(a.st.LogPath())
+	if err != nil {
+		return false
+	}
+	list, _ := guard.ParseAttempts(data)
+	return slices.ContainsFunc(list[max(len(list)-8, 0):], func(b guard.Attempt) bool {
+		return b.Process == at.Process && b.Operation == at.Operation && b.Layer == at.Layer && !b.Allowed && time.Since(b.At) < time.Minute
+	})
 }

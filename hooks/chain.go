@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,9 @@ func (a *answer) userHook(ctx context.Context, input []byte) int {
 		return 0
 	}
 	args := append([]string{path}, a.Args...)
+	if a.Name == "pre-push" && len(args) > 2 {
+		args[2] = strings.TrimPrefix(args[2], BlockedScheme) // the address as the user wrote it
+	}
 	if input == nil {
 		err := syscall.Exec(path, args, a.Env)
 		if errors.Is(err, syscall.ENOEXEC) { // no "#!" line: git gives it to the shell, too
@@ -80,8 +84,8 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		dir = filepath.Join(a.repo.CommonDir, "hooks")
 	case strings.HasPrefix(dir, "~/"):
 		dir = filepath.Join(superqode.Getenv(a.Env, "HOME"), dir[2:])
-	default:
-		dir = inside(a.Dir, dir) // git looks from where it stands, and starts the hook there
+	case !filepath.IsAbs(dir):
+		dir = inside(a.gitsDir(), dir)
 	}
 	path := filepath.Join(dir, a.Name)
 	if err := unix.Access(path, unix.X_OK); err != nil {
@@ -91,6 +95,15 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		return "" // this very helper
 	}
 	return path
+}
+
+// gitsDir is where git itself stands, and from where it looks for hooks. It starts
+// them there, too, except for those of a new worktree.
+func (a *answer) gitsDir() string {
+	if dir, ok := workingDir(os.Getppid()); ok {
+		return dir
+	}
+	return a.Dir
 }
 
 // ofSession reports whether this is a repository of the session's, guarded or not.

@@ -113,7 +113,11 @@ func remoteConfig(st *guard.SessionState, dir string, remotes []remote) string {
 	}
 	if !gitVersion(st).Before(versionConfigHooks) {
 		for _, event := range []string{transactionHook, "prepare-commit-msg", "pre-push", "pre-rebase"} {
-			b.WriteString(section("hook", "superqode-"+event, entry{"command", singleQuote(filepath.Join(dir, configHookName)) + " " + event}, entry{"event", event}))
+			run := singleQuote(filepath.Join(dir, configHookName)) + " " + event
+			if event == transactionHook { // in its other states there is nothing to decide
+				run = `test "$1" != prepared || ` + run
+			}
+			b.WriteString(section("hook", "superqode-"+event, entry{"command", run}, entry{"event", event}))
 		}
 	}
 	return b.String()

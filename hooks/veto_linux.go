@@ -137,3 +137,9 @@ func (l heldLock) remove() error {
 	}
 	return nil
 }
+
+// workingDir returns the working directory of a process.
+func workingDir(pid int) (string, bool) {
+	dir, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	return dir, err == nil && filepath.IsAbs(dir)
+}

@@ -46,3 +46,7 @@ func gone(pid int, limit time.Duration) bool {
 	}
 	return false
 }
+
+// workingDir would return the working directory of a process; macOS tells it only
+// through libproc.
+func workingDir(int) (string, bool) { return "", false }
