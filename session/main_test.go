@@ -20,6 +20,10 @@ func TestMain(m *testing.M) {
 		os.Exit(childRun())
 	case "recover":
 		os.Exit(childRecover())
+	case "cleanup", "restore", "fix":
+		os.Exit(childKeep(os.Getenv("SUPERQODE_TEST_DO")))
+	case "apply":
+		os.Exit(childApply())
 	}
 	os.Exit(99)
 }

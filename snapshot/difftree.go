@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -85,46 +87,61 @@ func treeEntry(path, mode, id string) (*Entry, error) {
 // complete fills in what only the contents tell: a link's target, and a file's
 // size.
 func (s *Store) complete(ctx context.Context, pairs []Pair) (err error) {
-	if len(pairs) == 0 {
-		return nil
-	}
-	links, err := s.openReader(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, links.close()) }()
-	sizes, err := s.catFile(ctx, "--batch-check")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, sizes.close()) }()
+	var files, links []*Entry
 	for i := range pairs {
 		for _, e := range []*Entry{pairs[i].Old, pairs[i].New} {
 			switch {
 			case e == nil:
 			case e.Kind == Link:
-				var target bytes.Buffer
-				if err := links.copy(e.ID, &target); err != nil {
-					return fmt.Errorf("read link %q: %w", e.Path, err)
-				}
-				e.Link, e.Size = target.String(), int64(target.Len())
+				links = append(links, e)
 			default:
-				if e.Size, err = sizes.size(e.ID); err != nil {
-					return fmt.Errorf("look for the contents of %q: %w", e.Path, err)
-				}
+				files = append(files, e)
 			}
 		}
+	}
+	if len(files) > 0 {
+		if err := s.fillSizes(ctx, files); err != nil {
+			return err
+		}
+	}
+	if len(links) == 0 {
+		return nil
+	}
+	c, err := s.openReader(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	for _, e := range links {
+		var target bytes.Buffer
+		if err := c.copy(e.ID, &target); err != nil {
+			return fmt.Errorf("read link %q: %w", e.Path, err)
+		}
+		e.Link, e.Size = target.String(), int64(target.Len())
 	}
 	return nil
 }
 
-// size asks a process of "--batch-check" for a content's size.
-func (c *catFile) size(id ID) (int64, error) {
-	if _, err := io.WriteString(c.in, id.String()+"\n"); err != nil {
-		return 0, fmt.Errorf("git cat-file: %w", err)
+// fillSizes asks for all sizes at once: waiting for each answer costs more than
+// the answer.
+func (s *Store) fillSizes(ctx context.Context, files []*Entry) error {
+	var in, out bytes.Buffer
+	for _, e := range files {
+		in.WriteString(e.ID.String() + "\n")
 	}
-	_, size, err := c.header()
-	return size, err
+	if err := s.run(ctx, git.Cmd{Args: []string{"cat-file", "--batch-check=%(objectsize)"}, Stdin: &in, Stdout: &out}); err != nil {
+		return err
+	}
+	for _, e := range files {
+		line, err := out.ReadString('\n')
+		if err == nil {
+			e.Size, err = strconv.ParseInt(strings.TrimSuffix(line, "\n"), 10, 64)
+		}
+		if err != nil {
+			return superqode.Errorf(superqode.ErrNotFound, "the contents of %q are neither in the store nor in the origin", e.Path)
+		}
+	}
+	return nil
 }
 
 // BlobReader reads many contents of a store, one after the other, with one
