@@ -12,12 +12,17 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
+	"github.com/seed-2d964004/superqode/cmd/internal/shim"
 )
 
 // version is stamped by the build: -ldflags "-X main.version=v1.2.3".
 var version string
 
 func main() {
+	if exe, err := os.Executable(); err == nil && shim.Serves(exe) { // superqode-shim is not installed
+		dir, _ := os.Getwd() // deleted: git tells about it
+		os.Exit(shim.Main(context.Background(), shim.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Exe: exe, Args: os.Args, Env: os.Environ(), Dir: dir}))
+	}
 	cli.LimitMemory(os.Getenv)
 	dir, err := os.Getwd()
 	if err != nil {
