@@ -32,8 +32,12 @@ func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []str
 	if !hooked && (guarded || v.Operation == "push") {
 		env = st.hookEnv(env)
 	}
-	if private && guarded && f.WorkTree == string(st.Workspace) {
+	switch {
+	case !private:
+	case guarded && f.WorkTree == string(st.Workspace):
 		env = st.privateEnv(env, f)
+	default:
+		env = st.withoutPrivate(env)
 	}
 	return env
 }
@@ -118,10 +122,31 @@ func (st *SessionState) privateEnv(env []string, f Found) []string {
 	if superqode.Getenv(env, "GIT_OBJECT_DIRECTORY") != "" {
 		return env
 	}
-	others := filepath.Join(f.CommonDir, "objects")
+	others := alternate(filepath.Join(f.CommonDir, "objects"))
 	if have := superqode.Getenv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES"); have != "" {
 		others += string(filepath.ListSeparator) + have
 	}
 	env = setEnv(env, "GIT_OBJECT_DIRECTORY", string(st.Private.Objects))
 	return setEnv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES", others)
+}
+
+// alternate writes a path as one entry of a list of object stores (git(1):
+// quoted like a C string where it holds a separator).
+func alternate(path string) string {
+	if !strings.ContainsAny(path, "\":\\\n") {
+		return path
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}
+
+// withoutPrivate takes the session's own index and objects out again: git hands
+// its variables down, and what it has started may work in another repository.
+func (st *SessionState) withoutPrivate(env []string) []string {
+	if superqode.Getenv(env, "GIT_INDEX_FILE") == string(st.Private.Index) {
+		env = setEnv(env, "GIT_INDEX_FILE", "")
+	}
+	if superqode.Getenv(env, "GIT_OBJECT_DIRECTORY") == string(st.Private.Objects) {
+		env = setEnv(setEnv(env, "GIT_OBJECT_DIRECTORY", ""), "GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
+	}
+	return env
 }
