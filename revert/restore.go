@@ -129,7 +129,8 @@ type RestoreOptions struct {
 	// believed stat data; nil: nothing. It saves one look.
 	Seen *Seen
 	// Keep is called with each plan before it is applied, to save what it
-	// overwrites and removes. nil saves nothing.
+	// overwrites and removes. nil saves nothing. It returns ErrAgain when what it
+	// did makes another plan necessary.
 	Keep func(ctx context.Context, p *Plan) error
 }
 
@@ -146,6 +147,9 @@ type Restored struct {
 	Verified    bool
 	Differences []string // what still differs, one line each
 }
+
+// ErrAgain is what RestoreOptions.Keep returns for another look.
+var ErrAgain = errors.New("the directory has to be looked at again")
 
 // restoreTries bounds how often a plan is made again because something changed
 // under it.
@@ -174,7 +178,11 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 			break
 		}
 		if opt.Keep != nil {
-			if err := opt.Keep(ctx, p); err != nil {
+			err := opt.Keep(ctx, p)
+			if errors.Is(err, ErrAgain) && try < restoreTries {
+				continue
+			}
+			if err != nil {
 				return &res, fmt.Errorf("save what would be overwritten: %w", err)
 			}
 		}

@@ -148,8 +148,8 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 		return "", "", err
 	}
 	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{
-		{Ref: s.ref("base"), Snap: l.base, CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt}},
-		{Ref: s.ref("final"), Snap: l.final, CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.rec.ID.String(), When: s.m.now()}, OnPrevious: true},
+		{Ref: s.ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt}},
+		{Ref: s.ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.rec.ID.String(), When: s.m.now()}, OnPrevious: true},
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("store base and final state: %w", err)
@@ -162,7 +162,7 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 func (s *Session) storeContents(ctx context.Context, l *look) error {
 	var fresh []snapshot.Entry
 	for _, c := range l.changes {
-		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() {
+		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !isLarge(e) {
 			fresh = append(fresh, *e)
 		}
 	}

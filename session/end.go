@@ -40,15 +40,22 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	}
 	s.rec.Collected = cerr == nil
 	s.warnQuietly(c.warnings)
+	final := c.final
 	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
 	applied := s.applyAtEnd(ctx, opt.EndApply, c, cerr)
 	keep := s.keeps(opt, cerr) || applied.keeps()
+	var lerr error
+	if !keep {
+		lerr = s.saveLarge(ctx, final, c.changes)
+	}
 	if err := s.step(ctx, superqode.StateReverting); err != nil {
 		return nil, errors.Join(cerr, err)
 	}
 	var rerr error
 	if !keep {
-		rerr = s.takeAway(ctx, opt.Locked)
+		if rerr = lerr; rerr == nil {
+			rerr = s.takeAway(ctx, opt.Locked)
+		}
 		keep = rerr != nil
 	}
 	res := s.result(c, keep, rerr)

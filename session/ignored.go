@@ -116,7 +116,7 @@ func (s *Session) keepBase(ctx context.Context, l *look) error {
 	}
 	var list []snapshot.Entry
 	for i := range held.Entries {
-		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File {
+		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !isLarge(e) {
 			list = append(list, *e)
 		}
 	}

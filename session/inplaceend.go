@@ -209,6 +209,9 @@ func (s *Session) keepOverwritten(why, dir string) func(context.Context, *revert
 		if err := s.journal().write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
+		if err := s.keepLarge(ctx, dir, p); err != nil {
+			return err
+		}
 		return s.keep(ctx, why, salvagePart{Dir: dir, Entries: p.Overwritten()})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -136,10 +138,13 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 	if err := s.keepBase(ctx, l); err != nil {
 		return err
 	}
-	l.changes, err = s.store.Describe(ctx, l.base, l.final, l.changes)
+	small, large := l.takeLarge(l.changes)
+	small, err = s.store.Describe(ctx, l.base, l.final, small)
 	if err != nil {
 		return err
 	}
+	l.changes = append(small, large...)
+	slices.SortStableFunc(l.changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 	return s.stampSeen(l.changes)
 }
 
