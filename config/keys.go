@@ -83,8 +83,8 @@ func guardFields() []field {
 	rule := &field{kind: text, check: notEmpty}
 	return []field{
 		{name: "enforce", kind: text, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce", used: true, doc: "The kernel layer: used where it can be had, required, or off."},
-		{name: "allow", kind: list, def: []any{}, item: rule, doc: "Git operations that are let through."},
-		{name: "deny", kind: list, def: []any{}, item: rule, doc: "Git operations that are refused beside the built-in ones."},
+		{name: "allow", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are let through."},
+		{name: "deny", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are refused beside the built-in ones."},
 	}
 }
 

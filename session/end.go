@@ -140,12 +140,6 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 // know how it ended: one that it could not run, or whose supervisor died.
 const exitUnknown = 125
 
-// layers tells what guarded the session.
-func (s *Session) layers() artifacts.Layers {
-	const why = "unavailable: this version has no guard layers yet"
-	return artifacts.Layers{Shim: why, Hooks: why, Kernel: s.rec.Kernel}
-}
-
 // fillOriginCheck compares the origin with the base. What differs is told; it is
 // no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {

@@ -42,8 +42,18 @@ type GuardRecord struct {
 
 func unavailable(why error) string { return "unavailable: " + why.Error() }
 
-// newGuardRecord checks the options.
-func newGuardRecord(opt GuardOptions) (GuardRecord, error) {
+// newGuardRecord checks the options. The guard of a session is not got rid of by
+// a session inside it.
+func newGuardRecord(pl plan, p project) (GuardRecord, error) {
+	opt := pl.Guard
+	if opt.Off && pl.Enforce == guard.EnforceRequired {
+		return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
+	}
+	if opt.Off {
+		if id := insideOf(p); id != "" {
+			return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
+		}
+	}
 	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
 		return GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
@@ -315,8 +325,7 @@ func (s *Session) closeDesk(d *guardDesk) error {
 
 // guardResult tells what guarded the session and what it refused.
 func (s *Session) guardResult() artifacts.Guard {
-	g := artifacts.Guard{Layers: s.layers()}
-	g.Layers.Shim, g.Layers.Hooks = s.rec.Guard.Shim, s.rec.Guard.Hooks
+	g := artifacts.Guard{Layers: s.rec.Layers()}
 	blocked, passed, err := s.attempts()
 	if err != nil {
 		s.warnQuietly([]string{"what the guard refused can not be read: " + err.Error()})
@@ -332,3 +341,25 @@ func (s *Session) guardResult() artifacts.Guard {
 }
 
 const guardStateFile = guard.SessionStateFile
+
+// Layers tells what guards the session, as far as it is known: the kernel layer's
+// state is the weakest under which a program ran.
+func (r Record) Layers() artifacts.Layers {
+	l := artifacts.Layers{Shim: r.Guard.Shim, Hooks: r.Guard.Hooks, Kernel: r.Kernel}
+	for _, state := range []*string{&l.Shim, &l.Hooks, &l.Kernel} {
+		if *state == "" {
+			*state = "unavailable: the session was opened by a superqode without this layer"
+		}
+	}
+	return l
+}
+
+// kernelOptions are the plan's, without a layer that would forbid what the user
+// has allowed.
+func (pl plan) kernelOptions() KernelOptions {
+	opt := pl.KernelOptions
+	if pl.Guard.Off {
+		opt.Enforce = guard.EnforceOff
+	}
+	return opt
+}

@@ -86,7 +86,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkKernel(plan.KernelOptions); err != nil {
+	if err := s.checkKernel(plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
 	if err := s.fillGuarded(ctx, plan); err != nil {
@@ -211,7 +211,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
 	}
-	if s.rec.Guard, err = newGuardRecord(pl.Guard); err != nil {
+	if s.rec.Guard, err = newGuardRecord(pl, p); err != nil {
 		return s, err
 	}
 	for _, d := range sessionFolders() {

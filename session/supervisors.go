@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -48,6 +49,27 @@ func listener(path string) (pid int, err error) {
 	defer c.Close()
 	pid, _, err = peer(c)
 	return pid, err
+}
+
+// insideOf returns the session of a project in which this process runs, or "":
+// the one whose supervisor it descends from.
+func insideOf(p project) string {
+	names, err := sessionNames(p)
+	if err != nil {
+		return ""
+	}
+	for _, id := range names {
+		list, err := supervisorsOf(p.sessionPath(id))
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		for _, sup := range list {
+			if sup.pid != os.Getpid() && descends(os.Getpid(), sup.pid) {
+				return id
+			}
+		}
+	}
+	return ""
 }
 
 // callSocket sends one request to the supervisor at path.

@@ -106,7 +106,7 @@ func (a *app) sessions() (*session.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.log, Warn: a.warn, Version: a.version()})
+	a.manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.log, Warn: a.warn, Version: a.version(), Shim: a.Shim})
 	return a.manager, nil
 }
 

@@ -35,6 +35,7 @@ type IO struct {
 	Dir     string           // the current directory, absolute
 	Signals <-chan os.Signal // INT, TERM, HUP, QUIT, USR1 and USR2 as they arrive; may be nil
 	Version string           // stamped by the build, or ""
+	Shim    string           // the helper binary of sessions; "" finds it beside this program
 }
 
 // errHelp ends the parse after help was printed.

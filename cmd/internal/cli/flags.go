@@ -92,6 +92,7 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 		Dir: a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: f.Case, Keep: session.Keep(f.Keep),
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
+		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
 	}
 	if opt.Mode == "" {
 		opt.Mode = cfg.Workspace.DefaultMode

@@ -21,7 +21,8 @@ type guardCmd struct {
 
 	Install   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
 	Uninstall unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Allow     unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+
+	Allow guardAllowCmd `cmd:"" help:"Let one operation of a session's program through, once."`
 }
 
 // guardCheckCmd decides on text.

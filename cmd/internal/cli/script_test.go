@@ -23,20 +23,29 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// TestMain installs this test binary as "superqode" for the scripts. A session
-// that they open puts it into its folders as git, where it must be the shim, and
-// never run the tests again.
+// TestMain installs this test binary as "superqode" for the scripts, with a shim
+// that is built for them.
 func TestMain(m *testing.M) {
-	if exe, err := os.Executable(); err == nil && !strings.HasSuffix(exe, ".test") && filepath.Base(exe) != "superqode" {
-		os.Exit(asShim(exe))
-	}
-	testscript.Main(m, map[string]func(){"superqode": superqode})
+	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode})
 }
 
-func asShim(exe string) int {
-	dir, _ := os.Getwd() // deleted: git tells about it
-	return guard.Shim(context.Background(), guard.ShimCall{Exe: exe, Argv: os.Args, Env: os.Environ(), Dir: dir, Err: os.Stderr})
+type withShim struct{ m *testing.M }
+
+func (w withShim) Run() int {
+	dir, err := os.MkdirTemp("", "superqode-shim-*")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		scriptShim, err = gittest.BuildShim(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return w.m.Run()
 }
+
+// scriptShim is the helper binary of the scripts' sessions.
+var scriptShim string
 
 // superqode is main.go again.
 func superqode() {
@@ -49,7 +58,7 @@ func superqode() {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(cli.Main(context.Background(), cli.IO{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Dir: dir, Signals: signals, Version: "v0.0.0-test",
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Dir: dir, Signals: signals, Version: "v0.0.0-test", Shim: os.Getenv("SUPERQODE_TEST_SHIM"),
 	}, os.Args[1:]...))
 }
 
@@ -98,6 +107,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("TERM", "dumb")
 	env.Setenv("SUPERQODE_SESSION_ID", "")
 	env.Setenv("SUPERQODE_SOCKET", "")
+	env.Setenv("SUPERQODE_TEST_SHIM", scriptShim)
 	env.Values[printsKey{}] = map[string]gittest.Print{}
 	return os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(gitConfig), 0o600)
 }

@@ -24,7 +24,6 @@ func unbuiltFlags() []unbuiltFlag {
 	create := []string{"workspace create"}
 	return []unbuiltFlag{
 		{flag: "no-revert", why: "applying a session's patch to the origin is not built yet in this version; the patch is written all the same"},
-		{flag: "allow-git-operations", why: "the guard is not built yet in this version, so there is nothing to switch off"},
 		{flag: "memory", why: "limits are not built yet in this version"},
 		{flag: "pids", why: "limits are not built yet in this version"},
 		{flag: "cpu-time", why: "limits are not built yet in this version"},

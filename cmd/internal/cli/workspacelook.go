@@ -131,7 +131,7 @@ type infoJSON struct {
 	SchemaVersion int `json:"schema_version"`
 	listedJSON
 	Base     any      `json:"base"`
-	Guard    string   `json:"guard"`
+	Guard    any      `json:"guard"`
 	Command  []string `json:"command"`
 	ExitCode *int     `json:"exit_code"`
 	Warnings []string `json:"warnings"`
@@ -148,9 +148,8 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 			a.warn(fmt.Sprintf("the changes can not be counted: %v", err))
 		}
 	}
-	const guard = "none (this version has no guard layers yet)"
 	if a.flags.JSON {
-		return a.printJSON(infoJSON{1, toJSON(*l), l.Base, guard, l.Command, l.ExitCode, l.Warnings})
+		return a.printJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, l.Command, l.ExitCode, l.Warnings})
 	}
 	w := bufio.NewWriter(a.Out)
 	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
@@ -163,7 +162,7 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), age(time.Since(l.CreatedAt))))
 	line("Changes", changeCount(l.ChangeCount))
 	line("Status", stateWord(*l))
-	line("Guard", guard)
+	line("Guard", guardLine(l.Record))
 	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, orDash(l.Base.Head)))
 	line("Origin", quotePath(string(l.Origin)))
 	for _, warning := range l.Warnings {

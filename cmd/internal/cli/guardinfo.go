@@ -1,0 +1,23 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// guardInfoJSON is the guard of a session in workspace info.
+type guardInfoJSON struct {
+	Layers artifacts.Layers `json:"layers"`
+	Off    bool             `json:"allow_git_operations"`
+}
+
+// guardLine tells in one line what guards a session.
+func guardLine(r session.Record) string {
+	if r.Guard.Off {
+		return "off (--allow-git-operations)"
+	}
+	l := r.Layers()
+	return printable(fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel))
+}
