@@ -14,8 +14,8 @@ import (
 
 // Apply carries out a plan. What is not as the plan found it is left alone and
 // ends the work with a *snapshot.MovedError, which wraps superqode.ErrConflict;
-// the caller looks again. No link is followed. When Apply returns nil the result
-// survives a power cut.
+// the caller looks again. No link is followed. When Apply returns nil, or a
+// *LostError, what was done survives a power cut.
 func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.apply"); err != nil {
 		return err
@@ -26,7 +26,8 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.erased"); err != nil {
 		return err
 	}
-	if err := t.materialize(ctx, p); err != nil {
+	lost, err := t.materialize(ctx, p)
+	if err != nil {
 		return err
 	}
 	if err := failpoint.Err("revert.written"); err != nil {
@@ -40,13 +41,31 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	return failpoint.Err("revert.applied")
+	if err := failpoint.Err("revert.applied"); err != nil || len(lost) == 0 {
+		return err
+	}
+	return &LostError{lost}
 }
 
+// LostError names what a plan could not bring back because its contents are lost
+// or damaged, or because it takes more rights. All else was done.
+type LostError struct{ Problems []snapshot.Problem }
+
+// Error tells of the first.
+func (e *LostError) Error() string {
+	if n := len(e.Problems); n > 1 {
+		return fmt.Sprintf("%v, and %d more", e.Problems[0], n-1)
+	}
+	return e.Problems[0].Error()
+}
+
+// Unwrap returns superqode.ErrVerification.
+func (*LostError) Unwrap() error { return superqode.ErrVerification }
+
 // materialize writes what is missing or different, with the folders above it.
-func (t *Tree) materialize(ctx context.Context, p *Plan) error {
+func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Problem, err error) {
 	if len(p.Write) == 0 {
-		return nil
+		return nil, nil
 	}
 	removed := map[string]bool{}
 	for i := range p.Remove {
@@ -59,11 +78,7 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) error {
 		}
 	}
 	wanted := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format, Entries: withFolders(p.Write, t.folder(p.Now))}
-	problems, err := snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{Replace: true, Now: now, Aside: t.Aside, Special: true})
-	for _, q := range problems { // what could not be made shows in the check, too
-		err = errors.Join(err, q)
-	}
-	return err
+	return snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{Replace: true, Now: now, Aside: t.Aside, Special: true, Partial: true})
 }
 
 // folder returns what a folder has to be in the end: as the base has it, or as
@@ -160,6 +175,7 @@ const restoreTries = 5
 // still differs is told by Restored.
 func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	var res Restored
+	var lost *LostError
 	for try := 1; ; try++ {
 		seen, err := t.firstLook(ctx, opt, try)
 		if err != nil {
@@ -187,6 +203,9 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 			}
 		}
 		err = t.Apply(ctx, p)
+		if errors.As(err, &lost) {
+			err = nil
+		}
 		if err == nil {
 			break
 		}
@@ -195,7 +214,22 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 		}
 	}
 	v, err := t.Verify(ctx, opt.How, opt.Within)
+	if err == nil && lost != nil {
+		v.explain(lost)
+	}
 	return res.with(v), err
+}
+
+// explain adds to the differences why they could not be undone.
+func (v *Verified) explain(lost *LostError) {
+	for _, p := range lost.Problems {
+		name := superqode.Visible(p.Path) + ": "
+		for i, d := range v.Differences {
+			if strings.HasPrefix(d, name) {
+				v.Differences[i] = d + " (" + p.Err.Error() + ")"
+			}
+		}
+	}
 }
 
 // with adds what a look afterwards found; nil is none.

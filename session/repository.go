@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -285,7 +286,7 @@ func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *sn
 			continue
 		}
 		err := checkObject(filepath.Join(tree.Aside, e.Path), s.rec.ObjectFormat)
-		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
 			bad = append(bad, visible(e.Path)+": written to, and it was kept by a second name only")
 			continue
 		}

@@ -29,6 +29,9 @@ type MaterializeOptions struct {
 	Aside string
 	// Special makes special files too.
 	Special bool
+	// Partial goes on where what a file held is lost or damaged, and names it in
+	// the problems.
+	Partial bool
 }
 
 // MovedError says that a path is not in the state in which it was looked at.
@@ -132,7 +135,12 @@ func (m *materializer) entry(ctx context.Context, e *Entry) error {
 	case Dir:
 		return m.dir(at, name)
 	case File:
-		return m.put(at, name, e, func(name string) error { return m.file(ctx, at, name, e) })
+		err := m.put(at, name, e, func(name string) error { return m.file(ctx, at, name, e) })
+		if lost, ok := errors.AsType[sourceError](err); ok {
+			m.problems = append(m.problems, Problem{Path: e.Path, Err: lost.error})
+			return nil
+		}
+		return err
 	case Link:
 		return m.put(at, name, e, func(name string) error {
 			if err := unix.Symlinkat(e.Link, at, name); err != nil {
@@ -251,10 +259,27 @@ func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) 
 	return nil
 }
 
-// fetch writes an entry's contents to w, from aside or from the store.
-func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) (err error) {
+// fetch writes an entry's contents to w, from aside or from the store. With
+// Partial a failure that is not w's is a sourceError.
+func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) error {
+	to := &watchedWriter{w: w}
+	err := m.fetchTo(ctx, e, to)
+	if err == nil || to.err != nil || !m.opt.Partial || ctx.Err() != nil {
+		return err
+	}
+	if m.contents != nil {
+		_ = m.contents.close() // it may have died of the damage; the next file gets another
+		m.contents = nil
+	}
+	return sourceError{err}
+}
+
+func (m *materializer) fetchTo(ctx context.Context, e *Entry, w io.Writer) (err error) {
 	if found, err := m.fetchAside(e, w); found || err != nil {
 		return err
+	}
+	if m.store == nil {
+		return superqode.Errorf(superqode.ErrNotFound, "nothing was kept of %q", e.Path)
 	}
 	if m.contents == nil {
 		if m.contents, err = m.store.openReader(ctx); err != nil {
@@ -262,6 +287,20 @@ func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) (err er
 		}
 	}
 	return m.contents.copy(e.ID, w)
+}
+
+// watchedWriter remembers that it failed.
+type watchedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (w *watchedWriter) Write(b []byte) (n int, err error) {
+	n, err = w.w.Write(b)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
 }
 
 func (m *materializer) fetchAside(e *Entry, w io.Writer) (found bool, err error) {

@@ -67,9 +67,9 @@ func (s *Store) create(originObjects string) error {
 	file := filepath.Join(s.dir, "objects/info/alternates")
 	switch have, err := os.ReadFile(file); {
 	case err == nil && bytes.Equal(have, borrowed):
-		return s.checkFormat()
+		return errors.Join(s.checkFormat(), s.makeFolders())
 	case err == nil:
-		if err := s.checkFormat(); err != nil {
+		if err := errors.Join(s.checkFormat(), s.makeFolders()); err != nil {
 			return err
 		}
 		return atomicfile.Write(file, borrowed, 0o600)
@@ -98,6 +98,17 @@ func (s *Store) create(originObjects string) error {
 		return errors.Join(s.checkFormat(), rerr)
 	}
 	return errors.Join(err, rerr)
+}
+
+// makeFolders makes those of a store's folders that git or we rely on, should
+// somebody have cleared them away for being empty.
+func (s *Store) makeFolders() error {
+	for _, d := range []string{"objects/pack", "refs"} {
+		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fillStore makes a bare repository, its files synced.
