@@ -220,6 +220,12 @@ func tryMake(dir string) error {
 	return unix.Rmdir(path)
 }
 
+// GuardsGit reports whether the git directories are kept read-only, whatever else
+// Layer.State finds missing.
+func (k *Kernel) GuardsGit() bool {
+	return k.Layer.Applied && (len(k.Plan.ReadOnly) == 0 || k.binds)
+}
+
 // Close gives the ruleset back. Programs that were started stay confined.
 func (k *Kernel) Close() error {
 	if k.rules < 0 {

@@ -33,5 +33,8 @@ func OpenKernel(o KernelOptions) (*Kernel, error) {
 // Confine does nothing.
 func (k *Kernel) Confine() error { return nil }
 
+// GuardsGit reports false.
+func (k *Kernel) GuardsGit() bool { return false }
+
 // Close does nothing.
 func (k *Kernel) Close() error { return nil }

@@ -15,7 +15,7 @@ import (
 // own: the kernel layer keeps those of the repository read-only. The shim leads it
 // there.
 func (s *Session) private(r GuardRecord) bool {
-	return r.Shim == guard.LayerActive && s.rec.Kernel == guard.LayerActive && s.rec.Mode == superqode.ModeWorktree
+	return r.Shim == guard.LayerActive && s.rec.GitReadOnly && (s.rec.Mode == superqode.ModeWorktree || s.rec.Mode.InPlace())
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {
@@ -36,7 +36,11 @@ func (s *Session) makePrivate() error {
 	if _, err := os.Lstat(string(p.Index)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	index, err := atomicfile.Read(filepath.Join(string(s.rec.AdminDir), "index"))
+	gitDir := s.rec.AdminDir
+	if s.rec.Mode.InPlace() {
+		gitDir = s.rec.GitDir
+	}
+	index, err := atomicfile.Read(filepath.Join(string(gitDir), "index"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (s *Session) checkKernel(opt KernelOptions) error {
 	if err != nil {
 		return err
 	}
-	rec.Kernel = k.Layer.State
+	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
 	return k.Close()
 }
 

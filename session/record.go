@@ -47,10 +47,11 @@ type Record struct {
 	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
 	Reverting bool       `json:"reverting"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
 
-	Enforce    guard.Enforce `json:"enforce"`
-	AllowWrite []HostPath    `json:"allow_write"` // links resolved
-	NoNetwork  bool          `json:"no_network"`
-	Kernel     string        `json:"kernel"` // the kernel layer's state, the weakest under which a program ran
+	Enforce     guard.Enforce `json:"enforce"`
+	AllowWrite  []HostPath    `json:"allow_write"` // links resolved
+	NoNetwork   bool          `json:"no_network"`
+	GitReadOnly bool          `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
+	Kernel      string        `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
