@@ -295,20 +295,16 @@ func (c *cleaner) remove(ctx context.Context, l Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
-	sv, err := s.salvageWorkspace(ctx, "workspace removed by cleanup")
+	d, err := s.salvageWorkspace(ctx, "workspace removed by cleanup")
 	if err != nil {
 		c.failed(id, "its workspace can not be salvaged", err)
 		return
 	}
 	failpoint.Hit("cleanup.salvaged")
-	if err := s.dispose(ctx, c.opt.Force); err != nil {
+	if err := s.dispose(ctx, d, c.opt.Force); err != nil {
 		c.failed(id, "it can not be removed", err)
 		return
 	}
 	failpoint.Hit("cleanup.disposed")
-	salvage := ""
-	if sv != nil {
-		salvage = sv.ID
-	}
-	c.removed(id, state, salvage)
+	c.removed(id, state, d.salvage.id())
 }

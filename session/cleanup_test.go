@@ -481,3 +481,34 @@ func TestCleanupSalvagesIgnoredUpToALimit(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
+
+// Files that are too big for the store are moved into the session's folder, and
+// stay there as long as the salvage.
+func TestCleanupMovesLargeFiles(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	k := newKeeper(t, f)
+	const line = "echo start > huge; truncate -s 110M huge; mkdir build; cp --sparse=always huge build/huge; echo new > only-here"
+	active := k.active(t, OpenOptions{}, line)
+	kept := k.runs(t, OpenOptions{Keep: KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
+	k.ahead = 25 * time.Hour
+	res := k.clean(t, CleanupOptions{Force: true})
+	k.restores(t, res, active, map[string]string{"only-here": "new\n"})
+	k.restores(t, res, kept, map[string]string{"only-here": "new\n"})
+	for id, names := range map[superqode.SessionID][]string{active: {"huge", "build/huge"}, kept: {"closed/huge", "build/huge"}} {
+		l, ok := k.record(t, id)
+		if !ok {
+			t.Fatal("no record")
+		}
+		for _, name := range names {
+			found, err := filepath.Glob(filepath.Join(l.Dir, "large", "*", name))
+			if err != nil || len(found) != 1 {
+				t.Errorf("%s: %s was moved to %q (%v)", id, name, found, err)
+				continue
+			}
+			if st, err := os.Stat(found[0]); err != nil || st.Size() != 110<<20 {
+				t.Errorf("%s: %v, %v", found[0], st, err)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,18 +46,25 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 // workspace; the smallest first.
 const salvageIgnored = 256 << 20
 
+// disposal is what has to be looked after before a workspace goes.
+type disposal struct {
+	salvage *Salvage         // nil when there was nothing to salvage
+	large   []snapshot.Entry // changed files that are too big for the store, and moved
+	ignored []snapshot.Entry // the same among those that no patch would hold
+}
+
 // salvageWorkspace keeps what the workspace of an isolated session holds beyond
 // its base: changes, and what the program made that is in no patch (ignored
 // files, those that an exclude pattern covers, nested repositories' own files)
-// up to a limit. It returns nil when there is nothing.
-func (s *Session) salvageWorkspace(ctx context.Context, why string) (_ *Salvage, err error) {
+// up to a limit. Large files are left to dispose.
+func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal, err error) {
 	if gone, err := s.workspaceGone(); err != nil || gone != "" {
-		return nil, err
+		return d, err
 	}
 	base, err := s.loadBase()
 	if err != nil { // then all of it counts as new
 		if base, err = s.noBase(); err != nil {
-			return nil, err
+			return d, err
 		}
 		s.base = base
 	}
@@ -65,24 +73,31 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (_ *Salvage,
 	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.rec.Mode == superqode.ModeWorktree }
 	err = l.scanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
 	if err != nil {
-		return nil, fmt.Errorf("scan the workspace: %w", err)
+		return d, fmt.Errorf("scan the workspace: %w", err)
 	}
-	left := leftOutOf(l.problems)
+	part := salvagePart{Dir: ws, LeftOut: leftOutOf(l.problems)}
 	l.problems = nil
-	large, err := s.dropLarge(ctx, l)
+	extra, beyond, err := s.dropLarge(ctx, l)
 	if err != nil {
-		return nil, err
+		return d, err
 	}
+	part.LeftOut = append(part.LeftOut, beyond...)
 	if err := l.hashAll(ctx, ws); err != nil {
-		return nil, err
+		return d, err
 	}
-	part := salvagePart{Dir: ws, LeftOut: append(left, large...)}
 	for _, c := range snapshot.Compare(base, l.final, snapshot.CompareOptions{Dirs: true}) {
-		if e := l.final.Find(c.Path.String()); e != nil {
+		switch e := l.final.Find(c.Path.String()); {
+		case e == nil:
+		case !isLarge(e) || s.isOrphan():
 			part.Entries = append(part.Entries, *e)
+		case extra[e.Path]:
+			d.ignored = append(d.ignored, *e)
+		default:
+			d.large = append(d.large, *e)
 		}
 	}
-	return s.salvage(ctx, why, part)
+	d.salvage, err = s.salvage(ctx, why, part)
+	return d, err
 }
 
 func leftOutOf(problems []snapshot.Problem) []LeftOut {
@@ -99,9 +114,9 @@ func (s *Session) noBase() (*snapshot.Snapshot, error) {
 	return &snapshot.Snapshot{Root: string(s.rec.Workspace), Format: format}, err
 }
 
-// dropLarge takes out of the look the biggest of the new files that no patch
-// would hold, until the others fit into the limit, and names them.
-func (s *Session) dropLarge(ctx context.Context, l *look) ([]LeftOut, error) {
+// dropLarge returns the new files that no patch would hold. It takes the biggest
+// of them out of the look until the others fit into the limit, and names those.
+func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []LeftOut, error) {
 	wanted := *l.final
 	skip, dropped := s.skip(), ""
 	wanted.Entries = slices.DeleteFunc(slices.Clone(l.final.Entries), func(e snapshot.Entry) bool {
@@ -115,7 +130,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) ([]LeftOut, error) {
 		return true
 	})
 	if _, err := s.dropIgnored(ctx, &wanted); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var extra []*snapshot.Entry
 	for i := range l.final.Entries {
@@ -124,29 +139,37 @@ func (s *Session) dropLarge(ctx context.Context, l *look) ([]LeftOut, error) {
 			extra = append(extra, e)
 		}
 	}
-	slices.SortStableFunc(extra, func(a, b *snapshot.Entry) int { return int(min(max(a.Size-b.Size, -1), 1)) })
+	slices.SortStableFunc(extra, func(a, b *snapshot.Entry) int { return cmp.Compare(a.Size, b.Size) })
 	var left []LeftOut
-	out, total := map[string]bool{}, int64(0)
+	in, out, total := map[string]bool{}, map[string]bool{}, int64(0)
 	for _, e := range extra {
-		if total += e.Size; total > salvageIgnored {
-			out[e.Path] = true
-			left = append(left, LeftOut{e.Path, fmt.Sprintf("%s that git ignores, beyond the limit of %s", megabytes(e.Size), megabytes(salvageIgnored))})
+		if total += e.Size; total <= salvageIgnored {
+			in[e.Path] = true
+			continue
 		}
+		out[e.Path] = true
+		left = append(left, LeftOut{e.Path, fmt.Sprintf("%s that git ignores, beyond the limit of %s", megabytes(e.Size), megabytes(salvageIgnored))})
 	}
 	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
-	return left, nil
+	return in, left, nil
 }
 
 // dispose takes away the workspace of a session whose contents were salvaged. An
 // active session goes the whole way down, with its report. Where that fails, for
 // the origin is gone, say, force takes the workspace all the same.
-func (s *Session) dispose(ctx context.Context, force bool) error {
+func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
+	if err := s.moveOut(ctx, d.ignored); err != nil {
+		return err
+	}
 	if s.rec.State == superqode.StateActive {
 		_, err := s.End(ctx, EndOptions{Keep: KeepNever})
 		if err == nil || s.rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
 			return err
 		}
 		s.m.cfg.Warn(fmt.Sprintf("session %s was removed without its end: %v", s.rec.ID, err))
+	}
+	if err := s.moveOut(ctx, d.large); err != nil {
+		return err
 	}
 	if err := s.takeAway(ctx, false); err != nil {
 		return err
@@ -167,6 +190,27 @@ func (s *Session) dispose(ctx context.Context, force bool) error {
 	}
 	failpoint.Hit("cleanup.buried")
 	return s.clear()
+}
+
+// moveOut moves large files that are still in the workspace into the session's
+// folder. Their permissions may have been widened for reading meanwhile, so it
+// looks again.
+func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
+	if len(files) == 0 || !exists(string(s.rec.Workspace)) {
+		return nil
+	}
+	now, _, err := snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{Format: s.base.Format, Contents: snapshot.StatOnly})
+	if err != nil {
+		return err
+	}
+	var there []snapshot.Entry
+	for _, f := range files {
+		if e := now.Find(f.Path); isLarge(e) {
+			there = append(there, *e)
+		}
+	}
+	_, err = s.moveLarge(ctx, string(s.rec.Workspace), there)
+	return err
 }
 
 // ownWorkspace refuses to remove a folder that is not where the session's own

@@ -28,6 +28,10 @@ import (
 // salvage is made; the store keeps it.
 const orphanPrefix = ".orphan-"
 
+// isOrphan reports whether the session stands for an orphan: its folder goes with
+// it, so all that is kept must be in the store.
+func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.dir), orphanPrefix) }
+
 // orphans removes the orphans of a project.
 func (c *cleaner) orphans(ctx context.Context, p project) error {
 	if !c.opt.DryRun {
@@ -174,11 +178,7 @@ func (c *cleaner) orphan(ctx context.Context, p project, o *origin, id superqode
 		c.failed(id.String(), "what is left of it can not be removed", err)
 		return
 	}
-	salvage := ""
-	if sv != nil {
-		salvage = sv.ID
-	}
-	c.removed(id.String(), state, salvage)
+	c.removed(id.String(), state, sv.id())
 }
 
 // lastTouched returns the latest time at which one of the folders changed.
@@ -201,15 +201,15 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *Salvage, err error) {
 	if s.base, err = s.likeOrigin(ctx); err != nil {
 		return nil, err
 	}
-	sv, err := s.salvageWorkspace(ctx, "workspace without a session removed by cleanup")
+	d, err := s.salvageWorkspace(ctx, "workspace without a session removed by cleanup")
 	if err != nil {
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
 	if exists(s.p.sessionPath(s.rec.ID.String())) {
-		return sv, s.inUse()
+		return d.salvage, s.inUse()
 	}
-	return sv, s.takeAway(ctx, false)
+	return d.salvage, s.takeAway(ctx, false)
 }
 
 // likeOrigin stands in for the base that is lost: the files of the workspace

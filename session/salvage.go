@@ -232,9 +232,9 @@ func (s *Session) writeSalvage(ctx context.Context, sv *Salvage, list *snapshot.
 	return nil
 }
 
-// listTree makes the tree of the first commit, which holds the list and the contents of paths that
-// git's trees refuse. Without it nothing would point at these contents, and the
-// store's next packing would drop them.
+// listTree makes the tree of the first commit, which holds the list and the
+// contents of paths that git's trees refuse. Without it nothing would point at
+// these contents, and the store's next packing would drop them.
 func (s *Session) listTree(ctx context.Context, sv *Salvage, dir string, list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	file := filepath.Base(sv.listPath(dir))
 	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}

@@ -82,6 +82,14 @@ func (sv *Salvage) number(n int) {
 	sv.Ref = fmt.Sprintf("refs/superqode/%s/salvage/%d", sv.Session, n)
 }
 
+// id returns the salvage's id, "" for none.
+func (sv *Salvage) id() string {
+	if sv == nil {
+		return ""
+	}
+	return sv.ID
+}
+
 func (sv *Salvage) listPath(dir string) string {
 	return filepath.Join(dir, strconv.Itoa(sv.N)+".snap")
 }

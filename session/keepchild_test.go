@@ -1,0 +1,41 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// childKeep is a whole process that cleans up, restores or puts right.
+func childKeep(do string) int {
+	m, ctx := childManager(), context.Background()
+	var err error
+	switch do {
+	case "cleanup":
+		var res *CleanedUp
+		res, err = m.Cleanup(ctx, CleanupOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), OlderThan: 24 * time.Hour, Force: true})
+		if res != nil {
+			fmt.Fprintf(os.Stderr, "%+v\n", *res)
+			for _, s := range res.Spared {
+				err = errors.Join(err, s.Err)
+			}
+		}
+	case "restore":
+		_, err = m.Restore(ctx, os.Getenv("SUPERQODE_TEST_DIR"), "qe-", filepath.Join(os.Getenv("HOME"), "back"))
+	case "fix":
+		var list []Finding
+		list, err = m.Fix(ctx, false)
+		for _, f := range list {
+			fmt.Fprintf(os.Stderr, "%+v\n", f)
+			err = errors.Join(err, f.Err)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 97
+	}
+	return 0
+}
