@@ -273,8 +273,7 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 // resolveObjects finds out what the object files held that are kept by a second
 // name: nothing as long as their stat data are what they were (and not all are
 // asked for) in now, what was found there, else the second name is checked against
-// itself and read. It
-// returns those that were written to, which changed the second name too.
+// itself and read. It returns those that were written to, which changed the second name too.
 func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
 	held := &snapshot.Snapshot{Root: tree.Aside, Format: tree.Base.Format}
 	for i := range tree.Base.Entries {

@@ -242,11 +242,7 @@ func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) 
 		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	w := bufio.NewWriterSize(f, 64<<10)
-	err = m.fetch(ctx, e, w)
-	if err == nil {
-		err = w.Flush()
-	}
+	err = m.fetch(ctx, e, f)
 	if err == nil {
 		err = m.own(at, name, e)
 	}
@@ -286,7 +282,8 @@ func (m *materializer) fetchTo(ctx context.Context, e *Entry, w io.Writer) (err 
 			return err
 		}
 	}
-	return m.contents.copy(e.ID, w)
+	w := bufio.NewWriterSize(f, 64<<10)
+	return errors.Join(m.contents.copy(e.ID, w), w.Flush())
 }
 
 // watchedWriter remembers that it failed.
@@ -303,7 +300,7 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-func (m *materializer) fetchAside(e *Entry, w io.Writer) (found bool, err error) {
+func (m *materializer) fetchAside(ctx context.Context, e *Entry, out *os.File) (found bool, err error) {
 	if m.aside == nil {
 		return false, nil
 	}
@@ -319,7 +316,7 @@ func (m *materializer) fetchAside(e *Entry, w io.Writer) (found bool, err error)
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	h := m.format.NewBlobHash(e.Size)
-	n, err := io.Copy(io.MultiWriter(w, h), f)
+	n, err := copySparse(ctx, f, out, h)
 	if err == nil && (n != e.Size || !e.ID.IsZero() && IDFrom(h.Sum(nil)) != e.ID) {
 		err = superqode.Errorf(superqode.ErrVerification, "what was kept of %q is damaged", e.Path)
 	}
@@ -345,4 +342,34 @@ func (m *materializer) finishDir(e *Entry) error {
 func setTimeAt(at int, name string, mtime int64) error {
 	ts := unix.NsecToTimespec(mtime)
 	return unix.UtimesNanoAt(at, name, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// copySparse copies a file into an empty one, its holes as holes, and writes all
+// that it seems to hold to h. It returns the size.
+func copySparse(ctx context.Context, in, out *os.File, h io.Writer) (size int64, err error) {
+	st, err := in.Stat()
+	if err != nil {
+		return 0, err
+	}
+	size = st.Size()
+	zeros := make([]byte, 64<<10)
+	for off := int64(0); off < size; {
+		if ctx.Err() != nil {
+			return off, context.Cause(ctx)
+		}
+		data, hole, err := nextData(int(in.Fd()), off, size)
+		if err != nil || hole <= off { // not told here: all of it is data
+			data, hole = off, size
+		}
+		for ; off < data; off += min(int64(len(zeros)), data-off) {
+			if _, err := h.Write(zeros[:min(int64(len(zeros)), data-off)]); err != nil {
+				return off, err
+			}
+		}
+		n, err := io.Copy(io.MultiWriter(io.NewOffsetWriter(out, data), h), io.NewSectionReader(in, data, hole-data))
+		if off = data + n; err != nil || n < hole-data {
+			return off, err
+		}
+	}
+	return size, out.Truncate(size)
 }
