@@ -40,15 +40,13 @@ func (a *answer) remote(ctx context.Context) int {
 // pushing decides on the push that is under way: dry is true when only a dry run
 // may go on.
 func (a *answer) pushing(ctx context.Context) (dry bool, code int) {
+	s := subject{verdict: guard.Refusal("push", []string{"git", "push"})}
 	chain := a.commands()
-	for len(chain) > 0 {
-		if name, _ := chain[0].name(); "git-"+name != RemoteHelper {
-			break
-		}
+	// Git runs "git remote-superqode-blocked", which runs this.
+	for len(chain) > 0 && "git-"+chain[0].command() == RemoteHelper {
 		chain = chain[1:]
 	}
-	s := subject{verdict: guard.Refusal("push", []string{"git", "push"})}
-	if len(chain) > 0 {
+	if len(chain) > 0 && (chain[0].command() == "push" || chain[0].command() == "send-pack") {
 		if s = a.judge(ctx, chain); !s.verdict.Denied() {
 			return a.policy.Decide("push") == guard.Deny, 0
 		}

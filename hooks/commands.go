@@ -160,6 +160,12 @@ func (c command) name() (string, []string) {
 	return "", nil
 }
 
+// command returns the git command alone.
+func (c command) command() string {
+	name, _ := c.name()
+	return name
+}
+
 // startDir is where the command was started, as far as its hook can tell: git
 // goes to the root of the work tree and leaves the way back in GIT_PREFIX.
 func (a *answer) startDir() string {

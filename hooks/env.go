@@ -22,11 +22,12 @@ var (
 // BlockedScheme begins every address that git pushes to inside a session.
 const BlockedScheme = "superqode-blocked://"
 
-// The files in the folder of hooks that hold the configuration of guarded
-// repositories: all of it, and the part that may be given twice.
+// The files of configuration in the folder of hooks: for guarded repositories, the
+// part of it that may be given twice, and for every repository.
 const (
 	configFile     = "config"
 	coreConfigFile = "config.core"
+	pushConfigFile = "config.push"
 )
 
 // entry is one configuration value.
@@ -92,8 +93,8 @@ func entries(st *guard.SessionState, file string) []entry {
 		add(globQuote(string(d)))       // the main work tree
 		add(globQuote(string(d)) + "/") // linked work trees, submodules
 	}
-	if p, err := st.Policy(); err != nil || p.Decide("push") == guard.Deny {
-		list = append(list, entry{"url." + BlockedScheme + ".pushInsteadOf", ""})
+	if blocksPush(st) {
+		list = append(list, entry{"include.path", filepath.Join(filepath.Dir(file), pushConfigFile)})
 	}
 	return list
 }

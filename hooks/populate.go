@@ -15,14 +15,14 @@ import (
 )
 
 // Populate fills dir, a folder right below the session's, with what Env leads git
-// to: a link to helper under each hook's name, and the configuration for guarded
-// repositories. helper is the session's own copy of the helper binary, which
-// finds the session by its place. What is there already is replaced, so that it
-// may be repeated.
+// to: a link to helper under each hook's name, and configuration. helper is the
+// session's own copy of the helper binary, which finds the session by its place;
+// g runs git as the user would. What is there already is replaced, so that it may
+// be repeated.
 //
 // The link named RemoteHelper belongs into a folder of the session's PATH; its
 // place is the caller's choice.
-func Populate(ctx context.Context, st *guard.SessionState, dir, helper string) error {
+func Populate(ctx context.Context, g *git.Git, st *guard.SessionState, dir, helper string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -39,15 +39,19 @@ func Populate(ctx context.Context, st *guard.SessionState, dir, helper string) e
 			return fmt.Errorf("fill the folder of hooks: %w", err)
 		}
 	}
-	remotes, err := pushedRemotes(ctx, st)
+	known, err := readAddresses(ctx, g, st, dir)
 	if err != nil {
 		return err
 	}
 	core := coreConfig(st, dir)
-	if err := atomicfile.Write(filepath.Join(dir, coreConfigFile), []byte(core), 0o600); err != nil {
-		return err
+	for name, text := range map[string]string{
+		coreConfigFile: core, configFile: core + remoteConfig(st, dir, known.remotes), pushConfigFile: pushConfig(known.pushPrefixes),
+	} {
+		if err := atomicfile.Write(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
 	}
-	return atomicfile.Write(filepath.Join(dir, configFile), []byte(core+remoteConfig(st, dir, remotes)), 0o600)
+	return nil
 }
 
 func link(target, name string) error {
@@ -156,49 +160,96 @@ func fetchedFrom(remotes []remote, u string) bool {
 	})
 }
 
-// pushedRemotes lists the remotes of the guarded repository. Where a remote has an
-// address of its own for pushing git does not look at pushInsteadOf.
-func pushedRemotes(ctx context.Context, st *guard.SessionState) ([]remote, error) {
-	if len(st.GitDirs) == 0 || st.Off {
-		return nil, nil
-	}
-	if p, err := st.Policy(); err == nil && p.Decide("push") == guard.Allow {
-		return nil, nil
-	}
-	g := git.At(string(st.Git.Bin), nil)
-	out, err := g.Output(ctx, git.Cmd{Args: []string{"--git-dir", string(st.GitDirs[0]), "config", "-z", "--get-regexp", `^remote\..*\.(url|pushurl|receivepack)$`}})
-	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
-		return nil, nil // none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the remotes: %w", err)
-	}
-	return parseRemotes(string(out)), nil
+// addresses is what the user's configuration says of other repositories.
+type addresses struct {
+	remotes      []remote
+	pushPrefixes []string // of url.BASE.pushInsteadOf
 }
 
-// parseRemotes reads "key\nvalue\0" of git config -z.
-func parseRemotes(text string) []remote {
-	var list []remote
+// readAddresses asks git. Where a remote has an address of its own for pushing git
+// does not look at pushInsteadOf, and of several rules the longest one counts.
+func readAddresses(ctx context.Context, g *git.Git, st *guard.SessionState, dir string) (addresses, error) {
+	if !blocksPush(st) {
+		return addresses{}, nil
+	}
+	args := []string{"config", "-z", "--get-regexp", `^(remote\..*\.(url|pushurl|receivepack)|url\..*\.pushinsteadof)$`}
+	if len(st.GitDirs) > 0 {
+		args = append([]string{"--git-dir", string(st.GitDirs[0])}, args...)
+	}
+	out, err := g.Output(ctx, git.Cmd{Dir: dir, Args: args})
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
+		return addresses{}, nil // none
+	}
+	if err != nil {
+		return addresses{}, fmt.Errorf("read the remotes: %w", err)
+	}
+	return parseAddresses(string(out)), nil
+}
+
+// blocksPush reports whether the policy refuses to push.
+func blocksPush(st *guard.SessionState) bool {
+	p, err := st.Policy()
+	return !st.Off && (err != nil || p.Decide("push") == guard.Deny)
+}
+
+// parseAddresses reads "key\nvalue\0" of git config -z.
+func parseAddresses(text string) addresses {
+	var known addresses
 	for item := range strings.SplitSeq(text, "\x00") {
 		key, value, ok := strings.Cut(item, "\n")
-		name, found := strings.CutPrefix(key, "remote.")
-		dot := strings.LastIndexByte(name, '.')
-		if !ok || !found || dot < 0 || value == "" || strings.Contains(name, "\n") {
+		if !ok || value == "" {
 			continue
 		}
-		i := slices.IndexFunc(list, func(r remote) bool { return r.name == name[:dot] })
-		if i < 0 {
-			i = len(list)
-			list = append(list, remote{name: name[:dot]})
+		if strings.HasPrefix(key, "url.") {
+			if !slices.Contains(known.pushPrefixes, value) {
+				known.pushPrefixes = append(known.pushPrefixes, value)
+			}
+			continue
 		}
-		switch name[dot+1:] {
-		case "pushurl":
-			list[i].pushURLs = append(list[i].pushURLs, value)
-		case "receivepack":
-			list[i].receivePack = true
-		default:
-			list[i].urls = append(list[i].urls, value)
+		name, found := strings.CutPrefix(key, "remote.")
+		dot := strings.LastIndexByte(name, '.')
+		if !found || dot < 0 {
+			continue
+		}
+		known.remote(name[:dot]).set(name[dot+1:], value)
+	}
+	return known
+}
+
+// remote returns the remote of a name, a new one if need be.
+func (known *addresses) remote(name string) *remote {
+	i := slices.IndexFunc(known.remotes, func(r remote) bool { return r.name == name })
+	if i < 0 {
+		i = len(known.remotes)
+		known.remotes = append(known.remotes, remote{name: name})
+	}
+	return &known.remotes[i]
+}
+
+func (r *remote) set(key, value string) {
+	switch key {
+	case "pushurl":
+		r.pushURLs = append(r.pushURLs, value)
+	case "receivepack":
+		r.receivePack = true
+	default:
+		r.urls = append(r.urls, value)
+	}
+}
+
+// pushConfig leads every push to the remote helper. A rule of the user's for a
+// prefix is longer than ours for the empty one and would win, so there is one more
+// for each byte that can follow that prefix.
+func pushConfig(prefixes []string) string {
+	var b strings.Builder
+	b.WriteString(section("url", BlockedScheme, entry{"pushInsteadOf", ""}))
+	for _, p := range prefixes {
+		if strings.ContainsRune(p, '\n') {
+			continue // no section can be named so
+		}
+		for c := byte('!'); c <= '~'; c++ {
+			b.WriteString(section("url", BlockedScheme+p+string(rune(c)), entry{"pushInsteadOf", p + string(rune(c))}))
 		}
 	}
-	return list
+	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -71,7 +72,7 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	s.must(st.Save(dir))
 	helper := filepath.Join(dir, "bin", helperName)
 	s.must(linkOrCopy(helper))
-	s.must(hooks.Populate(t.Context(), st, filepath.Join(dir, "hooks"), helper))
+	s.must(hooks.Populate(t.Context(), git.At(bin, f.Env()), st, filepath.Join(dir, "hooks"), helper))
 	s.must(os.Symlink(helperName, filepath.Join(dir, "bin", hooks.RemoteHelper)))
 	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
 	return s

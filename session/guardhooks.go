@@ -25,7 +25,11 @@ func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir str
 	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" + hooks.RemoteHelper}); err != nil {
 		return err
 	}
-	if err := hooks.Populate(ctx, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
+	g, err := m.git(ctx)
+	if err != nil {
+		return err
+	}
+	if err := hooks.Populate(ctx, g, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
 		return err
 	}
 	st.HookEnv = hooks.Env(st, folder)
