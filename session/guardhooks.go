@@ -39,7 +39,7 @@ func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir str
 // hookFiles are the files that the hooks stand on.
 func hookFiles() []string {
 	list := []string{hooksHelper}
-	for _, name := range []string{"config", "config.core", "fsmonitor", "reference-transaction", "prepare-commit-msg", "pre-push", "pre-rebase"} {
+	for _, name := range []string{"config", "config.core", "config.push", "fsmonitor", "reference-transaction", "prepare-commit-msg", "pre-push", "pre-rebase"} {
 		list = append(list, "hooks/"+name)
 	}
 	return list
