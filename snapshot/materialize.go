@@ -255,10 +255,10 @@ func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) 
 	return nil
 }
 
-// fetch writes an entry's contents to w, from aside or from the store. With
-// Partial a failure that is not w's is a sourceError.
-func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) error {
-	to := &watchedWriter{w: w}
+// fetch writes an entry's contents to an empty file, from aside or from the
+// store. With Partial a failure that is not the file's is a sourceError.
+func (m *materializer) fetch(ctx context.Context, e *Entry, f *os.File) error {
+	to := &watchedFile{f: f}
 	err := m.fetchTo(ctx, e, to)
 	if err == nil || to.err != nil || !m.opt.Partial || ctx.Err() != nil {
 		return err
@@ -270,8 +270,8 @@ func (m *materializer) fetch(ctx context.Context, e *Entry, w io.Writer) error {
 	return sourceError{err}
 }
 
-func (m *materializer) fetchTo(ctx context.Context, e *Entry, w io.Writer) (err error) {
-	if found, err := m.fetchAside(e, w); found || err != nil {
+func (m *materializer) fetchTo(ctx context.Context, e *Entry, to *watchedFile) (err error) {
+	if found, err := m.fetchAside(ctx, e, to); found || err != nil {
 		return err
 	}
 	if m.store == nil {
@@ -282,25 +282,40 @@ func (m *materializer) fetchTo(ctx context.Context, e *Entry, w io.Writer) (err 
 			return err
 		}
 	}
-	w := bufio.NewWriterSize(f, 64<<10)
+	w := bufio.NewWriterSize(to, 64<<10)
 	return errors.Join(m.contents.copy(e.ID, w), w.Flush())
 }
 
-// watchedWriter remembers that it failed.
-type watchedWriter struct {
-	w   io.Writer
+// watchedFile remembers that a write to it failed.
+type watchedFile struct {
+	f   *os.File
 	err error
 }
 
-func (w *watchedWriter) Write(b []byte) (n int, err error) {
-	n, err = w.w.Write(b)
-	if err != nil {
+func (w *watchedFile) Write(b []byte) (n int, err error) {
+	if n, err = w.f.Write(b); err != nil {
 		w.err = err
 	}
 	return n, err
 }
 
-func (m *materializer) fetchAside(ctx context.Context, e *Entry, out *os.File) (found bool, err error) {
+// WriteAt is os.File.WriteAt.
+func (w *watchedFile) WriteAt(b []byte, off int64) (n int, err error) {
+	if n, err = w.f.WriteAt(b, off); err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+func (w *watchedFile) truncate(size int64) error {
+	err := w.f.Truncate(size)
+	if err != nil {
+		w.err = err
+	}
+	return err
+}
+
+func (m *materializer) fetchAside(ctx context.Context, e *Entry, out *watchedFile) (found bool, err error) {
 	if m.aside == nil {
 		return false, nil
 	}
@@ -346,7 +361,7 @@ func setTimeAt(at int, name string, mtime int64) error {
 
 // copySparse copies a file into an empty one, its holes as holes, and writes all
 // that it seems to hold to h. It returns the size.
-func copySparse(ctx context.Context, in, out *os.File, h io.Writer) (size int64, err error) {
+func copySparse(ctx context.Context, in *os.File, out *watchedFile, h io.Writer) (size int64, err error) {
 	st, err := in.Stat()
 	if err != nil {
 		return 0, err
@@ -371,5 +386,5 @@ func copySparse(ctx context.Context, in, out *os.File, h io.Writer) (size int64,
 			return off, err
 		}
 	}
-	return size, out.Truncate(size)
+	return size, out.truncate(size)
 }
