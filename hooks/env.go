@@ -77,7 +77,9 @@ func gitVersion(st *guard.SessionState) git.Version {
 func entries(st *guard.SessionState, file string) []entry {
 	var list []entry
 	add := func(place string) {
-		if strings.ContainsRune(place, '\n') { // no key can hold it: then the hooks run everywhere, and find out themselves
+		// What no key can hold: then the hooks run everywhere, and find out themselves.
+		// An old GIT_CONFIG_PARAMETERS ends the key at the first "=".
+		if strings.Contains(place, "\n") || strings.Contains(place, "=") && gitVersion(st).Before(versionConfigCount) {
 			list = append(list, entry{"include.path", file})
 			return
 		}

@@ -38,6 +38,11 @@ func realGit(t testing.TB) string {
 	return bin
 }
 
+var testTime = time.Unix(1700000000, 0)
+
+// userGit runs git as the user of a fixture would.
+func userGit(t testing.TB, f *gittest.Fixture) *git.Git { return git.At(realGit(t), f.Env()) }
+
 // newSession makes the folder of a session on the repository at origin, with the
 // program working in workspace. change may alter the state before it is written.
 func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(*guard.SessionState)) *session {
@@ -54,7 +59,7 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 		t.Fatal(err)
 	}
 	st := &guard.SessionState{
-		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
+		ID: superqode.NewSessionID(testTime), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
 		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(strings.TrimSpace(string(out))),
 			Version: strings.Fields(string(version))[2]},
@@ -72,7 +77,7 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	s.must(st.Save(dir))
 	helper := filepath.Join(dir, "bin", helperName)
 	s.must(linkOrCopy(helper))
-	s.must(hooks.Populate(t.Context(), git.At(bin, f.Env()), st, filepath.Join(dir, "hooks"), helper))
+	s.must(hooks.Populate(t.Context(), userGit(t, f), st, filepath.Join(dir, "hooks"), helper))
 	s.must(os.Symlink(helperName, filepath.Join(dir, "bin", hooks.RemoteHelper)))
 	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
 	return s
