@@ -512,3 +512,40 @@ func TestCleanupMovesLargeFiles(t *testing.T) {
 		}
 	}
 }
+
+// A session that works in the origin itself is never a cleanup's, whatever its
+// age and with force.
+func TestCleanupSparesTheOrigin(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeShared} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			before := f.Fingerprint(".superqode", ".git/worktrees")
+			k := newKeeper(t, f)
+			id := k.active(t, OpenOptions{Mode: mode}, "")
+			f.Write("by-the-session", "new\n")
+			during := f.Fingerprint(".superqode", ".git/worktrees")
+			k.ahead = 1000 * time.Hour
+			for _, force := range []bool{false, true} {
+				want(t, k.clean(t, CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in the origin itself"})
+				gittest.Same(t, during, f.Fingerprint(".superqode", ".git/worktrees"))
+			}
+			s, err := k.Attach(t.Context(), f.Dir, id.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.End(t.Context(), EndOptions{})
+			if err = errors.Join(err, s.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if mode == superqode.ModeShared {
+				f.Remove("by-the-session")
+			}
+			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
+			k.ahead = 2000 * time.Hour
+			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{id}, nil)
+			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
+		})
+	}
+}

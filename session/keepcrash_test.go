@@ -249,3 +249,28 @@ func TestFixKilledAtEveryPoint(t *testing.T) {
 		})
 	}
 }
+
+// A session that died in the origin itself is recovered by a cleanup, whatever
+// its age; the origin is as it was.
+func TestCleanupRecoversTheDeadInPlace(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{"open.active:1", "end.collecting:1", "end.reverting:1", "end.finished:1"} {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			before := f.Fingerprint(".superqode", ".git/worktrees")
+			if code, out := child(t, f, "run", superqode.ModeGitSnapshot, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 {
+				t.Fatalf("not killed: exit code %d\n%s", code, out)
+			}
+			if code, out := child(t, f, "cleanup", superqode.ModeGitSnapshot); code != 0 {
+				t.Fatalf("cleanup: exit code %d\n%s", code, out)
+			}
+			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
+			for _, l := range must(managerOf(f).List(t.Context(), f.Dir, false)) {
+				if l.State != superqode.StateDone {
+					t.Errorf("%s is %s", l.ID, l.State)
+				}
+			}
+		})
+	}
+}
