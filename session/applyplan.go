@@ -113,7 +113,7 @@ func planSwap(view *originView, steps []applyStep, keep string) *swap.Plan {
 		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.now.Find(path)), Optional: !l.cleared[path]})
 	}
 	for _, path := range sortedKeys(l.made) {
-		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Perm: l.made[path]})
+		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Side: l.side(path), Perm: l.made[path]})
 	}
 	l.addPuts()
 	return l.plan

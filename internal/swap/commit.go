@@ -54,7 +54,7 @@ func (d *Dir) do(p *Plan, i int) error {
 	case Remove:
 		return d.remove(p, i)
 	case Mkdir:
-		return d.mkdir(s)
+		return d.mkdir(p, i)
 	case Rmdir:
 		return d.rmdir(s)
 	default:
@@ -144,27 +144,33 @@ func (d *Dir) park(path, aside string, was *State) error {
 	return err
 }
 
-func (d *Dir) mkdir(s *Step) error {
-	dir, name, err := d.at(0, string(s.Path))
-	if isGone(err) {
-		return &MovedError{string(s.Path)}
-	}
+// mkdir makes a folder beside its place, so that it is never there with other
+// bits than its own.
+func (d *Dir) mkdir(p *Plan, i int) error {
+	s := &p.Steps[i]
+	fresh, _ := p.names(i)
+	now, err := d.state(0, string(s.Path))
 	if err != nil {
 		return err
 	}
-	err = unix.Mkdirat(dir, name, 0o700)
-	if err == unix.EEXIST {
-		now, serr := d.state(0, string(s.Path))
-		if serr == nil && !now.isDir() {
-			serr = &MovedError{string(s.Path)}
-		}
-		return serr
+	if now.isDir() {
+		return nil // made before, or by somebody else: a folder is all that is needed
 	}
+	if now != nil {
+		return &MovedError{string(s.Path)}
+	}
+	dir, name, err := d.at(1, fresh)
 	if err != nil {
+		return err
+	}
+	if err := unix.Mkdirat(dir, name, 0o700); err != nil && err != unix.EEXIST {
 		return err
 	}
 	failpoint.Hit("apply.made")
-	return d.setFolder(string(s.Path), s.Perm|0o700)
+	if err := d.setFolder(fresh, s.Perm|0o700); err != nil {
+		return err
+	}
+	return d.move(fresh, string(s.Path))
 }
 
 // setFolder sets a folder's permission bits. Others, such as the group that it

@@ -173,7 +173,7 @@ func (d *Dir) sync(p *Plan) error {
 		s := &p.Steps[i]
 		dir, _ := split(string(s.Path))
 		folders[dir] = true
-		if s.Op == Put || s.Op == Remove {
+		if s.Op == Put || s.Op == Remove || s.Op == Mkdir {
 			folders[string(s.Side)] = true
 		}
 	}

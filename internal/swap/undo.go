@@ -160,11 +160,14 @@ func (d *Dir) Clean(p *Plan, keep func(path string, s *Step) error) error {
 	var errs error
 	for i := range p.Steps {
 		s := &p.Steps[i]
+		fresh, old := p.names(i)
+		if s.Op == Mkdir {
+			errs = errors.Join(errs, ignoreFull(d.unlinkDir(fresh)))
+		}
 		if s.Op != Put && s.Op != Remove {
 			continue
 		}
 		failpoint.Hit("apply.clean")
-		fresh, old := p.names(i)
 		for _, path := range []string{fresh, old} {
 			st, err := d.state(1, path)
 			if err == nil && st != nil {
