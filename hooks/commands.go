@@ -75,7 +75,7 @@ func (a *answer) asGit(p guard.Process, bin string) ([]string, bool) {
 	if len(p.Args) == 0 {
 		return nil, false
 	}
-	if p.Exe != "" && p.Exe == bin || a.gitFile(p.Exe) {
+	if sameFile(p.Exe, bin) || a.st != nil && sameFile(p.Exe, string(a.st.Git.Bin)) {
 		return gitArgs(p.Args), true
 	}
 	if isShell(p.Exe) && len(p.Args) > 1 && a.inExecPath(p.Args[1]) {
@@ -84,21 +84,21 @@ func (a *answer) asGit(p guard.Process, bin string) ([]string, bool) {
 	return nil, false
 }
 
-// gitFile reports whether an executable is the session's git, under any of its
-// links.
-func (a *answer) gitFile(exe string) bool {
-	if exe == "" || a.st == nil {
+// sameFile reports whether two executables are the same one, under any of its
+// links: git stands in PATH and in its own folder.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
 		return false
 	}
-	if exe == string(a.st.Git.Bin) {
+	if a == b {
 		return true
 	}
-	x, err := os.Stat(exe)
+	x, err := os.Stat(a)
 	if err != nil {
 		return false
 	}
-	bin, err := os.Stat(string(a.st.Git.Bin))
-	return err == nil && os.SameFile(x, bin)
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // inExecPath reports whether a script is one that git brought along: its own
