@@ -70,6 +70,8 @@ type answer struct {
 	broken error
 	policy guard.Policy
 	repo   guard.Found
+
+	installed *installedCall // of guard install, outside of sessions; then st is nil
 }
 
 // Answer answers one call and returns the exit code. Where the user has a hook of
@@ -123,6 +125,11 @@ func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 		return a.transaction(ctx)
 	case "prepare-commit-msg":
 		usual = "commit"
+	case "pre-commit", "applypatch-msg": // for guard install, which has no other way to come first
+		if a.installed == nil {
+			return 0, nil
+		}
+		usual = map[string]guard.Operation{"pre-commit": "commit", "applypatch-msg": "am"}[a.Name]
 	case "pre-push":
 		usual = "push"
 	case "pre-rebase":
@@ -163,6 +170,9 @@ func (a *answer) guarded() bool {
 // refuse tells of a denial, unless a person has let this one through, and returns
 // the exit code.
 func (a *answer) refuse(s subject) int {
+	if a.installed != nil {
+		return a.installed.refuse(a, s)
+	}
 	if a.st == nil {
 		_, _ = io.WriteString(a.Err, s.verdict.Block(nil)) // perhaps nobody listens
 		fmt.Fprintf(a.Err, "superqode: the session's state is not there, so the strictest rules hold: %v\n", a.broken)

@@ -22,7 +22,12 @@ import (
 // hooks; not if it is not executable. input is what was read from the input, nil
 // when nothing was: then this process becomes the hook.
 func (a *answer) userHook(ctx context.Context, input []byte) int {
-	path := a.userHookPath(ctx)
+	path := ""
+	if a.installed != nil {
+		path = a.installed.next(a)
+	} else {
+		path = a.userHookPath(ctx)
+	}
 	if path == "" {
 		return 0
 	}

@@ -55,8 +55,11 @@ func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdi
 		}
 		in.Dir = a.Dir
 	}
-	if a.st != nil {
+	switch {
+	case a.st != nil:
 		in.Resolver, _ = a.st.Resolver(a.Env) // every repository that leads here is guarded
+	case a.installed != nil:
+		in.Resolver = a.installed.resolver(a.Env)
 	}
 	v := guard.Check(ctx, c.argv, in)
 	if v.Operation == "branch.force" && v.Denied() {

@@ -1,0 +1,83 @@
+package hooks
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// scriptMark stands in the second line of every hook that guard install writes.
+const scriptMark = "# superqode-guard hook 1\n"
+
+// pingVariable makes the hook of reference transactions say that it was reached,
+// and refuse: guard status asks so whether git really runs it.
+const pingVariable = "SUPERQODE_GUARD_PING"
+
+const pong = "superqode-guard-pong "
+
+// script is the hook of one name. next is the user's hook as an expression of the
+// shell. A helper that is gone must not stop the user's git: the hook says so and
+// goes on to the user's own.
+func script(name, helper, next string) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n" + scriptMark)
+	b.WriteString("# Refuses what programs do to this repository's history; a person at a terminal\n# passes. Put in by superqode guard install, taken out by superqode guard uninstall.\n")
+	b.WriteString("next=" + next + "\n")
+	if name == transactionHook {
+		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
+	}
+	if slices.Contains(deciders(), name) {
+		b.WriteString("guard=" + singleQuoted(helper) + "\n")
+		b.WriteString(`if [ -x "$guard" ]`)
+		if name == transactionHook {
+			b.WriteString(` && [ "$1" = prepared ]`)
+		}
+		b.WriteString("; then\n\t" + `exec "$guard" ` + InstalledCommand + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
+		if name == "prepare-commit-msg" || name == "pre-push" || name == "pre-rebase" {
+			b.WriteString(`if [ ! -x "$guard" ]; then echo "superqode: $guard is gone, so nothing guards this repository. Install superqode again, or remove this hook: $0" >&2; fi` + "\n")
+		}
+	}
+	b.WriteString(`if [ -f "$next" ] && [ -x "$next" ]; then exec "$next" "$@"; fi` + "\nexit 0\n")
+	return b.String()
+}
+
+// singleQuoted is a word for a POSIX shell.
+func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// isOurs reports whether a file is a hook of guard install's, whatever its name is
+// by now.
+func isOurs(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, err := io.ReadFull(f, head)
+	return (err == nil || err == io.ErrUnexpectedEOF) && bytes.Contains(head[:n], []byte("\n"+scriptMark[:len(scriptMark)-3]))
+}
+
+// passedOn are the hooks that a folder of ours hands on under rule 2: all of git's
+// but those whose mere presence changes what git does, or that git runs with every
+// look at the index; these are there only if the former folder has them.
+func passedOn(former string) []string {
+	var names []string
+	for _, name := range gitHooks() {
+		switch name {
+		case "post-index-change", "proc-receive", "pre-receive", "update", "post-receive", "post-update", "sendemail-validate",
+			"p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist":
+			if st, err := os.Stat(filepath.Join(former, name)); former == "" || err != nil || st.IsDir() {
+				continue
+			}
+		}
+		names = append(names, name)
+	}
+	if st, err := os.Stat(filepath.Join(former, "push-to-checkout")); former != "" && err == nil && !st.IsDir() {
+		names = append(names, "push-to-checkout")
+	}
+	return names
+}
