@@ -114,39 +114,49 @@ func (c *cleaner) project(ctx context.Context, p project) (err error) {
 		if err := removeUnborn(p); err != nil {
 			return err
 		}
+		if hasIntents(p) {
+			c.m.noticeApply(p)
+		}
 	}
 	names, err := sessionNames(p)
 	if err != nil {
 		return err
 	}
+	// What gives room comes first: a salvage needs some, and the disk may be full.
+	err = c.trash(ctx, p)
 	slices.Sort(names)
-	for _, id := range names {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	for _, done := range []bool{true, false} {
+		for _, id := range names {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if l, lerr := load(p.sessionPath(id)); !errors.Is(lerr, errGone) && done == (lerr == nil && l.State == superqode.StateDone) {
+				c.session(ctx, id, l, lerr)
+				failpoint.Hit("cleanup.session")
+			}
 		}
-		c.session(ctx, p, id)
-		failpoint.Hit("cleanup.session")
 	}
-	err = c.orphans(ctx, p)
+	err = errors.Join(err, c.orphans(ctx, p))
 	err = errors.Join(err, c.lostRefs(ctx, p))
-	if !c.opt.DryRun {
-		c.pack(ctx, p)
+	if c.opt.DryRun {
+		return err
 	}
+	c.pack(ctx, p)
 	return errors.Join(err, c.trash(ctx, p))
 }
 
-// session decides about one session and does it. A failure of one hides nothing
-// from the others.
-func (c *cleaner) session(ctx context.Context, p project, id string) {
-	l, err := load(p.sessionPath(id))
+// session decides about one session and does it; err is what its record said. A
+// failure of one hides nothing from the others.
+func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 	switch {
-	case errors.Is(err, errGone):
-		return
 	case err != nil:
-		c.spare(id, fmt.Sprintf("its files can not be read (%v); look at %s and move it away", err, p.sessionPath(id)))
+		c.spare(id, fmt.Sprintf("its files can not be read (%v); look at %s and move it away", err, l.Dir))
 		return
 	case l.Alive:
 		c.spare(id, "in use by another process")
+		return
+	case hasIntent(l.Dir):
+		c.spare(id, "its apply is under way, or was cut short: superqode workspace recover --session "+id)
 		return
 	case l.Pinned && !c.opt.Force:
 		c.spare(id, "pinned")
