@@ -38,7 +38,7 @@ func TestBrokenState(t *testing.T) {
 			git := realGit(t)
 			hurt := damage(t, f)
 			for _, line := range []string{"reset --hard", "commit -qam x", "stash", "branch -D feature", "push -q --no-verify origin main:new", "clean -fdx"} {
-				r := s.sh(f.Dir, git+" "+line)
+				r := s.sh(f.Dir, git+" "+line, "RECORD="+record)
 				if got := hurt(); !r.refused() || len(got) > 0 {
 					t.Errorf("%s: exit code %d, %v\n%s", line, r.code, got, r.errOut)
 				}

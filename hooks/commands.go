@@ -75,7 +75,7 @@ func (a *answer) asGit(p guard.Process, bin string) ([]string, bool) {
 	if len(p.Args) == 0 {
 		return nil, false
 	}
-	if sameFile(p.Exe, bin) || a.st != nil && sameFile(p.Exe, string(a.st.Git.Bin)) {
+	if isGit(p.Exe) || sameFile(p.Exe, bin) || a.st != nil && sameFile(p.Exe, string(a.st.Git.Bin)) {
 		return gitArgs(p.Args), true
 	}
 	if isShell(p.Exe) && len(p.Args) > 1 && a.inExecPath(p.Args[1]) {
@@ -83,6 +83,11 @@ func (a *answer) asGit(p guard.Process, bin string) ([]string, bool) {
 	}
 	return nil, false
 }
+
+// isGit goes by the name of the program's file. A program that is called so and is
+// no git wins nothing: what it starts is let through in the exact form only in
+// which git would start it, or where the user allows the whole command.
+func isGit(exe string) bool { return filepath.Base(strings.TrimSuffix(exe, " (deleted)")) == "git" }
 
 // sameFile reports whether two executables are the same one, under any of its
 // links: git stands in PATH and in its own folder.

@@ -43,6 +43,20 @@ var testTime = time.Unix(1700000000, 0)
 // userGit runs git as the user of a fixture would.
 func userGit(t testing.TB, f *gittest.Fixture) *git.Git { return git.At(realGit(t), f.Env()) }
 
+// gitVersion asks it.
+func gitVersion(t testing.TB) git.Version {
+	t.Helper()
+	out, err := exec.Command(realGit(t), "version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := git.ParseVersion(string(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
 // newSession makes the folder of a session on the repository at origin, with the
 // program working in workspace. change may alter the state before it is written.
 func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(*guard.SessionState)) *session {
@@ -54,15 +68,11 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	version, err := exec.Command(bin, "version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	st := &guard.SessionState{
 		ID: superqode.NewSessionID(testTime), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
 		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(strings.TrimSpace(string(out))),
-			Version: strings.Fields(string(version))[2]},
+			Version: gitVersion(t).String()},
 	}
 	if workspace != f.Dir {
 		st.Mode, st.Trees = superqode.ModeWorktree, []superqode.HostPath{superqode.HostPath(f.Dir)}
