@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -59,12 +60,28 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt ApplyOptions) 
 		m.cfg.Warn(fmt.Sprintf("session %s is in use; what is in its workspace at this moment is taken", l.ID))
 	}
 	s, err := m.attach(l)
+	if err == nil && l.State == superqode.StateDone {
+		err = s.hold()
+	}
 	if err != nil {
 		return nil, l.Record, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	res, err := s.apply(ctx, opt)
 	return res, s.rec, err
+}
+
+// hold keeps a cleanup away from a session that has ended.
+func (s *Session) hold() error {
+	unlock, err := lockfile.TryShare(lockPath(s.dir))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return s.inUse()
+	}
+	if err != nil {
+		return err
+	}
+	s.unlock = unlock
+	return s.reload()
 }
 
 func (s *Session) apply(ctx context.Context, opt ApplyOptions) (*artifacts.Applied, error) {
@@ -125,6 +142,9 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 		return nil, err
 	}
 	view, err := viewOrigin(ctx, string(s.rec.Origin), b.format, list)
+	if err == nil {
+		err = view.err()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -187,8 +187,8 @@ var errNotThePatch = errors.New("the patch and the list of its files do not go t
 func (b *bench) chooseHunks(ctx context.Context, list []applyChange, files []section, sel selection) ([]applyChange, error) {
 	var out []applyChange
 	number := 1
-	take := func() (*section, []int, error) {
-		if len(files) == 0 {
+	take := func(c *applyChange) (*section, []int, error) {
+		if len(files) == 0 || !files[0].isOf(c) {
 			return nil, nil, errNotThePatch
 		}
 		f := &files[0]
@@ -198,12 +198,12 @@ func (b *bench) chooseHunks(ctx context.Context, list []applyChange, files []sec
 		return f, chosen, nil
 	}
 	for _, c := range list {
-		f, chosen, err := take()
+		f, chosen, err := take(&c)
 		if err != nil {
 			return nil, err
 		}
 		if c.old != nil && c.new != nil && c.old.Kind != c.new.Kind {
-			_, made, err := take()
+			_, made, err := take(&c)
 			if err != nil {
 				return nil, err
 			}

@@ -173,7 +173,23 @@ func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions
 
 // section is one file of a patch: its hunks as they stand there, none for one
 // without text.
-type section struct{ hunks [][]byte }
+type section struct {
+	header string // its first line
+	hunks  [][]byte
+}
+
+// isOf reports whether the section can be that of a change. Names that git
+// quotes are believed.
+func (s *section) isOf(c *applyChange) bool {
+	if strings.Contains(s.header, `"`) {
+		return true
+	}
+	from, to := c.path(), c.path()
+	if c.renamed() {
+		from = c.old.Path
+	}
+	return s.header == "diff --git a/"+from+" b/"+to
+}
 
 // count is how many numbers the section takes.
 func (s *section) count() int { return max(len(s.hunks), 1) }
@@ -188,7 +204,7 @@ func splitPatch(r io.Reader) ([]section, error) {
 		if len(line) > 0 {
 			kind := reader.next(bytes.TrimSuffix(line, []byte("\n")))
 			if kind == lineFile {
-				files = append(files, section{})
+				files = append(files, section{header: strings.TrimSuffix(string(line), "\n")})
 			}
 			if len(files) == 0 {
 				return nil, errors.New("the patch does not begin with a file")

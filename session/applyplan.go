@@ -18,8 +18,18 @@ import (
 
 // originView is the part of the origin that an apply is about.
 type originView struct {
-	now    *snapshot.Snapshot // see decider
-	others map[string]bool    // folders that hold something which was not looked at
+	now      *snapshot.Snapshot // see decider
+	others   map[string]bool    // folders that hold something which was not looked at
+	problems []snapshot.Problem // what could not be read
+}
+
+// err is what could not be read, for those who can not do without.
+func (v *originView) err() error {
+	var err error
+	for _, p := range v.problems {
+		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: visible(p.Path), Err: p.Err})
+	}
+	return err
 }
 
 // viewOrigin looks at the paths of the changes, at the folders above them and at
@@ -50,9 +60,8 @@ func viewOrigin(ctx context.Context, root string, format snapshot.Format, change
 		mu.Unlock()
 		return true
 	}
-	var problems []snapshot.Problem
 	var err error
-	v.now, problems, err = snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
+	v.now, v.problems, err = snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
 	if err != nil {
 		return nil, fmt.Errorf("look at the origin: %w", err)
 	}
@@ -70,10 +79,8 @@ func viewOrigin(ctx context.Context, root string, format snapshot.Format, change
 	for i, k := range at {
 		v.now.Entries[k] = read.Entries[i]
 	}
-	for _, p := range append(problems, more...) {
-		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: visible(p.Path), Err: p.Err})
-	}
-	return v, err
+	v.problems = append(v.problems, more...)
+	return v, nil
 }
 
 // layout works out the order of what has to be done: out of the way first, then

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/swap"
@@ -55,12 +57,12 @@ func (m *Manager) recoverApplies(ctx context.Context, p project) (done []Recover
 // hasIntents reports whether some session's apply is under way or was cut short.
 func hasIntents(p project) bool {
 	names, _ := sessionNames(p) // what can not be listed can not be recovered
-	for _, id := range names {
-		if _, err := os.Lstat(intentPath(p.sessionPath(id))); err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(id string) bool { return hasIntent(p.sessionPath(id)) })
+}
+
+func hasIntent(sessionDir string) bool {
+	_, err := os.Lstat(intentPath(sessionDir))
+	return err == nil
 }
 
 // finishApplies finishes, or takes back, the applies of a project's sessions that
@@ -73,7 +75,7 @@ func (m *Manager) finishApplies(ctx context.Context, p project, tell func(Recove
 	}
 	for _, id := range names {
 		dir := p.sessionPath(id)
-		if _, err := os.Lstat(intentPath(dir)); err != nil {
+		if !hasIntent(dir) {
 			continue
 		}
 		l, err := load(dir)
@@ -85,7 +87,7 @@ func (m *Manager) finishApplies(ctx context.Context, p project, tell func(Recove
 			r.Action, err = m.session(l).finishApply(ctx)
 		}
 		if err != nil {
-			r.Action, r.Err = "failed", fmt.Errorf("finish the interrupted apply of session %s: %w", id, err)
+			r.Action, r.Err = "failed", superqode.WithHint(fmt.Errorf("finish the interrupted apply of session %s: %w", id, err), "look at %s; without it nothing is finished", intentPath(dir))
 		}
 		if r.Action != "" && tell != nil {
 			tell(r)
@@ -106,6 +108,9 @@ func (s *Session) finishApply(ctx context.Context) (action string, err error) {
 		return "", err
 	}
 	d, err := swap.Open(string(in.Origin))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", s.dropIntent() // whoever deleted the origin has finished it
+	}
 	if err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package swap
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -116,10 +117,14 @@ func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill
 		return err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	w := bufio.NewWriterSize(f, 64<<10)
+	holes := &holeWriter{f: f}
+	w := bufio.NewWriterSize(holes, 64<<10)
 	err = fill(ctx, s, w)
 	if err == nil {
 		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Truncate(holes.off)
 	}
 	if err == nil && os.Geteuid() == 0 && s.Was != nil {
 		err = f.Chown(int(s.Was.UID), int(s.Was.GID)) // before the bits: it drops some
@@ -131,6 +136,30 @@ func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
+}
+
+// holeWriter writes a file and leaves holes where there are many zeros in a row, so
+// that a big sparse file stays one.
+type holeWriter struct {
+	f     *os.File
+	off   int64
+	zeros [holeBlock]byte
+}
+
+const holeBlock = 32 << 10
+
+// Write passes b on, but no whole blocks of zeros.
+func (h *holeWriter) Write(b []byte) (written int, err error) {
+	for len(b) > 0 {
+		n := min(len(b), holeBlock)
+		if n < holeBlock || !bytes.Equal(b[:n], h.zeros[:n]) {
+			if n, err = h.f.WriteAt(b[:n], h.off); err != nil {
+				return written + n, err
+			}
+		}
+		h.off, written, b = h.off+int64(n), written+n, b[n:]
+	}
+	return written, nil
 }
 
 // giveBack gives a link the owner of what it replaces, where that is possible.

@@ -410,3 +410,47 @@ func TestCheckRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A big file of zeros takes no room.
+func TestHoles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := open(t, dir, false)
+	const size = 300 << 20
+	p := &Plan{Phase: Staging, Nonce: "abcdefgh", Steps: []Step{{Op: Put, Path: "big", Perm: 0o644}, {Op: Put, Path: "small", Perm: 0o644, Data: strings.Repeat("\x00", 100)}}}
+	must(t, d.Stage(t.Context(), p, func(ctx context.Context, s *Step, w io.Writer) error {
+		if s.Path == "small" {
+			return fill(ctx, s, w)
+		}
+		zeros := make([]byte, 1<<20)
+		for i := range size >> 20 {
+			zeros[5000] = byte(i / 150) // the second half has something in it
+			if _, err := w.Write(zeros); err != nil {
+				return err
+			}
+		}
+		_, err := io.WriteString(w, "end")
+		return err
+	}))
+	must(t, d.Commit(t.Context(), p))
+	var st unix.Stat_t
+	must(t, unix.Stat(filepath.Join(dir, "big"), &st))
+	if st.Size != size+3 || st.Blocks*512 > 100<<20 {
+		t.Errorf("%d bytes take %d", st.Size, st.Blocks*512)
+	}
+	f, err := os.Open(filepath.Join(dir, "big"))
+	must(t, err)
+	defer f.Close()
+	buf := make([]byte, 6000)
+	for _, c := range []struct {
+		at   int64
+		want byte
+	}{{149 << 20, 0}, {150 << 20, 1}, {299 << 20, 1}} {
+		if _, err := f.ReadAt(buf, c.at); err != nil || buf[5000] != c.want || buf[4999] != 0 {
+			t.Errorf("at %d: %d, %v", c.at, buf[5000], err)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "small")); err != nil || string(data) != strings.Repeat("\x00", 100) {
+		t.Errorf("%q, %v", data, err)
+	}
+}
