@@ -75,6 +75,9 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	p := m.project(o)
+	if plan.guard, err = newGuardRecord(plan, p); err != nil {
+		return nil, err
+	}
 	if err := p.create(o, m.now()); err != nil {
 		return nil, err
 	}
@@ -127,6 +130,7 @@ type plan struct {
 	commit string // what HEAD of the workspace will be; "" outside git
 	from   string // FromWorking or a commit id
 	format snapshot.Format
+	guard  GuardRecord
 }
 
 // plan decides the mode and resolves the revision before anything is made.
@@ -204,15 +208,13 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, LeftOut: []HostPath{},
 	}
+	s.rec.Guard = pl.guard
 	if pl.mode.InPlace() {
 		s.rec.Workspace = HostPath(o.Top)
 	}
 	s.rec.Base.Head = pl.commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
-	}
-	if s.rec.Guard, err = newGuardRecord(pl, p); err != nil {
-		return s, err
 	}
 	for _, d := range sessionFolders() {
 		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
