@@ -76,6 +76,12 @@ func (s *Store) create(originObjects string) error {
 	case !errors.Is(err, os.ErrNotExist):
 		return err
 	}
+	if st, err := os.Lstat(s.dir); err == nil && st.IsDir() { // somebody deleted what is in it
+		if err := errors.Join(s.makeFolders(), s.checkFormat()); err != nil {
+			return err
+		}
+		return atomicfile.Write(file, borrowed, 0o600)
+	}
 	parent := filepath.Dir(s.dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return err
@@ -100,16 +106,22 @@ func (s *Store) create(originObjects string) error {
 	return errors.Join(err, rerr)
 }
 
-// makeFolders makes those of a store's folders that git or we rely on, should
-// somebody have cleared them away for being empty.
+// makeFolders makes those of a store's folders that git or we rely on, and the
+// HEAD without which it is no repository, should somebody have cleared them away.
 func (s *Store) makeFolders() error {
-	for _, d := range []string{"objects/pack", "refs"} {
+	for _, d := range []string{"objects/info", "objects/pack", "refs"} {
 		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o700); err != nil {
 			return err
 		}
 	}
+	head := filepath.Join(s.dir, "HEAD")
+	if _, err := os.Lstat(head); errors.Is(err, os.ErrNotExist) {
+		return atomicfile.Write(head, []byte(storeHead), 0o600)
+	}
 	return nil
 }
+
+const storeHead = "ref: refs/heads/none\n"
 
 // fillStore makes a bare repository, its files synced.
 func fillStore(dir string, borrowed []byte, f Format) error {
@@ -121,7 +133,7 @@ func fillStore(dir string, borrowed []byte, f Format) error {
 	return errors.Join(
 		atomicfile.Write(filepath.Join(dir, "config"), storeConfig(f), 0o600),
 		atomicfile.Write(filepath.Join(dir, "objects/info/alternates"), borrowed, 0o600),
-		atomicfile.Write(filepath.Join(dir, "HEAD"), []byte("ref: refs/heads/none\n"), 0o600),
+		atomicfile.Write(filepath.Join(dir, "HEAD"), []byte(storeHead), 0o600),
 	)
 }
 
@@ -133,16 +145,23 @@ func storeConfig(f Format) []byte {
 	return fmt.Appendf(nil, "[core]\n\trepositoryformatversion = %d\n\tfilemode = true\n\tbare = true\n%s[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n", version, extension)
 }
 
-// checkFormat refuses a store of another object format.
+// checkFormat refuses a store of another object format. Its configuration is
+// nobody's but ours: one that says something else is written anew, for git does
+// what it says.
 func (s *Store) checkFormat() error {
-	conf, err := os.ReadFile(filepath.Join(s.dir, "config"))
-	if err != nil {
+	file := filepath.Join(s.dir, "config")
+	conf, err := atomicfile.Read(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, atomicfile.ErrNotRegular) {
 		return err
 	}
-	if have := bytes.Contains(conf, []byte("objectformat = sha256")); have != (s.format == SHA256) {
+	want := storeConfig(s.format)
+	if bytes.Equal(conf, want) {
+		return nil
+	}
+	if have := bytes.Contains(conf, []byte("objectformat = sha256")); err == nil && have != (s.format == SHA256) {
 		return fmt.Errorf("the store's object format is not %s", s.format)
 	}
-	return nil
+	return atomicfile.Write(file, want, 0o600)
 }
 
 // alternates returns the lines for objects and, because git takes relative lines

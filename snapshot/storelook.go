@@ -14,21 +14,36 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// OpenExisting opens a store as it is: unlike OpenStore it makes nothing and
-// points nothing elsewhere. The error wraps fs.ErrNotExist where no store is.
+// OpenExisting opens a store as it is: unlike OpenStore it points nothing
+// elsewhere, and makes only what a store must have to be one. The error wraps
+// fs.ErrNotExist where no store is.
 func OpenExisting(g *git.Git, dir string) (*Store, error) {
-	conf, err := os.ReadFile(filepath.Join(dir, "config"))
-	if err != nil {
+	if _, err := os.Lstat(filepath.Join(dir, "objects")); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	f := SHA1
-	if bytes.Contains(conf, []byte("objectformat = sha256")) {
-		f = SHA256
+	s := &Store{git: g, dir: dir, format: formatOf(dir), mine: map[ID]bool{}}
+	if err := errors.Join(s.makeFolders(), s.checkFormat()); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	return &Store{git: g, dir: dir, format: f, mine: map[ID]bool{}}, nil
+	return s, nil
+}
+
+// formatOf reads a store's object format out of its configuration or, where that
+// is gone, out of the names of its packs.
+func formatOf(dir string) Format {
+	conf, err := atomicfile.Read(filepath.Join(dir, "config"))
+	if err == nil && bytes.Contains(conf, []byte("objectformat = sha256")) {
+		return SHA256
+	}
+	packs, _ := filepath.Glob(globEscape(filepath.Join(dir, "objects/pack")) + "/pack-*.pack")
+	if err != nil && len(packs) > 0 && len(filepath.Base(packs[0])) == len("pack-.pack")+2*SHA256.Size() {
+		return SHA256
+	}
+	return SHA1
 }
 
 // Format returns the hash of the store's ids.

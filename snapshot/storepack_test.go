@@ -186,11 +186,9 @@ func TestPackLeavesAlone(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = unlock() })
 		}, always, false},
-		"a missing tree": {func(t *testing.T, f *packFixture) {
+		"a missing object": {func(t *testing.T, f *packFixture) {
 			f.age(t)
-			if err := os.RemoveAll(filepath.Join(f.origin, ".git")); err != nil { // d is a tree that only the origin has
-				t.Fatal(err)
-			}
+			mustWrite(t, f.store.dir, "refs/superqode/"+f.stays.String()+"/bad", strings.Repeat("1", 40)+"\n", 0o600)
 		}, always, true},
 		"a torn index": {func(t *testing.T, f *packFixture) {
 			idx, err := filepath.Glob(f.store.packDir() + "/*.idx")
