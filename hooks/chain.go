@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -105,7 +104,7 @@ func (a *answer) userHookPath(ctx context.Context) string {
 // gitsDir is where git itself stands, and from where it looks for hooks. It starts
 // them there, too, except for those of a new worktree.
 func (a *answer) gitsDir() string {
-	if dir, ok := workingDir(os.Getppid()); ok {
+	if dir, ok := workingDir(parentPID()); ok {
 		return dir
 	}
 	return a.Dir

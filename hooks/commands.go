@@ -35,7 +35,7 @@ func (a *answer) commands() []command {
 	list := []command{{p, stripPlace(gitArgs(p.Args))}}
 	bin := p.Exe
 	for len(list) < maxCommands {
-		if p, ok = guard.ReadProcess(p.Parent); !ok || p.PID <= 1 {
+		if p, ok = guard.ReadProcess(p.Parent); !ok {
 			break
 		}
 		args, ok := a.asGit(p, bin)
@@ -51,14 +51,14 @@ func (a *answer) commands() []command {
 // only where git had to go through a shell to run the hook the shell is passed
 // over.
 func (a *answer) caller() (guard.Process, bool) {
-	p, ok := guard.ReadProcess(os.Getppid())
+	p, ok := guard.ReadProcess(parentPID())
 	for range maxShells {
 		if !ok || !isShell(p.Exe) || !slices.ContainsFunc(p.Args, func(w string) bool { return strings.Contains(w, filepath.Dir(a.Exe)) || strings.Contains(w, a.Name) }) {
 			break
 		}
 		p, ok = guard.ReadProcess(p.Parent)
 	}
-	return p, ok && p.PID > 1 && len(p.Args) > 0
+	return p, ok && len(p.Args) > 0
 }
 
 func isShell(exe string) bool {

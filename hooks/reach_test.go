@@ -64,7 +64,7 @@ func damage(t *testing.T, f *gittest.Fixture) func() []string {
 // reachCase is one line of testdata/reach.txt.
 type reachCase struct {
 	name   string
-	expect string // "refused": with no change at all; "slips": it goes through; "slips<2.46": with git before that
+	expect string // "refused": with no change at all; "slips": it goes through; "slips<2.46", "slips>2.53": with such a git
 	line   string
 }
 
@@ -88,6 +88,23 @@ func reachCases(t *testing.T) []reachCase {
 // shellLine puts the real git's path in place of GIT, and a newline of \n.
 func shellLine(t *testing.T, line string) string {
 	return strings.NewReplacer(`\n`, "\n", "GIT ", realGit(t)+" ").Replace(line)
+}
+
+// expected looks at the version that an expectation is limited to.
+func expected(t *testing.T, expect string) string {
+	t.Helper()
+	if len(expect) < 6 || expect[:5] != "slips" {
+		return expect
+	}
+	limit, err := git.ParseVersion("git version " + expect[6:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := gitVersion(t)
+	if expect[5] == '<' && have.Before(limit) || expect[5] == '>' && limit.Before(have) && have[1] > limit[1] {
+		return "slips"
+	}
+	return "refused"
 }
 
 // TestReach holds the hooks to what docs/guard.md says: each line does harm
@@ -114,16 +131,7 @@ func TestReach(t *testing.T) {
 			hurt = damage(t, f)
 			r := s.sh(f.Dir, line)
 			got := hurt()
-			if before, ok := strings.CutPrefix(tt.expect, "slips<"); ok {
-				v, err := git.ParseVersion("git version " + before)
-				if err != nil {
-					t.Fatal(err)
-				}
-				tt.expect = "refused"
-				if gitVersion(t).Before(v) {
-					tt.expect = "slips"
-				}
-			}
+			tt.expect = expected(t, tt.expect)
 			switch {
 			case tt.expect == "refused" && (len(got) > 0 || !r.refused()):
 				t.Errorf("%s: exit code %d, refused %t\n%s\nchanged: %s", tt.line, r.code, r.refused(), r.errOut, strings.Join(got, "\n"))

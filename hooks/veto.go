@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -52,12 +53,17 @@ func (a *answer) fsmonitor(ctx context.Context) int {
 
 // veto ends the denied command and those that it runs, the outermost first, so
 // that none can go on when another fails. It does not return before they are gone:
-// git waits for this process.
+// git waits for this process. One that can not be ended, as the first process of a
+// PID namespace can not from inside, is held.
 func (a *answer) veto(s subject, code int) int {
-	for i := len(s.commands) - 1; i >= 0; i-- {
-		if err := endProcess(s.commands[i].Process, a.indexLock()); err != nil {
-			fmt.Fprintf(a.Err, "superqode: the command could not be stopped: %v\n", err)
-			code = exitFailed
+	for _, c := range slices.Backward(s.commands) {
+		err := endProcess(c.Process, a.indexLock())
+		if err == nil {
+			continue
+		}
+		code = exitFailed
+		fmt.Fprintf(a.Err, "superqode: the refused command could not be ended (%v), so it waits here; end it from outside\n", err)
+		for !gone(c.Process, time.Hour) {
 		}
 	}
 	return code

@@ -15,54 +15,45 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 )
 
+// errFirst means that a process is the first one of its PID namespace: the kernel
+// delivers it no signal from inside that would end it.
+var errFirst = errors.New("it is the first process of its PID namespace")
+
 // endProcess ends git: with SIGTERM, on which it takes its lock files away, or,
 // where that is ignored, with SIGKILL, and then the lock files are removed here.
 func endProcess(p guard.Process, _ string) error {
-	fd, err := unix.PidfdOpen(p.PID, 0)
-	switch {
-	case errors.Is(err, unix.ESRCH):
+	if ended(p) {
 		return nil
-	case err != nil:
-		fd = -1 // before Linux 5.3, or not permitted in a container
-	default:
-		defer unix.Close(fd)
 	}
-	if now, ok := guard.ReadProcess(p.PID); !ok || now.Start != p.Start {
-		return nil // it has ended, and another process may have its number already
+	pid := ownNumber(p.PID)
+	if pid == 1 {
+		return errFirst
 	}
 	locks := locksOf(p.PID)
 	if !ignoresTerm(p.PID) {
-		if err := unix.Kill(p.PID, unix.SIGTERM); errors.Is(err, unix.ESRCH) || err == nil && gone(p.PID, fd, termWait) {
+		if err := unix.Kill(pid, unix.SIGTERM); errors.Is(err, unix.ESRCH) || err == nil && gone(p, termWait) {
 			return nil
 		}
 	}
-	if err := unix.Kill(p.PID, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("end process %d: %w", p.PID, err)
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("end process %d: %w", pid, err)
 	}
-	if !gone(p.PID, fd, killWait) {
-		return fmt.Errorf("process %d does not end", p.PID)
+	if !gone(p, killWait) {
+		return fmt.Errorf("process %d does not end", pid)
 	}
 	for _, l := range locks {
 		if err := l.remove(); err != nil {
-			return fmt.Errorf("remove the lock file of process %d: %w", p.PID, err)
+			return fmt.Errorf("remove the lock file of process %d: %w", pid, err)
 		}
 	}
 	return nil
 }
 
-// gone waits until a process has ended; a zombie has.
-func gone(pid, fd int, limit time.Duration) bool {
-	for until := time.Now().Add(limit); ; {
-		if fd >= 0 {
-			left := max(int(time.Until(until).Milliseconds()), 0)
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, left)
-			if n > 0 && err == nil {
-				return true
-			}
-		} else if ended(pid) {
+// gone waits until a process has ended.
+func gone(p guard.Process, limit time.Duration) bool {
+	for until := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
+		if ended(p) {
 			return true
-		} else {
-			time.Sleep(time.Millisecond)
 		}
 		if time.Now().After(until) {
 			return false
@@ -70,13 +61,51 @@ func gone(pid, fd int, limit time.Duration) bool {
 	}
 }
 
-func ended(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+// ended reports whether a process is no more; one that only waits for its parent
+// to take note is not. Its number may belong to another one by now.
+func ended(p guard.Process) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/stat")
 	if err != nil {
 		return true
 	}
-	i := bytes.LastIndexByte(stat, ')')
-	return i > 0 && i+2 < len(stat) && (stat[i+2] == 'Z' || stat[i+2] == 'X')
+	_, after, _ := bytes.Cut(stat[max(bytes.LastIndexByte(stat, ')'), 0):], []byte(" "))
+	f := bytes.Fields(after)
+	if len(f) < 20 {
+		return true
+	}
+	start, err := strconv.ParseUint(string(f[19]), 10, 64)
+	return f[0][0] == 'Z' || f[0][0] == 'X' || err == nil && start != p.Start
+}
+
+// parentPID is this process's parent by the number that /proc knows it by, which is
+// another one than Getppid tells where /proc belongs to another PID namespace.
+func parentPID() int {
+	if self, err := os.Readlink("/proc/self"); err == nil {
+		if pid, err := strconv.Atoi(self); err == nil {
+			if p, ok := guard.ReadProcess(pid); ok {
+				return p.Parent
+			}
+		}
+	}
+	return os.Getppid()
+}
+
+// ownNumber is the number of a process in its own PID namespace, the last of
+// NSpid in proc_pid_status(5). Git and its hooks live in the same one.
+func ownNumber(pid int) int {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return pid
+	}
+	for line := range bytes.Lines(data) {
+		if list, ok := bytes.CutPrefix(line, []byte("NSpid:")); ok {
+			f := bytes.Fields(list)
+			if n, err := strconv.Atoi(string(f[len(f)-1])); err == nil {
+				return n
+			}
+		}
+	}
+	return pid
 }
 
 // ignoresTerm reads the signal masks of a process. Git's own handler removes the

@@ -17,13 +17,13 @@ import (
 // here if it was there before: a denied command is one that holds it.
 func endProcess(p guard.Process, lock string) error {
 	before, lerr := os.Lstat(lock)
-	if err := syscall.Kill(p.PID, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) || err == nil && gone(p.PID, termWait) {
+	if err := syscall.Kill(p.PID, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) || err == nil && gone(p, termWait) {
 		return nil
 	}
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("end process %d: %w", p.PID, err)
 	}
-	if !gone(p.PID, killWait) {
+	if !gone(p, killWait) {
 		return fmt.Errorf("process %d does not end", p.PID)
 	}
 	if now, err := os.Lstat(lock); lerr != nil || err != nil || !os.SameFile(before, now) {
@@ -37,15 +37,17 @@ func endProcess(p guard.Process, lock string) error {
 
 // gone waits until a process has ended. Git is this process's parent, so its
 // number is not used again before somebody has waited for it.
-func gone(pid int, limit time.Duration) bool {
+func gone(p guard.Process, limit time.Duration) bool {
 	parent := os.Getppid()
 	for until := time.Now().Add(limit); time.Now().Before(until); time.Sleep(time.Millisecond) {
-		if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) || parent == pid && os.Getppid() != pid {
+		if err := syscall.Kill(p.PID, 0); errors.Is(err, syscall.ESRCH) || parent == p.PID && os.Getppid() != p.PID {
 			return true
 		}
 	}
 	return false
 }
+
+func parentPID() int { return os.Getppid() }
 
 // workingDir would return the working directory of a process; macOS tells it only
 // through libproc.
