@@ -424,3 +424,118 @@ func TestApplyMany(t *testing.T) {
 		t.Errorf("merged to %q", got)
 	}
 }
+
+// TestApplyHunksAgainstGit brings in random hunks, with ours and, as a patch of
+// just these, with git apply.
+func TestApplyHunksAgainstGit(t *testing.T) {
+	t.Parallel()
+	for round := range 6 {
+		rnd := rand.New(rand.NewPCG(uint64(round), 11))
+		f := gittest.Repo(t)
+		for i := range 10 {
+			text := ""
+			for l := range 50 {
+				text += fmt.Sprintf("file %d has line %d, %d\n", i, l, rnd.IntN(1<<30))
+			}
+			f.Write(fmt.Sprintf("d%d/f%d", i%3, i), text)
+		}
+		f.Commit("base")
+		a := openApply(t, f, superqode.ModeWorktree, func(ws *gittest.Fixture) {
+			for range 4 {
+				editMore(rnd, ws)
+			}
+			randomEdits(rnd, ws, "session", true)
+		})
+		var patch, numbered strings.Builder
+		s, err := a.m.Attach(t.Context(), f.Dir, a.id)
+		if err == nil {
+			err = errors.Join(s.Diff(t.Context(), &patch, DiffOptions{}), s.DiffNumbered(t.Context(), &numbered, DiffOptions{}), s.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		part, hunks, total := somePatch(rnd, patch.String())
+		if n := strings.Count(numbered.String(), fmt.Sprintf("[%d]", total)); n == 0 || strings.Contains(numbered.String(), fmt.Sprintf("[%d]", total+1)) {
+			t.Errorf("round %d: %d hunks, and the diff numbers others", round, total)
+		}
+		if len(hunks) == 0 {
+			continue
+		}
+		c := gittest.In(t, t.TempDir())
+		c.Git("clone", "-q", f.Dir, ".")
+		c.GitInput(part, "apply", "-")
+		if rnd.IntN(2) == 0 {
+			a.end()
+		}
+		a.mustApply(ApplyOptions{Hunks: hunks})
+		sameFiles(t, f, c)
+		a.mustApply(ApplyOptions{}) // what is left goes on top
+		again := a.mustApply(ApplyOptions{Check: true})
+		if len(again.Applied) > 0 {
+			t.Errorf("round %d: something is left: %+v", round, again.Applied)
+		}
+	}
+}
+
+// editMore edits one place of some files that are still there.
+func editMore(rnd *rand.Rand, f *gittest.Fixture) {
+	i := rnd.IntN(10)
+	path := fmt.Sprintf("d%d/f%d", i%3, i)
+	lines := strings.SplitAfter(f.Read(path), "\n")
+	lines[2+12*rnd.IntN(4)] = "edited more\n"
+	f.Write(path, strings.Join(lines, ""))
+}
+
+// somePatch picks hunks of a patch, at random, and makes a patch of them. What
+// changes its type stays whole.
+func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, total int) {
+	var reader hunkReader
+	var out, header strings.Builder
+	take, whole, written := false, false, false
+	last, lastTook, first := "", false, false // of the file before: its first line, and whether any of it was taken
+	flush := func() { // a file without hunks
+		if header.Len() > 0 && whole {
+			total++
+			if rnd.IntN(2) == 0 {
+				hunks = append(hunks, HunkRange{total, total})
+				out.WriteString(header.String())
+			}
+		}
+		header.Reset()
+	}
+	for line := range strings.SplitAfterSeq(patch, "\n") {
+		if line == "" {
+			continue
+		}
+		switch reader.next([]byte(strings.TrimSuffix(line, "\n"))) {
+		case lineFile:
+			flush()
+			header.WriteString(line)
+			whole, written, take, first = true, false, false, true
+		case lineHunk:
+			whole = false
+			total++
+			head, _, _ := strings.Cut(header.String(), "\n")
+			if take = rnd.IntN(2) == 0; first && head == last {
+				take = lastTook
+			}
+			last, lastTook, first = head, take, false
+			if take {
+				hunks = append(hunks, HunkRange{total, total})
+				if !written {
+					out.WriteString(header.String())
+					written = true
+				}
+				out.WriteString(line)
+			}
+		case lineBody:
+			if take {
+				out.WriteString(line)
+			}
+		default:
+			header.WriteString(line)
+		}
+	}
+	flush()
+	return out.String(), hunks, total
+}
