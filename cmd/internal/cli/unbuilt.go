@@ -23,7 +23,6 @@ type unbuiltFlag struct {
 func unbuiltFlags() []unbuiltFlag {
 	create := []string{"workspace create"}
 	return []unbuiltFlag{
-		{flag: "no-revert", why: "applying a session's patch to the origin is not built yet in this version; the patch is written all the same"},
 		{flag: "memory", why: "limits are not built yet in this version"},
 		{flag: "pids", why: "limits are not built yet in this version"},
 		{flag: "cpu-time", why: "limits are not built yet in this version"},
@@ -32,7 +31,6 @@ func unbuiltFlags() []unbuiltFlag {
 		{flag: "report", values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
 		{flag: "format", commands: []string{"report"}, values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
 		{flag: "dry-run", commands: []string{"run", "workspace create"}, why: "is not built yet in this version"},
-		{flag: "agent", commands: []string{"workspace diff"}, why: "attribution to agents is not built yet in this version"},
 		{flag: "timeout", commands: create, why: "is not kept with a session yet; give it to workspace exec"},
 		{flag: "env", commands: create, why: "is not kept with a session yet; give it to workspace exec"},
 		{flag: "clean-env", commands: create, why: "is not kept with a session yet; give it to workspace exec"},
