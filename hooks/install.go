@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
 )
 
 // Guard install puts hooks into the user's own repository, for good. The rules:
@@ -108,6 +109,12 @@ func loadInstallation(dir string) (*Installation, error) {
 		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", filepath.Join(dir, installationFile), in.SchemaVersion, installationVersion)
 	}
 	return &in, nil
+}
+
+// IsInstalled reports whether guard install was run in a repository.
+func IsInstalled(repo *git.Repo) bool {
+	_, err := os.Lstat(layoutOf(repo.CommonDir).file())
+	return err == nil
 }
 
 // save writes the state if it differs from what is there.

@@ -114,6 +114,9 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 	case i.letThrough(a, s):
 		return 0
 	}
+	if s.verdict.Operation == "commit" { // the table's advice is for sessions
+		s.verdict.Suggestion = "leave the changes in the files for the user to commit; `git diff` shows them"
+	}
 	var b strings.Builder
 	b.WriteString(s.verdict.Block(nil))
 	switch {

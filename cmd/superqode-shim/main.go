@@ -22,8 +22,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "superqode-shim:", err)
 		os.Exit(126)
 	}
-	if filepath.Base(exe) == "superqode-shim" {
-		fmt.Printf("superqode-shim %s: superqode puts it into its sessions as git; by itself it does nothing\n", version)
+	if filepath.Base(exe) == "superqode-shim" && !shim.Installed(os.Args) {
+		fmt.Printf("superqode-shim %s: superqode puts it into its sessions as git, and calls it from the hooks of guard install; by itself it does nothing\n", version)
 		return
 	}
 	dir, err := os.Getwd()

@@ -19,7 +19,7 @@ import (
 var version string
 
 func main() {
-	if exe, err := os.Executable(); err == nil && shim.Serves(exe) { // superqode-shim is not installed
+	if exe, err := os.Executable(); err == nil && (shim.Serves(exe) || shim.Installed(os.Args)) { // superqode-shim is not installed
 		dir, _ := os.Getwd() // deleted: git tells about it
 		os.Exit(shim.Main(context.Background(), shim.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Exe: exe, Args: os.Args, Env: os.Environ(), Dir: dir}))
 	}

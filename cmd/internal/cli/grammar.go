@@ -33,6 +33,7 @@ func commands() []command {
 		{name: "report", help: "Print a session's report.", build: func() any { return &reportCmd{} }},
 		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
 		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
+		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
 		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completionCmd{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},

@@ -17,12 +17,12 @@ import (
 // guardCmd groups the commands of the guard.
 type guardCmd struct {
 	Check  guardCheckCmd  `cmd:"" help:"Decide one command line, or a coding agent's hook payload."`
-	Status guardStatusCmd `cmd:"" help:"Show what the guard decides on."`
+	Status guardStatusCmd `cmd:"" help:"Show what guards here, and whether it holds; --operations: what the guard decides on."`
 
-	Install   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Uninstall unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+	Install   guardInstallCmd   `cmd:"" help:"Refuse commits, pushes and what else moves refs to programs in this repository, without a session."`
+	Uninstall guardUninstallCmd `cmd:"" help:"Take out what guard install put in."`
 
-	Allow guardAllowCmd `cmd:"" help:"Let one operation of a session's program through, once."`
+	Allow guardAllowCmd `cmd:"" help:"Let one operation through, once: of a session's program, or in a repository with guard install."`
 }
 
 // guardCheckCmd decides on text.
@@ -128,47 +128,4 @@ func (c *guardCheckCmd) explain(a *app, line guard.Line) {
 	for _, s := range line.Steps {
 		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), printable(s.Text), strings.Repeat("  ", s.Depth), printable(s.Note))
 	}
-}
-
-// guardStatusCmd shows the operations table.
-type guardStatusCmd struct {
-	Operations bool `help:"The operations by name, with the decision that holds here."`
-}
-
-type guardOperationJSON struct {
-	guard.OperationInfo
-	Decision guard.Decision `json:"decision"`
-}
-
-type guardStatusJSON struct {
-	SchemaVersion int                  `json:"schema_version"`
-	Operations    []guardOperationJSON `json:"operations"`
-}
-
-// Run prints the table.
-func (c *guardStatusCmd) Run(ctx context.Context, a *app) error {
-	if !c.Operations {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the guard's layers (shim, hooks, kernel) are not built yet in this version; only its decisions are"), "superqode guard status --operations")
-	}
-	cfg, err := a.configuration(ctx)
-	if err != nil {
-		return err
-	}
-	policy, err := guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny)
-	if err != nil {
-		return err
-	}
-	doc := guardStatusJSON{SchemaVersion: 1, Operations: []guardOperationJSON{}}
-	for _, op := range guard.Operations() {
-		doc.Operations = append(doc.Operations, guardOperationJSON{op, policy.Decide(op.Name)})
-	}
-	if a.flags.JSON {
-		return a.printJSON(doc)
-	}
-	for _, op := range doc.Operations {
-		if _, err := fmt.Fprintf(a.Out, "%-24s %-6s %s\n", op.Name, op.Decision, op.Covers); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -25,6 +25,9 @@ type guardAllowJSON struct {
 
 // Run asks the person and tells the session's supervisor.
 func (c *guardAllowCmd) Run(ctx context.Context, a *app) error {
+	if c.Session == "" && a.guardsRepository(ctx) {
+		return a.allowInRepository(ctx, guard.Operation(c.Once))
+	}
 	l, err := c.find(ctx, a)
 	if err != nil {
 		return err

@@ -40,16 +40,22 @@ func Serves(exe string) bool {
 	return err == nil
 }
 
+// Installed reports whether a hook that guard install wrote makes this call: then
+// the program is called by its own name, from wherever it is installed.
+func Installed(args []string) bool { return len(args) > 1 && args[1] == hooks.InstalledCommand }
+
 // Main answers one call and returns the exit code. For git it does not return
 // when the command is allowed: the process becomes the real git.
 func Main(ctx context.Context, io IO) int {
 	if len(io.Args) > 0 {
-		if name := filepath.Base(io.Args[0]); hooks.Serves(name) {
-			return hooks.Answer(ctx, hooks.Call{Exe: io.Exe, Name: name, Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err})
+		call := hooks.Call{Exe: io.Exe, Name: filepath.Base(io.Args[0]), Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err}
+		if Installed(io.Args) {
+			call.Args = io.Args[2:]
+			return hooks.AnswerInstalled(ctx, call)
 		}
-	}
-	if name := filepath.Base(io.Args[0]); hooks.Serves(name) {
-		return hooks.Answer(ctx, hooks.Call{Exe: io.Exe, Name: name, Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err})
+		if hooks.Serves(call.Name) {
+			return hooks.Answer(ctx, call)
+		}
 	}
 	return guard.Shim(ctx, guard.ShimCall{Exe: io.Exe, Argv: io.Args, Env: io.Env, Dir: io.Dir, Err: io.Err})
 }

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// guardInstallCmd puts hooks into the user's own repository.
+type guardInstallCmd struct {
+	Strict bool `help:"Refuse people at a terminal, too; they let single operations through with guard allow --once."`
+}
+
+// Help tells what it does and how to be rid of it.
+func (*guardInstallCmd) Help() string {
+	return "Commits, pushes and everything else that moves a branch, a tag or the stash is refused to programs; a person at a terminal passes. Hooks that are there (husky, lefthook, pre-commit, hand-made) go on running. guard uninstall takes it out again, byte for byte."
+}
+
+type guardInstallJSON struct {
+	SchemaVersion int                  `json:"schema_version"`
+	Changed       bool                 `json:"changed"`
+	Repository    superqode.HostPath   `json:"repository"`
+	Status        *hooks.InstallStatus `json:"status"`
+}
+
+// Run installs and looks whether it holds.
+func (c *guardInstallCmd) Run(ctx context.Context, a *app) error {
+	in, repo, err := a.installer(ctx)
+	if err != nil {
+		return err
+	}
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	changed, err := in.Install(ctx, repo, hooks.InstallOptions{Strict: c.Strict, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny})
+	if err != nil {
+		return err
+	}
+	st, err := in.Inspect(ctx, repo, a.manager.CachePath())
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		if err := a.printJSON(guardInstallJSON{1, changed, superqode.HostPath(repositoryDir(repo)), st}); err != nil {
+			return err
+		}
+	} else {
+		done := "installed"
+		if !changed {
+			done = "installed already"
+		}
+		fmt.Fprintf(a.Out, "%s in %s\n", done, printable(repositoryDir(repo)))
+		a.printInstallation(st)
+	}
+	if !st.Firing {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrVerification, "the guard is installed, but it does not hold: %s", st.Problems[0]), "superqode guard status")
+	}
+	return nil
+}
+
+// guardUninstallCmd takes the hooks out.
+type guardUninstallCmd struct{}
+
+type guardUninstallJSON struct {
+	SchemaVersion int                `json:"schema_version"`
+	Repository    superqode.HostPath `json:"repository"`
+	Installed     bool               `json:"installed"` // there was something to take out
+	Kept          []string           `json:"kept"`
+	ConfigAsIt    bool               `json:"config_as_before"`
+}
+
+// Run uninstalls.
+func (*guardUninstallCmd) Run(ctx context.Context, a *app) error {
+	in, repo, err := a.installer(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := in.Uninstall(ctx, repo)
+	if err != nil {
+		return err
+	}
+	if r.Kept == nil {
+		r.Kept = []string{}
+	}
+	if a.flags.JSON {
+		return a.printJSON(guardUninstallJSON{1, superqode.HostPath(repositoryDir(repo)), r.Installed, r.Kept, r.Config})
+	}
+	if !r.Installed {
+		fmt.Fprintf(a.Out, "not installed in %s\n", printable(repositoryDir(repo)))
+		return nil
+	}
+	fmt.Fprintf(a.Out, "removed from %s\n", printable(repositoryDir(repo)))
+	for _, path := range r.Kept {
+		a.note("kept %s: the hook in its place was changed after the guard was installed", printable(path))
+	}
+	if !r.Config {
+		a.note("the configuration was changed after the guard was installed; only what is the guard's was taken out")
+	}
+	return nil
+}
+
+func repositoryDir(repo *git.Repo) string {
+	if repo.TopLevel != "" {
+		return repo.TopLevel
+	}
+	return repo.GitDir
+}
+
+// installer finds the repository and the program that the hooks are to call.
+func (a *app) installer(ctx context.Context) (*hooks.Installer, *git.Repo, error) {
+	if id := a.getenv("SUPERQODE_SESSION_ID"); id != "" {
+		return nil, nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", printable(id)), "ask the user")
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := git.Find(ctx, a.Env)
+	if err != nil {
+		return nil, nil, err
+	}
+	repo, err := g.Discover(ctx, a.flags.Repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	helper, err := m.Helper()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &hooks.Installer{Git: g, Env: a.Env, Helper: lastingPath(helper, a.getenv("PATH")), Version: a.version(), Now: time.Now}, repo, nil
+}
+
+// lastingPath prefers the name under which PATH has a program: a package manager
+// puts each version into a folder of its own, and one link for all of them there.
+func lastingPath(program, path string) string {
+	st, err := os.Stat(program)
+	if err != nil {
+		return program
+	}
+	for _, dir := range filepath.SplitList(path) {
+		p := filepath.Join(dir, filepath.Base(program))
+		if other, err := os.Stat(p); err == nil && filepath.IsAbs(dir) && os.SameFile(st, other) {
+			return p
+		}
+	}
+	if p, err := exec.LookPath(program); err == nil {
+		return p
+	}
+	return program
+}
+
+// allowInRepository lets one operation through in a repository that has the guard
+// installed. Only a person at a terminal can: a program's "yes" would be its own.
+func (a *app) allowInRepository(ctx context.Context, op guard.Operation) error {
+	in, repo, err := a.installer(ctx)
+	if err != nil {
+		return err
+	}
+	if person, why := hooks.AtTerminal(os.Getpid(), a.Env); !person || a.flags.NoInput {
+		if person {
+			why = "--no-input was given"
+		}
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can let something through in a repository: %s", why), "type it into a terminal: superqode guard allow --once %s", op)
+	}
+	until, err := in.AllowOnce(repo, op)
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(struct {
+			SchemaVersion int                `json:"schema_version"`
+			Repository    superqode.HostPath `json:"repository"`
+			Operation     guard.Operation    `json:"operation"`
+			Until         time.Time          `json:"until"`
+		}{1, superqode.HostPath(repositoryDir(repo)), op, until})
+	}
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", printable(repositoryDir(repo)), op, until.Local().Format("15:04:05"))
+	return err
+}
+
+// guardsRepository reports whether guard install was run in the repository.
+func (a *app) guardsRepository(ctx context.Context) bool {
+	g, err := git.Find(ctx, a.Env)
+	if err != nil {
+		return false
+	}
+	repo, err := g.Discover(ctx, a.flags.Repo)
+	return err == nil && hooks.IsInstalled(repo)
+}

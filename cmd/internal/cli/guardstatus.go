@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// guardStatusCmd shows what guards here: the layers of sessions, the hooks of guard
+// install, the operations.
+type guardStatusCmd struct {
+	Operations bool `help:"The operations by name, with the decision that holds here."`
+}
+
+// Help tells the exit code.
+func (*guardStatusCmd) Help() string {
+	return "Exit code 1: guard install was run here, and its hooks do not fire."
+}
+
+type guardOperationJSON struct {
+	guard.OperationInfo
+	Decision guard.Decision `json:"decision"`
+}
+
+type guardStatusJSON struct {
+	SchemaVersion int                  `json:"schema_version"`
+	Git           string               `json:"git"`
+	Layers        session.GuardLayers  `json:"layers"`
+	Repository    *superqode.HostPath  `json:"repository"`
+	Installation  *hooks.InstallStatus `json:"installation"`
+	Operations    []guardOperationJSON `json:"operations,omitempty"`
+}
+
+// Run tries everything and prints what was found.
+func (c *guardStatusCmd) Run(ctx context.Context, a *app) error {
+	doc := guardStatusJSON{SchemaVersion: 1}
+	var err error
+	if c.Operations {
+		if doc.Operations, err = a.operations(ctx); err != nil {
+			return err
+		}
+		if !a.flags.JSON {
+			return a.printOperations(doc.Operations)
+		}
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	g, err := git.Find(ctx, a.Env)
+	if err != nil {
+		return err
+	}
+	doc.Git = g.Version.String()
+	if doc.Layers, err = m.GuardLayers(ctx); err != nil {
+		return err
+	}
+	if err := a.inspect(ctx, g, m, &doc); err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		err = a.printJSON(doc)
+	} else {
+		a.printGuardStatus(doc)
+	}
+	if err == nil && doc.Installation != nil && doc.Installation.Installed && !doc.Installation.Firing {
+		return statusError(exitFailure)
+	}
+	return err
+}
+
+// inspect looks at the repository, if there is one.
+func (a *app) inspect(ctx context.Context, g *git.Git, m *session.Manager, doc *guardStatusJSON) error {
+	repo, err := g.Discover(ctx, a.flags.Repo)
+	if errors.Is(err, git.ErrNoRepository) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	helper, err := m.Helper()
+	if err != nil {
+		helper = "" // told by the layers
+	}
+	in := &hooks.Installer{Git: g, Env: a.Env, Helper: helper, Version: a.version(), Now: time.Now}
+	dir := superqode.HostPath(repositoryDir(repo))
+	doc.Repository = &dir
+	doc.Installation, err = in.Inspect(ctx, repo, m.CachePath())
+	if err != nil {
+		return err
+	}
+	if !doc.Installation.Installed {
+		return nil
+	}
+	if cfg, err := a.configuration(ctx); err == nil && !sameLists(cfg.Guard.Allow, doc.Installation.Allow, cfg.Guard.Deny, doc.Installation.Deny) {
+		a.warn("guard.allow or guard.deny of the configuration has changed since the guard was installed; superqode guard install takes it over")
+	}
+	return nil
+}
+
+func sameLists(lists ...[]string) bool {
+	for i := 0; i+1 < len(lists); i += 2 {
+		if strings.Join(lists[i], "\x00") != strings.Join(lists[i+1], "\x00") {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *app) printGuardStatus(doc guardStatusJSON) {
+	fmt.Fprintf(a.Out, "In a session, with git %s:\n", doc.Git)
+	for _, l := range []struct{ name, state string }{
+		{"shim", doc.Layers.Shim}, {"hooks", doc.Layers.Hooks}, {"kernel", doc.Layers.Kernel}, {"kernel, in place", doc.Layers.KernelInPlace},
+	} {
+		color := green
+		if l.state != guard.LayerActive {
+			color = yellow
+		}
+		fmt.Fprintf(a.Out, "  %-18s %s\n", l.name, a.paintOut(printable(l.state), color))
+	}
+	if doc.Repository == nil {
+		fmt.Fprintf(a.Out, "%s is in no repository.\n", printable(a.flags.Repo))
+		return
+	}
+	fmt.Fprintf(a.Out, "In %s, without a session:\n", printable(string(*doc.Repository)))
+	a.printInstallation(doc.Installation)
+}
+
+// printInstallation shows what guard install put in, and what fires.
+func (a *app) printInstallation(st *hooks.InstallStatus) {
+	switch {
+	case !st.Installed:
+		fmt.Fprintf(a.Out, "  %-18s not installed (superqode guard install)\n", "guard")
+	case st.Firing:
+		fmt.Fprintf(a.Out, "  %-18s %s, tried\n", "guard", a.paintOut("fires", green))
+	default:
+		fmt.Fprintf(a.Out, "  %-18s %s\n", "guard", a.paintOut("does not fire", red))
+	}
+	if st.Installed {
+		who := "programs are refused, people at a terminal pass"
+		if st.Strict {
+			who = "everybody is refused (--strict)"
+		}
+		fmt.Fprintf(a.Out, "  %-18s %s\n", "strictness", who)
+	}
+	from := "git's own folder"
+	if st.Setting != "" {
+		from = fmt.Sprintf("core.hooksPath, %s configuration", st.Scope)
+	}
+	fmt.Fprintf(a.Out, "  %-18s %s (%s)\n", "hooks folder", printable(string(st.HooksPath)), from)
+	for _, h := range st.Hooks {
+		by := h.By
+		if h.Next != "" {
+			by += " → " + h.Next
+		}
+		fmt.Fprintf(a.Out, "    %-22s %s\n", h.Name, by)
+	}
+	for _, p := range st.Problems {
+		fmt.Fprintf(a.Out, "  %s %s\n", a.paintOut("problem:", red), printable(p))
+	}
+	if st.Remedy != "" {
+		fmt.Fprintf(a.Out, "  → %s\n", st.Remedy)
+	}
+	for _, b := range st.Blocked {
+		fmt.Fprintf(a.Out, "  refused %s: %s (%s)\n", b.At.Local().Format("2006-01-02 15:04:05"), printable(strings.Join(b.Command, " ")), b.Operation)
+	}
+}
+
+// operations is the table with the decisions that hold here.
+func (a *app) operations(ctx context.Context) ([]guardOperationJSON, error) {
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny)
+	if err != nil {
+		return nil, err
+	}
+	list := []guardOperationJSON{}
+	for _, op := range guard.Operations() {
+		list = append(list, guardOperationJSON{op, policy.Decide(op.Name)})
+	}
+	return list, nil
+}
+
+func (a *app) printOperations(list []guardOperationJSON) error {
+	for _, op := range list {
+		if _, err := fmt.Fprintf(a.Out, "%-24s %-6s %s\n", op.Name, op.Decision, op.Covers); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,167 @@
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
+)
+
+// trial is what a trial in a scratch repository found, kept for as long as all
+// that it depends on stays the same.
+type trial struct {
+	SchemaVersion int       `json:"schema_version"`
+	Failure       string    `json:"failure"` // "": everything was refused
+	At            time.Time `json:"at"`
+}
+
+// badTrial is how long a trial that failed counts.
+const badTrial = time.Minute
+
+// tried reports whether hooks like these refuse, with this git: tried in a scratch
+// repository below scratch, once for each git, helper and method.
+func (i *Installer) tried(ctx context.Context, in *Installation, scratch string) error {
+	file, err := i.trialFile(in, scratch)
+	if err != nil {
+		return err
+	}
+	var t trial
+	if data, err := atomicfile.Read(file); err == nil && json.Unmarshal(data, &t) == nil && t.SchemaVersion == installationVersion {
+		if t.Failure == "" {
+			return nil
+		}
+		if i.Now().Sub(t.At) < badTrial {
+			return errors.New(t.Failure)
+		}
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return err
+	}
+	t = trial{SchemaVersion: installationVersion, At: i.Now().UTC()}
+	ferr := i.try(ctx, in, scratch)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if ferr != nil {
+		t.Failure = ferr.Error()
+	}
+	return errors.Join(ferr, atomicfile.WriteJSON(file, t))
+}
+
+func (i *Installer) trialFile(in *Installation, scratch string) (string, error) {
+	sum := sha256.New()
+	for _, path := range []string{i.Git.Bin, string(in.Helper)} {
+		st, err := os.Stat(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d %d\n", path, st.Size(), st.ModTime().UnixNano())
+	}
+	fmt.Fprintf(sum, "%s %s %s", in.Method, i.Git.Version, script(transactionHook, string(in.Helper), ""))
+	return filepath.Join(scratch, "installed-"+hex.EncodeToString(sum.Sum(nil)[:6])+".json"), nil
+}
+
+// try makes a repository, installs into it in the same way, and has git do what
+// must be refused.
+func (i *Installer) try(ctx context.Context, in *Installation, scratch string) (err error) {
+	dir, err := os.MkdirTemp(scratch, ".installed-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	work := filepath.Join(dir, "repo")
+	steps := [][]string{
+		{"init", "-q", "--template=", work},
+		{"init", "-q", "--bare", "--template=", filepath.Join(dir, "remote.git")},
+		{"-C", work, "commit", "-q", "--allow-empty", "-m", "first"},
+		{"-C", work, "branch", "other"},
+		{"-C", work, "tag", "mark"},
+		{"-C", work, "remote", "add", "origin", filepath.Join(dir, "remote.git")},
+	}
+	if in.Method == MethodConfig {
+		steps = append(steps, []string{"-C", work, "config", "core.hooksPath", "former"})
+	}
+	for _, args := range steps {
+		args = append([]string{"-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false"}, args...)
+		if err := i.Git.Run(ctx, git.Cmd{Args: args}); err != nil {
+			return err
+		}
+	}
+	repo, err := i.Git.Discover(ctx, work)
+	if err != nil {
+		return err
+	}
+	own := *i
+	own.Helper = string(in.Helper)
+	if _, err := own.Install(ctx, repo, InstallOptions{Strict: true}); err != nil {
+		return err
+	}
+	return own.tryAll(ctx, repo, dir)
+}
+
+// tryAll runs commands that must be refused and must change nothing.
+func (i *Installer) tryAll(ctx context.Context, repo *git.Repo, dir string) error {
+	before, err := i.refs(ctx, repo, dir)
+	if err != nil {
+		return err
+	}
+	lines := []string{
+		"commit --allow-empty -m x", "commit --allow-empty --no-verify -m x", "push origin HEAD:refs/heads/main", "update-ref -d refs/heads/other", "branch -D other", "tag -d mark", "rebase --root",
+	}
+	for _, line := range lines {
+		cmd := exec.CommandContext(ctx, i.Git.Bin, append([]string{"-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false"}, strings.Fields(line)...)...)
+		cmd.Dir, cmd.Env = repo.TopLevel, i.scratchEnv(dir)
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := cmd.Run()
+		if err == nil {
+			return fmt.Errorf("git %s was not refused", line)
+		}
+	}
+	after, err := i.refs(ctx, repo, dir)
+	if err == nil && after != before {
+		err = errors.New("something that was refused happened all the same")
+	}
+	if _, lerr := loadInstallation(layoutOf(repo.CommonDir).state); lerr != nil {
+		return lerr
+	}
+	list, _ := os.ReadFile(filepath.Join(layoutOf(repo.CommonDir).state, attemptsFile))
+	if seen, _ := guard.ParseAttempts(list); err == nil && len(seen) < len(lines) {
+		err = fmt.Errorf("git failed by itself: the hooks refused %d of %d commands", len(seen), len(lines))
+	}
+	return err
+}
+
+func (i *Installer) refs(ctx context.Context, repo *git.Repo, dir string) (string, error) {
+	here, err := i.Git.Output(ctx, git.Cmd{Dir: repo.TopLevel, Args: []string{"for-each-ref"}})
+	if err != nil {
+		return "", err
+	}
+	there, err := i.Git.Output(ctx, git.Cmd{Dir: filepath.Join(dir, "remote.git"), Args: []string{"for-each-ref"}})
+	return string(here) + string(there), err
+}
+
+// scratchEnv is the environment of a program outside of every session, with no
+// configuration but the scratch repository's.
+func (i *Installer) scratchEnv(dir string) []string {
+	env := slices.DeleteFunc(git.CleanEnv(i.Env), func(kv string) bool {
+		return strings.HasPrefix(kv, "SUPERQODE_") || strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CONFIG_HOME=") || strings.HasPrefix(kv, "GIT_CONFIG_GLOBAL=") || strings.HasPrefix(kv, "GIT_CONFIG_NOSYSTEM=")
+	})
+	return append(env, "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true")
+}
