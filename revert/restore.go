@@ -36,6 +36,7 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := snapshot.Adjust(ctx, t.Dir, t.adjustments(p)); err != nil {
 		return err
 	}
+	failpoint.Hit("revert.adjusted")
 	if len(p.Write) > 0 {
 		if err := snapshot.Sync(t.Dir); err != nil {
 			return err

@@ -148,6 +148,10 @@ func (m *Manager) noticeDead(p project) {
 		case errors.Is(err, errGone):
 		case err != nil:
 			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
+		case l.State == superqode.StateDone:
+			if err := m.clearDone(l); err != nil {
+				m.cfg.Warn(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))
+			}
 		case l.Dead && l.Mode == superqode.ModeGitSnapshot:
 			if err := m.recoverDead(l); err != nil {
 				m.cfg.Warn(err.Error())

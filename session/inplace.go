@@ -97,6 +97,10 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	if s.rec.TopFolder, err = folderInfoOf(s.o.Top); err != nil {
 		return err
 	}
+	if err := s.point(); err != nil {
+		return err
+	}
+	failpoint.Hit("inplace.pointed")
 	if pl.mode == superqode.ModeShared {
 		return s.fillShared(ctx, pl)
 	}
@@ -253,6 +257,9 @@ func (e unreadableError) Error() string { return e[0].Error() }
 // in sn what was copied. When all is copied but files that can not be read, the
 // error is an unreadableError.
 func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
+	if err := failpoint.Err("inplace.aside"); err != nil {
+		return err
+	}
 	dir := filepath.Join(s.asideDir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

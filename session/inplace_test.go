@@ -22,7 +22,7 @@ type before struct {
 
 func remember(t *testing.T, f *gittest.Fixture) before {
 	t.Helper()
-	status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z")
+	status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z", "--", ".", ":(exclude).superqode")
 	return before{f.Fingerprint(".superqode"), gittest.Times(t, f.Dir, ".superqode"), status}
 }
 
@@ -31,7 +31,7 @@ func (b before) check(t *testing.T, f *gittest.Fixture) {
 	t.Helper()
 	gittest.Same(t, b.print, f.Fingerprint(".superqode"))
 	gittest.Same(t, b.times, gittest.Times(t, f.Dir, ".superqode"))
-	if status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z"); status != b.status {
+	if status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z", "--", ".", ":(exclude).superqode"); status != b.status {
 		t.Errorf("git status differs:\n%q\n%q", b.status, status)
 	}
 	if out, err := f.Try(f.Dir, "fsck", "--no-progress", "--connectivity-only"); err != nil {

@@ -196,6 +196,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
 		err = s.rec.TopFolder.restore(tree.Dir)
+		failpoint.Hit("inplace.tree-done")
 	}
 	if err != nil {
 		err = fmt.Errorf("bring back %s: %w", tree.Dir, err)

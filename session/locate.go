@@ -16,6 +16,9 @@ import (
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
 func (m *Manager) locate(ctx context.Context, dir string) (project, error) {
+	if p, _, ok := m.pointed(dir); ok {
+		return p, nil
+	}
 	real, err := filepath.Abs(dir)
 	if err == nil {
 		real, err = filepath.EvalSymlinks(real)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/rs/zerolog"
+
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
 )
 
 // The test binary stands in for superqode where a whole process is needed: one
@@ -43,13 +47,26 @@ func childRun() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 98
 	}
-	res, err := m.Run(context.Background(), OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), Mode: mode, Exclude: []string{".git/**"}},
-		ExecOptions{Args: []string{"sh", "-c", unruly}, Stdout: os.Stderr, Stderr: os.Stderr})
+	open, script := OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), Mode: mode, Exclude: []string{".git/**"}}, unruly
+	if mode.InPlace() {
+		open.Guard.Off, open.Enforce = true, guard.EnforceOff
+	}
+	if own := os.Getenv("SUPERQODE_TEST_SCRIPT"); own != "" {
+		script = own
+	}
+	res, err := m.Run(context.Background(), open, ExecOptions{Args: []string{"sh", "-c", script}, Stdout: os.Stderr, Stderr: os.Stderr, Signals: childSignals()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 97
 	}
 	return res.ExitCode
+}
+
+// childSignals are those that a test sends.
+func childSignals() <-chan os.Signal {
+	ch := make(chan os.Signal, 16)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	return ch
 }
 
 func childRecover() int {

@@ -63,6 +63,13 @@ func (s *Session) Close() error {
 // the error wraps ErrUsage for options that do not fit the origin and
 // ErrNotFound for an unknown revision.
 func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
+	holder, err := m.RecoverInPlace(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if holder != nil {
+		return nil, &HolderError{ID: holder.ID, Mode: holder.Mode}
+	}
 	o, err := m.resolveOrigin(ctx, opt.Dir)
 	if err != nil {
 		return nil, err

@@ -49,10 +49,14 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		return nil, err
 	}
 	for _, l := range sessions {
-		if !l.Dead {
-			continue
+		switch {
+		case l.Dead:
+			done = append(done, m.recoverOne(ctx, l))
+		case l.State == superqode.StateDone && exists(filepath.Join(l.Dir, "tmp")):
+			if err := m.clearDone(l); err != nil {
+				return done, err
+			}
 		}
-		done = append(done, m.recoverOne(ctx, l))
 	}
 	return done, nil
 }
@@ -185,4 +189,17 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	res := s.result(c, false, nil)
 	err = s.fillOriginCheck(ctx, res)
 	return res, errors.Join(err, s.report(ctx, c, res, err), s.finish(ctx, res, false))
+}
+
+// clearDone deletes the working folders of a session whose process was killed
+// after it had ended it.
+func (m *Manager) clearDone(l Listed) error {
+	s := m.session(l)
+	if err := s.own(); err != nil {
+		if errors.Is(err, superqode.ErrLocked) {
+			return nil // that process is still at it
+		}
+		return err
+	}
+	return errors.Join(s.clear(), s.Close())
 }

@@ -72,7 +72,7 @@ func (s *Session) discard() error {
 		err = s.takeAway(ctx, true)
 	}
 	if err == nil {
-		err = os.RemoveAll(s.dir)
+		err = errors.Join(s.unpoint(), os.RemoveAll(s.dir))
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -86,7 +86,10 @@ func (s *Session) discard() error {
 // clear deletes the working folders of a session that is done; its record,
 // journal, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
-	err := worktree.ToTrash(s.asideDir(), s.p.trashPath())
+	err := s.unpoint()
+	failpoint.Hit("end.unpointed")
+	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.trashPath()))
+	failpoint.Hit("end.trashed")
 	for _, name := range []string{repositorySnap, ignoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope

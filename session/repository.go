@@ -94,6 +94,7 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 	if err := s.linkAside(ctx, big, sn); err != nil {
 		return err
 	}
+	failpoint.Hit("inplace.linked")
 	return sn.Save(filepath.Join(s.dir, repositorySnap))
 }
 
@@ -204,9 +205,11 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 		if err := s.clearImpostor(ctx, tree.Dir); err != nil {
 			return nil, err
 		}
+		failpoint.Hit("inplace.top")
 		if err := s.restoreNeighbours(ctx); err != nil {
 			return nil, err
 		}
+		failpoint.Hit("inplace.neighbours")
 		if err := s.fitWorktrees(tree.Base); err != nil {
 			return nil, err
 		}
@@ -234,6 +237,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err := s.rec.GitFolder.restore(tree.Dir); err != nil {
 		return res, err
 	}
+	failpoint.Hit("inplace.repository-done")
 	res.Differences = append(res.Differences, bad...)
 	res.Verified = len(res.Differences) == 0
 	return res, nil

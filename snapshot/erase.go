@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
 // Erase deletes entries, sorted, from the directory dir, the deepest first. Each
@@ -127,8 +129,10 @@ func (c *treeEditor) erase(e *Entry) error {
 	}
 	err = unix.Unlinkat(at, name, flags)
 	if err == unix.EACCES && c.widen() {
+		failpoint.Hit("snapshot.widened")
 		err = unix.Unlinkat(at, name, flags)
 	}
+	failpoint.Hit("snapshot.erased")
 	if err == unix.ENOENT || e.Kind == Dir && (err == unix.ENOTEMPTY || err == unix.EEXIST) {
 		return nil
 	}
@@ -162,6 +166,7 @@ func (c *treeEditor) adjust(e *Entry) error {
 			return err
 		}
 	}
+	failpoint.Hit("snapshot.adjusted")
 	if now.Stat.Mtime == e.Stat.Mtime {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
 // MaterializeOptions says how Materialize treats what is there.
@@ -199,7 +200,9 @@ func (m *materializer) put(at int, name string, e *Entry, fill func(name string)
 		err = unmoved(at, name, e.Path, m.opt.Now.Find(e.Path))
 	}
 	if err == nil {
+		failpoint.Hit("snapshot.written")
 		err = unix.Renameat(at, tmp, at, name)
+		failpoint.Hit("snapshot.replaced")
 	}
 	if err != nil {
 		if uerr := unix.Unlinkat(at, tmp, 0); uerr != unix.ENOENT {
@@ -237,6 +240,9 @@ func unmoved(at int, name, path string, was *Entry) error {
 }
 
 func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) error {
+	if err := failpoint.Err("snapshot.write"); err != nil {
+		return err
+	}
 	fd, err := openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err

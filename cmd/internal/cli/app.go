@@ -115,6 +115,11 @@ func (a *app) configuration(ctx context.Context) (*config.Config, error) {
 	if st, err := os.Stat(a.flags.Repo); err == nil && !st.IsDir() {
 		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", a.flags.Repo)
 	}
+	if m, err := a.sessions(); err == nil { // what a dead session's program planted is no configuration
+		if _, err := m.RecoverInPlace(a.flags.Repo); err != nil {
+			return nil, err
+		}
+	}
 	cfg, err := config.Load(ctx, a.configSources())
 	if a.flags.Config != "" && errors.Is(err, fs.ErrNotExist) {
 		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.flags.Config)

@@ -1,0 +1,117 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// A program that works in the origin itself can take away everything by which
+// the origin is known as a repository, and the origin itself. So each session in
+// place is also found by the origin's path: $SUPERQODE_HOME/inplace has a file
+// for it, named after a hash of the path, with the names of the project's folder
+// and of the session.
+
+func (m *Manager) pointersPath() string { return filepath.Join(m.cfg.Home, "inplace") }
+
+func (m *Manager) pointerPath(top string) string {
+	sum := sha256.Sum256([]byte(top))
+	return filepath.Join(m.pointersPath(), hex.EncodeToString(sum[:16]))
+}
+
+// point makes the session known by its origin's path. Half a file, should we die
+// here, counts as none: nothing was done to the origin yet.
+func (s *Session) point() error {
+	dir := s.m.pointersPath()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return homeError(err, dir)
+	}
+	f, err := os.OpenFile(s.m.pointerPath(string(s.rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(filepath.Base(s.p.dir) + "\n" + s.rec.ID.String() + "\n")
+	return errors.Join(err, f.Sync(), f.Close(), atomicfile.SyncDir(dir))
+}
+
+// unpoint forgets the path, unless it leads to another session by now.
+func (s *Session) unpoint() error {
+	if !s.rec.Mode.InPlace() {
+		return nil
+	}
+	path := s.m.pointerPath(string(s.rec.Origin))
+	if _, id, ok := readPointer(path); !ok || id != s.rec.ID.String() {
+		return nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func readPointer(path string) (project, id string, ok bool) {
+	data, err := atomicfile.Read(path)
+	if err != nil {
+		return "", "", false
+	}
+	project, rest, _ := strings.Cut(string(data), "\n")
+	id, _, ok = strings.Cut(rest, "\n")
+	return project, id, ok && project != "" && project == filepath.Base(project)
+}
+
+// pointed returns the project of the session in place that works around dir, and
+// the session itself unless it has ended.
+func (m *Manager) pointed(dir string) (p project, open *Listed, ok bool) {
+	names, err := readNames(m.pointersPath())
+	if err != nil || len(names) == 0 {
+		return p, nil, false
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return p, nil, false
+	}
+	for d := abs; ; d = filepath.Dir(d) {
+		// The origin's own folder may have been replaced by a link since; a link
+		// may as well be how the user gets there.
+		for _, top := range []string{filepath.Join(realPrefix(filepath.Dir(d)), filepath.Base(d)), realPrefix(d)} {
+			folder, id, found := readPointer(m.pointerPath(top))
+			if !found {
+				continue
+			}
+			p = project{filepath.Join(m.workingPath(), folder)}
+			l, err := load(p.sessionPath(id))
+			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
+				continue
+			}
+			if l.State.Ended() {
+				return p, nil, true
+			}
+			return p, &l, true
+		}
+		if d == filepath.Dir(d) {
+			return p, nil, false
+		}
+	}
+}
+
+// RecoverInPlace brings back what a dead git_snapshot session left in the origin
+// around dir. Call it before anything there is believed: the program of that
+// session could have written it. It returns the session that works there, if
+// one does.
+func (m *Manager) RecoverInPlace(dir string) (*Listed, error) {
+	_, l, ok := m.pointed(dir)
+	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
+		return nil, nil
+	}
+	if l.Dead {
+		return nil, m.recoverDead(*l)
+	}
+	return l, nil
+}
