@@ -128,7 +128,7 @@ func must(list []Listed, broken []Broken, err error) []Listed {
 // Killed at any point, a cleanup has lost nothing, and the next one finishes.
 func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	points := pointsOf(t, "cleanup", superqode.ModeWorktree, 2, littered(t))
+	points := pointsOf(t, "cleanup", superqode.ModeWorktree, 1, littered(t))
 	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "cleanup.taken",
 		"cleanup.buried", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
 		if !strings.Contains(strings.Join(points, " "), name+":1") {
@@ -158,7 +158,7 @@ func TestCleanupKilledAtEveryPoint(t *testing.T) {
 // is removed that was not kept.
 func TestCleanupFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsOf(t, "cleanup", superqode.ModeWorktree, 2, littered(t)) {
+	for _, point := range pointsOf(t, "cleanup", superqode.ModeWorktree, 1, littered(t)) {
 		if !strings.HasPrefix(point, "atomicfile.create") && !strings.HasPrefix(point, "worktree.") {
 			continue // the points that can fail
 		}
