@@ -73,7 +73,7 @@ func superqode() {
 //	field VAR N                 sets VAR to the N-th field of stdout's first line
 //	json PATH VALUE             stdout is JSON and PATH ("a.0.b", "a.len" is a length) has VALUE
 //	until FILE                  waits until FILE exists
-//	interrupt NAME SIGNAL       sends INT or TERM to the background program NAME (a file with its pid)
+//	interrupt NAME SIGNAL       sends INT, TERM, HUP or KILL to the background program NAME (a file with its pid)
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -277,7 +277,7 @@ func cmdInterrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(args[0])))
 	ts.Check(err)
-	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]
+	sig, ok := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP}[args[1]]
 	if !ok {
 		ts.Fatalf("unknown signal %s", args[1])
 	}
