@@ -78,18 +78,8 @@ func sameFileSystem(a, b string) (bool, error) {
 	return sa.Dev == sb.Dev, nil
 }
 
-// checkKernel probes what confines and counts processes.
-func checkKernel() []check {
-	landlock := check{"landlock", checkOK, "", ""}
-	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		landlock.Status, landlock.Detail = checkNote, fmt.Sprintf("the kernel does not offer it: %v", errno)
-		landlock.Remedy = "Linux 5.13 or newer with landlock in the lsm= list"
-	} else {
-		landlock.Detail = fmt.Sprintf("ABI %d (this version of superqode does not use it yet)", abi)
-	}
-	return []check{landlock, checkCgroup()}
-}
+// checkProcesses probes what counts processes.
+func checkProcesses() check { return checkCgroup() }
 
 // checkCgroup asks for a unified hierarchy in which we may make a group.
 func checkCgroup() check {

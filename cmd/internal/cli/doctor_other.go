@@ -9,10 +9,7 @@ func checkFileSystem(home, origin string) []check {
 	return []check{{"reflink", checkNote, "not probed on " + runtime.GOOS + ": files are copied byte by byte", ""}}
 }
 
-// checkKernel says what this platform does not have.
-func checkKernel() []check {
-	return []check{
-		{"landlock", checkNote, "not on " + runtime.GOOS + ": the kernel layer is unavailable", ""},
-		{"cgroup", checkNote, "not on " + runtime.GOOS + ": processes are found by their environment", ""},
-	}
+// checkProcesses says what this platform does not have.
+func checkProcesses() check {
+	return check{"cgroup", checkNote, "not on " + runtime.GOOS + ": processes are found by their environment", ""}
 }
