@@ -18,6 +18,12 @@ func gitsOwn(ctx context.Context, st *SessionState, bin string, c ShimCall, poli
 	if !ok {
 		return false
 	}
+	if a := parent.Args; len(a) > 2 && a[1] == "-c" && strings.HasPrefix(a[2], "git-receive-pack '") {
+		// git reaches the other end through a shell, also on this machine.
+		if parent, ok = ReadProcess(parent.Parent); !ok {
+			return false
+		}
+	}
 	argv := gitCommandOf(parent, st, bin)
 	if argv == nil {
 		return false
@@ -62,6 +68,9 @@ func sameProgram(a, b string) bool {
 // submodule that was cloned a moment ago gets its commit.
 func stepOf(argv []string, st *SessionState, c ShimCall, op Operation) bool {
 	words := slices.DeleteFunc(slices.Clone(argv[1:]), func(w string) bool { return strings.HasPrefix(w, "-") })
+	if len(words) > 0 && words[0] == "push" && len(c.command()) > 1 && c.command()[1] == "receive-pack" {
+		return op == "push" // the other end of a dry run, on this machine
+	}
 	if len(words) < 2 {
 		return false
 	}
