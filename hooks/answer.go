@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -37,13 +38,14 @@ const (
 
 const (
 	transactionHook = "reference-transaction"
+	pushToCheckout  = "push-to-checkout"
 	exitRefused     = 3
 	exitFailed      = 126
 )
 
-// gitHooks are the names of git's hooks (githooks(5) of 2.55) for which there is a
-// link. push-to-checkout is not among them: where that hook exists git no longer
-// updates the work tree itself.
+// gitHooks are the names of git's hooks (githooks(5) of 2.55). push-to-checkout is
+// not among them: where that hook exists git no longer updates the work tree
+// itself.
 func gitHooks() []string {
 	return []string{
 		"applypatch-msg", "commit-msg", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist",
@@ -60,7 +62,7 @@ func Serves(name string) bool {
 	case RemoteHelper, fsmonitorName, configHookName, receiveName:
 		return true
 	}
-	return slices.Contains(gitHooks(), name)
+	return name == pushToCheckout || slices.Contains(gitHooks(), name)
 }
 
 // answer is one call under way.
@@ -80,6 +82,9 @@ type answer struct {
 // Without a readable session state the default policy holds for what git is
 // about to do in any repository that led here.
 func Answer(ctx context.Context, c Call) int {
+	if c.aside() {
+		return 0
+	}
 	a := &answer{Call: c}
 	a.st, a.broken = guard.StateOf(c.Exe)
 	if a.st != nil {
@@ -109,6 +114,17 @@ func Answer(ctx context.Context, c Call) int {
 		return code
 	}
 	return a.userHook(ctx, input)
+}
+
+// aside reports a state of a reference transaction in which nothing is decided,
+// where the user has no such hook (see alone): git tells of each transaction twice
+// or three times.
+func (c Call) aside() bool {
+	if c.Name != transactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" || filepath.Base(c.Exe) != transactionHook {
+		return false
+	}
+	st, err := os.Lstat(c.Exe)
+	return err == nil && st.Mode().IsRegular()
 }
 
 // decide asks the guard where a hook can prevent something. It returns 0 when

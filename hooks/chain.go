@@ -95,7 +95,7 @@ func (a *answer) userHookPath(ctx context.Context) string {
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return ""
 	}
-	if realPath(path) == realPath(a.Exe) {
+	if sameFile(path, a.Exe) {
 		return "" // this very helper
 	}
 	return path

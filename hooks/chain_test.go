@@ -212,3 +212,46 @@ func TestRefusedBeforeUserHooks(t *testing.T) {
 		t.Errorf("exit code %d\n%s", r.code, r.errOut)
 	}
 }
+
+// TestLinks: only those hooks cost anything that the guard or the user has, and a
+// folder that is filled again is right again.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t) // it has a pre-commit
+	s := newSession(t, f, f.Dir, nil)
+	list := func() string {
+		entries, err := os.ReadDir(filepath.Join(s.dir, "hooks"))
+		s.must(err)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return strings.Join(names, " ")
+	}
+	fill := func() string {
+		s.must(hooks.Populate(t.Context(), userGit(t, f), s.st, filepath.Join(s.dir, "hooks"), filepath.Join(s.dir, "bin", helperName)))
+		return strings.ReplaceAll(list(), " guard ", " ")
+	}
+	const own = "config config.core config.push fsmonitor pre-commit pre-push pre-rebase prepare-commit-msg receive-pack reference-transaction"
+	if got := fill(); got != own {
+		t.Errorf("%s", got)
+	}
+	installHooks(t, f.Path(".git/hooks"), "#!/bin/sh\n", "reference-transaction", "post-commit", "push-to-checkout", "nonsense")
+	if got := fill(); !strings.Contains(got, "post-commit") || !strings.Contains(got, "push-to-checkout") || strings.Contains(got, "nonsense") {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Readlink(filepath.Join(s.dir, "hooks/reference-transaction")); err != nil {
+		t.Error(err)
+	}
+	s.st.HooksPath = ".husky/_"
+	if got := fill(); !strings.Contains(got, "post-rewrite") || strings.Contains(got, "push-to-checkout") {
+		t.Errorf("%s", got)
+	}
+	s.st.HooksPath = ""
+	for _, n := range []string{"reference-transaction", "post-commit", "push-to-checkout"} {
+		s.must(os.Remove(f.Path(".git/hooks/" + n)))
+	}
+	if got := fill(); got != own {
+		t.Errorf("%s", got)
+	}
+}

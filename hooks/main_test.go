@@ -16,7 +16,7 @@ const helperName = "session-helper"
 // binary under the name of a hook from the session's folder.
 func TestMain(m *testing.M) {
 	exe, err := os.Executable()
-	if err == nil && filepath.Base(exe) == helperName {
+	if name := filepath.Base(exe); err == nil && (name == helperName || name == "reference-transaction") {
 		dir, err := os.Getwd()
 		if err != nil {
 			dir = ""

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -26,18 +28,8 @@ func Populate(ctx context.Context, g *git.Git, st *guard.SessionState, dir, help
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	target := helper
-	if rel, err := filepath.Rel(dir, helper); err == nil {
-		target = rel
-	}
-	names := append(gitHooks(), fsmonitorName, receiveName)
-	if !gitVersion(st).Before(versionConfigHooks) {
-		names = append(names, configHookName)
-	}
-	for _, name := range names {
-		if err := link(target, filepath.Join(dir, name)); err != nil {
-			return fmt.Errorf("fill the folder of hooks: %w", err)
-		}
+	if err := fillLinks(st, dir, helper); err != nil {
+		return fmt.Errorf("fill the folder of hooks: %w", err)
 	}
 	known, err := readAddresses(ctx, g, st, dir)
 	if err != nil {
@@ -54,6 +46,80 @@ func Populate(ctx context.Context, g *git.Git, st *guard.SessionState, dir, help
 	return nil
 }
 
+// fillLinks makes the links, and takes away those that are not needed any more: each
+// one costs the start of a process where git looks for that hook.
+func fillLinks(st *guard.SessionState, dir, helper string) error {
+	target := helper
+	if rel, err := filepath.Rel(dir, helper); err == nil {
+		target = rel
+	}
+	own := []string{transactionHook, "prepare-commit-msg", "pre-push", "pre-rebase", fsmonitorName, receiveName}
+	if !gitVersion(st).Before(versionConfigHooks) {
+		own = append(own, configHookName)
+	}
+	chained := chainedHooks(st)
+	if !slices.Contains(chained, transactionHook) {
+		own = own[1:]
+		if err := alone(helper, target, filepath.Join(dir, transactionHook)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Concat(own, chained) {
+		if err := link(target, filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	for _, name := range append(gitHooks(), pushToCheckout) {
+		if name == transactionHook || slices.Contains(own, name) || slices.Contains(chained, name) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// chainedHooks are the names of hooks that the user has. With a core.hooksPath that
+// is all of them: it may lead into the workspace, where hooks come into being as a
+// session goes on. In the git directory there are those that are there now.
+func chainedHooks(st *guard.SessionState) []string {
+	dirs := []string{string(st.HooksPath)}
+	if st.HooksPath == "" {
+		dirs = dirs[:0]
+		for _, d := range st.GitDirs {
+			dirs = append(dirs, filepath.Join(string(d), "hooks"))
+		}
+	} else if !filepath.IsAbs(dirs[0]) {
+		dirs[0] = filepath.Join(string(st.Workspace), dirs[0])
+	}
+	var names []string
+	for _, name := range append(gitHooks(), pushToCheckout) {
+		there := slices.ContainsFunc(dirs, func(d string) bool { return unix.Access(filepath.Join(d, name), unix.X_OK) == nil })
+		if there || st.HooksPath != "" && name != pushToCheckout {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// alone makes the reference-transaction hook where the user has none. That it is
+// no symbolic link tells the helper that nothing comes after it.
+func alone(helper, target, name string) error {
+	if st, err := os.Lstat(name); err == nil && st.Mode().IsRegular() && sameFile(helper, name) {
+		return nil
+	}
+	next := name + ".new"
+	if err := os.Remove(next); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.Link(helper, next); err != nil {
+		return link(target, name) // a file system without hard links: it only takes longer
+	}
+	return os.Rename(next, name)
+}
+
+// link makes a symbolic link, or leaves the one that is there already.
 func link(target, name string) error {
 	err := os.Symlink(target, name)
 	if !errors.Is(err, os.ErrExist) {

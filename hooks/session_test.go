@@ -3,7 +3,6 @@ package hooks_test
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,23 +99,15 @@ func (s *session) must(err error) {
 	}
 }
 
-// linkOrCopy puts this test binary at path; it finds the session by that path.
+// linkOrCopy puts this test binary at path; it finds the session by that path. A
+// copy is made by another process: a file that this one has open for writing is
+// open in whatever another test starts meanwhile, and can not be run.
 func linkOrCopy(path string) error {
 	self, err := os.Executable()
 	if err != nil || os.Link(self, path) == nil {
 		return err
 	}
-	in, err := os.Open(self)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o700)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return exec.Command("cp", self, path).Run()
 }
 
 // result is what a command in the session did.
