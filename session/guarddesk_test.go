@@ -1,0 +1,197 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// testDesk is a desk in a folder of its own.
+func testDesk(t *testing.T) *guardDesk {
+	t.Helper()
+	s := &Session{dir: t.TempDir(), m: NewManager(Config{})}
+	if err := os.Mkdir(filepath.Join(s.dir, "log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.openDesk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func attempt(process int, op guard.Operation) guard.Attempt {
+	return guard.Attempt{Operation: op, Command: []string{"git", string(op)}, Layer: guard.LayerShim, Process: process}.Tidy()
+}
+
+// TestDeskTellsOnce: shim and hooks that refuse the same attempt make one line;
+// two attempts make two.
+func TestDeskTellsOnce(t *testing.T) {
+	t.Parallel()
+	d := testDesk(t)
+	for _, a := range []guard.Attempt{attempt(7, "commit"), attempt(7, "commit"), attempt(8, "commit"), attempt(7, "push")} {
+		if err := d.blocked(a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(d.log())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, bad := guard.ParseAttempts(data); len(list) != 3 || bad != 0 {
+		t.Errorf("%s", data)
+	}
+}
+
+// TestDeskLogIsKept: what a program takes out of the log, or puts in its place, is
+// put back and told.
+func TestDeskLogIsKept(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(path string) error{
+		"untouched": func(string) error { return nil },
+		"deleted":   os.Remove,
+		"emptied":   func(p string) error { return os.Truncate(p, 0) },
+		"a folder":  func(p string) error { return errors.Join(os.Remove(p), os.MkdirAll(filepath.Join(p, "x"), 0o700)) },
+	} {
+		d := testDesk(t)
+		if err := d.blocked(attempt(1, "commit")); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(d.log()); err != nil {
+			t.Fatal(err)
+		}
+		tampered, err := d.close()
+		data, rerr := os.ReadFile(d.log())
+		list, _ := guard.ParseAttempts(data)
+		if err != nil || rerr != nil || tampered != (name != "untouched") || len(list) != 1 {
+			t.Errorf("%s: tampered %t, %v, %v, %d attempts", name, tampered, err, rerr, len(list))
+		}
+	}
+}
+
+// TestDeskIsBounded: a program that tries for ever does not fill the disk.
+func TestDeskIsBounded(t *testing.T) {
+	t.Parallel()
+	d := testDesk(t)
+	warned := ""
+	d.warn = func(s string) { warned = s }
+	d.added = make([][]byte, maxAttempts)
+	if err := d.blocked(attempt(1, "commit")); err != nil || d.dropped != 1 {
+		t.Errorf("%v, %d dropped", err, d.dropped)
+	}
+	if _, err := d.close(); err != nil || !strings.Contains(warned, "1 more") {
+		t.Errorf("%v, %q", err, warned)
+	}
+}
+
+// TestAllowanceServesOnce: of many that ask at the same moment one is let
+// through, and only for what was allowed.
+func TestAllowanceServesOnce(t *testing.T) {
+	t.Parallel()
+	d := testDesk(t)
+	ctx := t.Context()
+	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: schemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := d.consume(ctx, os.Getpid(), attempt(0, "commit")); ok || err != nil {
+		t.Errorf("another operation: %t, %v", ok, err)
+	}
+	let := make(chan bool, 20)
+	var all sync.WaitGroup
+	for range cap(let) {
+		all.Go(func() {
+			ok, err := d.consume(ctx, 0, attempt(0, "stash.push")) // "stash" covers it
+			if err != nil {
+				t.Error(err)
+			}
+			let <- ok
+		})
+	}
+	all.Wait()
+	close(let)
+	n := 0
+	for ok := range let {
+		if ok {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d were let through", n)
+	}
+	if open, err := openAllowances(d.dir); err != nil || len(open) != 0 {
+		t.Errorf("%v, %v", open, err)
+	}
+}
+
+// TestForgedAllowance: a line that a program writes into the file is in no
+// supervisor's memory; one that is replayed is used up there.
+func TestForgedAllowance(t *testing.T) {
+	t.Parallel()
+	d := testDesk(t)
+	ctx := t.Context()
+	forge := func() {
+		if err := appendAllowance(d.dir, allowance{SchemaVersion: schemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forge()
+	if ok, err := d.consume(ctx, 0, attempt(0, "commit")); ok || err != nil {
+		t.Errorf("forged: %t, %v", ok, err)
+	}
+	if err := d.allowed.add(ctx, d.dir, allowance{ID: "REAL", Operation: "commit"}); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(allowedPath(d.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := d.consume(ctx, 0, attempt(0, "commit")); !ok || err != nil {
+		t.Errorf("real: %t, %v", ok, err)
+	}
+	if err := os.WriteFile(allowedPath(d.dir), kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := d.consume(ctx, 0, attempt(0, "commit")); ok || err != nil {
+		t.Errorf("replayed: %t, %v", ok, err)
+	}
+}
+
+// TestAllowFromInside: a process below the supervisor can not allow anything.
+func TestAllowFromInside(t *testing.T) {
+	t.Parallel()
+	d := testDesk(t)
+	h := d.handlers(map[string]handler{})
+	args, err := json.Marshal(allowance{ID: "X", Operation: "commit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h[opAllow](context.Background(), os.Getpid(), args); !errors.Is(err, superqode.ErrDenied) {
+		t.Errorf("from inside: %v", err)
+	}
+	if _, err := h[opAllow](context.Background(), os.Getppid(), args); err != nil {
+		t.Errorf("from outside: %v", err)
+	}
+	for _, bad := range []string{`{}`, `{"id":"Y","operation":"comit"}`, `[`, `{"id":"Y","operation":"commit","used_at":"2024-01-01T00:00:00Z"}`} {
+		if _, err := h[opAllow](context.Background(), os.Getppid(), json.RawMessage(bad)); !errors.Is(err, superqode.ErrUsage) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestDescends(t *testing.T) {
+	t.Parallel()
+	if !descends(os.Getpid(), os.Getpid()) || !descends(os.Getpid(), os.Getppid()) {
+		t.Error("a process descends from itself and from its parent")
+	}
+	if descends(os.Getppid(), os.Getpid()) {
+		t.Error("a parent descends from no child")
+	}
+}
