@@ -493,7 +493,7 @@ func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, to
 	var out, header strings.Builder
 	take, whole, written := false, false, false
 	last, lastTook, first := "", false, false // of the file before: its first line, and whether any of it was taken
-	flush := func() { // a file without hunks
+	flush := func() {                         // a file without hunks
 		if header.Len() > 0 && whole {
 			total++
 			if rnd.IntN(2) == 0 {
