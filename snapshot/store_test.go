@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,7 +76,11 @@ func TestStoreBorrowsFromOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustWrite(t, odd, ".git/objects/info/alternates", rel+"\n", 0o644)
-	spec{"a": "1\n", "d/b": "2\n"}.write(t, odd)
+	tree := spec{"a": "1\n", "d/b": "2\n"}
+	for i := range fewTrees { // more folders than are written without asking
+		tree[fmt.Sprintf("d%d/f", i)] = fmt.Sprintln(i)
+	}
+	tree.write(t, odd)
 	benchGit(t, odd, "add", "-A")
 	benchGit(t, odd, "commit", "-q", "-m", "x")
 	s := testStore(t, filepath.Join(odd, ".git/objects"), SHA1)
