@@ -29,7 +29,7 @@ func stateOf(t *testing.T, f *gittest.Fixture) map[string]string {
 			state[e.Name()] = "file"
 			continue
 		}
-		for _, args := range [][]string{{"rev-parse", "HEAD"}, {"symbolic-ref", "-q", "HEAD"}, {"for-each-ref"}, {"-c", "core.fsmonitor=false", "status", "--porcelain=v2", "-b", "-uall"}, {"ls-files", "-s"}, {"stash", "list"}, {"worktree", "list"}} {
+		for _, args := range [][]string{{"rev-parse", "HEAD"}, {"symbolic-ref", "-q", "HEAD"}, {"for-each-ref"}, {"-c", "core.fsmonitor=", "status", "--porcelain=v2", "-b", "-uall"}, {"ls-files", "-s"}, {"stash", "list"}, {"worktree", "list"}} {
 			cmd := exec.Command("git", args...)
 			cmd.Dir, cmd.Env = dir, f.Env("GIT_OPTIONAL_LOCKS=0")
 			out, _ := cmd.Output() // "no" is an answer, too

@@ -22,6 +22,9 @@ func TestEnv(t *testing.T) {
 		for _, version := range []string{"2.30.9", "2.39.5"} {
 			t.Run(version+" "+odd, func(t *testing.T) {
 				t.Parallel()
+				if v := gitVersion(t); v[0] == 2 && v[1] < 31 && version != "2.30.9" {
+					t.Skip("this git does not read what a later one does")
+				}
 				testEnv(t, filepath.Join(gittest.Plain(t).Dir, odd), version)
 			})
 		}

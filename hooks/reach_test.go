@@ -2,6 +2,7 @@ package hooks_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,7 +52,7 @@ func damage(t *testing.T, f *gittest.Fixture) func() []string {
 				}
 			}
 		}
-		out, err := exec.Command("git", "-C", f.Dir, "-c", "core.fsmonitor=false", "ls-files", "-s", "-v", "-z").Output()
+		out, err := exec.Command("git", "-C", f.Dir, "-c", "core.fsmonitor=", "ls-files", "-s", "-v", "-z").Output()
 		p["INDEX"] = fmt.Sprint(string(out), err)
 		out, err = exec.Command("git", "-C", f.Dir, "for-each-ref", "refs/notes", "refs/replace", "refs/original").Output()
 		p["REFS"] = fmt.Sprint(string(out), err)
@@ -123,6 +124,9 @@ func TestReach(t *testing.T) {
 			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir, cmd.Env = bare.Dir, bare.Env()
 			out, _ := cmd.CombinedOutput() // many of these fail half way
+			if bytes.Contains(out, []byte("built without support")) {
+				t.Skipf("%s", out)
+			}
 			if len(hurt()) == 0 {
 				t.Errorf("%s does no harm by itself: it proves nothing\n%s", tt.line, out)
 			}
