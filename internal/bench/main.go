@@ -57,7 +57,7 @@ func parse(stderr io.Writer, args []string) (*options, error) {
 	sizes := flags.String("sizes", "1000,10000,100000", "numbers of files, separated by commas")
 	where := flags.String("where", "tmpfs,disk", "tmpfs (/dev/shm), disk, or both")
 	runs := flags.Int("runs", 7, "measured runs of each command")
-	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, short")
+	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, guard, short")
 	bin := flags.String("bin", "", "superqode to measure (default: build it)")
 	disk := flags.String("disk", "/var/tmp", "folder for the repositories on disk")
 	strict := flags.Bool("strict", false, "exit with 3 when a bound is missed")
@@ -93,7 +93,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args []string) (missed i
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 		o.bin = filepath.Join(dir, "superqode")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", o.bin, "./cmd/superqode")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", dir, "./cmd/superqode", "./cmd/superqode-shim")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		build.Stderr = stderr
 		if err := build.Run(); err != nil {
@@ -138,6 +138,11 @@ func runIn(ctx context.Context, o *options, r *report, where string) (err error)
 			return err
 		}
 		if err := measureInPlace(ctx, o, r, base, where, n); err != nil {
+			return err
+		}
+	}
+	if o.only.MatchString("guard") {
+		if err := measureGuard(ctx, o, r, base, where); err != nil {
 			return err
 		}
 	}
