@@ -149,7 +149,10 @@ func lockRepository(common string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f.Close, nil
+	return func() error {
+		// Released, not only closed: a process that is being started may hold a copy.
+		return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+	}, nil
 }
 
 // InstallOptions is what guard install is asked for.

@@ -218,6 +218,9 @@ func (i *Installer) restoreConfig(ctx context.Context, l layout, e *configEdit) 
 	if file == "" {
 		return true, nil // it was not come to
 	}
+	if rest, ok := strings.CutPrefix(file, filepath.Dir(string(e.Own))+"/"); ok { // the repository may have been moved
+		file = filepath.Join(l.common, rest)
+	}
 	now, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -291,7 +294,7 @@ func (i *Installer) unsetOurs(ctx context.Context, l layout, e *configEdit, now 
 		return "", false, nil
 	}
 	values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	if err != nil || len(values) != 1 || !samePath(values[0], l.own) {
+	if err != nil || len(values) != 1 || values[0] != string(e.Own) {
 		return "", false, err
 	}
 	args := []string{"config", "--file", copied, "--unset", "core.hooksPath"}

@@ -49,7 +49,7 @@ func AnswerInstalled(ctx context.Context, c Call) int {
 	}
 	i := &installedCall{state: c.Args[1], hook: c.Args[2]}
 	c.Name, c.Args = c.Args[0], c.Args[3:]
-	under := c.Name + ":" + strconv.Itoa(os.Getppid()) + ";"
+	under := c.Name + ":" + strconv.Itoa(gitAbove()) + ";"
 	chain := superqode.Getenv(c.Env, chainVariable)
 	if strings.Contains(chain, under) {
 		return 0
@@ -71,6 +71,20 @@ func AnswerInstalled(ctx context.Context, c Call) int {
 		return code
 	}
 	return a.userHook(ctx, input)
+}
+
+// gitAbove is the git that this call comes from: hook managers call one another
+// through shells.
+func gitAbove() int {
+	pid := os.Getppid()
+	for range maxCommands {
+		p, ok := guard.ReadProcess(pid)
+		if !ok || strings.HasPrefix(filepath.Base(p.Exe), "git") {
+			break
+		}
+		pid = p.Parent
+	}
+	return pid
 }
 
 // next is the user's hook of this name, "" when git would run none.

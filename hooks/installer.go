@@ -158,8 +158,8 @@ func (i *Installer) putIntoFolder(l layout, in *Installation) (changed bool, err
 	if _, err := os.Lstat(l.hooks); errors.Is(err, fs.ErrNotExist) {
 		in.MadeFolder = true
 	}
-	todo := i.folderTodo(l)
-	if len(todo) == 0 {
+	todo, strays := i.folderTodo(l), strayHooks(l)
+	if len(todo)+len(strays) == 0 {
 		in.Done = true
 		return in.save(l)
 	}
@@ -177,6 +177,11 @@ func (i *Installer) putIntoFolder(l layout, in *Installation) (changed bool, err
 			return true, err
 		}
 	}
+	for _, name := range strays { // lefthook would not rename over its pre-push.old
+		if err := os.Remove(filepath.Join(l.hooks, name)); err != nil {
+			return true, err
+		}
+	}
 	if err := mirror(l); err != nil {
 		return true, err
 	}
@@ -184,6 +189,11 @@ func (i *Installer) putIntoFolder(l layout, in *Installation) (changed bool, err
 	in.Done = true
 	_, err = in.save(l)
 	return true, err
+}
+
+// strayHooks lists hooks of ours that a hook manager has renamed.
+func strayHooks(l layout) []string {
+	return slices.DeleteFunc(ourHooks(l.hooks), func(name string) bool { return slices.Contains(deciders(), name) })
 }
 
 // folderTodo lists the hooks that are not in place.
@@ -221,14 +231,24 @@ func setAside(at, aside string, st fs.FileInfo) error {
 		return err
 	}
 	if old, err := os.Lstat(aside); err == nil && !os.SameFile(old, st) { // of an earlier time: somebody replaced ours since
-		if err := keepAside(aside); err != nil {
+		if sameContents(at, aside) {
+			err = os.Remove(aside)
+		} else {
+			err = keepAside(aside)
+		}
+		if err != nil {
 			return err
 		}
 	} else if err == nil {
 		return nil // linked before a crash
 	}
-	if st.Mode().IsRegular() && os.Link(at, aside) == nil {
-		return nil
+	if !st.IsDir() && os.Link(at, aside) == nil {
+		if got, err := os.Lstat(aside); err == nil && os.SameFile(got, st) {
+			return nil
+		}
+		if err := os.Remove(aside); err != nil { // macOS links what a symbolic link leads to
+			return err
+		}
 	}
 	return os.Rename(at, aside)
 }
