@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/revert"
@@ -17,16 +16,18 @@ type verifyFlag struct {
 
 func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
 
-// relPaths reads path arguments, which are relative to the workspace's root.
-func relPaths(args []string) ([]superqode.RelPath, error) {
-	paths := make([]superqode.RelPath, 0, len(args))
-	for _, arg := range args {
-		if arg == "." || arg == "./" {
-			return nil, nil
-		}
-		p, err := superqode.ParseRelPath(path.Clean(arg))
+// relPaths reads path arguments as git does: they count from where the person
+// stands. None means all.
+func relPaths(a *app, rec session.Record, args []string) ([]superqode.RelPath, error) {
+	names, err := rec.Pathspecs(a.flags.Repo, args)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]superqode.RelPath, 0, len(names))
+	for _, name := range names {
+		p, err := superqode.ParseRelPath(name)
 		if err != nil {
-			return nil, superqode.Errorf(superqode.ErrUsage, "path %q: %v", arg, err)
+			return nil, superqode.Errorf(superqode.ErrUsage, "%v", err)
 		}
 		paths = append(paths, p)
 	}
@@ -39,7 +40,7 @@ type workspaceRevertCmd struct {
 	verifyFlag
 	DryRun bool     `help:"Print what would be brought back, and do nothing."`
 	Agent  string   `placeholder:"NAME" help:"Only what this agent changed."`
-	Paths  []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+	Paths  []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
 }
 
 type revertJSON struct {
@@ -56,15 +57,15 @@ type revertJSON struct {
 
 // Run prints what was brought back, and the proof.
 func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
-	paths, err := relPaths(c.Paths)
-	if err != nil {
-		return err
-	}
 	s, err := c.attach(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	paths, err := relPaths(a, s.Record(), c.Paths)
+	if err != nil {
+		return err
+	}
 	if c.Agent != "" && s.Record().Agent.String() != c.Agent {
 		return superqode.Errorf(superqode.ErrNotFound, "agent %s changed nothing in session %s", c.Agent, s.Record().ID)
 	}
@@ -124,7 +125,7 @@ func nonNil(list []string) []string {
 type workspaceVerifyCmd struct {
 	sessionFlag
 	verifyFlag
-	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths, relative to the workspace."`
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
 }
 
 type verifiedJSON struct {
@@ -138,15 +139,15 @@ type verifiedJSON struct {
 
 // Run prints the digest or what differs.
 func (c *workspaceVerifyCmd) Run(ctx context.Context, a *app) error {
-	paths, err := relPaths(c.Paths)
-	if err != nil {
-		return err
-	}
 	s, err := c.attach(ctx, a)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	paths, err := relPaths(a, s.Record(), c.Paths)
+	if err != nil {
+		return err
+	}
 	v, err := s.Verify(ctx, c.method(), paths)
 	if v == nil {
 		return err
