@@ -102,10 +102,15 @@ func StateOf(exe string) (*SessionState, error) {
 	return LoadSessionState(filepath.Dir(filepath.Dir(exe)))
 }
 
-// Save writes the state into the session's folder dir.
+// Save writes the state into the session's folder dir. It is made anew before a
+// program is started when it is lost, so nothing waits for the disk.
 func (st *SessionState) Save(dir string) error {
 	st.SchemaVersion, st.dir = sessionStateVersion, dir
-	return atomicfile.WriteJSON(filepath.Join(dir, SessionStateFile), st)
+	data, err := json.MarshalIndent(st, "", " ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.Replace(filepath.Join(dir, SessionStateFile), append(data, '\n'), 0o600)
 }
 
 // Dir returns the session's folder.

@@ -39,7 +39,7 @@ func Populate(ctx context.Context, g *git.Git, st *guard.SessionState, dir, help
 	for name, text := range map[string]string{
 		coreConfigFile: core, configFile: core + remoteConfig(st, dir, known.remotes), pushConfigFile: pushConfig(known.pushPrefixes),
 	} {
-		if err := atomicfile.Write(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		if err := atomicfile.Replace(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}

@@ -152,18 +152,23 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 // makeGuard fills the session's folders with the layers that r says are to be
 // had; repeating it heals them.
 func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r GuardRecord) error {
-	if r.Shim == guard.LayerActive {
-		if err := s.m.fillShim(ctx, st, s.dir); err != nil {
+	if s.private(r) {
+		st.Kernel, st.Private = true, s.privateGit()
+	}
+	for _, d := range []string{"bin", "exec", "hooks"} { // both need them
+		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o700); err != nil {
 			return err
-		}
-		if s.private(r) {
-			st.Kernel, st.Private = true, s.privateGit()
 		}
 	}
+	work, wctx := errgroup.WithContext(ctx)
+	if r.Shim == guard.LayerActive {
+		work.Go(func() error { return s.m.fillShim(wctx, st, s.dir) })
+	}
 	if r.Hooks == guard.LayerActive {
-		if err := s.m.fillHooks(ctx, st, s.dir); err != nil {
-			return err
-		}
+		work.Go(func() error { return s.m.fillHooks(wctx, st, s.dir) })
+	}
+	if err := work.Wait(); err != nil {
+		return err
 	}
 	return st.Save(s.dir)
 }

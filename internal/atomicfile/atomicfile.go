@@ -23,6 +23,27 @@ func Write(path string, data []byte, perm os.FileMode) error {
 	})
 }
 
+// Replace is Write without waiting for the disk: a reader sees the old contents
+// or the new ones, a machine that comes back after a power cut may see neither.
+// It is for what is made anew then.
+func Replace(path string, data []byte, perm os.FileMode) (err error) {
+	name := filepath.Base(path)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+name[:min(len(name), maxName)]+".tmp-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, werr := f.Write(data)
+	if err := errors.Join(werr, f.Chmod(perm), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
 // maxName keeps the temporary file's name below the 255 bytes that file systems
 // allow, however long the target's name is.
 const maxName = 200

@@ -98,6 +98,36 @@ func TestErrorKeepsTheOldFile(t *testing.T) {
 	}
 }
 
+// TestReplace holds that Replace takes the place of whatever stands there, leaves
+// nothing beside it, and on an error leaves the old file.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	for _, text := range []string{"one", "two", ""} {
+		if err := atomicfile.Replace(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	if st, err := os.Stat(path); err != nil || st.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", st, err)
+	}
+	folder := filepath.Join(dir, "d")
+	if err := os.MkdirAll(filepath.Join(folder, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.Replace(folder, []byte("x"), 0o600); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if got, err := os.ReadDir(dir); err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestWriteReplacesALink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
