@@ -41,7 +41,7 @@ func (st *SessionState) ask(env []string, op string, args, into any) error {
 		return err
 	}
 	for _, path := range st.sockets(env) {
-		reply, err := exchange(path, append(line, '\n'))
+		reply, err := patient(path, append(line, '\n'))
 		if err != nil {
 			continue // a run that has ended; another one may be under way
 		}
@@ -91,6 +91,20 @@ func (st *SessionState) sockets(env []string) []string {
 		list[0], list[i] = list[i], list[0]
 	}
 	return list
+}
+
+// patient is exchange with a supervisor that may be busy: it hangs up on those
+// that come when it has its hands full, hundreds at a time.
+func patient(path string, line []byte) (reply []byte, err error) {
+	until := time.Now().Add(askTimeout)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		reply, err = exchange(path, line)
+		switch {
+		case err == nil && len(reply) > 0, err == syscall.ECONNREFUSED, err == syscall.ENOENT, time.Now().After(until):
+			return reply, err
+		}
+		time.Sleep(pause + time.Duration(os.Getpid()%8)*time.Millisecond) // not all at once again
+	}
 }
 
 // exchange sends a line to a unix socket and returns the line that comes back.
