@@ -88,6 +88,10 @@ type KernelOptions struct {
 	Scratch   string   // one of Own (or below one), where the check may make and remove a folder
 	Allow     []string // --allow-write
 	NoNetwork bool     // no TCP
+
+	// Helper is a program that answers to ConfineCommand, for sessions in place of
+	// users who may not mount; "" is none.
+	Helper string
 }
 
 // Writable is one file or folder that a confined program may write to.

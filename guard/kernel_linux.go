@@ -34,9 +34,13 @@ type Kernel struct {
 	Layer KernelLayer
 	Plan  Confinement
 
-	rules   int // the ruleset's descriptor; -1: none
-	binds   bool
-	scratch string
+	rules     int      // the ruleset's descriptor; -1: none
+	lent      *os.File // the same for a child process
+	binds     bool
+	wraps     bool // the helper binds, since this process may not
+	ownMounts bool // this process has mounts of its own already
+	helper    string
+	scratch   string
 }
 
 // OpenKernel decides the confinement of a session's programs, prepares it, and
@@ -47,7 +51,7 @@ type Kernel struct {
 // Landlock is applied to single threads: package landlock's functions would
 // confine this whole process, which has to write the session's state.
 func OpenKernel(o KernelOptions) (*Kernel, error) {
-	k := &Kernel{rules: -1, scratch: o.Scratch, Layer: KernelLayer{State: LayerOff}}
+	k := &Kernel{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: KernelLayer{State: LayerOff}}
 	if o.Enforce == EnforceOff {
 		if o.NoNetwork {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--no-network needs the kernel layer, which --enforce off switches off")
@@ -95,6 +99,9 @@ func (k *Kernel) try() {
 	if len(k.Plan.ReadOnly) > 0 {
 		k.binds = true
 		err := onThread(k.Confine)
+		if err != nil && k.helper != "" && os.Geteuid() != 0 {
+			err = k.tryWrapped()
+		}
 		if err == nil {
 			return
 		}
@@ -168,7 +175,7 @@ func (k *Kernel) Confine() error {
 		return nil
 	}
 	if k.binds {
-		if err := bindReadOnly(k.Plan.ReadOnly); err != nil {
+		if err := bindReadOnly(k.Plan.ReadOnly, k.ownMounts); err != nil {
 			return err
 		}
 	}
@@ -231,8 +238,11 @@ func (k *Kernel) Close() error {
 	if k.rules < 0 {
 		return nil
 	}
-	fd := k.rules
-	k.rules, k.Layer.Applied = -1, false
+	fd, lent := k.rules, k.lent
+	k.rules, k.lent, k.Layer.Applied = -1, nil, false
+	if lent != nil {
+		return lent.Close()
+	}
 	return unix.Close(fd)
 }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -299,7 +300,7 @@ func BenchmarkConfine(b *testing.B) {
 func TestProbeKernel(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	apart, inPlace, err := ProbeKernel(t.Context(), dir)
+	apart, inPlace, err := ProbeKernel(t.Context(), dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,5 +313,56 @@ func TestProbeKernel(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(dir + "/.superqode*"); len(left) > 0 {
 		t.Errorf("%q is left", left)
+	}
+}
+
+// TestInPlaceUnprivileged: who may not mount gets the read-only .git from the
+// helper, in a user namespace, and has no right left with which to undo it.
+func TestInPlaceUnprivileged(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if _, failed := errors.AsType[*exec.ExitError](err); failed {
+			t.Errorf("as nobody:\n%s", out)
+		} else if !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+			t.Skipf("not run as nobody: %v\n%s", err, out)
+		}
+		return
+	}
+	dir, o := ground(t)
+	o.InPlace, o.Own, o.Helper = true, []string{dir + "/home/s/tmp"}, "/proc/self/exe" // go test's own folders are closed to nobody
+	k := openKernel(t, o)
+	if !k.Wraps() {
+		t.Skip("in place the layer is " + k.Layer.State)
+	}
+	run := func(line string) string {
+		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", line)
+		cmd.Dir, cmd.Env = dir+"/origin", []string{"PATH=" + os.Getenv("PATH"), "D=" + dir}
+		attr := &os.ProcAttr{Files: make([]*os.File, 3), Sys: &syscall.SysProcAttr{}}
+		cmd.Path, cmd.Args = k.Wrap("/bin/sh", cmd.Args, attr)
+		cmd.ExtraFiles, cmd.SysProcAttr = attr.Files[3:], attr.Sys
+		out, _ := cmd.CombinedOutput() // what it said is looked at, and what it did
+		return string(out)
+	}
+	if out := run("echo new >a && id -u && grep CapEff /proc/self/status && ls -l /proc/self/fd"); !strings.Contains(out, "65534\nCapEff:\t0000000000000000") || strings.Contains(out, "ruleset") {
+		t.Errorf("%s", out)
+	}
+	before := print(t, dir+"/origin/.git")
+	for _, line := range []string{
+		"echo x >.git/HEAD", "rm -rf .git", "mv .git g", "umount .git; rm -rf .git", "unshare -Urm sh -c 'umount -l .git; rm -rf .git'", "mount -o remount,rw,bind .git", "nsenter -t $PPID -m rm -rf $PWD/.git", "chmod 777 .git/HEAD",
+		"echo x >$D/home/s/session.json", "rm -rf $D/else", "truncate -s0 .git/HEAD",
+	} {
+		out := run(line)
+		if got := print(t, dir+"/origin/.git"); got != before {
+			t.Fatalf("%s (%s) changed .git:\n%s", line, out, got)
+		}
+	}
+	for _, f := range []string{"else/e", "home/s/session.json"} {
+		if text, _ := os.ReadFile(filepath.Join(dir, f)); string(text) != "as it was\n" {
+			t.Errorf("%s: %q", f, text)
+		}
 	}
 }

@@ -4,6 +4,8 @@ package guard
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"runtime"
 
 	"github.com/seed-2d964004/superqode"
@@ -32,6 +34,20 @@ func OpenKernel(o KernelOptions) (*Kernel, error) {
 
 // Confine does nothing.
 func (k *Kernel) Confine() error { return nil }
+
+// Wraps reports false.
+func (k *Kernel) Wraps() bool { return false }
+
+// Wrap changes nothing.
+func (k *Kernel) Wrap(path string, argv []string, _ *os.ProcAttr) (string, []string) {
+	return path, argv
+}
+
+// ConfineProgram refuses.
+func ConfineProgram(_, _ []string, errOut io.Writer) int {
+	fmt.Fprintln(errOut, "superqode: programs can not be confined on this system")
+	return 125
+}
 
 // GuardsGit reports false.
 func (k *Kernel) GuardsGit() bool { return false }

@@ -9,9 +9,12 @@ import (
 // bindReadOnly gives the calling thread mounts of its own, in which each folder
 // is covered by a read-only mount of itself. Confined, nobody can take it away
 // again: Landlock lets no mount be changed.
-func bindReadOnly(dirs []string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("mounts of its own were refused (%w)", err)
+// own says that the thread has mounts of its own already.
+func bindReadOnly(dirs []string, own bool) error {
+	if !own {
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("mounts of its own were refused (%w)", err)
+		}
 	}
 	// Slave: what the user mounts still arrives here, what is mounted here stays.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {

@@ -13,8 +13,9 @@ import (
 
 // ProbeKernel finds out in a scratch folder below dir what the kernel layer is
 // here: for a workspace of its own, and for a session in place. A confined
-// program tries to write where it may and where it must not.
-func ProbeKernel(ctx context.Context, dir string) (apart, inPlace KernelLayer, err error) {
+// program tries to write where it may and where it must not. helper is
+// KernelOptions.Helper.
+func ProbeKernel(ctx context.Context, dir, helper string) (apart, inPlace KernelLayer, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return apart, inPlace, err
 	}
@@ -33,7 +34,7 @@ func ProbeKernel(ctx context.Context, dir string) (apart, inPlace KernelLayer, e
 	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
 		return apart, inPlace, err
 	}
-	o.InPlace = true
+	o.InPlace, o.Helper = true, helper
 	inPlace, err = probe(ctx, o, dir+"/origin/.git")
 	return apart, inPlace, err
 }
@@ -46,7 +47,7 @@ func probe(ctx context.Context, o KernelOptions, denied string) (KernelLayer, er
 		return KernelLayer{}, err
 	}
 	layer := k.Layer
-	if layer.Active() {
+	if layer.Active() && !k.Wraps() { // else the helper has tried
 		if err := onThread(func() error { return k.tryProgram(ctx, o.Scratch, denied) }); err != nil {
 			layer.State, layer.Applied = unavailableState("the probe failed: "+err.Error()), false
 		}

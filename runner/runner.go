@@ -112,6 +112,10 @@ type Spec struct {
 	// with the program. An error ends the run before it begins. nil is none; only
 	// Linux has threads of this kind.
 	Confine func() error
+	// Wrap changes what is executed, and how: path and argv are the program's, and
+	// its result takes their place; attr is complete and may be added to. nil is
+	// none; Linux only, and not together with Confine.
+	Wrap func(path string, argv []string, attr *os.ProcAttr) (string, []string)
 
 	noCgroup bool // for tests: what there is without one must do as well
 }

@@ -87,11 +87,15 @@ func (t *tree) confineAndSpawn(path string, spec Spec, attr *os.ProcAttr, ctty b
 			return &ConfineError{err}
 		}
 	}
-	return t.spawn(path, spec.Args, attr, ctty)
+	attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0, Pdeathsig: syscall.SIGKILL}
+	argv := spec.Args
+	if spec.Wrap != nil {
+		path, argv = spec.Wrap(path, argv, attr)
+	}
+	return t.spawn(path, argv, attr)
 }
 
-func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr, ctty bool) error {
-	attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0, Pdeathsig: syscall.SIGKILL}
+func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 	if t.cg != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(t.cg.dir.Fd())
 	}

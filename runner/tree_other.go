@@ -40,7 +40,7 @@ type tree struct {
 }
 
 func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
-	if spec.Confine != nil {
+	if spec.Confine != nil || spec.Wrap != nil {
 		return nil, &ConfineError{errors.New("programs can not be confined on this system")}
 	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}

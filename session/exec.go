@@ -72,7 +72,10 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
 		Timeout: opt.Timeout, Log: filepath.Join(paths.runDir, "output.log"), MaxOutput: opt.MaxOutput, Signals: opt.Signals, Marker: marker(paths.runDir),
 	}
-	if kernel.Layer.Applied {
+	switch {
+	case kernel.Wraps():
+		spec.Wrap = kernel.Wrap
+	case kernel.Layer.Applied:
 		spec.Confine = kernel.Confine
 	}
 	res, runErr := runner.Run(ctx, spec)

@@ -37,7 +37,8 @@ func (m *Manager) GuardLayers(ctx context.Context) (GuardLayers, error) {
 	if err != nil {
 		l.Shim, l.Hooks = unavailable(err), unavailable(err)
 	}
-	apart, inPlace, err := guard.ProbeKernel(ctx, m.cachePath())
+	helper, _ := m.Helper() // without one .git needs root's right to mount
+	apart, inPlace, err := guard.ProbeKernel(ctx, m.cachePath(), helper)
 	if err != nil {
 		l.Kernel, l.KernelInPlace = unavailable(err), unavailable(err)
 	} else {

@@ -66,6 +66,9 @@ func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOpt
 	if o.Enforce == "" {
 		o.Enforce = rec.Enforce
 	}
+	if o.InPlace {
+		o.Helper, _ = s.m.Helper() // without one .git needs root's right to mount
+	}
 	if !o.InPlace {
 		o.Own = append(o.Own, string(rec.Workspace))
 	}

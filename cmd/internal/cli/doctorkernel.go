@@ -18,7 +18,11 @@ func (a *app) checkConfinement(ctx context.Context) []check {
 	if dir == "" {
 		dir = "/tmp"
 	}
-	apart, inPlace, err := guard.ProbeKernel(ctx, dir)
+	helper := ""
+	if m, err := a.sessions(); err == nil {
+		helper, _ = m.Helper() // a session does without it, too
+	}
+	apart, inPlace, err := guard.ProbeKernel(ctx, dir, helper)
 	if err != nil {
 		return []check{{"kernel layer", checkNote, fmt.Sprintf("not tried: %v", err), ""}}
 	}

@@ -124,7 +124,7 @@ func scriptCondition(cond string) (bool, error) {
 	case "python3":
 		return exec.Command("python3", "-c", "import socket").Run() == nil, nil
 	case "landlock", "landlock-tcp", "landlock-inplace":
-		apart, inPlace, err := guard.ProbeKernel(context.Background(), os.TempDir())
+		apart, inPlace, err := guard.ProbeKernel(context.Background(), os.TempDir(), "")
 		return apart.Active() && (cond == "landlock" || cond == "landlock-tcp" && apart.ABI >= 4 || cond == "landlock-inplace" && inPlace.Active()), err
 	case "mount":
 		return exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt").Run() == nil, nil

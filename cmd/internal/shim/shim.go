@@ -40,14 +40,20 @@ func Serves(exe string) bool {
 	return err == nil
 }
 
-// Installed reports whether a hook that guard install wrote makes this call: then
-// the program is called by its own name, from wherever it is installed.
-func Installed(args []string) bool { return len(args) > 1 && args[1] == hooks.InstalledCommand }
+// Installed reports whether a hook that guard install wrote makes this call, or a
+// session that confines its program: then the program is called by its own name,
+// from wherever it is installed.
+func Installed(args []string) bool {
+	return len(args) > 1 && (args[1] == hooks.InstalledCommand || args[1] == guard.ConfineCommand)
+}
 
 // Main answers one call and returns the exit code. For git it does not return
 // when the command is allowed: the process becomes the real git.
 func Main(ctx context.Context, io IO) int {
 	if len(io.Args) > 0 {
+		if len(io.Args) > 1 && io.Args[1] == guard.ConfineCommand && !Serves(io.Exe) { // as git it is no command
+			return guard.ConfineProgram(io.Args[2:], io.Env, io.Err)
+		}
 		call := hooks.Call{Exe: io.Exe, Name: filepath.Base(io.Args[0]), Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err}
 		if Installed(io.Args) {
 			call.Args = io.Args[2:]
