@@ -16,7 +16,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
 // InstalledCommand is the word after which a hook that guard install wrote calls
@@ -159,20 +158,4 @@ func (i *installedCall) note(a *answer, s subject) {
 	if err := at.Append(path); err != nil {
 		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
 	}
-}
-
-// inSession reports whether a live session guards this repository around this
-// process: then its own hooks have decided already. The variables only say where
-// to look; the session's lock and its state say whether it is so.
-func inSession(env []string, repo guard.Found) bool {
-	id, socket := superqode.Getenv(env, "SUPERQODE_SESSION_ID"), superqode.Getenv(env, "SUPERQODE_SOCKET")
-	if id == "" || socket == "" {
-		return false
-	}
-	st, err := guard.LoadSessionState(filepath.Dir(socket))
-	if err != nil || st.ID.String() != id || !st.Guards(repo.CommonDir, repo.WorkTree) {
-		return false
-	}
-	held, err := lockfile.IsHeld(filepath.Join(filepath.Dir(socket), "lock"))
-	return err == nil && held
 }
