@@ -88,7 +88,7 @@ func hostile() map[string]string {
 	all := map[string]string{}
 	for _, m := range []map[string]string{hostileGit(), hostileRepository(), hostileTree()} {
 		for name, script := range m {
-			all[name] = "set -e\n" + script
+			all[name] = "set -eu\n" + script
 		}
 	}
 	return all

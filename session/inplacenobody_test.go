@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,7 +60,7 @@ func TestGitSnapshotUnprivileged(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", f.Dir, f.Home).Run() })
+			t.Cleanup(func() { openUp(f.Dir); openUp(f.Home) })
 			b := remember(t, f)
 			script = "chmod -R u+w read-only 2>/dev/null || true\n" + script
 			res, out, err := runInPlace(t, f, OpenOptions{}, script)
@@ -87,7 +88,7 @@ func TestGitSnapshotUnreadable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = exec.Command("chmod", "-R", "u+rwx", f.Dir, f.Home).Run() })
+	t.Cleanup(func() { openUp(f.Dir); openUp(f.Home) })
 	res, out, err := runInPlace(t, f, OpenOptions{}, "echo x >> README.md; rm -rf src")
 	if err != nil || !res.Revert.Verified {
 		t.Fatalf("%v\n%s", err, out)
@@ -103,4 +104,15 @@ func TestGitSnapshotUnreadable(t *testing.T) {
 	if f.Read("src/deep/er/lib.go") == "" {
 		t.Error("the rest did not come back")
 	}
+}
+
+// openUp gives the owner all rights to what is below dir. It follows no link, not
+// even one at dir: chmod -R would.
+func openUp(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+			_ = os.Chmod(path, info.Mode().Perm()|0o700)
+		}
+		return nil // what can not be opened fails its test
+	})
 }

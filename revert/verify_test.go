@@ -1,0 +1,228 @@
+package revert_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// The digest of what was verified is that of the base, and each difference has
+// one line.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	dir := fill(t)
+	must(t, os.Symlink("a", dir+"/link"))
+	must(t, os.Mkdir(dir+"/empty", 0o755))
+	p := remembered(t, dir)
+	want, err := p.Base.Digest()
+	must(t, err)
+	for _, how := range []revert.Method{revert.Stat, revert.Full} {
+		if v, err := p.Verify(t.Context(), how, nil); err != nil || v.Digest != want || len(v.Differences) > 0 {
+			t.Errorf("%s: %v %+v", how, err, v)
+		}
+	}
+	st, err := os.Stat(dir + "/b")
+	must(t, err)
+	write(t, dir+"/b", "TEXT OF b") // as long as before, and as old
+	must(t, os.Chtimes(dir+"/b", time.Time{}, st.ModTime()))
+	must(t, os.Remove(dir+"/link"))
+	must(t, os.Symlink("b", dir+"/link"))
+	must(t, os.Remove(dir+"/empty"))
+	must(t, os.Chmod(dir+"/d/one", 0o600))
+	must(t, os.Remove(dir+"/a"))
+	must(t, os.Mkdir(dir+"/a", 0o755))
+	write(t, dir+"/new\nline", "x")
+	diffs := []string{`"new\nline": created`, "a: type changed", "b: modified", "d/one: mode changed from 0644 to 0600", "empty: deleted", "link: modified"}
+	for _, how := range []revert.Method{revert.Stat, revert.Full} {
+		if v, err := p.Verify(t.Context(), how, nil); err != nil || !slices.Equal(v.Differences, diffs) || !v.Digest.IsZero() {
+			t.Errorf("%s: %v %q", how, err, v.Differences)
+		}
+	}
+	p.restore(revert.RestoreOptions{})
+}
+
+// Full reads what Stat believes.
+func TestVerifyFullReadsEverything(t *testing.T) {
+	t.Parallel()
+	dir := fill(t)
+	p := remembered(t, dir)
+	write(t, dir+"/b", "TEXT OF b")
+	st, err := snapshot.StatEntry(dir + "/b")
+	must(t, err)
+	e := p.Base.Find("b") // as if nothing had happened to it since, long ago
+	e.Stat = st.Stat
+	p.Base.Taken = time.Now().Add(time.Hour)
+	if v, err := p.Verify(t.Context(), revert.Stat, nil); err != nil || len(v.Differences) > 0 {
+		t.Fatalf("%v %+v", err, v)
+	}
+	if v, err := p.Verify(t.Context(), revert.Full, nil); err != nil || !slices.Equal(v.Differences, []string{"b: modified"}) {
+		t.Errorf("%v %+v", err, v)
+	}
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{How: revert.Full})
+	if err != nil || !slices.Equal(res.Differences, []string{"b: modified"}) || res.Verified {
+		t.Errorf("what Stat does not see is not brought back, but told: %v %+v", err, res)
+	}
+}
+
+// What was never read, and not kept, is told when it is gone.
+func TestVerifyTellsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	dir := fill(t)
+	p := remembered(t, dir)
+	p.Base.Find("b").ID = snapshot.ID{}
+	p.Aside = ""
+	if v, err := p.Verify(t.Context(), revert.Stat, nil); err != nil || len(v.Differences) > 0 || !v.Digest.IsZero() {
+		t.Errorf("untouched: %v %+v", err, v)
+	}
+	must(t, os.Remove(dir+"/b"))
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{})
+	if err != nil || res.Verified || !slices.Equal(res.Differences, []string{"b: deleted"}) {
+		t.Errorf("%v %+v", err, res)
+	}
+}
+
+// What is lost or damaged where it was kept does not keep the rest from coming
+// back, and is told with the reason.
+func TestRestoreTellsWhyNot(t *testing.T) {
+	t.Parallel()
+	dir := fill(t)
+	p := remembered(t, dir)
+	must(t, os.WriteFile(filepath.Join(p.Aside, "a"), []byte("TEXT OF a"), 0o644))
+	must(t, os.Remove(filepath.Join(p.Aside, "d/one")))
+	for _, name := range []string{"a", "b", "d"} {
+		must(t, os.RemoveAll(filepath.Join(dir, name)))
+	}
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{})
+	if err != nil || res.Verified || len(res.Differences) != 2 || !strings.HasPrefix(res.Differences[0], `a: deleted (what was kept of "a" is damaged`) || !strings.HasPrefix(res.Differences[1], "d/one: deleted (nothing was kept of ") {
+		t.Fatalf("%v %+v", err, res)
+	}
+	for _, name := range []string{"b", "d/two", "d/e/three"} {
+		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != "text of "+name {
+			t.Errorf("%s: %q %v", name, data, err)
+		}
+	}
+	if left, err := filepath.Glob(dir + "/.superqode-*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// unprivileged reports whether the test goes on here. Root is kept out by no
+// permission bits, so as root the test is run again, as somebody else.
+func unprivileged(t *testing.T) bool {
+	t.Helper()
+	if os.Getuid() != 0 {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		t.Errorf("as nobody:\n%s", out)
+	case err != nil:
+		t.Skipf("can not run as nobody: %v", err)
+	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
+		t.Skipf("not run as nobody:\n%s", out)
+	}
+	return false
+}
+
+// Folders and files that somebody closed are opened for the look, and end up as
+// they were; those that were closed before are changed nevertheless.
+func TestRestoreClosedFolders(t *testing.T) {
+	t.Parallel()
+	if !unprivileged(t) {
+		return
+	}
+	dir := fill(t)
+	write(t, dir+"/ro/sub/file", "x")
+	write(t, dir+"/ro/other", "y")
+	must(t, os.Chmod(dir+"/ro/sub", 0o500))
+	must(t, os.Chmod(dir+"/ro", 0o555))
+	must(t, os.Chmod(dir+"/b", 0o400))
+	p := remembered(t, dir)
+	must(t, exec.Command("sh", "-c", "cd '"+dir+"' && chmod -R u+w ro && echo z > ro/sub/new && rm ro/other && chmod 000 d/e/three d/e d ro/sub a && chmod 444 ro && chmod 000 ro").Run())
+	p.restore(revert.RestoreOptions{How: revert.Full})
+	must(t, exec.Command("sh", "-c", "cd '"+dir+"' && chmod u+w ro && rm ro/other && chmod 555 ro && rm -rf d && mkdir -p d/x/y && chmod 000 d/x").Run())
+	p.restore(revert.RestoreOptions{})
+}
+
+// Any tree comes back from any other.
+func TestRestoreRandomTrees(t *testing.T) {
+	t.Parallel()
+	for seed := range 60 {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+			dir := t.TempDir()
+			for range 40 {
+				scramble(t, rnd, dir)
+			}
+			p := remembered(t, dir)
+			for range 30 {
+				scramble(t, rnd, dir)
+			}
+			p.restore(revert.RestoreOptions{How: []revert.Method{revert.Stat, revert.Full}[seed%2]})
+		})
+	}
+}
+
+// scramble does one random thing to a random path.
+func scramble(t *testing.T, rnd *rand.Rand, dir string) {
+	t.Helper()
+	path := dir
+	words := []string{"a", "b", "a-b", "a.b", "c\n", "ü", "-x", "a0"}
+	for range 1 + rnd.IntN(3) {
+		path = filepath.Join(path, words[rnd.IntN(len(words))])
+	}
+	if rnd.IntN(3) > 0 {
+		openUp(filepath.Dir(path))
+		_ = os.MkdirAll(filepath.Dir(path), 0o755) // fails where a file stands
+	}
+	if st, err := os.Stat(filepath.Dir(path)); err != nil || !st.IsDir() {
+		return // os.RemoveAll would wait for a FIFO
+	}
+	switch rnd.IntN(9) {
+	case 0:
+		_ = os.RemoveAll(path)
+	case 1:
+		_ = os.Mkdir(path, 0o755)
+	case 2:
+		_ = os.Symlink(words[rnd.IntN(len(words))], path)
+	case 3:
+		_ = syscall.Mkfifo(path, 0o600)
+	case 4:
+		_ = os.Chmod(path, os.FileMode([]int{0o700, 0o755, 0o500, 0o644}[rnd.IntN(4)]))
+	case 5:
+		_ = os.Rename(path, filepath.Join(dir, words[rnd.IntN(len(words))]))
+	default:
+		if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+			return // a FIFO would be waited for
+		}
+		_ = os.WriteFile(path, []byte(strings.Repeat("x", rnd.IntN(5))), 0o644)
+	}
+}
+
+// openUp gives the owner all rights to what is below dir. It follows no link, not
+// even one at dir: chmod -R would.
+func openUp(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
+			_ = os.Chmod(path, info.Mode().Perm()|0o700)
+		}
+		return nil // what can not be opened fails its test
+	})
+}
