@@ -117,16 +117,3 @@ func openUp(dir string) {
 		return nil // what can not be opened fails its test
 	})
 }
-
-// openFolders makes folders removable for the end of a test. No link is followed:
-// a test that failed may have left one in the place of a folder.
-func openFolders(dirs ...string) {
-	for _, dir := range dirs {
-		_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700) // what stays closed the end of the test tells
-			}
-			return nil
-		})
-	}
-}
