@@ -255,9 +255,10 @@ const (
 	codeBlocked = 2
 )
 
-// Encode answers in a format. An allowed request grants nothing: where the
-// protocol's "allow" would pass over the user's own permission prompt (Claude
-// Code, Codex, Copilot) the answer is an empty object.
+// Encode answers in a format. An allowed request grants nothing: the protocols'
+// "allow" would pass over the user's own permission prompt or list of allowed
+// commands, so the answer is an empty object, which leaves everything as it is
+// without the hook.
 func Encode(f Format, line Line) (Reply, error) {
 	switch f {
 	case Text:
@@ -269,11 +270,7 @@ func Encode(f Format, line Line) (Reply, error) {
 		return block(f, line.message())
 	}
 	switch f {
-	case Gemini:
-		return reply(map[string]any{"decision": "allow"}, 0)
-	case Cursor:
-		return reply(map[string]any{"permission": "allow"}, 0)
-	case Claude, Codex, Copilot:
+	case Claude, Codex, Gemini, Cursor, Copilot:
 		return reply(map[string]any{}, 0)
 	}
 	return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
@@ -290,17 +287,17 @@ func Refuse(f Format, err error) (Reply, error) {
 func block(f Format, message string) (Reply, error) {
 	var body map[string]any
 	code := codeBlocked
+	specific := map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": message}
 	switch f {
 	case Claude, Codex:
-		body = map[string]any{"hookSpecificOutput": map[string]any{
-			"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": message,
-		}}
+		body = map[string]any{"hookSpecificOutput": specific}
 	case Gemini:
 		body = map[string]any{"decision": "deny", "reason": message}
 	case Cursor:
 		body = map[string]any{"permission": "deny", "user_message": message, "agent_message": message}
 	case Copilot:
-		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message}, 0
+		// The command line reads the outer fields, the editor the inner ones.
+		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message, "hookSpecificOutput": specific}, 0
 	default:
 		return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
 	}
