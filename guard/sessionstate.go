@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -24,6 +25,9 @@ type SessionState struct {
 	ID            superqode.SessionID `json:"session_id"`
 	Agent         superqode.AgentID   `json:"agent_id"`
 	Mode          superqode.Mode      `json:"mode"`
+	// OpenedAt is when the session began. In place, a repository inside the origin is
+	// the user's when it is older, and the program's own otherwise.
+	OpenedAt time.Time `json:"opened_at"`
 	// Off is --allow-git-operations: nothing is denied, nothing is reported.
 	Off bool `json:"allow_git_operations"`
 
@@ -122,8 +126,9 @@ func (st *SessionState) LogPath() string { return filepath.Join(st.dir, "log", "
 // Policy returns the session's policy.
 func (st *SessionState) Policy() (Policy, error) { return NewPolicy(st.Allow, st.Deny) }
 
-// Guards reports whether a repository is the session's: its common directory is
-// guarded or lies in a guarded one or in a tree of the user's. Both paths are
+// Guards reports whether a repository is the session's to protect: its common
+// directory is guarded or lies in a guarded one or in a tree of the user's, or, in
+// place, it lay in the origin when the session began. Both paths are
 // absolute and free of symbolic links; workTree is "" in a bare repository.
 func (st *SessionState) Guards(commonDir, workTree string) bool {
 	for _, d := range st.GitDirs {
@@ -135,6 +140,9 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 		if within(commonDir, string(d)) || workTree != "" && within(workTree, string(d)) {
 			return true
 		}
+	}
+	if st.Mode.InPlace() && within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {
+		return true
 	}
 	// Another repository's git pointed at the workspace (--work-tree, core.worktree)
 	// overwrites what the session's own would not.

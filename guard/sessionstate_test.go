@@ -62,6 +62,28 @@ func TestBrokenSessionState(t *testing.T) {
 	}
 }
 
+// TestGuardsInPlace: in place, a repository inside the origin is guarded when it
+// was there before the session, and the program's own when it was not.
+func TestGuardsInPlace(t *testing.T) {
+	t.Parallel()
+	origin := t.TempDir()
+	mine := filepath.Join(origin, "mine", ".git")
+	if err := os.MkdirAll(mine, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mine, "HEAD"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st := sampleState()
+	st.Mode, st.Origin, st.Workspace, st.Trees = superqode.ModeShared, superqode.HostPath(origin), superqode.HostPath(origin), nil
+	for when, want := range map[time.Time]bool{time.Now().Add(time.Hour): true, time.Now().Add(-time.Hour): false, {}: true} {
+		st.OpenedAt = when
+		if got := st.Guards(mine, filepath.Dir(mine)); got != want {
+			t.Errorf("opened at %v: %t", when, got)
+		}
+	}
+}
+
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	st := sampleState()

@@ -38,6 +38,9 @@ type GuardRecord struct {
 	Hooks string `json:"hooks"`
 	// HooksPath is the user's own core.hooksPath, see guard.SessionState.
 	HooksPath HostPath `json:"hooks_path"`
+	// Nested are the git directories of other repositories that lay in the origin
+	// when a session in place was opened.
+	Nested []HostPath `json:"nested"`
 }
 
 func unavailable(why error) string { return "unavailable: " + why.Error() }
@@ -57,7 +60,7 @@ func newGuardRecord(pl plan, p project) (GuardRecord, error) {
 	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
 		return GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
-	r := GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff}
+	r := GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff, Nested: []HostPath{}}
 	return r, nil
 }
 
@@ -77,11 +80,11 @@ func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 		s.rec.Guard = found
 		return err
 	})
-	err := s.fill(ctx, pl)
-	if err != nil {
+	if err := s.fill(ctx, pl); err != nil {
 		_ = s.joinGuard() // the folder is about to be removed; the first error is the one to tell
+		return err
 	}
-	return err
+	return s.guardNested(ctx)
 }
 
 // openGuard puts shim and hooks into the session's folder and finds out whether
@@ -119,13 +122,14 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: s.rec.ID, Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
+		ID: s.rec.ID, Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
 		GitDirs: []HostPath{}, Trees: []HostPath{}, UserConfig: []HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
 	}
 	if s.rec.CommonDir != "" {
 		st.GitDirs = append(st.GitDirs, s.rec.CommonDir)
 	}
+	st.GitDirs = append(st.GitDirs, s.rec.Guard.Nested...)
 	if !s.rec.Mode.InPlace() {
 		st.Trees = append(st.Trees, s.rec.Origin)
 	}

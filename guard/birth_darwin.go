@@ -1,0 +1,16 @@
+package guard
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// birthTime is when a file was made.
+func birthTime(path string) (time.Time, bool) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return time.Time{}, false
+	}
+	return time.Unix(st.Btim.Unix()), true
+}

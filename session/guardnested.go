@@ -1,0 +1,58 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// guardNested guards the user's other repositories in the origin, where that is
+// the workspace: a program may make repositories there as it likes, and must leave
+// those alone that it found.
+func (s *Session) guardNested(ctx context.Context) error {
+	r := &s.rec.Guard
+	if !s.rec.Mode.InPlace() || s.base == nil || len(r.guardFiles()) == 0 {
+		return nil
+	}
+	if r.Nested = nestedRepositories(string(s.rec.Origin), string(s.rec.CommonDir), s.base); len(r.Nested) == 0 {
+		return nil
+	}
+	st, err := s.guardState(ctx)
+	if err == nil {
+		err = s.makeGuard(ctx, st, *r)
+	}
+	if err != nil {
+		return err
+	}
+	return s.save()
+}
+
+// nestedRepositories returns the git directories of the repositories below dir
+// that are not the one at common, nor its submodules.
+func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []HostPath {
+	list := []HostPath{}
+	for i := range tree.Entries {
+		e := &tree.Entries[i]
+		if e.Kind != snapshot.Dir || insideGit(e.Path) {
+			continue
+		}
+		sub := filepath.Join(dir, e.Path)
+		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil {
+			continue
+		}
+		f := guard.FindRepository(sub, nil, "", "")
+		if f.WorkTree != sub || f.CommonDir == "" || common != "" && pathWithin(f.CommonDir, common) || slices.Contains(list, HostPath(f.CommonDir)) {
+			continue
+		}
+		list = append(list, HostPath(f.CommonDir))
+	}
+	return list
+}
+
+func pathWithin(path, dir string) bool {
+	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == filepath.Separator
+}
