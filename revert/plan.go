@@ -99,8 +99,7 @@ func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
 		p.write(t, old)
 		return
 	}
-	// The time of a folder follows from what is done in it.
-	if old.Kind != snapshot.Link && old.Perm != now.Perm || old.Kind != snapshot.Dir && old.Stat.Mtime != now.Stat.Mtime ||
+	if old.Kind != snapshot.Link && old.Perm != now.Perm || old.Stat.Mtime != now.Stat.Mtime ||
 		old.Stat.UID != now.Stat.UID || old.Stat.GID != now.Stat.GID {
 		p.Adjust = append(p.Adjust, old)
 	}

@@ -26,17 +26,24 @@ func folderInfoOf(dir string) (folderInfo, error) {
 }
 
 // restore makes dir what it was; nothing may be done in it afterwards. Only root
-// gives owners back.
+// gives owners back. A link in its place is not followed.
 func (f folderInfo) restore(dir string) error {
-	now, err := folderInfoOf(dir)
-	if err == nil && os.Geteuid() == 0 && (now.UID != f.UID || now.GID != f.GID) {
-		err = os.Lchown(dir, int(f.UID), int(f.GID))
-	}
+	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
-	if err := unix.Chmod(dir, f.Mode); err != nil {
+	defer d.Close()
+	if os.Geteuid() == 0 {
+		if err := d.Chown(int(f.UID), int(f.GID)); err != nil {
+			return err
+		}
+	}
+	if err := unix.Fchmod(int(d.Fd()), f.Mode); err != nil {
 		return &os.PathError{Op: "chmod", Path: dir, Err: err}
 	}
-	return os.Chtimes(dir, time.Time{}, f.Time)
+	ts := unix.NsecToTimespec(f.Time.UnixNano())
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, dir, []unix.Timespec{ts, ts}, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return &os.PathError{Op: "set time", Path: dir, Err: err}
+	}
+	return nil
 }

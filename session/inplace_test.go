@@ -3,9 +3,12 @@ package session
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -17,13 +20,37 @@ import (
 // but superqode's own folder, git's files included, with the times of files.
 type before struct {
 	print, times gittest.Print
+	folders      map[string]time.Time
 	status       string
+}
+
+// folderTimes returns when each folder was changed last, superqode's left out.
+func folderTimes(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	times := map[string]time.Time{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == ".superqode" {
+			return filepath.SkipDir
+		}
+		info, err := d.Info()
+		if err == nil {
+			times[path] = info.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return times
 }
 
 func remember(t *testing.T, f *gittest.Fixture) before {
 	t.Helper()
 	status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z", "--", ".", ":(exclude).superqode")
-	return before{f.Fingerprint(".superqode"), gittest.Times(t, f.Dir, ".superqode"), status}
+	return before{f.Fingerprint(".superqode"), gittest.Times(t, f.Dir, ".superqode"), folderTimes(t, f.Dir), status}
 }
 
 // check compares the origin with what was remembered, and asks git.
@@ -31,6 +58,11 @@ func (b before) check(t *testing.T, f *gittest.Fixture) {
 	t.Helper()
 	gittest.Same(t, b.print, f.Fingerprint(".superqode"))
 	gittest.Same(t, b.times, gittest.Times(t, f.Dir, ".superqode"))
+	for path, now := range folderTimes(t, f.Dir) {
+		if was := b.folders[path]; !now.Equal(was) && path != f.Dir { // that one is changed by making .superqode
+			t.Errorf("%s: time %v, was %v", path, now, was)
+		}
+	}
 	if status, _ := f.Try(f.Dir, "--no-optional-locks", "status", "--porcelain=v2", "-uall", "-z", "--", ".", ":(exclude).superqode"); status != b.status {
 		t.Errorf("git status differs:\n%q\n%q", b.status, status)
 	}

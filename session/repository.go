@@ -106,7 +106,12 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
 	there := len(sessionWorktrees(string(s.rec.CommonDir))) > 0
 	if there && !found {
-		sn.Entries = slices.Insert(sn.Entries, at, snapshot.Entry{Path: name, Kind: snapshot.Dir, Perm: 0o755})
+		e, err := snapshot.StatEntry(filepath.Join(string(s.rec.CommonDir), name))
+		if err != nil || e.Kind != snapshot.Dir {
+			return err
+		}
+		e.Path = name
+		sn.Entries = slices.Insert(sn.Entries, at, e)
 	}
 	if there || !found || holds(sn, name) {
 		return nil

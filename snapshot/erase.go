@@ -111,12 +111,13 @@ func (c *treeEditor) narrow() error {
 
 func (c *treeEditor) erase(e *Entry) error {
 	at, name, err := c.folderOf(e.Path)
-	if err == nil {
-		err = unmoved(at, name, e.Path, e)
-	}
 	if err == unix.ENOENT {
 		return nil
 	}
+	if err != nil {
+		return elsewhere(err, e.Path)
+	}
+	err = unmoved(at, name, e.Path, e)
 	if _, moved := errors.AsType[*MovedError](err); moved && unix.Faccessat(at, name, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
 		return nil
 	}
@@ -135,6 +136,15 @@ func (c *treeEditor) erase(e *Entry) error {
 	failpoint.Hit("snapshot.erased")
 	if err == unix.ENOENT || e.Kind == Dir && (err == unix.ENOTEMPTY || err == unix.EEXIST) {
 		return nil
+	}
+	return err
+}
+
+// elsewhere takes a folder on the way to path that is none any more, or a link by
+// now, for a move.
+func elsewhere(err error, path string) error {
+	if err == unix.ENOTDIR || err == unix.ELOOP || err == unix.ENOENT {
+		return &MovedError{path}
 	}
 	return err
 }

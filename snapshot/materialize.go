@@ -130,11 +130,11 @@ func (m *materializer) entry(ctx context.Context, e *Entry) error {
 	dir, name := splitPath(e.Path)
 	at, err := m.enter(dir)
 	if err != nil {
-		return err
+		return m.moved(err, e.Path)
 	}
 	switch e.Kind {
 	case Dir:
-		return m.dir(at, name)
+		return m.moved(m.dir(at, name), e.Path)
 	case File:
 		err := m.put(at, name, e, func(name string) error { return m.file(ctx, at, name, e) })
 		if lost, ok := errors.AsType[sourceError](err); ok {
@@ -152,13 +152,26 @@ func (m *materializer) entry(ctx context.Context, e *Entry) error {
 	}
 	err = ErrSpecial
 	if m.opt.Special {
-		err = m.put(at, name, e, func(name string) error { return makeSpecial(at, name, e) })
+		err = m.put(at, name, e, func(name string) error {
+			if err := makeSpecial(at, name, e); err != nil {
+				return err
+			}
+			return errors.Join(m.own(at, name, e), unix.Fchmodat(at, name, e.Perm, 0), setTimeAt(at, name, e.Stat.Mtime))
+		})
 	}
 	if errors.Is(err, ErrSpecial) || errors.Is(err, unix.EPERM) {
 		m.problems = append(m.problems, Problem{Path: e.Path, Err: err})
 		err = nil
 	}
 	return err
+}
+
+// moved tells that a folder is not what it was, where dst was looked at before.
+func (m *materializer) moved(err error, path string) error {
+	if m.opt.Now == nil {
+		return err
+	}
+	return elsewhere(err, path)
 }
 
 // own gives an entry its owner.
@@ -350,11 +363,11 @@ func (m *materializer) finishDir(e *Entry) error {
 	dir, name := splitPath(e.Path)
 	at, err := m.enter(dir)
 	if err != nil {
-		return err
+		return m.moved(err, e.Path)
 	}
 	fd, err := openat(at, name, dstDirFlags, 0)
 	if err != nil {
-		return err
+		return m.moved(err, e.Path)
 	}
 	return errors.Join(m.own(at, name, e), unix.Fchmod(fd, e.Perm), futimens(fd, unix.NsecToTimespec(e.Stat.Mtime)), unix.Close(fd))
 }

@@ -22,7 +22,8 @@ func specialName(mode uint32, rdev uint64) string {
 	return "special"
 }
 
-// makeSpecial makes the special file that e describes. Devices need root; a
+// makeSpecial makes the special file that e describes, without its permission
+// bits. Devices need root; a
 // socket is only the name of one, for nobody listens there any more.
 func makeSpecial(at int, name string, e *Entry) error {
 	mode, dev := uint32(0), uint64(0)
@@ -39,10 +40,7 @@ func makeSpecial(at int, name string, e *Entry) error {
 	default:
 		return ErrSpecial
 	}
-	if err := mknodat(at, name, mode|0o600, dev); err != nil {
-		return err
-	}
-	return unix.Fchmodat(at, name, e.Perm, 0)
+	return mknodat(at, name, mode|0o600, dev)
 }
 
 func scanned(s, format string, major, minor *uint32) bool {
