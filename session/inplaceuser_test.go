@@ -314,3 +314,17 @@ func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
 		t.Errorf("git status is\n%s\nand was\n%s", f.StatusIn(ws), status)
 	}
 }
+
+// A folder that held nothing but ignored files is not ignored itself: what the
+// program makes there is in the patch, unless git ignores it too.
+func TestGitSnapshotPatchBesideIgnoredFiles(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	f.Write("logs/old.log", "x")
+	b := remember(t, f)
+	res, out, err := runInPlace(t, f, OpenOptions{}, "echo a > logs/new.txt; echo b > logs/new.log; echo c >> logs/old.log; echo d > build/new; mkdir odd.log; echo e > odd.log/f")
+	if err != nil || len(res.Changes) != 1 || res.Changes[0].Path.String() != "logs/new.txt" {
+		t.Fatalf("%v %+v\n%s", err, res.Changes, out)
+	}
+	b.check(t, f)
+}

@@ -22,6 +22,7 @@ const (
 	undecided verdict = iota // left out, unless something below it comes along
 	pending                  // below an untracked folder that is not judged yet
 	kept
+	ignored // by git, with all that is below it
 )
 
 // choose returns what comes along: tracked files that are on disk, untracked
@@ -117,13 +118,15 @@ func (ch *chooser) untracked(ctx context.Context) error {
 		for k, i := range round {
 			paths[k] = ch.entries[i].Path
 		}
-		ignored, err := j.ignored(paths)
+		yes, err := j.ignored(paths)
 		if err != nil {
 			return err
 		}
 		ch.ask = nil
 		for k, i := range round {
-			if !ignored[k] {
+			if yes[k] {
+				ch.keep[i] = ignored
+			} else {
 				ch.take(int(i), nested)
 			}
 		}

@@ -3,7 +3,6 @@ package worktree
 import (
 	"context"
 	"path"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -47,7 +46,6 @@ func Look(ctx context.Context, repo *git.Repo, format snapshot.Format, previous 
 	if err := ch.untracked(ctx); err != nil {
 		return nil, err
 	}
-	ch.parents()
 	return &Survey{Tree: c.origin, Ignored: ch.ignored(), Problems: problems, index: c.index}, nil
 }
 
@@ -77,16 +75,14 @@ func SkipInPlace(p string, kind snapshot.Kind) bool {
 	return p == ownFolder || kind == snapshot.Dir && p == ".git"
 }
 
-// ignored lists the topmost entries that do not come along.
+// ignored lists what git ignores. A folder in which it ignores everything is not
+// ignored itself: what is made there may not be.
 func (ch *chooser) ignored() []string {
 	var list []string
-	last := ""
 	for i := range ch.entries {
-		p := ch.entries[i].Path
-		if ch.keep[i] == kept || last != "" && strings.HasPrefix(p, last) {
-			continue
+		if ch.keep[i] == ignored {
+			list = append(list, ch.entries[i].Path)
 		}
-		list, last = append(list, p), p+"/"
 	}
 	return list
 }
