@@ -34,7 +34,7 @@ func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []str
 	}
 	switch {
 	case !private:
-	case guarded && f.WorkTree == string(st.Workspace):
+	case guarded && f.WorkTree == string(st.Workspace) && !c.makesRepository(ctx):
 		env = st.privateEnv(env, f)
 	default:
 		env = st.withoutPrivate(env)
@@ -149,4 +149,11 @@ func (st *SessionState) withoutPrivate(env []string) []string {
 		env = setEnv(setEnv(env, "GIT_OBJECT_DIRECTORY", ""), "GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
 	}
 	return env
+}
+
+// makesRepository reports whether the command makes a repository of its own: it
+// must not find the session's index and objects in the environment.
+func (c ShimCall) makesRepository(ctx context.Context) bool {
+	k := newChecker(ctx, Context{Dir: c.Dir, Env: c.Env})
+	return slices.Contains([]string{"init", "init-db", "clone"}, k.readGlobals(k.newState(), c.command()).command)
 }
