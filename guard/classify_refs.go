@@ -101,6 +101,9 @@ func (k *call) fetchUpdates(spec string, force bool) bool {
 	if strings.Contains(dst, "*") {
 		return true
 	}
+	if strings.HasPrefix(dst, "refs/") && !strings.HasPrefix(dst, "refs/heads/") { // refs/stash, refs/notes/…
+		return k.revision(dst) != No
+	}
 	return k.branch(strings.TrimPrefix(strings.TrimPrefix(dst, "refs/"), "heads/")) != No
 }
 

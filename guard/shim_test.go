@@ -138,7 +138,7 @@ switch -f feature | switch --discard-changes feature | switch -C feature | switc
 clean -f | clean -fdx | clean -fd . | rm -f staged.txt | rm -rf . | rm -r src | mv -f staged.txt both.txt | checkout-index -f -a | read-tree -u --reset HEAD | read-tree --reset HEAD
 branch -d feature | branch -D feature | branch -f feature HEAD | branch -m feature gone | branch -M feature gone | branch -C feature main
 tag -d v1.0.0 | tag -f v1.0.0 | update-ref refs/heads/main HEAD~1 | update-ref -d refs/heads/feature | symbolic-ref HEAD refs/heads/feature | replace HEAD HEAD~1
-notes add -m x | reflog expire --expire=now --all | reflog delete HEAD@{0} | gc --prune=now | prune --expire=now | repack -a -d | maintenance run
+notes add -m x | reflog expire --expire=now --all | reflog delete HEAD@{0} | fetch . +feature:refs/stash | fetch . main:feature | gc --prune=now | prune --expire=now | repack -a -d | maintenance run
 worktree remove . | worktree prune | worktree move . /tmp/x | remote add x y | remote remove origin | remote rename origin x | remote set-url origin x
 submodule deinit --all | submodule update --force | sparse-checkout set src | config user.name x | config --unset superqode.fixture | config --global a.b c | init | init .
 fast-import | apply -R patch`
