@@ -16,6 +16,8 @@ type Plan struct {
 	Adjust []snapshot.Entry   // the same contents with other permission bits, owner or time, as they have to be
 	Remove []snapshot.Entry   // not wanted, as they are now
 	Lost   []string           // differ, but what they held was not recorded
+
+	twins map[inode]*snapshot.Entry // files that had several names and still have one of them
 }
 
 // Empty reports whether nothing has to be done.
@@ -71,6 +73,7 @@ func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
 			p.both(t, t.Base.Entries[b], now.Entries[n])
 		}
 	})
+	p.joinTwins(t, within)
 	if len(within) > 0 {
 		p.addParents(t)
 	}
@@ -95,7 +98,9 @@ func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
 		p.write(t, old)
 		return
 	}
-	if !same(&old, &now) {
+	// A name of another file that holds the same would change with it.
+	joined := old.Kind == snapshot.File && old.Stat.Nlink == 1 && now.Stat.Nlink > 1 && inodeOf(&old) != inodeOf(&now)
+	if joined || !same(&old, &now) {
 		p.write(t, old)
 		return
 	}

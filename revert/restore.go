@@ -79,7 +79,9 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Proble
 		}
 	}
 	wanted := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format, Entries: withFolders(p.Write, t.folder(p.Now))}
-	return snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{Replace: true, Now: now, Aside: t.Aside, Special: true, Partial: true})
+	return snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{
+		Replace: true, Now: now, Twin: p.twin, Aside: t.Aside, Special: true, Partial: true,
+	})
 }
 
 // folder returns what a folder has to be in the end: as the base has it, or as

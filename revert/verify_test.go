@@ -226,3 +226,70 @@ func openUp(dir string) {
 		return nil // what can not be opened fails its test
 	})
 }
+
+// Names of one file are names of one file again, whatever became of it or of
+// them.
+func TestRestoreHardLinks(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"one removed":    "rm one",
+		"all removed":    "rm -r one d",
+		"written to":     "echo more >> one",
+		"one replaced":   "cp one x; echo y >> x; mv x one",
+		"all replaced":   "for f in one d/two d/three; do rm $f; echo $f > $f; done",
+		"swapped":        "ln -f other one",
+		"one touched":    "touch -d 2001-01-01 one",
+		"one copied":     "cp -p one x; mv x one",
+		"all copied":     "for f in one d/two d/three; do cp -p $f x; mv x $f; done",
+		"two copied":     "cp one x; mv x one; echo y >> d/two; cp d/three x; rm d/three; mv x d/three",
+		"joined others":  "echo text > other; rm d/two; ln other d/two",
+		"one a folder":   "rm d/two; mkdir d/two",
+		"folder a link":  "mv d e; ln -s e d",
+		"one and others": "rm one; echo x >> other; rm -r d/three",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir+"/one", "text")
+			write(t, dir+"/other", "other text")
+			must(t, os.Mkdir(dir+"/d", 0o755))
+			must(t, os.Link(dir+"/one", dir+"/d/two"))
+			must(t, os.Link(dir+"/one", dir+"/d/three"))
+			p := remembered(t, dir)
+			cmd := exec.Command("sh", "-ec", script)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			p.restore(revert.RestoreOptions{How: revert.Full})
+			st, err := os.Stat(dir + "/one")
+			must(t, err)
+			for _, other := range []string{"/d/two", "/d/three"} {
+				if o, err := os.Stat(dir + other); err != nil || !os.SameFile(st, o) {
+					t.Errorf("%s is another file (%v)", other, err)
+				}
+			}
+			if o, err := os.Stat(dir + "/other"); err != nil || os.SameFile(st, o) {
+				t.Errorf("other is the same file (%v)", err)
+			}
+		})
+	}
+}
+
+// Files that were two are not left as one, even when they hold the same: the next
+// change of one would be one of the other.
+func TestRestoreSeparatesFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir+"/a", "same")
+	write(t, dir+"/b", "same")
+	p := remembered(t, dir)
+	must(t, os.Remove(dir+"/b"))
+	must(t, os.Link(dir+"/a", dir+"/b"))
+	p.restore(revert.RestoreOptions{})
+	a, err := os.Stat(dir + "/a")
+	must(t, err)
+	if b, err := os.Stat(dir + "/b"); err != nil || os.SameFile(a, b) {
+		t.Errorf("they are one file (%v)", err)
+	}
+}

@@ -32,6 +32,9 @@ type held struct {
 // takes.
 const vaultShare = 4
 
+// maxHeldPath is how long a path may be that is opened at once (PATH_MAX).
+const maxHeldPath = 4096
+
 // openVault holds every regular file below the folders. A folder that is not
 // there holds none.
 func openVault(folders ...string) (_ *vault, err error) {
@@ -49,6 +52,10 @@ func openVault(folders ...string) (_ *vault, err error) {
 	for _, dir := range folders {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
+				return nil
+			}
+			if errors.Is(err, syscall.ENAMETOOLONG) || err == nil && len(path) >= maxHeldPath {
+				v.full = true
 				return nil
 			}
 			if err != nil {

@@ -24,6 +24,10 @@ type MaterializeOptions struct {
 	// when its turn comes is left as it is and the error is a *MovedError. nil
 	// replaces whatever is there.
 	Now *Snapshot
+	// Twin finds, with Now, a file in dst of which e was another name, as it is
+	// now; nil for none. Files of which snap itself has several names become so
+	// again without it.
+	Twin func(e *Entry) *Entry
 	// Aside is a folder that holds some of the files under their own paths; what
 	// is not there comes from the store. "" is none.
 	Aside string
@@ -100,6 +104,7 @@ type materializer struct {
 	contents *catFile      // started when first needed
 	aside    *folderCursor // nil for none
 	problems []Problem
+	twins    map[inode]twin // what was made of files that had several names
 }
 
 func (m *materializer) openAside() error {
@@ -139,6 +144,9 @@ func (m *materializer) entry(ctx context.Context, e *Entry) error {
 		if lost, ok := errors.AsType[sourceError](err); ok {
 			m.problems = append(m.problems, Problem{Path: e.Path, Err: lost.error})
 			return nil
+		}
+		if err == nil && m.hasTwins(e) {
+			m.rememberTwin(at, name, e)
 		}
 		return err
 	case Link:
@@ -216,7 +224,7 @@ func (m *materializer) put(at int, name string, e *Entry, fill func(name string)
 		err = unix.Renameat(at, tmp, at, name)
 		failpoint.Hit("snapshot.replaced")
 	}
-	if err != nil {
+	if err != nil || e.Stat.Nlink > 1 { // renaming one name of a file to another of it does nothing
 		if uerr := unix.Unlinkat(at, tmp, 0); uerr != unix.ENOENT {
 			err = errors.Join(err, uerr)
 		}
@@ -254,6 +262,9 @@ func unmoved(at int, name, path string, was *Entry) error {
 func (m *materializer) file(ctx context.Context, at int, name string, e *Entry) error {
 	if err := failpoint.Err("snapshot.write"); err != nil {
 		return err
+	}
+	if m.hasTwins(e) && m.linkTwin(at, name, e) {
+		return nil
 	}
 	fd, err := openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
