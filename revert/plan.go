@@ -17,7 +17,8 @@ type Plan struct {
 	Remove []snapshot.Entry   // not wanted, as they are now
 	Lost   []string           // differ, but what they held was not recorded
 
-	twins map[inode]*snapshot.Entry // files that had several names and still have one of them
+	spared []snapshot.Problem        // what is left alone after all, see Spare
+	twins  map[inode]*snapshot.Entry // files that had several names and still have one of them
 }
 
 // Empty reports whether nothing has to be done.
@@ -54,6 +55,18 @@ func (p *Plan) Overwritten() []snapshot.Entry {
 	}
 	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
 	return slices.CompactFunc(list, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
+}
+
+// Spare takes a path out of the plan, with what has to be made below or in the
+// place of it: what it holds could not be saved, for the reason given.
+func (p *Plan) Spare(path string, reason error) {
+	p.spared = append(p.spared, snapshot.Problem{Path: path, Err: reason})
+	meets := func(e snapshot.Entry) bool {
+		return e.Path == path || parentIs(e.Path, path) || e.Kind != snapshot.Dir && parentIs(path, e.Path)
+	}
+	p.Write = slices.DeleteFunc(p.Write, meets)
+	p.Remove = slices.DeleteFunc(p.Remove, func(e snapshot.Entry) bool { return e.Path == path })
+	p.Adjust = slices.DeleteFunc(p.Adjust, func(e snapshot.Entry) bool { return e.Path == path })
 }
 
 // Plan compares the directory, as a scan found it, with the base. within limits

@@ -13,21 +13,22 @@ import (
 )
 
 // Apply carries out a plan. What is not as the plan found it is left alone and
-// ends the work with a *snapshot.MovedError, which wraps superqode.ErrConflict;
-// the caller looks again. No link is followed. When Apply returns nil, or a
-// *LostError, what was done survives a power cut.
+// named by a *snapshot.MovedError, which wraps superqode.ErrConflict, when all
+// else is done; the caller looks again. No link is followed. When Apply returns
+// nil, or one of these, or a *LostError, what was done survives a power cut.
 func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.apply"); err != nil {
 		return err
 	}
-	if err := snapshot.Erase(ctx, t.Dir, p.Remove); err != nil {
+	erased := snapshot.Erase(ctx, t.Dir, p.Remove)
+	if err := hard(erased); err != nil {
 		return err
 	}
 	if err := failpoint.Err("revert.erased"); err != nil {
 		return err
 	}
-	lost, err := t.materialize(ctx, p)
-	if err != nil {
+	lost, written := t.materialize(ctx, p)
+	if err := hard(written); err != nil {
 		return err
 	}
 	if err := failpoint.Err("revert.written"); err != nil {
@@ -42,10 +43,24 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	if err := failpoint.Err("revert.applied"); err != nil || len(lost) == 0 {
+	if err := failpoint.Err("revert.applied"); err != nil {
 		return err
 	}
-	return &LostError{lost}
+	if moved := errors.Join(erased, written); moved != nil {
+		return moved
+	}
+	if lost = append(lost, p.spared...); len(lost) > 0 {
+		return &LostError{lost}
+	}
+	return nil
+}
+
+// hard returns an error that is more than a path that moved.
+func hard(err error) error {
+	if errors.Is(err, superqode.ErrConflict) {
+		return nil
+	}
+	return err
 }
 
 // LostError names what a plan could not bring back because its contents are lost
@@ -169,6 +184,9 @@ type Restored struct {
 // ErrAgain is what RestoreOptions.Keep returns for another look.
 var ErrAgain = errors.New("the directory has to be looked at again")
 
+// errUnsteady is why a path is not brought back.
+var errUnsteady = errors.New("somebody keeps changing it; it was left alone")
+
 // restoreTries bounds how often a plan is made again because something changed
 // under it.
 const restoreTries = 5
@@ -206,15 +224,21 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 			}
 		}
 		err = t.Apply(ctx, p)
-		if errors.As(err, &lost) {
-			err = nil
+		moved, unsteady := errors.AsType[*snapshot.MovedError](err)
+		if unsteady && try < restoreTries {
+			continue
 		}
-		if err == nil {
+		if unsteady {
+			lost = &LostError{}
+			for _, path := range moved.ErrorPaths() {
+				lost.Problems = append(lost.Problems, snapshot.Problem{Path: path, Err: errUnsteady})
+			}
 			break
 		}
-		if !errors.Is(err, superqode.ErrConflict) || try == restoreTries {
+		if err != nil && !errors.As(err, &lost) {
 			return &res, err
 		}
+		break
 	}
 	v, err := t.Verify(ctx, opt.How, opt.Within)
 	if err == nil && lost != nil {

@@ -254,18 +254,49 @@ func TestRestoreGivesUpOnWhatNeverStopsMoving(t *testing.T) {
 	p := remembered(t, dir)
 	write(t, dir+"/a", "0")
 	rounds := 0
-	_, err := p.Restore(t.Context(), revert.RestoreOptions{Keep: func(context.Context, *revert.Plan) error {
+	must(t, os.RemoveAll(dir+"/d"))
+	write(t, dir+"/b", "changed once")
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{Keep: func(context.Context, *revert.Plan) error {
 		rounds++
 		write(t, dir+"/a", strings.Repeat("x", rounds+1))
 		return nil
 	}})
-	var moved *snapshot.MovedError
-	if !errors.Is(err, superqode.ErrConflict) || !errors.As(err, &moved) || moved.Path != "a" || rounds != 5 {
-		t.Fatalf("%v after %d rounds", err, rounds)
+	if want := []string{"a: modified (somebody keeps changing it; it was left alone)"}; err != nil || res.Verified || !slices.Equal(res.Differences, want) || rounds != 5 {
+		t.Fatalf("%v %+v after %d rounds", err, res, rounds)
 	}
 	if data, err := os.ReadFile(dir + "/a"); err != nil || string(data) != "xxxxxx" {
 		t.Errorf("a is %q %v", data, err)
 	}
+}
+
+// What could not be saved is not overwritten; the rest comes back.
+func TestRestoreSparesWhatIsNotSaved(t *testing.T) {
+	t.Parallel()
+	dir := fill(t)
+	p := remembered(t, dir)
+	write(t, dir+"/a", "changed")
+	write(t, dir+"/new/made", "by hand")
+	must(t, os.RemoveAll(dir+"/d"))
+	write(t, dir+"/d/one/in", "a folder now") // where d/one has to be a file
+	must(t, os.Remove(dir+"/b"))
+	must(t, os.Symlink("a", dir+"/b"))
+	spared := errors.New("no room")
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{Keep: func(_ context.Context, plan *revert.Plan) error {
+		for _, path := range []string{"a", "new/made", "d/one/in"} {
+			plan.Spare(path, spared)
+		}
+		return nil
+	}})
+	want := []string{"a: modified (no room)", "d/one/in: created (no room)", "d/one: type changed", "new/made: created (no room)", "new: created"}
+	if err != nil || res.Verified || !slices.Equal(res.Differences, want) {
+		t.Fatalf("%v %q", err, res.Differences)
+	}
+	for name, text := range map[string]string{"a": "changed", "new/made": "by hand", "d/one/in": "a folder now", "b": "text of b", "d/two": "text of d/two", "d/e/three": "text of d/e/three"} {
+		if data, err := os.ReadFile(dir + "/" + name); err != nil || string(data) != text {
+			t.Errorf("%s is %q (%v)", name, data, err)
+		}
+	}
+	p.restore(revert.RestoreOptions{})
 }
 
 // No link is followed, also not one that takes a folder's place at the last

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // endInPlace takes a session that worked in the origin itself the way down. Each
@@ -191,7 +193,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	opt.Keep = s.keepOverwritten("revert", tree.Dir)
+	opt.Keep = s.keepOverwritten(tree.Dir, "")
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
@@ -204,26 +206,58 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	return res, err
 }
 
-// keepOverwritten salvages what a plan overwrites or removes.
-func (s *Session) keepOverwritten(why, dir string) func(context.Context, *revert.Plan) error {
+// keepOverwritten salvages what a plan overwrites or removes in the folder dir.
+// prefix is that of a salvagePart. What can not be salvaged is not overwritten
+// either.
+func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
 		if err := s.journal().write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
-		if err := s.keepLarge(ctx, dir, p); err != nil {
+		over := p.Overwritten()
+		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.moveLarge} {
+			changed, err := prepare(ctx, dir, over)
+			if changed || errors.Is(err, superqode.ErrConflict) {
+				return revert.ErrAgain // what the plan was made from is no more
+			}
+			if err != nil {
+				return err
+			}
+		}
+		sv, err := s.keep(ctx, salvagePart{Dir: dir, Prefix: prefix, Entries: over})
+		if err != nil || sv == nil {
 			return err
 		}
-		return s.keep(ctx, why, salvagePart{Dir: dir, Entries: p.Overwritten()})
+		for _, l := range sv.LeftOut {
+			p.Spare(strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/"), errors.New("it could not be saved: "+l.Reason))
+		}
+		return nil
 	}
 }
 
+// openFiles gives the owner of files the permission to read them back. It reports
+// whether there were any.
+func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool, error) {
+	if os.Geteuid() == 0 {
+		return false, nil
+	}
+	var closed []snapshot.Entry
+	for _, e := range entries {
+		if e.Kind == snapshot.File && e.Perm&0o400 == 0 {
+			e.Perm |= 0o400
+			closed = append(closed, e)
+		}
+	}
+	return len(closed) > 0, snapshot.Adjust(ctx, dir, closed)
+}
+
 // keep salvages and remembers what the salvage is called.
-func (s *Session) keep(ctx context.Context, why string, part salvagePart) error {
-	sv, err := s.salvage(ctx, why, part)
-	if sv != nil {
+func (s *Session) keep(ctx context.Context, part salvagePart) (*Salvage, error) {
+	sv, err := s.salvage(ctx, "revert", part)
+	if sv != nil && !slices.Contains(s.salvages, sv.ID) {
 		s.salvages = append(s.salvages, sv.ID)
 	}
-	return err
+	return sv, err
 }
 
 // inPlaceResult tells how it ended. Nothing is claimed of an origin that was not

@@ -116,3 +116,37 @@ func openUp(dir string) {
 		return nil // what can not be opened fails its test
 	})
 }
+
+// What the program closed can be read for a salvage all the same: nothing is
+// deleted that was not kept.
+func TestGitSnapshotSalvagesClosedFiles(t *testing.T) {
+	t.Parallel()
+	if !unprivileged(t) {
+		return
+	}
+	f := gittest.Dirty(t)
+	b := remember(t, f)
+	res, out, err := runInPlace(t, f, OpenOptions{}, "mkdir -p made/deep; echo precious > made/deep/file; echo x > README.md; chmod 000 README.md made/deep/file made/deep made; echo y > .git/made; chmod 000 .git/made")
+	if err != nil || !res.Revert.Verified {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b.check(t, f)
+	m := managerOf(f)
+	list, err := m.Salvages(t.Context(), f.Dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, sv := range list {
+		ids = append([]string{sv.ID}, ids...)
+		if len(sv.LeftOut) > 0 {
+			t.Errorf("%s lacks %+v", sv.ID, sv.LeftOut)
+		}
+	}
+	all := restored(t, m, f, ids)
+	for name, want := range map[string]string{"made/deep/file": "precious\n", "README.md": "x\n", "git-dir/made": "y\n"} {
+		if got, err := os.ReadFile(filepath.Join(all, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q in the salvage (%v)", name, got, err)
+		}
+	}
+}

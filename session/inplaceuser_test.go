@@ -328,3 +328,53 @@ func TestGitSnapshotPatchBesideIgnoredFiles(t *testing.T) {
 	}
 	b.check(t, f)
 }
+
+// A file that somebody writes to all the time, a log of the user's server, is left
+// alone and named; all else comes back.
+func TestGitSnapshotBesideBusyFile(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	f.Write("busy.log", "0\n")
+	b := remember(t, f)
+	busy, err := os.OpenFile(f.Path("busy.log"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_, _ = busy.WriteString("more\n") // the test fails when it does not come
+			}
+		}
+	}()
+	res, out, err := runInPlace(t, f, OpenOptions{}, "echo x > README.md; rm -rf src untracked.txt .git/hooks; mkdir zz; echo x > aa")
+	close(stop)
+	<-stopped
+	if err := busy.Close(); err != nil {
+		t.Error(err)
+	}
+	if !errors.Is(err, superqode.ErrVerification) || res.Revert.Verified || res.State != superqode.StatePreserved || len(res.Revert.Differences) != 1 || !strings.HasPrefix(res.Revert.Differences[0], "busy.log: modified") {
+		t.Fatalf("%v %+v\n%s", err, res, out)
+	}
+	delete(b.print, "busy.log")
+	now := f.Fingerprint(".superqode", "busy.log")
+	gittest.Same(t, b.print, now)
+	s, err := managerOf(f).Attach(t.Context(), f.Dir, res.SessionID.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rev, err := s.Revert(t.Context(), RevertOptions{}) // as the hint says
+	if err != nil || !rev.Verified {
+		t.Fatalf("%v %+v", err, rev)
+	}
+	res, err = s.End(t.Context(), EndOptions{})
+	if err != nil || !res.Revert.Verified || len(res.Changes) != 5 {
+		t.Errorf("%v %+v", err, res)
+	}
+}

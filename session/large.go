@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -106,14 +105,5 @@ func (s *Session) saveLarge(ctx context.Context, final *snapshot.Snapshot, chang
 		}
 	}
 	_, err := s.moveLarge(ctx, string(s.rec.Workspace), files)
-	return err
-}
-
-// keepLarge is the part of keepOverwritten that is about large files.
-func (s *Session) keepLarge(ctx context.Context, dir string, p *revert.Plan) error {
-	moved, err := s.moveLarge(ctx, dir, p.Overwritten())
-	if err == nil && moved {
-		err = revert.ErrAgain // what the plan was made from has changed
-	}
 	return err
 }

@@ -81,7 +81,7 @@ func (s *Session) restoreNeighbour(ctx context.Context, id string) error {
 	if err != nil || len(problems) > 0 {
 		return errors.Join(append([]error{err}, problemErrors(problems)...)...)
 	}
-	opt := revert.RestoreOptions{Keep: s.keepOverwritten("revert", admin)}
+	opt := revert.RestoreOptions{Keep: s.keepOverwritten(admin, "")}
 	if _, err := os.Lstat(admin); errors.Is(err, os.ErrNotExist) {
 		s.warn("the program took away what git keeps of the worktree of session " + id + "; it was put back")
 	} else if opt.Within, err = s.spoilt(kept, admin); err != nil || len(opt.Within) == 0 {

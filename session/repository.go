@@ -229,12 +229,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err != nil {
 		return nil, err
 	}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Seen: &revert.Seen{Now: now, Problems: problems}, Keep: func(ctx context.Context, p *revert.Plan) error {
-		if err := s.journal().write("restore-repository", map[string]string{"paths": fmt.Sprint(len(p.Paths()))}); err != nil {
-			return err
-		}
-		return s.keep(ctx, "revert", salvagePart{Dir: tree.Dir, Prefix: "git-dir", Entries: p.Overwritten()})
-	}})
+	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Seen: &revert.Seen{Now: now, Problems: problems}, Keep: s.keepOverwritten(tree.Dir, "git-dir")})
 	failpoint.Hit("inplace.repository")
 	if err != nil || dry {
 		return res, err
@@ -269,7 +264,7 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if err := s.keep(ctx, "revert", salvagePart{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
+	if _, err := s.keep(ctx, salvagePart{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.impostor")

@@ -110,7 +110,7 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 		}
 	} else {
 		var res *revert.Restored
-		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten("revert", tree.Dir)})
+		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
 		if res != nil {
 			r.Restored = *res
 		}

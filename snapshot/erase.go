@@ -11,9 +11,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
-// Erase deletes entries, sorted, from the directory dir, the deepest first. Each
-// must still be in the state that its entry tells: the first that is not ends
-// the work with a *MovedError. What is gone already is passed over, and a folder
+// Erase deletes entries, sorted, from the directory dir, the deepest first. Those
+// that are not in the state that their entries tell any more stay and are named
+// by the error, a *MovedError. What is gone already is passed over, and a folder
 // in which something is left stays. No link is followed.
 func Erase(ctx context.Context, dir string, entries []Entry) (err error) {
 	if len(entries) == 0 {
@@ -24,15 +24,16 @@ func Erase(ctx context.Context, dir string, entries []Entry) (err error) {
 		return fmt.Errorf("delete in %s: %w", dir, err)
 	}
 	defer func() { err = errors.Join(err, c.close()) }()
+	var moved MovedError
 	for i := len(entries) - 1; i >= 0; i-- {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := c.erase(&entries[i]); err != nil {
+		if err := moved.collect(c.erase(&entries[i])); err != nil {
 			return fmt.Errorf("delete %q: %w", entries[i].Path, err)
 		}
 	}
-	return nil
+	return moved.err()
 }
 
 // Adjust gives entries that dir holds, sorted, their permission bits, mtimes
@@ -136,15 +137,6 @@ func (c *treeEditor) erase(e *Entry) error {
 	failpoint.Hit("snapshot.erased")
 	if err == unix.ENOENT || e.Kind == Dir && (err == unix.ENOTEMPTY || err == unix.EEXIST) {
 		return nil
-	}
-	return err
-}
-
-// elsewhere takes a folder on the way to path that is none any more, or a link by
-// now, for a move.
-func elsewhere(err error, path string) error {
-	if err == unix.ENOTDIR || err == unix.ELOOP || err == unix.ENOENT {
-		return &MovedError{path}
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
@@ -21,8 +20,8 @@ type MaterializeOptions struct {
 	// saved before. Without it every path must be free.
 	Replace bool
 	// Now is, with Replace, what dst was found to hold. What is in another state
-	// when its turn comes is left as it is and the error is a *MovedError. nil
-	// replaces whatever is there.
+	// when its turn comes is left as it is and named by the error, a *MovedError,
+	// when all else is done. nil replaces whatever is there.
 	Now *Snapshot
 	// Twin finds, with Now, a file in dst of which e was another name, as it is
 	// now; nil for none. Files of which snap itself has several names become so
@@ -37,19 +36,6 @@ type MaterializeOptions struct {
 	// the problems.
 	Partial bool
 }
-
-// MovedError says that a path is not in the state in which it was looked at.
-// Nothing was done to it. It wraps superqode.ErrConflict.
-type MovedError struct{ Path string }
-
-// Error names the path.
-func (e *MovedError) Error() string { return fmt.Sprintf("%q changed since it was looked at", e.Path) }
-
-// Unwrap returns superqode.ErrConflict.
-func (*MovedError) Unwrap() error { return superqode.ErrConflict }
-
-// ErrorPaths returns the path.
-func (e *MovedError) ErrorPaths() []string { return []string{e.Path} }
 
 // Materialize writes the entries of snap, with contents from the store, into the
 // directory dst, with their exact permission bits and mtimes and, for root, with
@@ -76,23 +62,24 @@ func Materialize(ctx context.Context, snap *Snapshot, st *Store, dst string, opt
 	if err := m.openAside(); err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
 	}
+	var moved MovedError
 	for i := range entries {
 		e := &entries[i]
 		if ctx.Err() != nil {
 			return m.problems, context.Cause(ctx)
 		}
-		if err := m.entry(ctx, e); err != nil {
+		if err := moved.collect(m.entry(ctx, e)); err != nil {
 			return m.problems, fmt.Errorf("materialize %q: %w", e.Path, err)
 		}
 	}
 	for i := len(entries) - 1; i >= 0; i-- { // what is in a folder sorts after it
 		if e := &entries[i]; e.Kind == Dir {
-			if err := m.finishDir(e); err != nil {
+			if err := moved.collect(m.finishDir(e)); err != nil {
 				return m.problems, fmt.Errorf("materialize %q: %w", e.Path, err)
 			}
 		}
 	}
-	return m.problems, nil
+	return m.problems, moved.err()
 }
 
 type materializer struct {
@@ -241,7 +228,7 @@ func unmoved(at int, name, path string, was *Entry) error {
 		return nil
 	}
 	if err == unix.ENOENT || err == nil && was == nil {
-		return &MovedError{path}
+		return &MovedError{Path: path}
 	}
 	if err != nil {
 		return err
@@ -254,7 +241,7 @@ func unmoved(at int, name, path string, was *Entry) error {
 			(was.Stat.Ctime == now.Stat.Ctime || was.Stat.Nlink > 1 || now.Stat.Nlink > 1) // another name of the same file may have gone
 	}
 	if !same {
-		return &MovedError{path}
+		return &MovedError{Path: path}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,6 +68,7 @@ func superqode() {
 // are:
 //
 //	exits CODE PROGRAM [ARG…]   runs PROGRAM, which must end with CODE
+//	peak MB PROGRAM [ARG…]      runs PROGRAM, which must end with 0 and never hold that much memory
 //	repo DIR                    makes a repository with two commits in DIR
 //	remember NAME DIR           fingerprints DIR, git dir included, without .superqode
 //	same NAME DIR               DIR must have the fingerprint NAME
@@ -80,7 +82,7 @@ func TestScripts(t *testing.T) {
 		Dir:   filepath.Join("testdata", "script"),
 		Setup: setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": cmdExits, "repo": cmdRepo, "remember": cmdRemember, "same": cmdSame,
+			"exits": cmdExits, "peak": cmdPeak, "repo": cmdRepo, "remember": cmdRemember, "same": cmdSame,
 			"field": cmdField, "json": cmdJSON, "until": cmdUntil, "interrupt": cmdInterrupt,
 		},
 		Condition: scriptCondition,
@@ -147,6 +149,40 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// cmdPeak looks at what the program and all that it waited for held at most.
+func cmdPeak(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: peak MB PROGRAM [ARG…]")
+	}
+	limit, err := strconv.ParseInt(args[0], 10, 64)
+	ts.Check(err)
+	path, err := exec.LookPath(args[1])
+	if dir := ts.Getenv("PATH"); err != nil || args[1] == "superqode" { // testscript's own programs come first in its PATH
+		path, err = filepath.Join(filepath.SplitList(dir)[0], args[1]), nil
+	}
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, kv := range os.Environ() {
+		key, _, _ := strings.Cut(kv, "=")
+		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
+	}
+	for _, key := range []string{"HOME", "XDG_CONFIG_HOME", "SUPERQODE_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "LC_ALL", "TERM"} {
+		cmd.Env = append(cmd.Env, key+"="+ts.Getenv(key))
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		ts.Fatalf("%v\n%s", err, out)
+	}
+	used := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+	if runtime.GOOS == "linux" {
+		used *= 1024 // elsewhere it is in bytes
+	}
+	if used > limit<<20 {
+		ts.Fatalf("it held %d MB, more than %d", used>>20, limit)
 	}
 }
 
