@@ -52,7 +52,7 @@ test:
 	$(GO) test -timeout 20m ./hooks
 
 failpoint:
-	$(GO) test -tags failpoint -timeout 5m $(FAILPOINT_TESTS)
+	$(GO) test -tags failpoint -timeout 20m $(FAILPOINT_TESTS)
 
 # macOS must build, tests included; on Windows the command refuses to start.
 platforms:
