@@ -311,7 +311,7 @@ func TestShimBroken(t *testing.T) {
 		}
 	}
 	_ = os.Remove(filepath.Join(s.dir, guard.SessionStateFile)) // of the last round, which may have left none
-	s.st.Git.Bin = "/no/longer/there/git" // git was upgraded to another place
+	s.st.Git.Bin = "/no/longer/there/git"                       // git was upgraded to another place
 	s.must(s.st.Save(s.dir))
 	if code, out := s.sh(f.Dir, "git rev-parse --show-toplevel && git reset --hard"); code != 3 || !strings.Contains(out, f.Dir) {
 		t.Errorf("git moved: exit code %d: %s", code, out)
