@@ -28,6 +28,9 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 			return nil, s.ended()
 		}
 	}
+	if err := s.endAbandoned(); err != nil {
+		return nil, err
+	}
 	if s.rec.Mode.InPlace() {
 		return s.endInPlace(ctx, opt)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/revert"
 )
 
 // wreck is the program of the sessions that are killed: it leaves nothing as it
@@ -248,5 +249,59 @@ func TestSharedKilledAtEveryPoint(t *testing.T) {
 			gittest.Same(t, left, f.Fingerprint(".superqode"))
 			checkRecovered(t, f)
 		})
+	}
+}
+
+// A revert that is killed, or finds the disk full, at any point is done by the
+// next one; the session goes on.
+func TestRevertFailingAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeWorktree} {
+		open := func(t *testing.T, f *gittest.Fixture) *Session {
+			t.Helper()
+			s := openSession(t, f, OpenOptions{Mode: mode, Guard: GuardOptions{Off: true}})
+			cmd := exec.Command("sh", "-c", "SUPERQODE_ARTIFACT_DIR=.\n"+wreck)
+			cmd.Dir, cmd.Env = string(s.rec.Workspace), f.Env()
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		for _, point := range pointsIn(t, "revert", mode, func(f *gittest.Fixture) { open(t, f) }) {
+			for _, how := range []string{"kill", "enospc"} {
+				t.Run(string(mode)+"/"+point+"/"+how, func(t *testing.T) {
+					t.Parallel()
+					f := smallOrigin(t)
+					b := remember(t, f)
+					s := open(t, f)
+					if code, out := child(t, f, "revert", mode, "SUPERQODE_FAILPOINT="+point+"="+how); code != -1 && code != 0 && (code != 97 || how == "kill") {
+						t.Fatalf("exit code %d\n%s", code, out)
+					}
+					s, err := s.m.Attach(t.Context(), f.Dir, s.rec.ID.String())
+					if err != nil {
+						t.Fatal(err)
+					}
+					res, err := s.Revert(t.Context(), RevertOptions{How: revert.Full})
+					if err != nil || !res.Verified {
+						t.Fatalf("%v %+v", err, res)
+					}
+					end, err := s.End(t.Context(), EndOptions{})
+					if err != nil || len(end.Changes) > 0 || !end.OriginCheck.Unchanged && mode == superqode.ModeGitSnapshot {
+						t.Errorf("%v %+v", err, end)
+					}
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+					if mode == superqode.ModeGitSnapshot { // a worktree's program wrote objects and refs
+						checkInPlace(t, f, b)
+					} else {
+						checkRecovered(t, f)
+					}
+				})
+			}
+		}
 	}
 }

@@ -27,7 +27,9 @@ type kindOf func(t *testing.T, f *gittest.Fixture)
 func TestGitSnapshotOfEveryKind(t *testing.T) {
 	t.Parallel()
 	for name, make := range kinds() {
-		for what, script := range map[string]string{"": wrecking, "/no git dir": `set -e; rm -rf "$(git rev-parse --absolute-git-dir)" .git new-folder README.md`, "/untouched": "true"} {
+		for what, script := range map[string]string{
+			"": wrecking, "/worktrees": `for w in $(git worktree list --porcelain | sed -n 's/^worktree //p'); do git worktree unlock "$w" 2>/dev/null; git worktree remove --force "$w" 2>/dev/null; done; git worktree prune; git worktree add -q --detach "$TMPDIR/fresh" 2>/dev/null; true`,
+			"/no git dir": `set -e; rm -rf "$(git rev-parse --absolute-git-dir)" .git new-folder README.md`, "/untouched": "true"} {
 			t.Run(name+what, func(t *testing.T) {
 				t.Parallel()
 				f := gittest.Dirty(t)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -24,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(childRun())
 	case "recover":
 		os.Exit(childRecover())
+	case "revert":
+		os.Exit(childRevert())
 	case "cleanup", "restore", "fix":
 		os.Exit(childKeep(os.Getenv("SUPERQODE_TEST_DO")))
 	case "apply":
@@ -67,6 +70,20 @@ func childSignals() <-chan os.Signal {
 	ch := make(chan os.Signal, 16)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	return ch
+}
+
+// childRevert brings the only open session's workspace back.
+func childRevert() int {
+	s, err := childManager().Attach(context.Background(), os.Getenv("SUPERQODE_TEST_DIR"), "")
+	if err == nil {
+		_, err = s.Revert(context.Background(), RevertOptions{})
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 97
+	}
+	return 0
 }
 
 func childRecover() int {

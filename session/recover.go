@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -125,6 +126,16 @@ func endWord(preserved bool) string {
 	return "ended"
 }
 
+// endAbandoned is endLeftovers for a session whose last command's supervisor was
+// killed: nobody ended what that had started.
+func (s *Session) endAbandoned() error {
+	sockets, err := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*"))
+	if err != nil || len(sockets) == 0 && (s.rec.Runs == 0 || s.rec.ExitCode != nil) {
+		return err
+	}
+	return s.endLeftovers()
+}
+
 // endLeftovers ends what still runs of a dead session's programs. Each has its
 // run folder in its environment, which no other process has.
 func (s *Session) endLeftovers() error {
@@ -135,7 +146,7 @@ func (s *Session) endLeftovers() error {
 	for _, dir := range runs {
 		left, err := runner.EndMarked(marker(dir))
 		for _, p := range left {
-			s.m.cfg.Log.Info().Int("pid", p.PID).Msg("ended a process of a dead session")
+			s.warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
 		}
 		if err != nil {
 			return fmt.Errorf("end the dead session's processes: %w", err)

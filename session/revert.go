@@ -47,6 +47,9 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 		if err := s.revertable(); err != nil {
 			return nil, err
 		}
+		if err := s.endAbandoned(); err != nil {
+			return nil, err
+		}
 	}
 	unlock, err := s.p.lock(ctx)
 	if err != nil {
