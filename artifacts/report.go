@@ -18,6 +18,8 @@ type ReportInput struct {
 	Artifacts []Artifact   // the session's; where empty, Result.Artifacts alone is used
 	Coverage  Coverage     // zero: not measured
 	Fixes     *FixesReport // nil: none was tried
+	Setup     []SetupStep
+	Commands  []CommandRun
 	// AllowSuggestions says that the session was asked to try fixes.
 	AllowSuggestions bool
 	FilesAnalyzed    *int // nil: not measured
@@ -158,6 +160,51 @@ type Run struct {
 	Artifacts []Ref           `json:"artifacts"`
 	Errors    []string        `json:"errors"`
 	Warnings  []string        `json:"warnings"`
+	Setup     []SetupStep     `json:"setup"`    // in the order in which they ran
+	Commands  []CommandRun    `json:"commands"` // every program that ran in the session
+	Agents    AgentRuns       `json:"agents"`   // of a session of several agents, in the order given
+}
+
+// SetupStep is one entry of the session's setup and what came of it.
+type SetupStep struct {
+	Name            string  `json:"name"`  // the command line, or the file's target
+	Kind            string  `json:"kind"`  // file or run
+	State           string  `json:"state"` // applied, skipped, failed or optional_failed
+	Reason          string  `json:"reason"`
+	StartedAt       Time    `json:"started_at"`
+	DurationSeconds float64 `json:"duration_seconds"`
+	ExitCode        int     `json:"exit_code"`
+	Output          string  `json:"output"` // the last lines, made printable
+}
+
+// CommandRun is one program that ran in the session.
+type CommandRun struct {
+	Run             int               `json:"run"` // from 1
+	Agent           superqode.AgentID `json:"agent_id"`
+	Command         []string          `json:"command"`
+	ExitCode        int               `json:"exit_code"`
+	TimedOut        bool              `json:"timed_out"`
+	Limit           string            `json:"limit"` // the limit that ended it: memory, pids, cpu_time, disk, or ""
+	StartedAt       Time              `json:"started_at"`
+	DurationSeconds float64           `json:"duration_seconds"`
+	OutputBytes     int64             `json:"output_bytes"` // of both streams
+	Truncated       bool              `json:"truncated"`
+	Output          string            `json:"output"` // the last lines, made printable
+}
+
+// AgentRun is one agent's part of a session of several.
+type AgentRun struct {
+	Agent           superqode.AgentID  `json:"agent_id"`
+	Command         string             `json:"command"`
+	ExitCode        int                `json:"exit_code"`
+	TimedOut        bool               `json:"timed_out"`
+	StartedAt       Time               `json:"started_at"`
+	DurationSeconds float64            `json:"duration_seconds"`
+	Changes         []superqode.Change `json:"changes"`
+	Patch           string             `json:"patch"`     // below qe-artifacts, "" without changes
+	Log             string             `json:"log"`       // below qe-artifacts
+	Conflicts       []string           `json:"conflicts"` // printable paths that could not be merged
+	Workspace       Workspace          `json:"workspace"`
 }
 
 // JSON returns the content of qr-*.json.

@@ -23,6 +23,7 @@ func NewReport(in ReportInput) Report {
 		Run: Run{
 			Command: notNull(in.Command), ExitCode: r.ExitCode, TimedOut: r.TimedOut, State: r.State, Origin: r.Origin,
 			Workspace: r.Workspace, Artifacts: notNull(refs), Errors: append(errorsOf(in), invalid...), Warnings: notNull(in.Warnings),
+			Setup: notNull(in.Setup), Commands: notNull(in.Commands), Agents: r.Agents.filled(),
 		},
 	}
 	if c := &rep.Coverage; c.Before != nil && c.After != nil {

@@ -28,6 +28,7 @@ type Result struct {
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
 	Applied         *Applied            `json:"applied,omitempty"` // nil: nobody asked for it. It came after OriginCheck
+	Agents          AgentRuns           `json:"agents,omitempty"`  // of a session of several agents
 	Idle            bool                `json:"-"`                 // no program ran, so the exit code says nothing
 }
 
@@ -95,6 +96,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	r.SchemaVersion = 1
 	r.Changes, r.Artifacts = notNull(r.Changes), notNull(r.Artifacts)
 	r.Guard, r.Revert, r.OriginCheck = r.Guard.filled(), r.Revert.filled(), r.OriginCheck.filled()
+	if len(r.Agents) > 0 {
+		r.Agents = r.Agents.filled()
+	}
 	return json.Marshal(resultJSON(r))
 }
 
@@ -113,6 +117,18 @@ func (g Guard) filled() Guard {
 	}
 	g.Blocked = blocked
 	return g
+}
+
+// AgentRuns are the agents of one session in the order given.
+type AgentRuns []AgentRun
+
+func (list AgentRuns) filled() AgentRuns {
+	out := make(AgentRuns, len(list))
+	for i, a := range list {
+		a.Changes, a.Conflicts = notNull(a.Changes), notNull(a.Conflicts)
+		out[i] = a
+	}
+	return out
 }
 
 func (r Revert) filled() Revert {
