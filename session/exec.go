@@ -29,11 +29,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.unlock == nil { // who holds it may take the workspace away at any moment
 		return runner.Result{}, s.inUse()
 	}
-	if err := s.update(ctx, func(r *Record) {
-		r.Runs++
-		r.Reverting = false
-		r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
-	}); err != nil {
+	if err := s.update(ctx, opt.starts); err != nil {
 		return runner.Result{}, err
 	}
 	paths, err := s.preparePaths(opt)
@@ -81,7 +77,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	res, runErr := runner.Run(ctx, spec)
 	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.close(), kernel.Close(), s.unseal(s.seal), s.keepLog(paths))
+	err = errors.Join(sup.close(), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	for _, p := range res.Survivors {
@@ -98,7 +94,10 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", opt.MaxOutput))
 	}
 	err = errors.Join(err, s.update(after, func(r *Record) {
-		r.ExitCode, r.TimedOut, r.Kernel = &res.ExitCode, res.TimedOut, weaker(r.Kernel, kernel.Layer.State)
+		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
+		if !opt.setup {
+			r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut
+		}
 	}))
 	return res, errors.Join(runErr, err)
 }
@@ -194,8 +193,27 @@ func inside(ws, rel string) (string, error) {
 	return dir, nil
 }
 
-// keepLog appends a command's output to the session's command log.
-func (s *Session) keepLog(r runPaths) error {
+// starts records that a program begins. A command of the session's setup is not
+// the session's program.
+func (opt ExecOptions) starts(r *Record) {
+	if opt.setup {
+		return
+	}
+	r.Runs++
+	r.Reverting = false
+	r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
+}
+
+// logName is the log in the session's folder that gets the output.
+func (opt ExecOptions) logName() string {
+	if opt.setup {
+		return "setup.log"
+	}
+	return "command.log"
+}
+
+// keepLog appends a command's output to a log of the session's.
+func (s *Session) keepLog(r runPaths, name string) error {
 	src := filepath.Join(r.runDir, "output.log")
 	st, err := os.Lstat(src)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
@@ -204,7 +222,7 @@ func (s *Session) keepLog(r runPaths) error {
 	if err != nil {
 		return err
 	}
-	return appendFile(filepath.Join(s.dir, "log", "command.log"), src)
+	return appendFile(filepath.Join(s.dir, "log", name), src)
 }
 
 // update changes the mutable part of session.json under a lock, so that

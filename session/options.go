@@ -63,6 +63,8 @@ type ExecOptions struct {
 	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
 	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
 	KernelOptions
+
+	setup bool // a command of the session's setup, not its program
 }
 
 // EndOptions says how to end a session.
