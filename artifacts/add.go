@@ -82,6 +82,8 @@ func (s *Store) AddAll(ctx context.Context, list []New) ([]Artifact, error) {
 type item struct {
 	Artifact
 	replace bool // take over the path from an earlier artifact of the same session
+	saved   bool // becomes the next version of its name; see Store.Save
+	ext     string
 	open    func() (io.ReadCloser, error)
 	folder  string
 	tmp     string // name in folder once the content is there; "" when it has been used up

@@ -23,13 +23,14 @@ const maxCounter = 1 << 53
 // manifest is manifest.json in memory. Unknown fields are kept beside the known
 // ones, so that a rewrite drops nothing.
 type manifest struct {
-	version int
-	session string // the session that wrote last
-	updated Time
-	counter int // of the last id given; counts over the whole manifest
-	entries []entry
-	extra   map[string]json.RawMessage
-	index   map[string]int // path → entry, made by byPath
+	version  int
+	session  string // the session that wrote last
+	updated  Time
+	counter  int // of the last id given; counts over the whole manifest
+	entries  []entry
+	versions map[string]int // name → the last version given; see Store.Save
+	extra    map[string]json.RawMessage
+	index    map[string]int // path → entry, made by byPath
 }
 
 // entry is one element of "artifacts". raw is the text as it was read and is
@@ -136,6 +137,8 @@ func (m *manifest) set(key string, raw json.RawMessage) error {
 		if err == nil {
 			m.counter = max(m.counter, n)
 		}
+	case "versions":
+		err = json.Unmarshal(raw, &m.versions)
 	default:
 		if m.extra == nil {
 			m.extra = map[string]json.RawMessage{}
@@ -163,7 +166,8 @@ func (m *manifest) encode() ([]byte, error) {
 		UpdatedAt     Time              `json:"updated_at"`
 		Counter       int               `json:"counter"`
 		Artifacts     []json.RawMessage `json:"artifacts"`
-	}{manifestVersion, m.session, m.updated, m.counter, list}, m.extra)
+		Versions      map[string]int    `json:"versions,omitempty"`
+	}{manifestVersion, m.session, m.updated, m.counter, list, m.versions}, m.extra)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,9 @@ type move struct {
 }
 
 func (p *plan) add(it *item) (Artifact, error) {
+	if it.saved {
+		return p.save(it)
+	}
 	base := path.Base(it.Path.String())
 	for n := 1; ; n++ {
 		rel := path.Join(it.folder, numbered(base, n))

@@ -112,6 +112,9 @@ func (m *manifest) adopt(root *os.Root) (int, []Problem) {
 	n := 0
 	for _, f := range files {
 		a := Artifact{Type: classify(f.path), Name: path.Base(f.path), CreatedAt: f.time, Session: sessionIn(f.path)}
+		if name, version, ok := splitVersioned(a.Name); ok {
+			a.Name, a.Metadata = name, map[string]any{metaVersion: version}
+		}
 		var err error
 		if a.Path, err = superqode.ParseRelPath(f.path); err == nil {
 			a.SHA256, a.Size, err = hashBelow(root, f.path)

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -271,38 +269,10 @@ func (s *Store) all(ctx context.Context) (list []Artifact, err error) {
 	return m.artifacts(), nil
 }
 
-// Get returns one artifact by its id, its name or name@version. Artifacts that
-// share a name are its versions 1, 2, … in the order in which they were added;
-// a bare name means the latest. The error wraps superqode.ErrNotFound when there
-// is none.
+// Get returns one artifact by its id, its name or name@version; see Resolve.
 func (s *Store) Get(ctx context.Context, name string) (Artifact, error) {
-	all, err := s.all(ctx)
-	if err != nil {
-		return Artifact{}, err
-	}
-	var versions []Artifact
-	for _, a := range all {
-		if a.ID == name {
-			return a, nil
-		}
-		if a.Name == name {
-			versions = append(versions, a)
-		}
-	}
-	if len(versions) > 0 {
-		return versions[len(versions)-1], nil
-	}
-	if i := strings.LastIndexByte(name, '@'); i > 0 {
-		for _, a := range all {
-			if a.Name == name[:i] {
-				versions = append(versions, a)
-			}
-		}
-		if n, err := strconv.Atoi(name[i+1:]); err == nil && n > 0 && n <= len(versions) {
-			return versions[n-1], nil
-		}
-	}
-	return Artifact{}, superqode.Errorf(superqode.ErrNotFound, "no artifact %q", name)
+	n, err := s.Resolve(ctx, name)
+	return n.Artifact, err
 }
 
 // OpenArtifact opens an artifact's file for reading. The error wraps
