@@ -274,6 +274,8 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	var unreadable unreadableError
 	for _, p := range problems {
 		switch {
+		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(p.Path):
+			return p // git moved it into a pack: keepRepository begins again
 		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
 			s.warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
 		case errors.Is(p.Err, os.ErrPermission):

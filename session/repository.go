@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -53,22 +55,100 @@ func isObject(path string) bool {
 	return strings.HasPrefix(path, "objects/") || strings.HasPrefix(path, "lfs/objects/") || strings.HasPrefix(path, "modules/") && strings.Contains(path, "/objects/")
 }
 
-// keepRepository records the repository and keeps copies of its files.
+// gcPatience is how long a session waits for somebody's git to finish moving the
+// repository's objects about: git gc goes on in the background after a commit.
+const gcPatience = 30 * time.Second
+
+// keepRepository records the repository and keeps copies of its files. Objects
+// that git moved meanwhile, from files of their own into a pack, would be in
+// neither place of what was kept: so the object files are looked at again, and
+// as long as they are not those of before everything is kept anew.
 func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
 	dir := s.o.Repo.CommonDir
 	var err error
 	if s.rec.GitFolder, err = folderInfoOf(dir); err != nil {
 		return err
 	}
-	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
-	if err != nil {
-		return fmt.Errorf("read the repository: %w", err)
-	}
-	if len(problems) > 0 {
-		return superqode.WithHint(fmt.Errorf("read the repository %s: %w", dir, problems[0]), "make it readable: git_snapshot mode must be able to bring all of it back")
-	}
 	if err := s.keepNeighbours(ctx, format); err != nil {
 		return err
+	}
+	start := time.Now()
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		sn, err := s.keepOnce(ctx, dir, format)
+		settled := false
+		switch {
+		case err == nil:
+			settled, err = sameObjects(ctx, dir, sn)
+		case errors.Is(err, os.ErrNotExist) && exists(dir) && exists(s.dir):
+			err = nil
+		}
+		if err != nil {
+			return err
+		}
+		if settled {
+			return sn.Save(filepath.Join(s.dir, repositorySnap))
+		}
+		if time.Since(start) > gcPatience {
+			return superqode.WithHint(fmt.Errorf("the objects of %s do not stay as they are: git gc, or a fetch, is at work", dir), "wait for it to end, then run this again")
+		}
+		if err := os.RemoveAll(filepath.Join(s.asideDir(), "git")); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// gcQuiet is how long a temporary file among the objects has to have been left
+// alone to be taken for one that a crash left: git writes into the others.
+const gcQuiet = 5 * time.Second
+
+// sameObjects reports whether a repository still has the object files that sn
+// lists, as they were, and no other, and whether none is being written.
+func sameObjects(ctx context.Context, dir string, sn *snapshot.Snapshot) (bool, error) {
+	if top := sn.Find("objects"); top == nil || top.Kind != snapshot.Dir {
+		return true, nil // a link: what lies behind it is not kept
+	}
+	now, _, err := snapshot.Scan(ctx, filepath.Join(dir, "objects"), snapshot.ScanOptions{Format: sn.Format, Contents: snapshot.StatOnly})
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at the repository again: %w", err)
+	}
+	then := 0
+	for i := range sn.Entries {
+		if e := &sn.Entries[i]; e.Kind == snapshot.File && strings.HasPrefix(e.Path, "objects/") {
+			then++
+		}
+	}
+	for i := range now.Entries {
+		e := &now.Entries[i]
+		if e.Kind != snapshot.File {
+			continue
+		}
+		then--
+		was := sn.Find("objects/" + e.Path)
+		name := path.Base(e.Path)
+		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
+		if was == nil || was.Kind != snapshot.File || was.Size != e.Size || was.Stat.Mtime != e.Stat.Mtime || temporary && e.Stat.Mtime > now.Taken.Add(-gcQuiet).UnixNano() {
+			return false, nil
+		}
+	}
+	return then == 0, nil
+}
+
+// keepOnce scans the repository and keeps copies of what it found.
+func (s *Session) keepOnce(ctx context.Context, dir string, format snapshot.Format) (*snapshot.Snapshot, error) {
+	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
+	if err != nil {
+		return nil, fmt.Errorf("read the repository: %w", err)
+	}
+	if len(problems) > 0 {
+		return nil, superqode.WithHint(fmt.Errorf("read the repository %s: %w", dir, problems[0]), "make it readable: git_snapshot mode must be able to bring all of it back")
 	}
 	wanted := &snapshot.Snapshot{Root: dir, Format: format, Taken: sn.Taken}
 	var big []snapshot.Entry
@@ -88,14 +168,14 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 		}
 	}
 	if err := s.copyAside(ctx, wanted, "git", sn); err != nil {
-		return err
+		return nil, err
 	}
 	failpoint.Hit("inplace.copied")
 	if err := s.linkAside(ctx, big, sn); err != nil {
-		return err
+		return nil, err
 	}
 	failpoint.Hit("inplace.linked")
-	return sn.Save(filepath.Join(s.dir, repositorySnap))
+	return sn, nil
 }
 
 // fitWorktrees makes the folder in which git keeps its worktrees part of what is
