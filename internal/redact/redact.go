@@ -1,0 +1,251 @@
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"sync"
+
+	ahocorasick "github.com/BobuSumisu/aho-corasick"
+)
+
+// Redactor finds and masks secrets. Make it with New; its methods may be called
+// concurrently. A nil Redactor finds nothing.
+type Redactor struct {
+	literals []literal
+
+	once  sync.Once
+	trie  *ahocorasick.Trie
+	words []word // what each pattern of the trie stands for
+}
+
+// word is a pattern of the automaton: a literal to be masked, or a keyword at
+// which rules are tried.
+type word struct {
+	literals []*literal // those that begin with it
+	rules    []*rule
+	key      bool // the beginning of a PEM block
+}
+
+// Match is a secret in a text.
+type Match struct {
+	Start, End int    // bytes
+	Name       string // the variable, or the rule
+}
+
+// pemWord begins a PEM block.
+const pemWord = "-----begin"
+
+// literalProbe is how much of a literal the automaton knows; a state of it takes
+// two kilobytes. The rest is compared.
+const literalProbe = 32
+
+// New makes a Redactor for the variables of an environment (KEY=VALUE) that are
+// named like secrets and for the extra values. The automaton is built when the
+// first text comes.
+func New(env []string, extra ...string) *Redactor {
+	return &Redactor{literals: literals(env, extra)}
+}
+
+func (r *Redactor) build() {
+	index := map[string]int{}
+	var patterns []string
+	at := func(pattern string) *word {
+		i, ok := index[pattern]
+		if !ok {
+			i = len(patterns)
+			index[pattern] = i
+			patterns, r.words = append(patterns, pattern), append(r.words, word{})
+		}
+		return &r.words[i]
+	}
+	for i := range r.literals {
+		l := &r.literals[i]
+		w := at(string(lower(nil, []byte(l.text[:min(len(l.text), literalProbe)]))))
+		w.literals = append(w.literals, l)
+	}
+	for _, rule := range parseRules() {
+		for _, k := range rule.keywords {
+			w := at(k)
+			w.rules = append(w.rules, rule)
+		}
+	}
+	at(pemWord).key = true
+	r.trie = ahocorasick.NewTrieBuilder().AddStrings(patterns).Build()
+}
+
+// lower appends text in ASCII lower case to dst.
+func lower(dst, text []byte) []byte {
+	dst = append(dst, text...)
+	for i, c := range dst {
+		if 'A' <= c && c <= 'Z' {
+			dst[i] = c + 'a' - 'A'
+		}
+	}
+	return dst
+}
+
+// Find returns the secrets in text, in order and without overlaps.
+func (r *Redactor) Find(text []byte) []Match {
+	if r == nil || len(text) < minSecret {
+		return nil
+	}
+	return r.find(text, make([]byte, 0, len(text)))
+}
+
+// find is Find with a buffer of the caller's.
+func (r *Redactor) find(text, buffer []byte) []Match {
+	r.once.Do(r.build)
+	s := scan{text: text}
+	r.trie.Walk(lower(buffer[:0], text), func(end, n, pattern int64) bool {
+		s.hit(&r.words[pattern], int(end-n)+1, int(end)+1)
+		return true
+	})
+	return s.ordered()
+}
+
+// Text returns s with its secrets masked.
+func (r *Redactor) Text(s string) string {
+	found := r.Find([]byte(s))
+	if len(found) == 0 {
+		return s
+	}
+	return string(masked(nil, []byte(s), found))
+}
+
+// Bytes returns b with its secrets masked; b itself where there are none.
+func (r *Redactor) Bytes(b []byte) []byte {
+	found := r.Find(b)
+	if len(found) == 0 {
+		return b
+	}
+	return masked(nil, b, found)
+}
+
+// masked appends text to dst with the matches replaced.
+func masked(dst, text []byte, found []Match) []byte {
+	at := 0
+	for _, m := range found {
+		dst = append(append(append(append(dst, text[at:m.Start]...), "[redacted:"...), m.Name...), ']')
+		at = m.End
+	}
+	return append(dst, text[at:]...)
+}
+
+// scan collects the matches of one text.
+type scan struct {
+	text  []byte
+	found []Match
+	tried map[*rule]int // up to where a rule has looked
+	pem   int           // the end of the last PEM block
+}
+
+func (s *scan) hit(w *word, start, end int) {
+	for _, l := range w.literals {
+		if stop := start + len(l.text); stop <= len(s.text) && string(s.text[start:stop]) == l.text {
+			s.found = append(s.found, Match{start, stop, l.name})
+		}
+	}
+	if w.key && start >= s.pem {
+		s.privateKey(start)
+	}
+	for _, rule := range w.rules {
+		s.try(rule, start, end)
+	}
+}
+
+// How far a rule looks before and behind its keyword, and how long a token can
+// be that goes on behind what the rule matched.
+const (
+	lookBehind = 128
+	lookAhead  = 1024
+	maxToken   = 4 << 10
+)
+
+// try looks for a rule's tokens around its keyword.
+func (s *scan) try(r *rule, start, end int) {
+	if s.tried == nil {
+		s.tried = map[*rule]int{}
+	}
+	upTo := s.tried[r]
+	if end <= upTo {
+		return
+	}
+	re := r.regexp()
+	if re == nil {
+		return
+	}
+	from, to := s.window(r, start, end)
+	last := end
+	for _, m := range re.FindAllSubmatchIndex(s.text[from:to], -1) {
+		last = max(last, from+m[1])
+		a, b := group(m)
+		a, b = from+a, from+b
+		if r.entropy > 0 && entropyOf(s.text[a:b]) < r.entropy {
+			continue
+		}
+		for limit := min(b+maxToken, len(s.text)); b < limit && isTokenByte(s.text[b-1]) && isTokenByte(s.text[b]); { // the rest of a longer one
+			b++
+		}
+		s.found = append(s.found, Match{a, b, r.id})
+	}
+	// What begins in the first half of the window was looked at whole.
+	s.tried[r] = max(last, end+(to-end)/2)
+}
+
+// window returns what a rule sees around its keyword: some lines, cut to a fixed
+// length.
+func (s *scan) window(r *rule, start, end int) (from, to int) {
+	ahead, lines := r.reach()
+	from, to = max(start-lookBehind, 0), min(end+ahead, len(s.text))
+	if i := bytes.LastIndexByte(s.text[from:start], '\n'); i >= 0 {
+		from += i + 1
+	}
+	at := end
+	for range lines {
+		i := bytes.IndexByte(s.text[at:to], '\n')
+		if i < 0 {
+			return from, to
+		}
+		at += i + 1
+	}
+	return from, at
+}
+
+// group returns the first group that took part in a match, else the whole.
+func group(m []int) (start, end int) {
+	for i := 2; i+1 < len(m); i += 2 {
+		if m[i] >= 0 && m[i] < m[i+1] {
+			return m[i], m[i+1]
+		}
+	}
+	return m[0], m[1]
+}
+
+func isTokenByte(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '+' || c == '/' || c == '='
+}
+
+// ordered sorts the matches and joins those that overlap; the one that begins
+// first gives the name.
+func (s *scan) ordered() []Match {
+	slices.SortFunc(s.found, func(a, b Match) int { return cmp.Or(a.Start-b.Start, b.End-a.End) })
+	out := s.found[:0]
+	for _, m := range s.found {
+		if n := len(out); n > 0 && m.Start < out[n-1].End {
+			out[n-1].End = max(out[n-1].End, m.End)
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// Contains reports whether text holds a secret.
+func (r *Redactor) Contains(text string) bool { return len(r.Find([]byte(text))) > 0 }
+
+// binaryProbe is how much of a content is looked at to tell text from binary.
+const binaryProbe = 8 << 10
+
+// IsText reports whether a content that begins with head is text: it has no NUL.
+func IsText(head []byte) bool { return bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) < 0 }

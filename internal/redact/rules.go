@@ -1,0 +1,74 @@
+package redact
+
+import (
+	_ "embed"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+//go:embed rules.txt
+var rulesText string
+
+// rule finds tokens of one shape. It is looked at where one of its keywords is.
+type rule struct {
+	id       string
+	keywords []string // lower case
+	entropy  float64  // the least that the token's letters must have, in bits
+	expr     string
+
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+// regexp compiles the rule when a text first gives reason to.
+func (r *rule) regexp() *regexp.Regexp {
+	r.once.Do(func() { r.re, _ = regexp.Compile(r.expr) }) // TestRules compiles every one
+	return r.re
+}
+
+// parseRules reads the embedded rules and adds our own.
+func parseRules() []*rule {
+	list := []*rule{
+		{id: "url-credentials", keywords: []string{"://"}, expr: `://[^\s/:@?#"'<>]{0,256}:([^\s/@?#"'<>]{1,256})@`},
+		{id: "authorization-header", keywords: []string{"authorization"}, expr: `(?i)authorization["']?\s{0,5}[:=]\s{0,5}["']?(?:bearer|basic|token|digest|apikey)\s{1,5}([A-Za-z0-9._~+/=-]{6,})`},
+	}
+	for line := range strings.Lines(rulesText) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
+		if len(f) != 4 {
+			continue // TestRules compares the file with its source
+		}
+		entropy, _ := strconv.ParseFloat(f[1], 64)
+		list = append(list, &rule{id: f[0], entropy: entropy, keywords: strings.Fields(f[2]), expr: f[3]})
+	}
+	return list
+}
+
+// reach returns how many bytes, and how many lines, a rule looks ahead.
+func (r *rule) reach() (ahead, lines int) {
+	switch r.id {
+	case "jwt", "jwt-base64": // the claims of some have kilobytes
+		return 8 << 10, 1
+	case "curl-auth-header", "curl-auth-user": // a command in several lines
+		return lookAhead, 6
+	}
+	return lookAhead, 2
+}
+
+// entropyOf returns the mean information of a byte of s, in bits.
+func entropyOf(s []byte) float64 {
+	var count [256]int
+	for _, c := range s {
+		count[c]++
+	}
+	sum := 0.0
+	for _, n := range count {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			sum -= p * math.Log2(p)
+		}
+	}
+	return sum
+}

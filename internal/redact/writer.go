@@ -1,0 +1,95 @@
+package redact
+
+import "io"
+
+const (
+	// chunk is how much a Writer looks at at once.
+	chunk = 256 << 10
+	// held is how much of the end of a chunk waits for what follows: more than the
+	// longest secret that is looked for.
+	held = 32 << 10
+	// context is how much of what was written out stays as the beginning of the
+	// next look, for rules that want a name before a value.
+	context = lookBehind + 256
+)
+
+// Writer returns a writer that passes on to w what it is given, with secrets
+// masked. What could be the beginning of a secret waits, in a buffer of bounded
+// size, for Close; Close does not close w. A nil Redactor passes everything on
+// at once.
+func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
+	if r == nil {
+		return passing{w}
+	}
+	return &writer{r: r, w: w}
+}
+
+type passing struct{ io.Writer }
+
+func (passing) Close() error { return nil }
+
+type writer struct {
+	r     *Redactor
+	w     io.Writer
+	buf   []byte
+	done  int // so many bytes of buf are written out
+	lower []byte
+	out   []byte
+	err   error
+}
+
+// Write takes b whole, or returns the error of the writer behind.
+func (w *writer) Write(b []byte) (int, error) {
+	n := 0
+	for len(b) > 0 && w.err == nil {
+		k := min(len(b), chunk+held-(len(w.buf)-w.done))
+		w.buf = append(w.buf, b[:k]...)
+		b, n = b[k:], n+k
+		if len(w.buf)-w.done >= chunk+held {
+			w.flush(len(w.buf) - held)
+		}
+	}
+	return n, w.err
+}
+
+// Close writes out what waits.
+func (w *writer) Close() error {
+	if w.err == nil {
+		w.flush(len(w.buf))
+	}
+	return w.err
+}
+
+// flush writes out the buffer up to limit, or to the beginning of a secret that
+// stands across it.
+func (w *writer) flush(limit int) {
+	if cap(w.lower) < len(w.buf) {
+		w.lower = make([]byte, 0, cap(w.buf))
+	}
+	found := w.r.find(w.buf, w.lower)
+	at := w.done
+	w.out = w.out[:0]
+	for _, m := range found {
+		if m.End <= w.done {
+			continue
+		}
+		if m.Start >= limit {
+			break
+		}
+		if m.End > limit && m.Start > w.done && limit < len(w.buf) { // it waits for its end
+			limit = m.Start
+			break
+		}
+		m.Start = max(m.Start, at)
+		w.out = masked(append(w.out, w.buf[at:m.Start]...), w.buf[m.Start:m.End], []Match{{0, m.End - m.Start, m.Name}})
+		at = m.End
+	}
+	if at < limit {
+		w.out = append(w.out, w.buf[at:limit]...)
+		at = limit
+	}
+	_, w.err = w.w.Write(w.out)
+	keep := max(at-context, 0)
+	w.buf = append(w.buf[:0], w.buf[keep:]...)
+	w.done = at - keep
+}
