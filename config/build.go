@@ -3,15 +3,11 @@ package config
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 )
-
-// defaultSetupTimeout is how long a setup command may take that names no time.
-const defaultSetupTimeout = 120 * time.Second
 
 // config turns the collected values, which are all checked, into a Config.
 func (l *loader) config() *Config {
@@ -35,8 +31,11 @@ func (l *loader) config() *Config {
 	}
 	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Allow: all("guard.allow"), Deny: all("guard.deny")}
 	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions"))}
-	for _, v := range l.values["setup"].Value.([]any) {
-		c.Setup = append(c.Setup, setupEntry(v.(map[string]any)))
+	for i, v := range l.values["setup"].Value.([]any) {
+		c.Setup = append(c.Setup, setupEntry(v.(map[string]any), i))
+	}
+	for i, v := range l.values["inputs"].Value.([]any) {
+		c.Inputs = append(c.Inputs, inputOf(v.(map[string]any), i))
 	}
 	for _, key := range l.order {
 		if l.fields[key].kind != dict {
@@ -67,34 +66,6 @@ func stringsOf(v any) []string {
 		out[i], _ = item.(string)
 	}
 	return out
-}
-
-func setupEntry(m map[string]any) SetupEntry {
-	if f, ok := m["file"].(map[string]any); ok {
-		out := &SetupFile{Content: str(f, "content"), From: str(f, "from")}
-		out.Target, _ = superqode.ParseRelPath(str(f, "target")) // checked by the table
-		mode, err := strconv.ParseUint(strings.TrimPrefix(str(f, "mode"), "0o"), 8, 32)
-		if err == nil {
-			out.Mode = uint32(mode)
-		}
-		return SetupEntry{File: out}
-	}
-	r, _ := m["run"].(map[string]any)
-	out := &SetupRun{
-		Command: str(r, "command"), Args: stringsOf(r["args"]), Dir: str(r, "cwd"), Timeout: defaultSetupTimeout, Marker: str(r, "marker"),
-		Observed: stringsOf(r["observed"]), FingerprintInputs: stringsOf(r["fingerprint_inputs"]), Salt: str(r, "salt"),
-	}
-	out.Optional, _ = r["optional"].(bool)
-	if d, err := time.ParseDuration(str(r, "timeout")); err == nil {
-		out.Timeout = d
-	}
-	if env, ok := r["env"].(map[string]any); ok {
-		out.Env = map[string]string{}
-		for k, v := range env {
-			out.Env[k], _ = v.(string)
-		}
-	}
-	return SetupEntry{Run: out}
 }
 
 func str(m map[string]any, key string) string {

@@ -26,6 +26,7 @@ import (
 type Config struct {
 	Workspace Workspace
 	Guard     Guard
+	Inputs    []Input                      // in the order of the file
 	Setup     []SetupEntry                 // in the order of the file
 	Agents    map[superqode.AgentID]string // name → shell command
 	Artifacts Artifacts
@@ -73,37 +74,6 @@ type Guard struct {
 type Artifacts struct {
 	Outputs      []string // doublestar patterns in the workspace
 	KeepSessions int
-}
-
-// SetupEntry is one file or one command that must be there before the program
-// runs; exactly one of the two is set.
-type SetupEntry struct {
-	File *SetupFile
-	Run  *SetupRun
-}
-
-// SetupFile is a file to write: Content as it stands, or a copy of From, which
-// is absolute.
-type SetupFile struct {
-	Target  superqode.RelPath
-	Content string
-	From    string
-	Mode    uint32 // permission bits, 0 when not set
-}
-
-// SetupRun is a command to run. Command and Args that looked like paths (./x or
-// ../x) are absolute: they were resolved from the file that holds them.
-type SetupRun struct {
-	Command           string
-	Args              []string
-	Env               map[string]string
-	Dir               string // in the workspace, "" for its root
-	Timeout           time.Duration
-	Marker            string
-	Observed          []string
-	FingerprintInputs []string
-	Salt              string
-	Optional          bool
 }
 
 // Values returns every key in the order of the table with its effective value

@@ -2,8 +2,10 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +174,8 @@ setup:
       optional: true
       observed: ["node_modules/**"]
   - run: {command: npm}
+  - run: {command: ./tools/prepare --all ../z > log}
+  - run: {command: my tool, args: []}
 `})
 	dir := src.OriginDir
 	target := func(s string) superqode.RelPath {
@@ -181,27 +185,87 @@ setup:
 		}
 		return p
 	}
+	command, arg := filepath.Join(dir, "tools/prepare"), filepath.Join(filepath.Dir(dir), "y")
 	want := []config.SetupEntry{
-		{File: &config.SetupFile{Target: target(".env"), Content: "A=1\n", Mode: 0o600}},
-		{File: &config.SetupFile{Target: target("conf/x"), From: filepath.Join(dir, "fixtures/x")}},
-		{Run: &config.SetupRun{Command: filepath.Join(dir, "tools/prepare"), Args: []string{filepath.Join(filepath.Dir(dir), "y"), "plain", "-o./z"},
+		{Key: "setup[0].file", File: &config.SetupFile{Target: target(".env"), Content: "A=1\n", Mode: 0o600}},
+		{Key: "setup[1].file", File: &config.SetupFile{Target: target("conf/x"), From: filepath.Join(dir, "fixtures/x")}},
+		{Key: "setup[2].run", Run: &config.SetupRun{Command: command, Args: []string{arg, "plain", "-o./z"}, Line: command + " " + arg + " plain -o./z",
 			Env: map[string]string{"PORT": "8080", "DEBUG": "true"}, Dir: "sub", Timeout: 2 * time.Minute, Optional: true, Observed: []string{"node_modules/**"}}},
-		{Run: &config.SetupRun{Command: "npm", Timeout: 2 * time.Minute}},
+		{Key: "setup[3].run", Run: &config.SetupRun{Command: "npm", Line: "npm", Timeout: 2 * time.Minute}},
+		{Key: "setup[4].run", Run: &config.SetupRun{Command: command + " --all ../z > log", Line: command + " --all ../z > log", Shell: true, Timeout: 2 * time.Minute}},
+		{Key: "setup[5].run", Run: &config.SetupRun{Command: "my tool", Args: []string{}, Line: "my tool", Timeout: 2 * time.Minute}},
 	}
 	if d := cmp.Diff(want, load(t, src).Setup, cmp.Comparer(func(a, b superqode.RelPath) bool { return a == b })); d != "" {
 		t.Error(d)
 	}
 }
 
+// TestInputs holds what each way of naming a source means.
+func TestInputs(t *testing.T) {
+	t.Parallel()
+	src := layers(t, map[string]string{"origin": `
+inputs:
+  - {from: fixtures/data.json, to: ./data/}
+  - {from: /abs/x, mode: link, read_only: true, optional: true}
+  - {from: ~/secret}
+  - {from: "workspace://a/b", to: c}
+  - {from: "artifact://report.json@3", to: r/x.json}
+  - {from: "artifact://patch-001"}
+`})
+	c := load(t, src)
+	var got []string
+	for _, in := range c.Inputs {
+		got = append(got, strings.Join([]string{in.Key, in.Path, in.Workspace, in.Artifact, strconv.Itoa(in.Version), in.To.String(), fmt.Sprint(in.Link, in.ReadOnly, in.Optional)}, "|"))
+	}
+	want := []string{
+		"inputs[0]|" + src.OriginDir + "/fixtures/data.json|||0|data/data.json|false false false",
+		"inputs[1]|/abs/x|||0|x|true true true",
+		"inputs[2]|~/secret|||0|secret|false false false",
+		"inputs[3]||a/b||0|c|false false false",
+		"inputs[4]|||report.json|3|r/x.json|false false false",
+		"inputs[5]|||patch-001|0|patch-001|false false false",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestParseInput(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ in, want string }{
+		{"a/b", "/d/a/b||0|b|false false false"},
+		{"../b:c", "/b||0|c|false false false"},
+		{"/x:y/:ro,link", "/x||0|y/x|true true false"},
+		{"artifact://n@2:t:optional", "|n|2|t|false false true"},
+		{"artifact://n:t:copy,readonly", "|n|0|t|false true false"},
+	} {
+		in, err := config.ParseInput(tt.in, "/d")
+		got := strings.Join([]string{in.Path, in.Artifact, strconv.Itoa(in.Version), in.To.String(), fmt.Sprint(in.Link, in.ReadOnly, in.Optional)}, "|")
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %s, %v", tt.in, got, err)
+		}
+	}
+	for _, bad := range []string{"", "a:../b", "a:/b", "a:.git/hooks/x", "a:b:rw", "a:b:ro:x", "s3://bucket", "artifact://", "artifact://a@0", "artifact://a@x", "workspace://../a", "/", ".."} {
+		if in, err := config.ParseInput(bad, "/d"); !errors.Is(err, superqode.ErrUsage) || !strings.Contains(err.Error(), "--input") {
+			t.Errorf("%q: %+v, %v", bad, in, err)
+		}
+	}
+}
+
 // TestUnused holds that what has no effect yet is said to have none.
 func TestUnused(t *testing.T) {
 	t.Parallel()
-	c := load(t, layers(t, map[string]string{"origin": "workspace: {default_mode: worktree, max_size_mb: 5}\nsetup: [{run: {command: x}}]\nagents: {a: b}\n"}))
-	var got []string
+	c := load(t, layers(t, map[string]string{"origin": "workspace: {default_mode: worktree, max_size_mb: 5, watcher: {enabled: true}}\nsetup: [{run: {command: x}}]\nagents: {a: b}\nartifacts: {outputs: [], keep_sessions: 3}\n"}))
+	var want, got []string
+	for _, v := range c.Values() {
+		if v.Origin.Layer != config.LayerDefault && !v.Used {
+			want = append(want, v.Key)
+		}
+	}
 	for _, v := range c.Unused() {
 		got = append(got, v.Key)
 	}
-	if d := cmp.Diff([]string{"workspace.max_size_mb", "setup", "agents.a"}, got); d != "" {
+	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 }
@@ -243,6 +307,19 @@ func TestRefused(t *testing.T) {
 		{"setup: [{run: {command: a, timeout: -5s}}]", `is not a duration`},
 		{"setup: [{run: {command: a, env: {A=B: c}}}]", `"A=B" is not the name of an environment variable`},
 		{"setup: [{run: }]", `setup[0].run: nothing where keys are expected`},
+		{"setup: [{file: {target: .git/hooks/pre-commit, content: b}}]", `setup[0].file.target: path ".git/hooks/pre-commit" leads into .git, which is not for setup to write`},
+		{"setup: [{file: {target: a/../b, content: b}}]", `leads out`},
+		{"setup: [{file: {target: ., content: b}}]", `is not a path inside the workspace`},
+		{"setup: [{run: {command: a, marker: sub/.GIT/x}}]", `setup[0].run.marker: path "sub/.GIT/x" leads into .GIT`},
+		{"setup: [{run: {command: a, cwd: ../b}}]", `setup[0].run.cwd: path "../b" leads out`},
+		{"inputs: [{to: b}]", `inputs[0]: from is missing`},
+		{"inputs: [{from: a, to: ../b}]", `inputs[0].to: path "../b" leads out`},
+		{"inputs: [{from: a, to: /b}]", `inputs[0].to: path "/b" is absolute`},
+		{"inputs: [{from: a, mode: move}]", `inputs[0].mode: "move" is not one of copy, link`},
+		{"inputs: [{from: 'https://x/y'}]", `inputs[0].from: "https://x/y": https:// is no place that inputs come from`},
+		{"inputs: [{from: 'artifact://a@b'}]", `is not a version`},
+		{"workspace: {include: [\"a\xffb\"]}", `:1:25: the byte 0xff is no text`},
+		{"\x00", `:1:1: the byte 0x00 is no text`},
 		{"artifacts: {outputs: [&x a]}", `an anchor, alias or tag, which are not supported`},
 		{"workspace: {<<: {include: []}}", `merged and complex keys are not supported`},
 		{"workspace:\n  include: []\n  include: []\n", `:3:3: mapping key "include" already defined`},

@@ -1,12 +1,13 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -40,6 +41,10 @@ func (d *decoder) file(data []byte) error {
 
 // parse returns the document's root, or nil for an empty one.
 func (d *decoder) parse(data []byte) (ast.Node, error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if err := d.text(data); err != nil {
+		return nil, err
+	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		e := &Error{Where: d.name, Msg: err.Error()}
@@ -65,6 +70,28 @@ func (d *decoder) parse(data []byte) (ast.Node, error) {
 		return nil, nil
 	}
 	return root, nil
+}
+
+// text refuses what is no text: the parser would read U+FFFD in place of each
+// byte that is not UTF-8, and a path with one would be another path.
+func (d *decoder) text(data []byte) error {
+	line, column := 1, 1
+	for rest := data; len(rest) > 0; {
+		r, n := utf8.DecodeRune(rest)
+		if r == 0 || r == utf8.RuneError && n == 1 {
+			e := &Error{Where: d.name, Msg: fmt.Sprintf("the byte 0x%02x is no text; the file must be UTF-8", rest[0])}
+			if d.dir != "" {
+				e.Line, e.Column = line, column
+			}
+			return e
+		}
+		column++
+		if r == '\n' {
+			line, column = line+1, 1
+		}
+		rest = rest[n:]
+	}
+	return nil
 }
 
 func (d *decoder) errorf(n ast.Node, key, format string, args ...any) error {
@@ -252,6 +279,9 @@ func (d *decoder) object(f *field, key string, n ast.Node) (any, error) {
 	if f.oneOf != nil && have != 1 {
 		return nil, d.errorf(n, key, "exactly one of %s is needed", strings.Join(f.oneOf, " and "))
 	}
+	if f.finish != nil && d.dir != "" {
+		f.finish(d.dir, out)
+	}
 	return out, nil
 }
 
@@ -282,8 +312,8 @@ func (d *decoder) scalar(f *field, key string, n ast.Node) (any, error) {
 	if err != nil {
 		return nil, d.errorf(n, key, "%v", err)
 	}
-	if s, ok := v.(string); ok && f.resolve != nil && d.dir != "" && f.resolve(s) {
-		v = filepath.Join(d.dir, s)
+	if s, ok := v.(string); ok && f.resolve != nil && d.dir != "" {
+		v = f.resolve(d.dir, s)
 	}
 	return v, nil
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,8 +37,9 @@ type field struct {
 	choices  []string
 	min, max int64 // of an integer; max 0 means none
 	check    func(string) error
-	flag     string            // the command line flag that sets it, if there is one
-	resolve  func(string) bool // true for a text that is a path relative to its file
+	flag     string                                  // the command line flag that sets it, if there is one
+	resolve  func(dir, s string) string              // of a text: what it means in a file in dir
+	finish   func(dir string, object map[string]any) // of an object: the same for all of it
 	required bool
 	oneOf    []string // of these fields an object has exactly one
 	used     bool     // this version does something with it
@@ -50,7 +50,8 @@ func table() *field {
 	return &field{kind: section, fields: []field{
 		{name: "workspace", kind: section, doc: "How a session's workspace is made and how long it stays.", fields: workspaceFields()},
 		{name: "guard", kind: section, doc: "Additions to the guard's rules.", fields: guardFields()},
-		{name: "setup", kind: list, def: []any{}, item: setupItem(), doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
+		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", used: true, doc: "Files and folders that are copied or linked into the workspace before anything else."},
+		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap", used: true, doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
 		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, doc: "Name and shell command of each agent, for `run` with several agents."},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), doc: "Patterns of files in the workspace that become artifacts."},
@@ -68,8 +69,8 @@ func workspaceFields() []field {
 		{name: "default_mode", kind: text, def: "auto", choices: modes, flag: "--mode", used: true, doc: "The mode of a session that names none."},
 		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep", used: true, doc: "Keep the workspace when the session's program fails."},
 		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than", used: true, doc: "Sessions, records and salvages that nobody used for this many hours are what workspace cleanup takes."},
-		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30, doc: "A snapshot copy above this size is refused."},
-		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
+		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30, used: true, doc: "A snapshot copy above this size is refused."},
+		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), used: true, doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
 		{name: "include", kind: list, def: texts(".env"), item: &field{kind: text, check: ignorePattern}, flag: "--include", used: true, doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},
 		{name: "watcher", kind: section, doc: "How changes are watched while a session runs.", fields: []field{
 			{name: "enabled", kind: boolean, def: true, doc: "Watch for changes."},
@@ -86,29 +87,6 @@ func guardFields() []field {
 		{name: "allow", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are let through."},
 		{name: "deny", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are refused beside the built-in ones."},
 	}
-}
-
-func setupItem() *field {
-	return &field{kind: object, oneOf: []string{"file", "run"}, fields: []field{
-		{name: "file", kind: object, oneOf: []string{"content", "from"}, doc: "A file to write.", fields: []field{
-			{name: "target", kind: text, required: true, check: relPath, doc: "Where in the workspace."},
-			{name: "content", kind: text, doc: "Its contents."},
-			{name: "from", kind: text, check: notEmpty, resolve: isRelative, doc: "A file to copy, relative to this configuration file."},
-			{name: "mode", kind: text, check: octal, doc: "Permission bits in octal, for example \"0600\"."},
-		}},
-		{name: "run", kind: object, doc: "A command to run.", fields: []field{
-			{name: "command", kind: text, required: true, check: notEmpty, resolve: isDotted, doc: "The program; ./x and ../x are relative to this configuration file."},
-			{name: "args", kind: list, item: &field{kind: text, resolve: isDotted}, doc: "Its arguments."},
-			{name: "env", kind: dict, item: &field{kind: text}, check: envName, doc: "Environment variables."},
-			{name: "cwd", kind: text, check: relPath, doc: "Where in the workspace to run it."},
-			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; 120s when not set."},
-			{name: "marker", kind: text, check: relPath, doc: "A file in the workspace that shows that it has run."},
-			{name: "observed", kind: list, item: pattern(), doc: "What it makes: when that is gone or changed it runs again."},
-			{name: "fingerprint_inputs", kind: list, item: pattern(), doc: "What it reads: when that changes it runs again."},
-			{name: "salt", kind: text, doc: "Change this to make it run again."},
-			{name: "optional", kind: boolean, doc: "Its failure is a warning."},
-		}},
-	}}
 }
 
 func pattern() *field { return &field{kind: text, check: globPattern} }
@@ -147,20 +125,6 @@ func agentName(s string) error {
 	return err
 }
 
-func relPath(s string) error {
-	if _, err := superqode.ParseRelPath(s); err != nil {
-		return fmt.Errorf("%w; it must be a path inside the workspace", err)
-	}
-	return nil
-}
-
-func octal(s string) error {
-	if m, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 32); err != nil || m == 0 || m > 0o777 {
-		return fmt.Errorf("%q are no permission bits (an octal number up to 0777)", s)
-	}
-	return nil
-}
-
 func envName(s string) error {
 	if s == "" || strings.ContainsAny(s, "=\x00") {
 		return fmt.Errorf("%q is not the name of an environment variable", s)
@@ -174,10 +138,6 @@ func positiveDuration(s string) error {
 	}
 	return nil
 }
-
-func isRelative(s string) bool { return !strings.HasPrefix(s, "/") }
-
-func isDotted(s string) bool { return strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") }
 
 // child returns the field named name, or nil.
 func (f *field) child(name string) *field {
