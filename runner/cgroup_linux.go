@@ -3,8 +3,6 @@ package runner
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,7 +27,11 @@ func newCgroup() *cgroup {
 	if parent == "" {
 		return nil
 	}
-	path := filepath.Join(parent, fmt.Sprintf("superqode-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:8])))
+	return makeCgroup(parent)
+}
+
+func makeCgroup(parent string) *cgroup {
+	path := filepath.Join(parent, groupName())
 	if os.Mkdir(path, 0o755) != nil {
 		return nil
 	}
@@ -75,12 +77,18 @@ func ownCgroup() string {
 	return findCgroup(bufio.NewScanner(f), group)
 }
 
-// findCgroup looks up in mountinfo where group is mounted (proc_pid_mountinfo(5):
-// field 4 is the root within the file system, field 5 the mount point).
 func findCgroup(mounts *bufio.Scanner, group string) string {
+	return findGroup(mounts, group, func(kind, _ string) bool { return kind == "cgroup2" })
+}
+
+// findGroup looks up in mountinfo where group is mounted (proc_pid_mountinfo(5):
+// field 4 is the root within the file system, field 5 the mount point; after the
+// dash come the file system's kind, its source and its options).
+func findGroup(mounts *bufio.Scanner, group string, match func(kind, options string) bool) string {
 	for mounts.Scan() {
 		head, tail, ok := strings.Cut(mounts.Text(), " - ")
-		if !ok || !strings.HasPrefix(tail, "cgroup2 ") {
+		kind := strings.Fields(tail)
+		if !ok || len(kind) < 3 || !match(kind[0], kind[2]) {
 			continue
 		}
 		f := strings.Fields(head)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +27,11 @@ type run struct {
 	leftAt time.Time // when what is left behind is named and told to end
 	urge   int       // how many ending signals came
 	cause  error     // of ctx's end
+	disk   *diskWatch
 }
+
+// samplePause lies between two looks at what the tree uses.
+const samplePause = 50 * time.Millisecond
 
 func (r *run) run(ctx context.Context, res *Result) (err error) {
 	// A broken stdout must not kill this process before the way down: Go dies of
@@ -43,11 +48,18 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 		r.st.close()
 		res.LogErr = r.st.log.close()
 	}()
+	if r.spec.Limits.Disk > 0 {
+		r.disk = watchDisk(r.spec.Limits)
+		defer r.disk.cancel()
+	}
 	res.Started = time.Now()
 	if r.tree, err = startTree(r.path, r.spec, r.st.child[:], r.st.ctty); err != nil {
 		res.Started = time.Time{}
 		if cerr, ok := errors.AsType[*ConfineError](err); ok {
 			return cerr
+		}
+		if lerr, ok := errors.AsType[*LimitError](err); ok {
+			return lerr
 		}
 		err = execError(r.spec.Args[0], err)
 		if serr, ok := errors.AsType[*StartError](err); ok {
@@ -55,7 +67,12 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 		}
 		return err
 	}
-	res.PID = r.tree.pid
+	res.PID, res.Holdings = r.tree.pid, r.tree.hold.list()
+	if r.disk != nil {
+		watch, cancel := context.WithCancel(context.Background())
+		r.disk.cancel = cancel
+		go r.disk.start(watch)
+	}
 	r.st.start()
 	r.watch(ctx)
 	err = r.drain(ctx)
@@ -76,6 +93,7 @@ func (r *run) finish(res *Result) error {
 		r.tree.abandon()
 		return fmt.Errorf("%q: %w", r.spec.Args[0], ErrLeftOver)
 	}
+	r.lastLook(res)
 	ws, err := r.tree.finish()
 	if err != nil {
 		return fmt.Errorf("wait for %q: %w", r.spec.Args[0], err)
@@ -85,8 +103,13 @@ func (r *run) finish(res *Result) error {
 		res.ExitCode = 128 + int(ws.Signal())
 		res.Signal = unix.SignalName(ws.Signal())
 	}
-	if res.TimedOut {
+	switch {
+	case res.Limit != "":
+		res.ExitCode = exitLimit
+	case res.TimedOut:
 		res.ExitCode = exitTimeout
+	case slices.Contains(res.Hits, LimitPids) && res.ExitCode != 0 && !res.Killed:
+		res.Limit = LimitPids
 	}
 	for _, p := range res.Survivors {
 		if p.Alive {
@@ -94,6 +117,32 @@ func (r *run) finish(res *Result) error {
 		}
 	}
 	return nil
+}
+
+// lastLook finds what was passed between the last look and the end.
+func (r *run) lastLook(res *Result) {
+	if r.spec.Limits.any() {
+		res.Hits = r.tree.hold.hits()
+	}
+	if res.Limit != "" || res.TimedOut || res.Killed {
+		return
+	}
+	if r.spec.Limits.any() {
+		res.Limit = r.tree.hold.exceeded(r.tree)
+	}
+	if res.Limit == "" && r.disk != nil && r.disk.grown() {
+		res.Limit = LimitDisk
+	}
+}
+
+// limit ends the run because it has passed a limit: at once, since what is over
+// its limit would go on taking.
+func (r *run) limit(name string) {
+	if name == "" || r.res.Limit != "" || r.killing() {
+		return
+	}
+	r.res.Limit = name
+	r.killBy(0)
 }
 
 // watch returns when nothing of the tree is alive any more, or giveUp after
@@ -105,7 +154,17 @@ func (r *run) watch(ctx context.Context) {
 		defer t.Stop()
 		timeout = t.C
 	}
-	done, exited := ctx.Done(), r.tree.exited
+	done, exited, kill := ctx.Done(), r.tree.exited, r.spec.Kill
+	var sample <-chan time.Time
+	var over <-chan struct{}
+	if r.spec.Limits.any() {
+		tick := time.NewTicker(samplePause)
+		defer tick.Stop()
+		sample = tick.C
+	}
+	if r.disk != nil {
+		over = r.disk.over
+	}
 	pause := time.Millisecond
 	for {
 		next := time.Duration(-1)
@@ -142,6 +201,15 @@ func (r *run) watch(ctx context.Context) {
 		case <-done:
 			done, r.cause = nil, context.Cause(ctx)
 			r.wayDown()
+		case grace := <-kill:
+			r.res.Killed = true
+			r.spec.Grace = grace
+			r.wayDown()
+		case <-sample:
+			r.limit(r.tree.hold.exceeded(r.tree))
+		case <-over:
+			over = nil
+			r.limit(LimitDisk)
 		case <-wake:
 		}
 	}

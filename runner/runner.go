@@ -85,9 +85,18 @@ type Spec struct {
 	Timeout time.Duration
 	// Grace lies between TERM and KILL; 0 is 5 seconds.
 	Grace time.Duration
+	// Limits bound the whole tree. What passes one is killed, with exit code 137.
+	// A limit that can not be had is a *LimitError, and nothing is started.
+	Limits Limits
+	// Kill ends the whole tree: TERM at once, KILL after the time that is sent. nil
+	// is none.
+	Kill <-chan time.Duration
 	// Log is a file that gets all output too; "" is none. It is created with mode
 	// 0600, or appended to.
 	Log string
+	// LogIndex is a file that tells which parts of Log are stderr's, see ReadLog;
+	// "" is none.
+	LogIndex string
 	// MaxOutput is the number of bytes of each stream that Log holds; then one
 	// line says that it was cut. 0 is no limit.
 	MaxOutput int64
@@ -146,6 +155,16 @@ type Result struct {
 	Signal string
 	// TimedOut means that Spec.Timeout ended the run.
 	TimedOut bool
+	// Limit is the limit that ended the run (memory, pids, cpu_time or disk), or "".
+	// pids stands here, too, for a program that failed after it was refused a
+	// process; its exit code is its own then.
+	Limit string
+	// Hits are the limits that refused the program something without ending it.
+	Hits []string
+	// Holdings tell how each limit was held.
+	Holdings []Holding
+	// Killed means that Spec.Kill ended the run.
+	Killed bool
 	// Interrupted is the first of INT, TERM and HUP that came from Spec.Signals
 	// while the program ran, or nil.
 	Interrupted os.Signal

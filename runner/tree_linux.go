@@ -17,6 +17,7 @@ type tree struct {
 	marker string
 	spare  func(int) bool
 	cg     *cgroup // nil: none could be made
+	hold   *hold   // nil: no limits
 
 	process *os.Process
 	known   map[int]uint64 // members seen, pid → start time
@@ -36,7 +37,14 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 		marker: spec.Marker, spare: spec.Spare, exited: make(chan struct{}),
 		known: map[int]uint64{}, sids: map[int]bool{}, immune: map[int]uint64{},
 	}
-	if !spec.noCgroup {
+	if spec.Limits.any() {
+		var err error
+		if t.hold, err = newHold(spec.Limits, spec.noCgroup); err != nil {
+			return nil, err
+		}
+		t.cg = t.hold.group
+	}
+	if !spec.noCgroup && t.cg == nil {
 		t.cg = newCgroup()
 	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files}
@@ -52,6 +60,7 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 	})
 	if err := <-started; err != nil {
 		t.cg.remove()
+		t.hold.release()
 		return nil, err
 	}
 	return t, nil
@@ -101,8 +110,9 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 	}
 	children.mu.Lock()
 	defer children.mu.Unlock()
+	attr.Sys.Ptrace = t.hold.stops()
 	p, err := startProcess(path, argv, attr)
-	if err != nil && t.cg != nil {
+	if err != nil && t.cg != nil && (t.hold == nil || t.hold.group == nil) {
 		// The group may be the reason: it can be there and not be ours to fill.
 		attr.Sys.UseCgroupFD = false
 		if p, err = startProcess(path, argv, attr); err == nil {
@@ -112,6 +122,13 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 	}
 	if err != nil {
 		return err
+	}
+	if t.hold.stops() {
+		if err := t.hold.bindStopped(p.Pid); err != nil {
+			_ = p.Kill()
+			_, _ = p.Wait()
+			return err
+		}
 	}
 	t.process, t.pid = p, p.Pid
 	t.sids[t.pid] = true
@@ -295,6 +312,7 @@ func (t *tree) owns(p proc) bool {
 func (t *tree) finish() (syscall.WaitStatus, error) {
 	st, err := children.remove(t, t.process.Wait)
 	t.cg.remove()
+	t.hold.release()
 	if err != nil {
 		return 0, err
 	}
@@ -305,4 +323,5 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 func (t *tree) abandon() {
 	_, _ = children.remove(t, func() (*os.ProcessState, error) { return nil, t.process.Release() })
 	t.cg.remove()
+	t.hold.release()
 }

@@ -34,6 +34,7 @@ func Abilities() []Ability {
 type tree struct {
 	pid     int
 	exited  chan struct{}
+	hold    *hold
 	process *os.Process
 	state   *os.ProcessState
 	err     error
@@ -43,12 +44,16 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 	if spec.Confine != nil || spec.Wrap != nil {
 		return nil, &ConfineError{errors.New("programs can not be confined on this system")}
 	}
+	hold, err := newHold(spec.Limits, spec.noCgroup)
+	if err != nil {
+		return nil, err
+	}
 	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}
 	p, err := startProcess(path, spec.Args, attr)
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{pid: p.Pid, process: p, exited: make(chan struct{})}
+	t := &tree{hold: hold, pid: p.Pid, process: p, exited: make(chan struct{})}
 	go func() {
 		t.state, t.err = p.Wait()
 		close(t.exited)

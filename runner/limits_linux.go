@@ -1,0 +1,290 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A limit is held by the first of these that can be had: a cgroup of version 2,
+// one of version 1, and else a resource limit of each process together with a
+// look at the whole tree several times a second. The groups are exact; they count
+// what has ended and what is being forked. Of the others docs/exec.md says what
+// they miss.
+const (
+	byCgroup2  = "cgroup2"
+	byCgroup1  = "cgroup1"
+	byRlimit   = "rlimit"
+	bySampling = "sampling"
+)
+
+// hold is what holds one run to its limits.
+type hold struct {
+	Limits
+	group    *cgroup  // version 2, with limits in it
+	old      []string // groups of version 1 that the program is put into
+	rlimits  map[int]uint64
+	holdings []Holding
+	by       map[string]string
+	oldOf    map[string]string // controller → its group of version 1
+	sampler  sampler
+}
+
+// newHold prepares everything that can be prepared before the program is started;
+// release it. noCgroup is for tests.
+func newHold(l Limits, noCgroup bool) (*hold, error) {
+	h := &hold{Limits: l, rlimits: map[int]uint64{}, by: map[string]string{}, oldOf: map[string]string{}}
+	if !noCgroup {
+		h.group = limitedCgroup(l)
+	}
+	for _, one := range []struct {
+		limit string
+		value int64
+		find  func(noCgroup bool) error
+	}{
+		{LimitMemory, l.Memory, h.findMemory}, {LimitPids, int64(l.Pids), h.findPids},
+		{LimitCPU, int64(l.CPUTime), h.findCPU}, {LimitDisk, l.Disk, h.findDisk},
+	} {
+		if one.value <= 0 {
+			continue
+		}
+		if err := one.find(noCgroup); err != nil {
+			h.release()
+			return nil, err
+		}
+		h.holdings = append(h.holdings, Holding{one.limit, one.value, h.by[one.limit]})
+	}
+	return h, nil
+}
+
+func (h *hold) findMemory(noCgroup bool) error {
+	if h.group != nil {
+		h.by[LimitMemory] = byCgroup2
+		return nil
+	}
+	value := strconv.FormatInt(h.Memory, 10)
+	// memsw is memory and swap; it is not there where swap is not accounted for.
+	if !noCgroup && h.oldGroup("memory", LimitMemory, [][2]string{{"memory.limit_in_bytes", value}, {"?memory.memsw.limit_in_bytes", value}}) {
+		return nil
+	}
+	// RLIMIT_AS would count what a runtime merely reserves: node does not start
+	// under any sensible value. RLIMIT_DATA counts what is private and writable.
+	h.by[LimitMemory] = byRlimit
+	h.rlimits[unix.RLIMIT_DATA] = uint64(h.Memory)
+	return nil
+}
+
+func (h *hold) findPids(noCgroup bool) error {
+	if h.group != nil {
+		h.by[LimitPids] = byCgroup2
+		return nil
+	}
+	if !noCgroup && h.oldGroup("pids", LimitPids, [][2]string{{"pids.max", strconv.Itoa(h.Pids)}}) {
+		return nil
+	}
+	if unboundByNproc() {
+		return h.refuse(LimitPids, "no cgroup with the pids controller can be written, and RLIMIT_NPROC does not bind root")
+	}
+	h.by[LimitPids] = byRlimit
+	h.rlimits[unix.RLIMIT_NPROC] = 0 // set when the program starts: it counts all of the user's
+	return nil
+}
+
+func (h *hold) findCPU(noCgroup bool) error {
+	switch {
+	case h.group != nil && h.group.has("cpu.stat"):
+		h.by[LimitCPU] = byCgroup2
+	case !noCgroup && h.oldGroup("cpuacct", LimitCPU, nil):
+	default:
+		h.by[LimitCPU] = bySampling
+		if h.rlimits != nil { // of one process, should the looking come too late
+			h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2
+		}
+	}
+	return nil
+}
+
+// fileSlack lets a single file grow a little past the limit of the disk, so that
+// the look at the folders sees it.
+const fileSlack = 1 << 20
+
+func (h *hold) findDisk(bool) error {
+	if len(h.DiskFolders) == 0 {
+		return h.refuse(LimitDisk, "there are no folders whose growth could be counted")
+	}
+	h.by[LimitDisk] = bySampling
+	h.rlimits[unix.RLIMIT_FSIZE] = uint64(h.Disk) + fileSlack
+	return nil
+}
+
+// oldGroup makes a group of version 1 with the given settings and notes it. A
+// setting that begins with "?" may be missing.
+func (h *hold) oldGroup(controller, limit string, settings [][2]string) bool {
+	path := newOldGroup(controller)
+	if path == "" {
+		return false
+	}
+	for _, s := range settings {
+		file, optional := strings.CutPrefix(s[0], "?")
+		if err := writeGroup(path, file, s[1]); err != nil && !(optional && errors.Is(err, os.ErrNotExist)) {
+			_ = unix.Rmdir(path)
+			return false
+		}
+	}
+	h.old, h.oldOf[controller], h.by[limit] = append(h.old, path), path, byCgroup1
+	return true
+}
+
+// stops reports whether the program must be stopped at its first instruction to
+// be put under its limits.
+func (h *hold) stops() bool { return h != nil && (len(h.old) > 0 || len(h.rlimits) > 0) }
+
+// bind puts a process, which must not run yet, under the limits that it was not
+// born with.
+func (h *hold) bind(pid int) error {
+	for _, path := range h.old {
+		if err := writeGroup(path, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return fmt.Errorf("put the program into its group: %w", err)
+		}
+	}
+	for which, value := range h.rlimits {
+		if which == unix.RLIMIT_NPROC {
+			value = uint64(tasksOf(os.Getuid()) + h.Pids)
+		}
+		if err := lower(pid, which, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lower sets a resource limit, soft and hard, and never above what it is.
+func lower(pid, which int, value uint64) error {
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, which, nil, &old); err != nil {
+		return fmt.Errorf("read the program's resource limits: %w", err)
+	}
+	value = min(value, old.Max, math.MaxInt64)
+	if err := unix.Prlimit(pid, which, &unix.Rlimit{Cur: min(value, old.Cur), Max: value}, nil); err != nil {
+		return fmt.Errorf("set the program's resource limits: %w", err)
+	}
+	return nil
+}
+
+// bindStopped waits for the stop that a traced program makes at its first
+// instruction, binds it and lets it go. It must run on the thread that started
+// the program.
+func (h *hold) bindStopped(pid int) error {
+	var ws unix.WaitStatus
+	for {
+		_, err := unix.Wait4(pid, &ws, unix.WALL, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("wait for the program's first stop: %w", err)
+		}
+		break
+	}
+	if !ws.Stopped() {
+		return errors.New("the program ended before its limits could be set")
+	}
+	if err := h.bind(pid); err != nil {
+		return err
+	}
+	if err := syscall.PtraceDetach(pid); err != nil {
+		return fmt.Errorf("let the program go: %w", err)
+	}
+	return nil
+}
+
+// release gives the groups back that are still there.
+func (h *hold) release() {
+	if h == nil {
+		return
+	}
+	h.group.remove()
+	for _, path := range h.old {
+		for i := range 5 {
+			if removeGroups(path) {
+				break
+			}
+			time.Sleep(time.Millisecond << i)
+		}
+	}
+}
+
+// exceeded returns the limit that the tree has passed, or "".
+func (h *hold) exceeded(t *tree) string {
+	var tree sample
+	if h.samples() {
+		tree = h.sampler.take(t)
+	}
+	switch {
+	case h.Memory > 0 && h.overMemory(tree):
+		return LimitMemory
+	case h.CPUTime > 0 && h.cpu(tree) > h.CPUTime:
+		return LimitCPU
+	case h.by[LimitPids] == byRlimit && tree.tasks > h.Pids:
+		return LimitPids
+	}
+	return ""
+}
+
+// samples reports whether the process table has to be looked at.
+func (h *hold) samples() bool {
+	return h.by[LimitMemory] == byRlimit || h.by[LimitPids] == byRlimit || h.by[LimitCPU] == bySampling
+}
+
+func (h *hold) overMemory(tree sample) bool {
+	switch h.by[LimitMemory] {
+	case byCgroup2:
+		return h.group.number("memory.events", "oom_kill") > 0
+	case byCgroup1:
+		return groupNumber(h.oldOf["memory"], "memory.oom_control", "oom_kill") > 0
+	}
+	// Resident pages that processes share count once for each; only when that is
+	// too much the exact count, which is dear, decides.
+	return tree.resident > h.Memory && proportional(tree.pids) > h.Memory
+}
+
+func (h *hold) cpu(tree sample) time.Duration {
+	switch h.by[LimitCPU] {
+	case byCgroup2:
+		return time.Duration(h.group.number("cpu.stat", "usage_usec")) * time.Microsecond
+	case byCgroup1:
+		return time.Duration(groupNumber(h.oldOf["cpuacct"], "cpuacct.usage", ""))
+	}
+	return tree.cpu
+}
+
+// list returns the holdings.
+func (h *hold) list() []Holding {
+	if h == nil {
+		return nil
+	}
+	return h.holdings
+}
+
+// hits returns the limits that refused something to a program that lived on: a
+// fork, for one.
+func (h *hold) hits() []string {
+	n := int64(0)
+	switch h.by[LimitPids] {
+	case byCgroup2:
+		n = h.group.number("pids.events", "max")
+	case byCgroup1:
+		n = groupNumber(h.oldOf["pids"], "pids.events", "max")
+	}
+	if n > 0 {
+		return []string{LimitPids}
+	}
+	return nil
+}
