@@ -282,6 +282,10 @@ func (h *hold) hits() []string {
 		n = h.group.number("pids.events", "max")
 	case byCgroup1:
 		n = groupNumber(h.oldOf["pids"], "pids.events", "max")
+	case byRlimit: // the kernel does not tell; a tree that was full was refused
+		if h.sampler.tasks >= h.Pids {
+			n = 1
+		}
 	}
 	if n > 0 {
 		return []string{LimitPids}

@@ -188,6 +188,9 @@ func (r *run) watch(ctx context.Context) {
 		case <-exited:
 			exited, r.ended = nil, true
 			timeout = nil // it came to its own end before
+			if sample != nil {
+				r.limit(r.tree.hold.exceeded(r.tree))
+			}
 			r.leftAt = time.Now().Add(settle)
 			pause = time.Millisecond
 		case s, ok := <-r.spec.Signals:

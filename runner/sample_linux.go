@@ -24,6 +24,8 @@ type sampler struct {
 	last map[int]proctime // what was seen at the last look
 	lost time.Duration    // of orphans that are gone
 	most time.Duration
+
+	tasks int // the most that were seen at one time
 }
 
 type proctime struct {
@@ -58,6 +60,7 @@ func (s *sampler) take(t *tree) sample {
 	}
 	s.last = now
 	s.most = max(s.most, sum+s.lost)
+	s.tasks = max(s.tasks, out.tasks)
 	out.cpu = s.most
 	return out
 }
