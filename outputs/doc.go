@@ -1,0 +1,18 @@
+// Package outputs selects the files that a session was asked to give back.
+//
+//	sel, err := outputs.Select(ctx, outputs.Options{
+//		Roots:    outputs.Roots{Workspace: ws, Output: out, Artifacts: staging},
+//		Patterns: []string{"dist/**/*.{js,css}", "$OUTPUT_DIR/report.json"},
+//	})
+//
+// A pattern is one of doublestar: `*` stays within a folder, `**` does not,
+// `{a,b}` are alternatives. A pattern without any of these that names a folder, or
+// one that ends in "/", stands for all files below it. It counts from the
+// workspace unless it begins with a folder's name: $WORKSPACE, $OUTPUT_DIR or
+// $ARTIFACT_DIR, also as ${OUTPUT_DIR} and with SUPERQODE_ before it.
+//
+// The files were written by a program that nobody trusts. Everything is opened
+// through an os.Root: a link that leads out of its folder is never followed but
+// listed with the reason, and so is what is no regular file. The order is that of
+// the paths; limits cut it at its end, and the Selection says so.
+package outputs

@@ -1,0 +1,244 @@
+package outputs
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// The names of the folders that patterns count from.
+const (
+	RootWorkspace = "workspace"
+	RootOutput    = "output"
+	RootArtifacts = "artifacts"
+)
+
+// Roots are the session's folders, absolute; one that is "" has no files.
+type Roots struct {
+	Workspace string
+	Output    string // SUPERQODE_OUTPUT_DIR
+	Artifacts string // SUPERQODE_ARTIFACT_DIR
+}
+
+func (r Roots) list() [][2]string {
+	return [][2]string{{RootWorkspace, r.Workspace}, {RootOutput, r.Output}, {RootArtifacts, r.Artifacts}}
+}
+
+// relative returns which folder an absolute pattern lies in, and where.
+func (r Roots) relative(glob string) (root, rel string) {
+	for _, one := range r.list() {
+		if one[1] == "" {
+			continue
+		}
+		if rel, ok := strings.CutPrefix(glob, strings.TrimRight(one[1], "/")+"/"); ok && rel != "" {
+			return one[0], rel
+		}
+	}
+	return "", ""
+}
+
+// The limits where Options leave them open.
+const (
+	DefaultMaxFiles      = 100
+	DefaultMaxFileBytes  = 4 << 20
+	DefaultMaxTotalBytes = 64 << 20
+)
+
+// maxSkipped is how many skipped files are listed; all are counted.
+const maxSkipped = 1000
+
+// Options say what to select. A limit of 0 is its default.
+type Options struct {
+	Roots         Roots
+	Patterns      []string
+	MaxFiles      int
+	MaxFileBytes  int64
+	MaxTotalBytes int64
+	Inline        bool // hold the contents in File.Text
+}
+
+// File is one selected file.
+type File struct {
+	Root   string // workspace, output or artifacts
+	Path   string // slash-separated, relative to that folder
+	Size   int64
+	SHA256 string // 64 hex digits
+	Mode   fs.FileMode
+	Data   []byte // with Options.Inline
+
+	inline bool
+}
+
+// Skipped is one file that matched and was not taken.
+type Skipped struct {
+	Root   string
+	Path   string
+	Reason string
+}
+
+// Cut tells what a limit kept out: files that matched and could have been taken.
+type Cut struct {
+	Files   int      `json:"files"`
+	Bytes   int64    `json:"bytes"`
+	Reasons []string `json:"reasons"`
+}
+
+// Selection is what came of the patterns.
+type Selection struct {
+	Files        []File    // in the order of root and path, each once
+	Bytes        int64     // of all of them
+	Skipped      []Skipped // the first 1000
+	SkippedCount int
+	Cut          *Cut     // nil: no limit was reached
+	Unmatched    []string // patterns to which no file answers
+
+	roots Roots
+}
+
+// Select finds the files and hashes them. An unreadable file is skipped; the error
+// wraps superqode.ErrUsage for a bad pattern.
+func Select(ctx context.Context, opt Options) (*Selection, error) {
+	opt = opt.filled()
+	var patterns []*pattern
+	for _, text := range opt.Patterns {
+		p, err := parsePattern(text, opt.Roots)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	s := &selector{opt: opt, sel: &Selection{roots: opt.Roots}}
+	for _, one := range opt.Roots.list() {
+		var mine []*pattern
+		for _, p := range patterns {
+			if p.root == one[0] {
+				mine = append(mine, p)
+			}
+		}
+		if len(mine) == 0 || one[1] == "" {
+			continue
+		}
+		if err := s.root(ctx, one[0], one[1], mine); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range patterns {
+		if !p.seen {
+			s.sel.Unmatched = append(s.sel.Unmatched, p.text)
+		}
+	}
+	return s.sel, ctx.Err()
+}
+
+func (o Options) filled() Options {
+	if o.MaxFiles <= 0 {
+		o.MaxFiles = DefaultMaxFiles
+	}
+	if o.MaxFileBytes <= 0 {
+		o.MaxFileBytes = DefaultMaxFileBytes
+	}
+	if o.MaxTotalBytes <= 0 {
+		o.MaxTotalBytes = DefaultMaxTotalBytes
+	}
+	return o
+}
+
+// Open opens a selected file again; like everything here it follows no link that
+// leads out.
+func (s *Selection) Open(f File) (*os.File, error) {
+	for _, one := range s.roots.list() {
+		if one[0] != f.Root {
+			continue
+		}
+		root, err := os.OpenRoot(one[1])
+		if err != nil {
+			return nil, err
+		}
+		defer root.Close()
+		file, _, err := openRegular(root, filepath.FromSlash(f.Path))
+		return file, err
+	}
+	return nil, fs.ErrNotExist
+}
+
+type fileJSON struct {
+	Root      string  `json:"root"`
+	Path      string  `json:"path"`
+	PathBytes string  `json:"path_bytes,omitempty"`
+	Size      int64   `json:"size"`
+	SHA256    string  `json:"sha256"`
+	Mode      string  `json:"mode"`
+	Artifact  string  `json:"artifact,omitempty"`
+	Encoding  string  `json:"encoding,omitempty"` // utf-8 or base64
+	Content   *string `json:"content,omitempty"`
+}
+
+type skippedJSON struct {
+	Root      string `json:"root"`
+	Path      string `json:"path"`
+	PathBytes string `json:"path_bytes,omitempty"`
+	Reason    string `json:"reason"`
+}
+
+type selectionJSON struct {
+	Files        []json.RawMessage `json:"files"`
+	Bytes        int64             `json:"bytes"`
+	Skipped      []skippedJSON     `json:"skipped"`
+	SkippedCount int               `json:"skipped_count"`
+	Cut          *Cut              `json:"cut"`
+	Unmatched    []string          `json:"unmatched"`
+}
+
+// MarshalJSON writes the selection with contents where they were asked for: text
+// as it stands when it is UTF-8, else base64, and "encoding" says which. A path
+// that is no UTF-8 has its bytes beside it.
+func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.json()) }
+
+func (f File) json() fileJSON {
+	out := fileJSON{Root: f.Root, Size: f.Size, SHA256: f.SHA256, Mode: fmt.Sprintf("%04o", f.Mode.Perm())}
+	out.Path, out.PathBytes = superqode.JSONPath(f.Path)
+	if f.inline {
+		text := string(f.Data)
+		out.Encoding = "utf-8"
+		if strings.ToValidUTF8(text, "") != text {
+			text, out.Encoding = base64.StdEncoding.EncodeToString(f.Data), "base64"
+		}
+		out.Content = &text
+	}
+	return out
+}
+
+// MarshalJSON writes the selection; lists are never null.
+func (s *Selection) MarshalJSON() ([]byte, error) {
+	out := selectionJSON{Files: []json.RawMessage{}, Bytes: s.Bytes, Skipped: []skippedJSON{}, SkippedCount: s.SkippedCount, Cut: s.Cut, Unmatched: append([]string{}, s.Unmatched...)}
+	for _, f := range s.Files {
+		raw, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		out.Files = append(out.Files, raw)
+	}
+	for _, k := range s.Skipped {
+		row := skippedJSON{Root: k.Root, Reason: k.Reason}
+		row.Path, row.PathBytes = superqode.JSONPath(k.Path)
+		out.Skipped = append(out.Skipped, row)
+	}
+	return json.Marshal(out)
+}
+
+// reason says in words why a file can not be opened.
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return err.Error()
+}
