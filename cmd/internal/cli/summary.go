@@ -189,7 +189,7 @@ func keyArtifacts(res *artifacts.Result) (patch, report string) {
 		switch {
 		case path == artifacts.SessionPatch(res.SessionID): // and not one that the program left
 			patch = path
-		case path == artifacts.ReportFile(res.SessionID, "md"):
+		case path == artifacts.ReportFile(res.SessionID, "html"), path == artifacts.ReportFile(res.SessionID, "md") && report == "":
 			report = path
 		}
 	}

@@ -1,0 +1,318 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/chroma/v2"
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// The bounds of the page: what is beyond is counted, and stands in the patch.
+const (
+	maxFiles     = 2000  // paths
+	maxRows      = 12000 // lines of diffs in all
+	maxFileRows  = 500   // lines of one path's diff
+	maxOpenRows  = 1500  // lines that are unfolded when the page opens
+	maxOpenFile  = 250   // a diff longer than this is folded
+	maxOpenFiles = 40
+)
+
+// fileView is one changed path of the page.
+type fileView struct {
+	ID             string
+	Path           string // raw
+	Name, OldName  template.HTML
+	Search         string // lower case, for the filter
+	Type           string
+	Added, Removed int // -1: not counted
+	Mode           string
+	Agents         []string
+	Note           string
+	Cut            string // what was left out, or ""
+	Patch          template.URL
+	Body           template.HTML
+	Open           bool
+	Findings       int
+	Seen           string
+}
+
+// AgentList is the agents' names for an attribute: no name holds a blank.
+func (f fileView) AgentList() string { return strings.Join(f.Agents, " ") }
+
+// differ makes the views of all changed paths.
+type differ struct {
+	code     *coder
+	mask     func(string) string
+	findings map[string][]artifacts.Finding
+	rows     int // left
+	open     int // rows left to show unfolded
+	files    int // views left to show unfolded
+}
+
+func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
+	v := fileView{
+		ID: fmt.Sprintf("f%d", n), Path: c.Path.String(), Name: shown(c.Path.String()), Type: string(c.Type),
+		Search: strings.ToLower(attribute(c.Path.String() + " " + c.OldPath.String())), Added: c.LinesAdded, Removed: c.LinesRemoved,
+	}
+	if !c.OldPath.IsZero() {
+		v.OldName = shown(c.OldPath.String())
+	}
+	if c.Binary {
+		v.Added, v.Removed = -1, -1
+	}
+	if o, n := superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode); o != n && o != "" && n != "" {
+		v.Mode = o + " → " + n
+	}
+	if !c.FirstSeen.IsZero() {
+		v.Seen = c.FirstSeen.UTC().Format("15:04:05")
+	}
+	list := d.findings[v.Path]
+	v.Findings = len(list)
+	var b bytes.Buffer
+	placed := map[string]bool{}
+	shownRows := 0
+	for _, p := range parts {
+		if p.note != "" {
+			v.Note = p.note
+		}
+		shownRows += d.hunks(&b, &v, p, placed)
+	}
+	var top bytes.Buffer
+	for _, f := range list {
+		if !placed[f.ID] {
+			writeFinding(&top, f, true)
+		}
+	}
+	v.Body = template.HTML(top.String() + b.String())
+	switch {
+	case v.Body != "" || v.Note != "":
+	case v.Type == string(superqode.ChangeMode):
+		v.Note = "only the mode changed"
+	case v.Type == string(superqode.ChangeRenamed):
+		v.Note = "only the name changed"
+	case v.Added <= 0 && v.Removed <= 0 && len(parts) > 0:
+		v.Note = "no lines: the file is empty"
+	case len(parts) == 0:
+		v.Note = "not in the patch"
+	}
+	d.fold(&v, shownRows)
+	return v
+}
+
+// fold decides whether a path's diff is unfolded at first.
+func (d *differ) fold(v *fileView, rows int) {
+	if d.files <= 0 || rows > maxOpenFile || rows > d.open {
+		return
+	}
+	d.files--
+	d.open -= rows
+	v.Open = true
+}
+
+// hunks writes the hunks of one part, as far as the page's bounds go.
+func (d *differ) hunks(b *bytes.Buffer, v *fileView, p filePatch, placed map[string]bool) (written int) {
+	left := 0
+	for _, h := range p.hunks {
+		list := rows(h, d.mask)
+		room := min(d.rows, maxFileRows-written)
+		if room <= 0 {
+			left += len(list)
+			continue
+		}
+		if len(list) > room {
+			left += len(list) - room
+			list = list[:room]
+		}
+		d.rows -= len(list)
+		written += len(list)
+		d.hunk(b, p, hunkText{head: hunkHead(h), comment: h.Comment, rows: list}, placed)
+	}
+	if left > 0 {
+		v.Cut = fmt.Sprintf("%s more of this diff", plural(left, "line"))
+	}
+	return written
+}
+
+func hunkHead(h *gitdiff.TextFragment) string {
+	return fmt.Sprintf("@@ -%d,%d +%d,%d @@", h.OldPosition, h.OldLines, h.NewPosition, h.NewLines)
+}
+
+type hunkText struct {
+	head, comment string
+	rows          []row
+}
+
+func (d *differ) hunk(b *bytes.Buffer, p filePatch, h hunkText, placed map[string]bool) {
+	cards := d.place(p.name, h.rows, placed)
+	comment := h.comment
+	if d.mask != nil {
+		comment = d.mask(comment)
+	}
+	b.WriteString(`<div class=hunk><div class=hh>` + h.head + " ")
+	writeText(b, clip(comment, 200))
+	b.WriteString("</div>")
+	old, now := d.sides(p, h.rows)
+	marks := pairMarks(h.rows)
+	block, oldLine, newLine := false, 0, 0
+	for i, r := range h.rows {
+		change := r.op != gitdiff.OpContext
+		if change != block {
+			b.WriteString(map[bool]string{true: "<div class=ch>", false: "</div>"}[change])
+			block = change
+		}
+		var tokens []chroma.Token
+		switch {
+		case r.op == gitdiff.OpDelete:
+			tokens = at(old, oldLine)
+		default:
+			tokens = at(now, newLine)
+		}
+		oldLine, newLine = oldLine+one(r.old), newLine+one(r.new)
+		writeRow(b, r, tokens, marks[i])
+		for _, f := range cards[i] {
+			if block {
+				b.WriteString("</div>")
+			}
+			writeFinding(b, f, false)
+			if block {
+				b.WriteString("<div class=ch>")
+			}
+		}
+	}
+	if block {
+		b.WriteString("</div>")
+	}
+	b.WriteString("</div>\n")
+}
+
+func one(line int) int { return min(line, 1) }
+
+// place says after which row each finding of the path stands: the last one of its
+// lines that the hunk shows.
+func (d *differ) place(name string, list []row, placed map[string]bool) map[int][]artifacts.Finding {
+	out := map[int][]artifacts.Finding{}
+	for _, f := range d.findings[name] {
+		if f.Lines == nil || placed[f.ID] {
+			continue
+		}
+		for i, r := range slices.Backward(list) {
+			if r.new >= f.Lines.Start && r.new <= f.Lines.End {
+				out[i] = append(out[i], f)
+				placed[f.ID] = true
+				break
+			}
+		}
+	}
+	return out
+}
+
+// sides highlights the two versions that a hunk shows parts of.
+func (d *differ) sides(p filePatch, list []row) (old, now [][]chroma.Token) {
+	var a, b strings.Builder
+	removed := false
+	for _, r := range list {
+		if len(r.text) > maxLine {
+			return nil, nil
+		}
+		if r.op != gitdiff.OpAdd {
+			a.WriteString(r.text + "\n")
+		}
+		if r.op != gitdiff.OpDelete {
+			b.WriteString(r.text + "\n")
+		}
+		removed = removed || r.op == gitdiff.OpDelete
+	}
+	if removed {
+		name := p.old
+		if name == "" {
+			name = p.name
+		}
+		old = d.code.lines(name, a.String())
+	}
+	return old, d.code.lines(p.name, b.String())
+}
+
+func at(lines [][]chroma.Token, i int) []chroma.Token {
+	if i >= len(lines) {
+		return nil
+	}
+	return lines[i]
+}
+
+// pairMarks finds what changed inside the lines of blocks that replace as many
+// lines as they take.
+func pairMarks(list []row) map[int]span {
+	marks := map[int]span{}
+	for i := 0; i < len(list); {
+		from := i
+		for i < len(list) && list[i].op == gitdiff.OpDelete {
+			i++
+		}
+		mid := i
+		for i < len(list) && list[i].op == gitdiff.OpAdd {
+			i++
+		}
+		if n := mid - from; n > 0 && n == i-mid {
+			for k := range n {
+				marks[from+k], marks[mid+k] = changedPart(list[from+k].text, list[mid+k].text)
+			}
+		}
+		if i == from {
+			i++
+		}
+	}
+	return marks
+}
+
+// writeRow writes one line: its numbers stand in attributes, so that a copied
+// diff does not hold them.
+func writeRow(b *bytes.Buffer, r row, tokens []chroma.Token, mark span) {
+	kind, element := "", "code"
+	switch r.op {
+	case gitdiff.OpAdd:
+		kind, element = " a", "ins"
+	case gitdiff.OpDelete:
+		kind, element = " d", "del"
+	}
+	b.WriteString(`<div class="l` + kind + `"><span class=n`)
+	number(b, r.old)
+	b.WriteString(`></span><span class=n`)
+	number(b, r.new)
+	b.WriteString(`></span><` + element + `>`)
+	writeLine(b, r.text, tokens, mark)
+	if r.noEOL {
+		b.WriteString(`<b class=x>no newline at the end</b>`)
+	}
+	b.WriteString("</" + element + "></div>")
+}
+
+func number(b *bytes.Buffer, n int) {
+	if n > 0 {
+		fmt.Fprintf(b, ` data-n=%d`, n)
+	}
+}
+
+// writeFinding writes a finding where its lines are; outside says that they are
+// not in the diff.
+func writeFinding(b *bytes.Buffer, f artifacts.Finding, outside bool) {
+	severity, id := template.HTMLEscapeString(string(f.Severity)), template.HTMLEscapeString(f.ID)
+	fmt.Fprintf(b, `<div class="fd sev-%s"><a href="#finding-%s"><b>%s</b> `, severity, id, severity)
+	writeText(b, strings.ReplaceAll(clip(f.Title, 300), "\n", " "))
+	b.WriteString("</a>")
+	switch {
+	case f.Lines == nil:
+		b.WriteString(" <span>about the whole file</span>")
+	case outside:
+		fmt.Fprintf(b, " <span>lines %d–%d, outside of this diff</span>", f.Lines.Start, f.Lines.End)
+	case f.Lines.Start != f.Lines.End:
+		fmt.Fprintf(b, " <span>lines %d–%d</span>", f.Lines.Start, f.Lines.End)
+	}
+	b.WriteString("</div>")
+}
