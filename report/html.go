@@ -53,7 +53,7 @@ var loadAssets = sync.OnceValues(func() (*pageAssets, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := template.New("page.gohtml").Funcs(template.FuncMap{"text": shown, "block": block}).ParseFS(assets, "assets/page.gohtml")
+	tmpl, err := template.New("page.gohtml").Funcs(template.FuncMap{"text": shown, "lines": block}).ParseFS(assets, "assets/page.gohtml")
 	if err != nil {
 		return nil, err
 	}

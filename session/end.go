@@ -178,8 +178,13 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if failed != nil {
 		in.Errors = append(in.Errors, failed.Error())
 	}
-	written, err := store.WriteReport(ctx, artifacts.NewReport(in))
+	rep := artifacts.NewReport(in)
+	written, err := store.WriteReport(ctx, rep)
 	c.artifacts = append(c.artifacts, written...)
+	if err == nil {
+		written, err = s.writePage(ctx, store, rep)
+		c.artifacts = append(c.artifacts, written...)
+	}
 	res.Artifacts = artifacts.Refs(c.artifacts)
 	failpoint.Hit("end.reported")
 	if err != nil {

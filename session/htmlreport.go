@@ -1,0 +1,62 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/report"
+)
+
+// maxPagePatch bounds what an HTML report reads of a patch, in bytes: the page
+// shows some thousand lines of it and leads to the rest.
+const maxPagePatch = 32 << 20
+
+// page renders a report as HTML with the patches that the store has of its
+// session.
+func page(ctx context.Context, store *artifacts.Store, rep artifacts.Report, opt report.HTMLOptions) ([]byte, error) {
+	names := map[string]string{artifacts.SessionPatch(rep.SessionID): ""}
+	for _, a := range rep.Run.Agents {
+		names[artifacts.AgentPatch(rep.SessionID, a.Agent)] = a.Agent.String()
+	}
+	list, err := store.List(ctx, artifacts.Filter{Session: rep.SessionID, Type: artifacts.TypePatch})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range list {
+		agent, known := names[a.Path.String()]
+		if !known {
+			continue
+		}
+		data, err := readArtifact(store, a)
+		if err != nil {
+			return nil, err
+		}
+		opt.Patches = append(opt.Patches, report.Patch{Agent: agent, Path: a.Path.String(), Data: data})
+	}
+	var b bytes.Buffer
+	err = report.HTML(&b, rep, opt)
+	return b.Bytes(), err
+}
+
+func readArtifact(store *artifacts.Store, a artifacts.Artifact) ([]byte, error) {
+	f, err := store.OpenArtifact(a)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxPagePatch))
+}
+
+// writePage files the report as an HTML page beside the other forms.
+func (s *Session) writePage(ctx context.Context, store *artifacts.Store, rep artifacts.Report) ([]artifacts.Artifact, error) {
+	data, err := page(ctx, store, rep, report.HTMLOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return store.AddAll(ctx, []artifacts.New{{
+		Type: artifacts.TypeQR, Path: artifacts.ReportFile(rep.SessionID, "html"), Description: "quality report to look at in a browser",
+		Session: rep.SessionID, Data: data, Metadata: map[string]any{"verdict": string(rep.Verdict)},
+	}})
+}
