@@ -23,6 +23,9 @@ type HTMLOptions struct {
 	Root string
 	// Mask hides secrets in the lines of the diff; nil shows all.
 	Mask func(string) string
+	// Quick bounds the time that highlighting takes to some 50 ms, for a page that
+	// nobody has asked for yet.
+	Quick bool
 }
 
 // Patch is the content of a patch in git's format.

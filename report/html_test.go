@@ -357,12 +357,33 @@ func TestHTMLAgents(t *testing.T) {
 	}
 }
 
+// BenchmarkHTML renders a session of n changed files of Go, 40 lines of each.
 func BenchmarkHTML(b *testing.B) {
-	changes := []superqode.Change{change(b, superqode.ChangeModified, "a.go", 2, 1)}
-	rep, opt := small(b, nil, changes...), HTMLOptions{Patches: []Patch{{Path: "p", Data: []byte(patchOfAll)}}}
-	for b.Loop() {
-		if err := HTML(&bytes.Buffer{}, rep, opt); err != nil {
-			b.Fatal(err)
-		}
+	for _, tt := range []struct {
+		n     int
+		quick bool
+	}{{1, true}, {20, true}, {500, true}, {20, false}, {500, false}} {
+		b.Run(fmt.Sprintf("%d/quick=%t", tt.n, tt.quick), func(b *testing.B) {
+			rep, opt := many(b, tt.n)
+			opt.Quick = tt.quick
+			for b.Loop() {
+				if err := HTML(&bytes.Buffer{}, rep, opt); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
+}
+
+// many is a session of n changed files.
+func many(t testing.TB, n int) (artifacts.Report, HTMLOptions) {
+	var changes []superqode.Change
+	var patch strings.Builder
+	for i := range n {
+		p := fmt.Sprintf("pkg%d/sub%d/file%d.go", i%9, i%4, i)
+		changes = append(changes, change(t, superqode.ChangeModified, p, 20, 20))
+		fmt.Fprintf(&patch, "diff --git a/%s b/%s\nindex 1111111..2222222 100644\n--- a/%s\n+++ b/%s\n@@ -1,20 +1,20 @@ package x\n%s%s", p, p, p, p,
+			strings.Repeat("-func old(a int) string { return \"text\" } // a comment\n", 20), strings.Repeat("+func now(a int) string { return \"text\" } // a comment\n", 20))
+	}
+	return small(t, nil, changes...), HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patch.String())}}}
 }

@@ -34,12 +34,14 @@ var loadLexers = sync.OnceValue(func() *chroma.LexerRegistry {
 	return reg
 })
 
-// The bounds of highlighting: chroma's patterns take 1 µs a byte, and a hostile
+// The bounds of highlighting: chroma's patterns take 3 µs a byte, and for a hostile
 // text much more. What is beyond is shown without colours.
 const (
-	maxCodeBytes = 256 << 10 // of a report
-	maxCodePiece = 64 << 10  // of one hunk
-	maxCodeTime  = 1500 * time.Millisecond
+	maxCodeBytes  = 256 << 10 // of a report
+	maxCodePiece  = 64 << 10  // of one hunk
+	maxCodeTime   = 2 * time.Second
+	quickBytes    = 10 << 10
+	quickCodeTime = 100 * time.Millisecond
 )
 
 // coder highlights the pieces of one report.
@@ -49,8 +51,12 @@ type coder struct {
 	until  time.Time
 }
 
-func newCoder() *coder {
-	return &coder{byName: map[string]chroma.Lexer{}, left: maxCodeBytes, until: time.Now().Add(maxCodeTime)}
+func newCoder(quick bool) *coder {
+	bytes, limit := maxCodeBytes, maxCodeTime
+	if quick {
+		bytes, limit = quickBytes, quickCodeTime
+	}
+	return &coder{byName: map[string]chroma.Lexer{}, left: bytes, until: time.Now().Add(limit)}
 }
 
 func (c *coder) lexer(name string) chroma.Lexer {

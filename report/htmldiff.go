@@ -16,11 +16,11 @@ import (
 
 // The bounds of the page: what is beyond is counted, and stands in the patch.
 const (
-	maxFiles     = 2000  // paths
-	maxRows      = 12000 // lines of diffs in all
-	maxFileRows  = 500   // lines of one path's diff
-	maxOpenRows  = 1500  // lines that are unfolded when the page opens
-	maxOpenFile  = 250   // a diff longer than this is folded
+	maxFiles     = 2000 // paths
+	maxRows      = 8000 // lines of diffs in all
+	maxFileRows  = 500  // lines of one path's diff
+	maxOpenRows  = 800  // lines that are unfolded when the page opens
+	maxOpenFile  = 250  // a diff longer than this is folded
 	maxOpenFiles = 40
 )
 

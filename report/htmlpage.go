@@ -60,6 +60,7 @@ type notes struct {
 type findingView struct {
 	artifacts.Finding
 	Anchor string // of the path's diff, or ""
+	Sure   string // the confidence, or ""
 }
 
 type blockedView struct{ Operation, Line, Layer, At, Agent string }
@@ -137,7 +138,7 @@ func (p *page) fillFiles(opt HTMLOptions) {
 		p.Patch = link(opt.Root, patch.Path)
 	}
 	d := &differ{
-		code: newCoder(), mask: opt.Mask, rows: maxRows, open: maxOpenRows, files: maxOpenFiles,
+		code: newCoder(opt.Quick), mask: opt.Mask, rows: maxRows, open: maxOpenRows, files: maxOpenFiles,
 		findings: map[string][]artifacts.Finding{},
 	}
 	for _, f := range p.Report.Findings {
@@ -211,7 +212,11 @@ func (p *page) fillFindings() {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
 	})
 	for _, f := range list[:min(len(list), maxRowsTable)] {
-		p.Findings = append(p.Findings, findingView{f, anchors[f.File]})
+		v := findingView{Finding: f, Anchor: anchors[f.File]}
+		if f.Confidence != nil {
+			v.Sure = fmt.Sprintf("%.2f", *f.Confidence)
+		}
+		p.Findings = append(p.Findings, v)
 	}
 }
 
