@@ -38,7 +38,10 @@ func (t *ChangeType) UnmarshalText(b []byte) error {
 // Change is one path that differs between two snapshots. OldPath is set for
 // renames only. OldMode and NewMode are st_mode values (type and permission
 // bits), 0 where the path did not exist. Lines are -1 when they were not
-// counted and 0 for binary contents.
+// counted and 0 for binary contents. Agent is zero where nobody is known to have
+// made the change, and where several have: then Agents names them, in the order
+// in which their work was put together. Hunks are set where several agents
+// worked in one session.
 type Change struct {
 	Path         RelPath
 	OldPath      RelPath
@@ -50,6 +53,19 @@ type Change struct {
 	NewMode      uint32
 	Agent        AgentID
 	FirstSeen    time.Time
+	Agents       []AgentID
+	Hunks        []ChangeHunk
+}
+
+// ChangeHunk is one place of a changed file, without lines of context, counted as
+// git diff -U0 does: a place without lines stands behind the line that it names.
+type ChangeHunk struct {
+	OldStart  int       `json:"old_start"`
+	OldLines  int       `json:"old_lines"`
+	NewStart  int       `json:"new_start"`
+	NewLines  int       `json:"new_lines"`
+	Agent     AgentID   `json:"agent_id"` // zero: not known
+	FirstSeen time.Time `json:"first_seen,omitzero"`
 }
 
 type changeJSON struct {
@@ -65,6 +81,9 @@ type changeJSON struct {
 	NewMode      string     `json:"new_mode"`
 	Binary       bool       `json:"binary"`
 	FirstSeen    string     `json:"first_seen"`
+
+	Agents []AgentID    `json:"agents,omitempty"`
+	Hunks  []ChangeHunk `json:"hunks,omitempty"`
 }
 
 // MarshalJSON writes the shape of FORMATS.md section 4. A path that is not UTF-8
@@ -72,7 +91,7 @@ type changeJSON struct {
 func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{
 		Type: c.Type, LinesAdded: max(c.LinesAdded, 0), LinesRemoved: max(c.LinesRemoved, 0), Binary: c.Binary,
-		AgentID: c.Agent.String(), OldMode: FormatMode(c.OldMode), NewMode: FormatMode(c.NewMode),
+		AgentID: c.Agent.String(), OldMode: FormatMode(c.OldMode), NewMode: FormatMode(c.NewMode), Agents: c.Agents, Hunks: c.Hunks,
 	}
 	j.Path, j.PathBytes = JSONPath(c.Path.String())
 	j.OldPath, j.OldPathBytes = JSONPath(c.OldPath.String())
@@ -88,12 +107,12 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*c = Change{Type: j.Type, LinesAdded: j.LinesAdded, LinesRemoved: j.LinesRemoved, Binary: j.Binary}
+	*c = Change{Type: j.Type, LinesAdded: j.LinesAdded, LinesRemoved: j.LinesRemoved, Binary: j.Binary, Agents: j.Agents, Hunks: j.Hunks}
 	var err error
-	if c.Path, err = pathFromJSON(j.Path, j.PathBytes); err != nil {
+	if c.Path, err = PathFromJSON(j.Path, j.PathBytes); err != nil {
 		return err
 	}
-	if c.OldPath, err = pathFromJSON(j.OldPath, j.OldPathBytes); err != nil {
+	if c.OldPath, err = PathFromJSON(j.OldPath, j.OldPathBytes); err != nil {
 		return err
 	}
 	if c.OldMode, err = parseMode(j.OldMode); err != nil {
@@ -136,7 +155,8 @@ func parseMode(s string) (uint32, error) {
 	return uint32(m), err
 }
 
-func pathFromJSON(text, b64 string) (RelPath, error) {
+// PathFromJSON reads what JSONPath wrote; no text is the zero path.
+func PathFromJSON(text, b64 string) (RelPath, error) {
 	if b64 != "" {
 		b, err := base64.StdEncoding.DecodeString(b64)
 		if err != nil {

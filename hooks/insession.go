@@ -14,6 +14,7 @@ import (
 // package session writes.
 type sessionRecord struct {
 	ID        superqode.SessionID `json:"session_id"`
+	Parent    superqode.SessionID `json:"parent"` // of an agent's own workspace: the session that the agent knows
 	CommonDir superqode.HostPath  `json:"common_dir"`
 	Guard     struct {
 		Off bool `json:"allow_git_operations"`
@@ -40,5 +41,5 @@ func decides(dir, id string, repo guard.Found) bool {
 	}
 	data, err := atomicfile.Read(filepath.Join(dir, "session.json")) // with its guard off a session has no state for it
 	var r sessionRecord
-	return err == nil && json.Unmarshal(data, &r) == nil && r.ID.String() == id && r.Guard.Off && string(r.CommonDir) == repo.CommonDir
+	return err == nil && json.Unmarshal(data, &r) == nil && (r.ID.String() == id || r.Parent.String() == id) && r.Guard.Off && string(r.CommonDir) == repo.CommonDir
 }

@@ -64,9 +64,11 @@ const (
 	ConflictModifyDelete ConflictKind = "modify/delete"
 	ConflictRenameDelete ConflictKind = "rename/delete"
 	ConflictRenameAdd    ConflictKind = "rename/add"
+	ConflictRenameRename ConflictKind = "rename/rename"
 	ConflictTypes        ConflictKind = "distinct types"
 	ConflictFolder       ConflictKind = "file/directory"
 	ConflictLink         ConflictKind = "link"
+	ConflictClaim        ConflictKind = "claim" // of several agents: another one had the place to itself
 )
 
 // Conflict is one path that can not be brought into the origin.
@@ -90,6 +92,26 @@ type decider struct {
 	// similar reports whether a file of the origin is what became of base, as git
 	// decides on renames: when half of it is the same.
 	similar func(base, now *snapshot.Entry) (bool, error)
+
+	ours   func(path string) string // who changed a path before; nil: the origin
+	theirs string                   // whose changes these are; "": the session
+	moved  map[string]string        // where files of the base are by now, if somebody is known to have renamed them
+}
+
+// before names who changed a path before.
+func (d *decider) before(path string) string {
+	if d.ours == nil {
+		return sideOrigin
+	}
+	return d.ours(path)
+}
+
+// side names whose changes are decided about.
+func (d *decider) side() string {
+	if d.theirs == "" {
+		return sideSession
+	}
+	return d.theirs
 }
 
 // decide returns a step for each change, in their order.
@@ -139,20 +161,22 @@ func (d *decider) create(s *applyStep) {
 }
 
 func (d *decider) delete(s *applyStep) {
-	now := d.now.Find(s.old.Path)
+	now := d.now.Find(d.at(s.old.Path))
 	switch {
+	case now != nil && now.Path != s.old.Path:
+		s.fail(ConflictRenameDelete, visible(s.old.Path)+" renamed to "+visible(now.Path)+" in "+d.before(now.Path)+", but deleted in "+d.side()+".")
 	case now == nil, now.Kind == snapshot.Dir: // whatever is there, the file is not
 	case alike(now, s.old):
 		s.remove = now
 	default:
-		s.fail(ConflictModifyDelete, visible(s.old.Path)+" deleted in "+sideSession+" and modified in "+sideOrigin+".")
+		s.fail(ConflictModifyDelete, visible(s.old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.old.Path)+".")
 	}
 }
 
 func (d *decider) modify(s *applyStep) error {
-	now := d.now.Find(s.new.Path)
+	now := d.now.Find(d.at(s.new.Path))
 	if now == nil {
-		s.fail(ConflictModifyDelete, visible(s.new.Path)+" deleted in "+sideOrigin+" and modified in "+sideSession+".")
+		s.fail(ConflictModifyDelete, visible(s.new.Path)+" deleted in "+d.before(s.new.Path)+" and modified in "+d.side()+".")
 		return nil
 	}
 	want, err := d.threeWay(s, now)
@@ -161,6 +185,14 @@ func (d *decider) modify(s *applyStep) error {
 	}
 	s.replace(now, want)
 	return nil
+}
+
+// at returns where a file of the base is by now.
+func (d *decider) at(path string) string {
+	if to, ok := d.moved[path]; ok {
+		return to
+	}
+	return path
 }
 
 // replace plans to turn what is there into what is wanted.
@@ -189,7 +221,7 @@ func (d *decider) rename(s *applyStep) error {
 	case to == nil, to.Kind == snapshot.Dir:
 		s.put = fresh(&want, s.new.Path)
 	case !alike(to, &want):
-		s.fail(ConflictRenameAdd, "Rename "+visible(s.old.Path)+"->"+visible(s.new.Path)+" in "+sideSession+".  Added "+visible(s.new.Path)+" in "+sideOrigin)
+		s.fail(ConflictRenameAdd, "Rename "+visible(s.old.Path)+"->"+visible(s.new.Path)+" in "+d.side()+".  Added "+visible(s.new.Path)+" in "+d.before(s.new.Path))
 		return nil
 	}
 	s.remove = from
@@ -218,7 +250,11 @@ func (d *decider) renameGone(s *applyStep, to *snapshot.Entry) error {
 			return err
 		}
 	}
-	s.fail(ConflictRenameDelete, visible(s.old.Path)+" renamed to "+visible(s.new.Path)+" in "+sideSession+", but deleted in "+sideOrigin+".")
+	if at := d.at(s.old.Path); at != s.old.Path {
+		s.fail(ConflictRenameRename, visible(s.old.Path)+" renamed to "+visible(at)+" in "+d.before(at)+" and to "+visible(s.new.Path)+" in "+d.side()+".")
+		return nil
+	}
+	s.fail(ConflictRenameDelete, visible(s.old.Path)+" renamed to "+visible(s.new.Path)+" in "+d.side()+", but deleted in "+d.before(s.old.Path)+".")
 	return nil
 }
 
@@ -285,9 +321,9 @@ func (d *decider) inTheWay(s *applyStep, removed map[string]bool) *Conflict {
 			continue
 		}
 		if e.Kind == snapshot.Link {
-			s.fail(ConflictLink, visible(dir)+" is a symbolic link in "+sideOrigin+"; "+visible(s.path())+" is not written through it.")
+			s.fail(ConflictLink, visible(dir)+" is a symbolic link in "+d.before(dir)+"; "+visible(s.path())+" is not written through it.")
 		} else {
-			s.fail(ConflictFolder, visible(dir)+" is a file in "+sideOrigin+", in the way of "+visible(s.path())+" from "+sideSession+".")
+			s.fail(ConflictFolder, visible(dir)+" is a file in "+d.before(dir)+", in the way of "+visible(s.path())+" from "+d.side()+".")
 		}
 		return s.conflict
 	}
@@ -296,7 +332,7 @@ func (d *decider) inTheWay(s *applyStep, removed map[string]bool) *Conflict {
 	}
 	for _, e := range below(d.now, s.put.Path) {
 		if e.Kind != snapshot.Dir && !removed[e.Path] {
-			s.fail(ConflictFolder, "directory in the way of "+visible(s.path())+" from "+sideSession+": it holds "+visible(e.Path)+".")
+			s.fail(ConflictFolder, "directory in the way of "+visible(s.path())+" from "+d.side()+": it holds "+visible(e.Path)+".")
 			return s.conflict
 		}
 	}

@@ -64,6 +64,22 @@ func (b *bench) fill(id string, w io.Writer) error {
 
 func (b *bench) close() error { return errors.Join(b.blobs.Close(), os.RemoveAll(b.dir)) }
 
+// drop removes a file of the bench.
+func (b *bench) drop(name string) error { return os.Remove(b.path(name)) }
+
+// fetchNow writes what a file holds now into a file of the bench: what the origin
+// holds or, where nothing is done about one, what was put together before.
+func (b *bench) fetchNow(name string, e *snapshot.Entry) error {
+	if b.origin != "" {
+		return b.fetchOrigin(name, e)
+	}
+	f, err := os.OpenFile(b.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.fill(e.ID.String(), f), f.Close())
+}
+
 // result takes a finished file and returns its contents as an entry.
 func (b *bench) result(name string) (snapshot.Entry, error) {
 	sn := &snapshot.Snapshot{Root: b.dir, Format: b.format, Entries: []snapshot.Entry{{Path: name, Kind: snapshot.File}}}
@@ -88,8 +104,11 @@ func (b *bench) fetch(name string, id snapshot.ID) error {
 
 // fetchOrigin writes what a file of the origin holds into a file. It must be what
 // it was when it was looked at.
-func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error {
-	root, err := os.OpenRoot(b.origin)
+func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error { return b.fetchFrom(b.origin, name, e) }
+
+// fetchFrom is fetchOrigin for any folder.
+func (b *bench) fetchFrom(dir, name string, e *snapshot.Entry) error {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
@@ -114,7 +133,7 @@ func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error {
 // merge is a merger that asks git merge-file.
 func (b *bench) merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
-		if err = errors.Join(b.fetch("base", base.ID), b.fetchOrigin("ours", ours), b.fetch("theirs", theirs.ID)); err != nil {
+		if err = errors.Join(b.fetch("base", base.ID), b.fetchNow("ours", ours), b.fetch("theirs", theirs.ID)); err != nil {
 			return merged, false, false, fmt.Errorf("merge %s: %w", visible(ours.Path), err)
 		}
 		for _, name := range []string{"base", "ours", "theirs"} {
@@ -164,7 +183,7 @@ func (b *bench) similar(base, now *snapshot.Entry) (bool, error) {
 	if max(base.Size, now.Size) > maxSimilar || 2*min(base.Size, now.Size) < max(base.Size, now.Size) {
 		return false, nil
 	}
-	if err := errors.Join(b.fetch("base", base.ID), b.fetchOrigin("ours", now)); err != nil {
+	if err := errors.Join(b.fetch("base", base.ID), b.fetchNow("ours", now)); err != nil {
 		return false, fmt.Errorf("compare %s with %s: %w", visible(now.Path), visible(base.Path), err)
 	}
 	old, err := spans(b.path("base"))

@@ -148,6 +148,7 @@ func (m *Manager) noticeDead(p project) {
 		case errors.Is(err, errGone):
 		case err != nil:
 			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
+		case l.Dead && isChild(&l): // its parent is told of
 		case l.State == superqode.StateDone:
 			if err := m.clearDone(l); err != nil {
 				m.cfg.Warn(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))

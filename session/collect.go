@@ -160,6 +160,9 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 
 // storeContents keeps the contents that the session made.
 func (s *Session) storeContents(ctx context.Context, l *look) error {
+	if l.stored {
+		return nil
+	}
 	var fresh []snapshot.Entry
 	for _, c := range l.changes {
 		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !isLarge(e) {

@@ -37,7 +37,11 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if err := s.step(ctx, superqode.StateCollecting); err != nil {
 		return nil, err
 	}
-	c, cerr := s.collect(ctx)
+	var gerr error
+	if s.team() {
+		gerr = s.gather(ctx)
+	}
+	c, cerr := s.collectAfter(ctx, gerr)
 	if c == nil {
 		c = &collected{look: &look{}}
 	}
@@ -46,6 +50,8 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	final := c.final
 	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
 	applied := s.applyAtEnd(ctx, opt.EndApply, c, cerr)
+	conflict := s.mergeConflict()
+	opt.Failed = opt.Failed || conflict != nil
 	keep := s.keeps(opt, cerr) || applied.keeps()
 	var lerr error
 	if !keep {
@@ -66,10 +72,14 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if !applied.fill(s, res) {
 		oerr = s.fillOriginCheck(ctx, res)
 	}
+	if gerr == nil {
+		gerr = s.disband(ctx, func(a superqode.AgentID) bool { return keep && s.keepsAgent(opt, a) })
+		res.Agents, cerr = s.agentRunsOr(cerr)
+	}
 	failpoint.Hit("end.checked")
 	aerr, reported := applied.failure()
-	err := errors.Join(cerr, rerr, oerr, aerr)
-	if werr := s.report(ctx, c, res, errors.Join(cerr, rerr, oerr, reported)); werr != nil {
+	err := errors.Join(cerr, rerr, oerr, aerr, gerr, conflict)
+	if werr := s.report(ctx, c, res, errors.Join(cerr, rerr, oerr, reported, gerr)); werr != nil {
 		return res, errors.Join(err, s.finish(ctx, res, true), werr)
 	}
 	return res, errors.Join(err, s.finish(ctx, res, keep))
@@ -171,6 +181,9 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	in := artifacts.ReportInput{Result: *res, Command: s.rec.Command, Findings: findings, Artifacts: c.artifacts, Warnings: s.rec.Warnings}
 	if !s.rec.Agent.IsZero() {
 		in.Agents = []string{s.rec.Agent.String()}
+	}
+	for _, a := range s.rec.Agents {
+		in.Agents = append(in.Agents, a.Agent.String())
 	}
 	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
 		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")

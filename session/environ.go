@@ -32,9 +32,9 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 	}
 	set := append([]string{
 		"SUPERQODE_HOME=" + s.m.cfg.Home,
-		"SUPERQODE_SESSION_ID=" + s.rec.ID.String(),
-		"SUPERQODE_AGENT_ID=" + s.rec.Agent.String(),
-		"SUPERQODE_RUNNER_ID=" + s.rec.Agent.String(),
+		"SUPERQODE_SESSION_ID=" + s.publicID().String(),
+		"SUPERQODE_AGENT_ID=" + s.actor().String(),
+		"SUPERQODE_RUNNER_ID=" + s.actor().String(),
 		"SUPERQODE_CASE_ID=" + s.rec.Case,
 		"SUPERQODE_WORKSPACE=" + string(s.rec.Workspace),
 		"SUPERQODE_ORIGIN=" + string(s.rec.Origin),

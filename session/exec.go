@@ -209,6 +209,9 @@ func (opt ExecOptions) logName() string {
 	if opt.setup {
 		return "setup.log"
 	}
+	if opt.log != "" {
+		return opt.log
+	}
 	return "command.log"
 }
 
@@ -241,14 +244,14 @@ func (s *Session) update(ctx context.Context, change func(*Record)) (err error) 
 
 // handlers are the operations that a program in the session may ask for.
 func (s *Session) handlers() map[string]handler {
-	rec := s.rec // a copy: the conversation runs beside the session's own work
+	rec, id, actor := s.rec, s.publicID(), s.actor() // copies: the conversation runs beside the session's own work
 	return map[string]handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
-			return map[string]string{"session_id": rec.ID.String()}, nil
+			return map[string]string{"session_id": id.String()}, nil
 		},
 		"session": func(context.Context, int, json.RawMessage) (any, error) {
 			return map[string]any{
-				"session_id": rec.ID, "mode": rec.Mode, "origin": rec.Origin, "workspace": rec.Workspace, "agent_id": rec.Agent,
+				"session_id": id, "mode": rec.Mode, "origin": rec.Origin, "workspace": rec.Workspace, "agent_id": actor,
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -17,7 +18,32 @@ import (
 
 // findings are kept one JSON object a line in the session's folder and turned
 // into the report's list at its end.
-func (s *Session) findingsPath() string { return filepath.Join(s.dir, "findings.jsonl") }
+func (s *Session) findingsPath() string { return filepath.Join(s.dir, findingsName) }
+
+const findingsName = "findings.jsonl"
+
+// renumberFindings gives the findings of an agent's own session ids that follow
+// on those that are there; ids that the agent chose stay.
+func renumberFindings(have, more []byte) ([]byte, error) {
+	n := bytes.Count(have, []byte("\n"))
+	var out []byte
+	for line := range bytes.Lines(more) {
+		f, err := artifacts.ParseFinding(line)
+		if err != nil {
+			continue // cut by a crash
+		}
+		n++
+		if strings.HasPrefix(f.ID, "finding-") {
+			f.ID = fmt.Sprintf("finding-%03d", n)
+		}
+		raw, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, raw...), '\n')
+	}
+	return out, nil
+}
 
 // AddFinding checks a finding, gives it an id and keeps it. A session that has
 // ended takes none: the error wraps ErrNotFound.
@@ -42,7 +68,7 @@ func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id strin
 		f.ID = fmt.Sprintf("finding-%03d", len(all)+1)
 	}
 	if f.FoundBy == "" {
-		f.FoundBy = s.rec.Agent.String()
+		f.FoundBy = s.actor().String()
 	}
 	line, err := json.Marshal(f)
 	if err != nil {

@@ -122,7 +122,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: s.rec.ID, Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
+		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
 		GitDirs: []HostPath{}, Trees: []HostPath{}, UserConfig: []HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
 	}

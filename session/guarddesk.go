@@ -39,7 +39,7 @@ type guardDesk struct {
 }
 
 func (s *Session) openDesk() (*guardDesk, error) {
-	d := &guardDesk{dir: s.dir, agent: s.rec.Agent, warn: s.m.cfg.Warn, seen: map[string]bool{}, passed: map[process]bool{}}
+	d := &guardDesk{dir: s.dir, agent: s.actor(), warn: s.m.cfg.Warn, seen: map[string]bool{}, passed: map[process]bool{}}
 	var err error
 	if d.before, err = atomicfile.Read(d.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {

@@ -33,6 +33,14 @@ type Session struct {
 
 	joinGuard func() error // while the session is opened: waits for the guard
 
+	gentle bool // looks touch nothing, not even permissions: a program is at work
+
+	conflicts []AgentConflict // what of several agents' changes could not be merged, when this value has merged them
+
+	credits credits // whose the changes of several agents are
+
+	as superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
+
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
 
@@ -138,6 +146,7 @@ type plan struct {
 	from   string // FromWorking or a commit id
 	format snapshot.Format
 	guard  GuardRecord
+	parent superqode.SessionID // see Record.Parent
 }
 
 // plan decides the mode and resolves the revision before anything is made.
@@ -211,7 +220,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 	now, id := m.now(), s.rec.ID
 	s.rec = Record{
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
+		Agent: pl.Agent, Parent: pl.parent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, LeftOut: []HostPath{},
 	}

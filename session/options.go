@@ -64,7 +64,8 @@ type ExecOptions struct {
 	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
 	KernelOptions
 
-	setup bool // a command of the session's setup, not its program
+	setup bool   // a command of the session's setup, not its program
+	log   string // the file in the session's log folder that gets the output; "": command.log
 }
 
 // EndOptions says how to end a session.

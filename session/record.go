@@ -41,6 +41,11 @@ type Record struct {
 
 	Guard GuardRecord `json:"guard"`
 
+	Parent superqode.SessionID `json:"parent,omitzero"`            // of the workspace of one agent of several: the session that it is part of
+	Agents []AgentRecord       `json:"agents,omitempty"`           // of a session of several agents, in the order given
+	Shared bool                `json:"shared_workspace,omitempty"` // the agents work in one workspace
+	Merged bool                `json:"merged,omitempty"`           // the workspace holds what the agents' own ones held
+
 	NoRevert  bool       `json:"no_revert"`  // in place: the changes stay in the end
 	TopFolder folderInfo `json:"top_folder"` // in place: the origin's own folder
 	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder

@@ -51,6 +51,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	}
 	for _, l := range sessions {
 		switch {
+		case l.Dead && isChild(&l): // with its parent
 		case l.Dead:
 			done = append(done, m.recoverOne(ctx, l))
 		case l.State == superqode.StateDone && exists(filepath.Join(l.Dir, "tmp")):
@@ -107,7 +108,7 @@ func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
 		return r
 	}
 	if s.rec.State == superqode.StateCreated {
-		if r.Err = s.discard(); r.Err == nil {
+		if r.Err = errors.Join(s.discardAgents(), s.discard()); r.Err == nil {
 			r.Action = "rolled back"
 		}
 		return r

@@ -49,6 +49,7 @@ func (m *Manager) List(ctx context.Context, dir string, all bool) ([]Listed, []B
 		}
 	}
 	sessions, broken := loadAll(dirs)
+	sessions = withoutChildren(sessions)
 	slices.SortStableFunc(sessions, func(a, b Listed) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return sessions, broken, nil
 }

@@ -24,6 +24,7 @@ type look struct {
 	problems []snapshot.Problem
 	ignored  int    // new entries that git ignores and that are left out
 	gone     string // why there is no workspace to look at, "" where there is one
+	stored   bool   // final is no workspace's: all its contents are in the store
 	inPlace  bool   // the workspace is the origin and stays as it is: nothing is touched to be read
 	opened   []opened
 }
@@ -68,11 +69,14 @@ func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
 // is that of the base are not read. Close the look when no more contents are
 // needed.
 func (s *Session) look(ctx context.Context) (_ *look, err error) {
+	if s.team() {
+		return s.lookAgents(ctx)
+	}
 	base, err := s.loadBase()
 	if err != nil {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
 	}
-	l := &look{base: base, inPlace: s.rec.Mode == superqode.ModeShared}
+	l := &look{base: base, inPlace: s.rec.Mode == superqode.ModeShared || s.gentle}
 	switch why, err := s.workspaceGone(); {
 	case err != nil:
 		return nil, err
@@ -139,7 +143,11 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 		return err
 	}
 	small, large := l.takeLarge(l.changes)
-	small, err = s.store.Describe(ctx, l.base, l.final, small)
+	if l.stored {
+		small, err = s.store.DescribeStored(ctx, l.base, l.final, small, [2]string{s.ref("base"), s.mergedRef(len(s.rec.Agents) - 1)})
+	} else {
+		small, err = s.store.Describe(ctx, l.base, l.final, small)
+	}
 	if err != nil {
 		return err
 	}
@@ -179,6 +187,10 @@ func (s *Session) stampSeen(changes []superqode.Change) error {
 	if err != nil {
 		return err
 	}
+	credits, err := s.loadCredits()
+	if err != nil {
+		return err
+	}
 	now, fresh := s.m.now().UTC().Truncate(time.Millisecond), false
 	for i := range changes {
 		c := &changes[i]
@@ -191,6 +203,7 @@ func (s *Session) stampSeen(changes []superqode.Change) error {
 		}
 		c.FirstSeen = seen[key]
 	}
+	credits.stamp(changes)
 	if !fresh {
 		return nil
 	}

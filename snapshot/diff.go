@@ -17,6 +17,7 @@ type DiffOptions struct {
 	Stat        bool     // git's --stat table instead of the patch
 	Color       bool     // with git's default colours
 	Context     int      // lines of context; 0 means git's default, 3
+	Bare        bool     // no line of context at all
 }
 
 // Diff writes the difference of two commits of the store to w, as a patch that
@@ -35,6 +36,9 @@ func (s *Store) Diff(ctx context.Context, opt DiffOptions, w io.Writer) error {
 	}
 	if opt.Color {
 		args = append(args, "--color=always")
+	}
+	if opt.Bare {
+		args = append(args, "-U0")
 	}
 	if opt.Context > 0 {
 		args = append(args, "-U"+strconv.Itoa(opt.Context))

@@ -40,8 +40,26 @@ func (s *Store) Describe(ctx context.Context, base, final *Snapshot, changes []s
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
 	var out bytes.Buffer
+	if err := s.run(ctx, git.Cmd{Args: describeArgs(a.String(), b.String()), Env: []string{"GIT_OBJECT_DIRECTORY=" + objects}, Stdout: &out}); err != nil {
+		return nil, fmt.Errorf("describe changes: %w", err)
+	}
+	records, err := parseRecords(out.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("describe changes: %w", err)
+	}
+	return merge(base, final, changes, records)
+}
+
+func describeArgs(a, b string) []string {
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--numstat", "--full-index"}, sameForAll()...)
-	if err := s.run(ctx, git.Cmd{Args: append(args, a.String(), b.String()), Env: []string{"GIT_OBJECT_DIRECTORY=" + objects}, Stdout: &out}); err != nil {
+	return append(args, a, b)
+}
+
+// DescribeStored is Describe for two snapshots that are commits, or refs, of the
+// store already.
+func (s *Store) DescribeStored(ctx context.Context, base, final *Snapshot, changes []superqode.Change, refs [2]string) ([]superqode.Change, error) {
+	var out bytes.Buffer
+	if err := s.run(ctx, git.Cmd{Args: append(describeArgs(refs[0], refs[1]), "--"), Stdout: &out}); err != nil {
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
 	records, err := parseRecords(out.Bytes())

@@ -1,0 +1,79 @@
+package session
+
+import (
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Several agents in one session work in a workspace each. Each of these is that
+// of a session of its own, with lock, journal, guard, kernel layer, seal and
+// base, so that recovery, cleanup and everything that looks at a workspace know
+// it already; Record.Parent ties it to the session that people see. Its
+// workspace is made from the parent's, which nobody works in: so all begin with
+// the same base, whatever the user does to the origin meanwhile, and that is
+// checked. At the end what each changed is stored as the parent's (patch, log,
+// artifacts, findings), the changes are merged on the base, the result is put
+// into the parent's workspace, and from there on the parent ends like any other
+// session. The children go when that is stored.
+
+// AgentCommand is one agent of a session of several.
+type AgentCommand struct {
+	Agent   superqode.AgentID
+	Command string // for sh -c
+}
+
+// AgentRecord is an agent of a session of several as session.json keeps it.
+type AgentRecord struct {
+	Agent     superqode.AgentID   `json:"agent_id"`
+	Command   string              `json:"command"`
+	Session   superqode.SessionID `json:"session_id,omitzero"` // of its own workspace
+	ExitCode  *int                `json:"exit_code"`           // nil: it did not run, or how it ended is not known
+	TimedOut  bool                `json:"timed_out"`
+	StartedAt time.Time           `json:"started_at"`
+	EndedAt   time.Time           `json:"ended_at"`
+}
+
+// publicID is the session that what runs here knows: that of all agents.
+func (s *Session) publicID() superqode.SessionID {
+	if !s.rec.Parent.IsZero() {
+		return s.rec.Parent
+	}
+	return s.rec.ID
+}
+
+// actor is who works: the agent for whom a program is run, or the session's.
+func (s *Session) actor() superqode.AgentID {
+	if !s.as.IsZero() {
+		return s.as
+	}
+	return s.rec.Agent
+}
+
+// team reports whether several agents work in the session, each in a workspace
+// of its own, whose changes are not merged yet.
+func (s *Session) team() bool {
+	return len(s.rec.Agents) > 0 && !s.rec.Shared && !s.rec.Merged
+}
+
+// CheckAgents refuses a list of agents that can be no session: none, two of one
+// name, one without a command. The error wraps superqode.ErrUsage.
+func CheckAgents(list []AgentCommand) error {
+	seen := map[string]bool{}
+	for _, a := range list {
+		name := a.Agent.String()
+		switch {
+		case a.Agent.IsZero():
+			return superqode.Errorf(superqode.ErrUsage, "an agent without a name")
+		case a.Command == "":
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command", name), "superqode run --agent '%s=SHELL COMMAND'", name)
+		case seen[name]:
+			return superqode.Errorf(superqode.ErrUsage, "agent %s is given twice", name)
+		}
+		seen[name] = true
+	}
+	if len(list) == 0 {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no agent to run"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+	}
+	return nil
+}

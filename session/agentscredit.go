@@ -1,0 +1,122 @@
+package session
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// LineRange is a range of lines, counted from 1, both ends included. A place
+// between two lines is the range after the first of them: End is Start-1.
+type LineRange struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Hunk is one place where two versions of a file differ, without context.
+type Hunk struct{ OldStart, OldLines, NewStart, NewLines int }
+
+// old is the hunk's lines in the old version.
+func (h Hunk) old() LineRange {
+	if h.OldLines == 0 { // diff names the line before
+		return LineRange{h.OldStart + 1, h.OldStart}
+	}
+	return LineRange{h.OldStart, h.OldStart + h.OldLines - 1}
+}
+
+// touches reports whether two hunks of the same old version meet, as they do for
+// git's merge: one line apart is apart.
+func (h Hunk) touches(o Hunk) bool {
+	a, b := h.old(), o.old()
+	return a.Start <= b.End+1 && b.Start <= a.End+1
+}
+
+// overlaps returns the lines of a file that two sides changed.
+func overlaps(a, b []Hunk) []LineRange {
+	var list []LineRange
+	for _, h := range a {
+		for _, o := range b {
+			if !h.touches(o) {
+				continue
+			}
+			x, y := h.old(), o.old()
+			r := LineRange{min(x.Start, y.Start), max(x.End, y.End)}
+			if n := len(list); n > 0 && r.Start <= list[n-1].End+1 {
+				list[n-1] = LineRange{min(list[n-1].Start, r.Start), max(list[n-1].End, r.End)}
+			} else {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// hunkCollector reads the hunks out of a patch without context that goes through
+// it, by file.
+type hunkCollector struct {
+	reader hunkReader
+	line   []byte
+	files  [][]Hunk
+}
+
+// Write takes any pieces.
+func (c *hunkCollector) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			c.line = append(c.line, rest...)
+			break
+		}
+		c.line = append(c.line, rest[:i]...)
+		switch c.reader.next(c.line) {
+		case lineFile:
+			c.files = append(c.files, nil)
+		case lineHunk:
+			if n := len(c.files); n > 0 {
+				c.files[n-1] = append(c.files[n-1], parseHunk(c.line))
+			}
+		}
+		c.line, rest = c.line[:0], rest[i+1:]
+	}
+	return len(b), nil
+}
+
+// hunks are those of the only file.
+func (c *hunkCollector) hunks() []Hunk {
+	if len(c.files) == 0 {
+		return nil
+	}
+	return c.files[0]
+}
+
+// parseHunk reads "@@ -a,b +c,d @@".
+func parseHunk(line []byte) (h Hunk) {
+	f := bytes.SplitN(line, []byte{' '}, 4)
+	if len(f) < 4 {
+		return h
+	}
+	h.OldLines, h.NewLines, _ = hunkSizes(line)
+	h.OldStart, h.NewStart = leadingInt(f[1][1:]), leadingInt(f[2][1:])
+	return h
+}
+
+func leadingInt(b []byte) (n int) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// credit says whose a change is.
+type credit struct {
+	agents []superqode.AgentID // in the order in which they did it
+	seen   time.Time
+	hunks  []superqode.ChangeHunk
+}
+
+// credits says whose the changes of several agents are, by path.
+type credits map[string]credit

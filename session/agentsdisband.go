@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// disband takes the agents' own sessions away, once all of theirs is the
+// session's. Those that keep names keep their workspaces.
+func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool) error {
+	if len(s.rec.Agents) == 0 || s.rec.Shared {
+		return nil
+	}
+	kids, err := s.children()
+	if err != nil {
+		return err
+	}
+	for _, a := range s.rec.Agents {
+		l, ok := kids[a.Agent]
+		if !ok {
+			continue
+		}
+		if derr := s.dismiss(ctx, s.child(l), keep(a.Agent)); derr != nil {
+			err = errors.Join(err, fmt.Errorf("agent %s: %w", a.Agent, derr))
+		}
+	}
+	return err
+}
+
+// dismiss ends the session of an agent's own workspace. What it left is stored
+// already; what came after that, in a workspace that was kept, is salvaged, and
+// then its record stays for a cleanup.
+func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error) {
+	if err := holdChild(c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if keep {
+		return c.update(ctx, func(r *Record) {
+			r.State, r.Collected, r.EndedAt = superqode.StatePreserved, true, s.m.now().UTC()
+		})
+	}
+	if c.rec.State == superqode.StatePreserved {
+		unsaved, err := c.unsaved(ctx)
+		if err == nil && unsaved != "" {
+			_, err = c.salvageWorkspace(ctx, "workspace of agent "+c.rec.Agent.String()+" removed")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.saveLost(ctx, c); err != nil {
+		return err
+	}
+	if err := c.takeAway(ctx, true); err != nil {
+		return err
+	}
+	failpoint.Hit("agents.taken")
+	if err := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
+		return err
+	}
+	if exists(filepath.Join(c.dir, "large")) || exists(salvageDir(c.dir)) {
+		return c.clear()
+	}
+	if err := worktree.ToTrash(c.dir, c.p.trashPath()); err != nil {
+		return err
+	}
+	failpoint.Hit("agents.forgotten")
+	return s.store.DeleteRefs(context.WithoutCancel(ctx), c.rec.ID)
+}
+
+// saveLost moves large files of an agent's that are in no patch and not in the
+// session's workspace either, since they conflict, into that agent's folder.
+func (s *Session) saveLost(ctx context.Context, c *Session) error {
+	f, err := s.readAgents()
+	if err != nil || f == nil || !exists(string(c.rec.Workspace)) {
+		return err
+	}
+	at := slices.IndexFunc(f.Agents, func(r agentResult) bool { return r.Agent == c.rec.Agent })
+	if at < 0 {
+		return nil
+	}
+	for _, k := range f.Agents[at].Conflicts {
+		e, err := entryAt(string(c.rec.Workspace), string(k.Path))
+		if err != nil {
+			return err
+		}
+		if isLarge(e) {
+			if _, err := c.moveLarge(ctx, string(c.rec.Workspace), []snapshot.Entry{*e}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entryAt looks at one path of a workspace; nil where nothing is.
+func entryAt(dir, path string) (*snapshot.Entry, error) {
+	sn, _, err := snapshot.Scan(context.Background(), dir, snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly, Skip: func(p string, _ snapshot.Kind) bool {
+		return p != path && !pathAbove(p, path)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return sn.Find(path), nil
+}
+
+// pathAbove reports whether dir is a folder above path.
+func pathAbove(dir, path string) bool {
+	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
+}

@@ -1,0 +1,312 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// MergeError says that changes of agents conflict. They are in the agents' own
+// patches. It wraps superqode.ErrConflict.
+type MergeError struct{ Conflicts []AgentConflict }
+
+// Error counts the conflicts and names the first.
+func (e *MergeError) Error() string {
+	first := e.Conflicts[0]
+	more := ""
+	if n := len(e.Conflicts) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", count(len(e.Conflicts), "change"), visible(first.Path.String()), first.Agent, more)
+}
+
+// Unwrap returns superqode.ErrConflict.
+func (*MergeError) Unwrap() error { return superqode.ErrConflict }
+
+// ErrorPaths returns the paths that conflict.
+func (e *MergeError) ErrorPaths() []string {
+	var paths []string
+	for _, c := range e.Conflicts {
+		if !slices.Contains(paths, c.Path.String()) {
+			paths = append(paths, c.Path.String())
+		}
+	}
+	return paths
+}
+
+// gather takes what the agents did in workspaces of their own into the session:
+// it stores each one's part, merges them and puts the result into the session's
+// workspace. Until that is recorded all of it can be repeated, and the agents'
+// workspaces are as they left them.
+func (s *Session) gather(ctx context.Context) (err error) {
+	base, err := s.loadBase()
+	if err != nil {
+		return fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+	}
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	if err := s.endAgents(); err != nil {
+		return err
+	}
+	works, err := s.works(ctx)
+	if err != nil {
+		return err
+	}
+	failpoint.Hit("agents.looked")
+	m, err := s.merge(ctx, base, works)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if err := m.commit(ctx); err != nil {
+		return err
+	}
+	if s.credits, err = m.credits(ctx); err != nil {
+		return err
+	}
+	failpoint.Hit("agents.merged")
+	f, err := s.storeParts(ctx, m)
+	if err != nil {
+		return fmt.Errorf("store the agents' artifacts: %w", err)
+	}
+	if err := s.writeAgents(f, s.credits); err != nil {
+		return err
+	}
+	failpoint.Hit("agents.stored")
+	s.conflicts = m.conflicts
+	if err := s.settle(ctx, m); err != nil {
+		return fmt.Errorf("put the merged changes into %s: %w", s.rec.Workspace, err)
+	}
+	failpoint.Hit("agents.settled")
+	if err := s.update(ctx, func(r *Record) { r.Merged = true }); err != nil {
+		return err
+	}
+	failpoint.Hit("agents.gathered")
+	return nil
+}
+
+// endAgents ends what is left of the agents' programs, and takes away workspaces
+// that were not made to the end.
+func (s *Session) endAgents() error {
+	kids, err := s.children()
+	if err != nil {
+		return err
+	}
+	for _, l := range kids {
+		c := s.child(l)
+		if l.Dead { // of a superqode that was killed
+			err = errors.Join(err, c.endLeftovers())
+		}
+		if l.Dead && l.State == superqode.StateCreated {
+			err = errors.Join(err, holdChild(c), c.discard())
+		}
+	}
+	return err
+}
+
+// storeParts stores what each agent left: its patch, log, artifacts, findings,
+// what the guard refused it, and its conflicts.
+func (s *Session) storeParts(ctx context.Context, m *merging) (*agentsFile, error) {
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return nil, err
+	}
+	f := &agentsFile{}
+	for _, w := range m.works {
+		r := agentResult{Agent: w.agent, Changes: w.list, Conflicts: []conflictEntry{}, HasFinal: w.commit != ""}
+		for _, n := range append(w.notes, w.left...) {
+			s.warnQuietly([]string{w.agent.String() + ": " + n})
+		}
+		list, err := s.partsOf(ctx, w, &r)
+		if err != nil {
+			return nil, err
+		}
+		more, err := s.conflictFiles(m, w.agent, &r)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := store.AddAll(ctx, append(list, more...)); err != nil {
+			return nil, err
+		}
+		for _, n := range list {
+			if filepath.Dir(n.File) == s.dir {
+				err = errors.Join(err, os.Remove(n.File))
+			}
+		}
+		if err == nil && w.child != nil {
+			err = s.inherit(ctx, w, store)
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.Agents = append(f.Agents, r)
+	}
+	return f, nil
+}
+
+// partsOf lists an agent's patch and log.
+func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]artifacts.New, error) {
+	var list []artifacts.New
+	if w.commit != "" {
+		patch, err := s.patchOf(ctx, s.ref("base"), w.commit)
+		if err != nil {
+			return nil, err
+		}
+		if patch != nil {
+			patch.Path, patch.Agent = artifacts.AgentPatch(s.rec.ID, w.agent), w.agent
+			patch.Description = "the changes of agent " + w.agent.String() + "; git apply brings them into the origin as it was at the start"
+			r.Patch = patch.Path
+			list = append(list, *patch)
+		}
+	}
+	if w.child == nil {
+		return list, nil
+	}
+	for _, kind := range []string{"command", "setup"} {
+		file := filepath.Join(w.child.dir, "log", kind+".log")
+		if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, w.agent.String()+"-"+kind), Description: "output of agent " + w.agent.String(), File: file, Session: s.rec.ID, Agent: w.agent}
+		if kind == "command" {
+			r.Log = n.Path
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// conflictFiles lists an agent's conflicts and the files with git's marks.
+func (s *Session) conflictFiles(m *merging, agent superqode.AgentID, r *agentResult) ([]artifacts.New, error) {
+	var list []artifacts.New
+	for _, c := range m.conflicts {
+		if c.Agent != agent {
+			continue
+		}
+		e := conflictEntry{Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines}
+		if c.file != "" {
+			e.File = evidencePath(s.rec.ID, agent, c.Path.String())
+			list = append(list, artifacts.New{
+				Type: artifacts.TypeError, Path: e.File, File: m.b.path(c.file), Session: s.rec.ID, Agent: agent,
+				Description: c.Message, Name: filepath.Base(e.File),
+			})
+		}
+		s.warnQuietly([]string{agent.String() + ": " + c.Message})
+		r.Conflicts = append(r.Conflicts, e)
+	}
+	return list, nil
+}
+
+// inherit takes over what an agent's own session holds beside its workspace.
+func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
+	c := w.child
+	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.artifactDir(), Session: s.rec.ID, Agent: w.agent})
+	if err != nil {
+		return err
+	}
+	var notes []string
+	for _, p := range problems {
+		notes = append(notes, "left in the artifact folder: "+p.String())
+	}
+	for _, line := range append(notes, c.rec.Warnings...) {
+		s.warnQuietly([]string{w.agent.String() + ": " + line})
+	}
+	for _, name := range c.rec.Tampered {
+		s.rec.Tampered = merged(s.rec.Tampered, []string{w.agent.String() + ": " + name})
+	}
+	return errors.Join(s.inheritLines(c, findingsName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+}
+
+// inheritLines appends the lines of one of an agent's files to the session's own.
+// Each file is taken once: a mark beside it says so.
+func (s *Session) inheritLines(c *Session, name string) error {
+	mark := filepath.Join(c.dir, filepath.Base(name)+".taken")
+	if exists(mark) {
+		return nil
+	}
+	data, err := atomicfile.Read(filepath.Join(c.dir, name))
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(data) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	own := filepath.Join(s.dir, name)
+	have, err := atomicfile.Read(own)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if name == findingsName {
+		if data, err = renumberFindings(have, data); err != nil {
+			return err
+		}
+	}
+	if err := atomicfile.Write(own, append(slices.Clip(have), data...), 0o600); err != nil {
+		return err
+	}
+	return atomicfile.Write(mark, nil, 0o600)
+}
+
+// settle brings the session's own workspace to what was merged, and proves it.
+func (s *Session) settle(ctx context.Context, m *merging) error {
+	ws := string(s.rec.Workspace)
+	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
+		if err := os.Mkdir(ws, 0o700); err != nil {
+			return err
+		}
+	}
+	drop := s.skip()
+	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || isLarge(m.now.Find(path)) }
+	tree := &revert.Tree{Dir: ws, Base: withoutLarge(m.now), Skip: skip, Store: s.store}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{})
+	if err != nil {
+		return err
+	}
+	if !res.Verified {
+		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", isAre(len(res.Differences)), firstOf(res.Differences))
+	}
+	return s.settleLarge(ctx, m)
+}
+
+// settleLarge takes over the large files that agents made or changed: no store
+// has them, only the agents' workspaces.
+func (s *Session) settleLarge(ctx context.Context, m *merging) error {
+	for _, w := range m.works {
+		var paths []superqode.RelPath
+		for _, c := range w.large {
+			if c.new == nil {
+				continue
+			}
+			if e := m.now.Find(c.new.Path); isLarge(e) && e.ID == c.new.ID {
+				p, err := superqode.ParseRelPath(c.new.Path)
+				if err != nil {
+					return err
+				}
+				paths = append(paths, p)
+			}
+		}
+		if len(paths) == 0 {
+			continue
+		}
+		tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.store, Aside: string(w.child.rec.Workspace)}
+		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
+		if err == nil && !res.Verified {
+			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", isAre(len(res.Differences)), w.agent, firstOf(res.Differences))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+// agentsFile is a session's agents.json: what its agents did, once that was
+// merged.
+type agentsFile struct {
+	SchemaVersion int           `json:"schema_version"`
+	Agents        []agentResult `json:"agents"` // in the order given
+	Credits       []creditEntry `json:"credits"`
+}
+
+// agentResult is what one agent did.
+type agentResult struct {
+	Agent     superqode.AgentID  `json:"agent_id"`
+	Changes   []superqode.Change `json:"changes"`
+	Conflicts []conflictEntry    `json:"conflicts"`
+	HasFinal  bool               `json:"has_final"` // refs/superqode/<id>/agents/<i> stands
+	Patch     string             `json:"patch"`
+	Log       string             `json:"log"`
+}
+
+// conflictEntry is an AgentConflict as it is kept. Paths are bytes.
+type conflictEntry struct {
+	Path    []byte              `json:"path"`
+	Kind    ConflictKind        `json:"kind"`
+	Message string              `json:"message"`
+	With    []superqode.AgentID `json:"with"`
+	Lines   []LineRange         `json:"lines"`
+	File    string              `json:"file"` // below qe-artifacts, "" for none
+}
+
+type creditEntry struct {
+	Path      []byte                 `json:"path"`
+	Agents    []superqode.AgentID    `json:"agents"`
+	FirstSeen time.Time              `json:"first_seen,omitzero"`
+	Hunks     []superqode.ChangeHunk `json:"hunks"`
+}
+
+func (s *Session) agentsPath() string { return filepath.Join(s.dir, "agents.json") }
+
+func (s *Session) writeAgents(f *agentsFile, c credits) error {
+	f.SchemaVersion, f.Credits = schemaVersion, []creditEntry{}
+	for _, p := range sortedKeys(c) {
+		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
+	}
+	return atomicfile.WriteJSON(s.agentsPath(), f)
+}
+
+// readAgents returns what the agents did; nil before it was merged.
+func (s *Session) readAgents() (*agentsFile, error) {
+	data, err := atomicfile.Read(s.agentsPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := &agentsFile{}
+	return f, json.Unmarshal(data, f)
+}
+
+// loadCredits reads back whose the changes are.
+func (s *Session) loadCredits() (credits, error) {
+	if s.credits != nil || len(s.rec.Agents) == 0 {
+		return s.credits, nil
+	}
+	f, err := s.readAgents()
+	if err != nil || f == nil {
+		return nil, err
+	}
+	c := credits{}
+	for _, e := range f.Credits {
+		c[string(e.Path)] = credit{e.Agents, e.FirstSeen, e.Hunks}
+	}
+	s.credits = c
+	return c, nil
+}
+
+// agentRuns tells what each agent did, for the session's result and report.
+func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
+	if len(s.rec.Agents) == 0 {
+		return nil, nil
+	}
+	f, err := s.readAgents()
+	if err != nil {
+		return nil, err
+	}
+	kids, err := s.children()
+	if err != nil {
+		return nil, err
+	}
+	runs := make(artifacts.AgentRuns, len(s.rec.Agents))
+	for i, a := range s.rec.Agents {
+		r := &runs[i]
+		*r = artifacts.AgentRun{
+			Agent: a.Agent, Command: a.Command, ExitCode: exitUnknown, TimedOut: a.TimedOut, StartedAt: artifacts.At(a.StartedAt),
+			DurationSeconds: seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.rec.Workspace)},
+		}
+		if a.ExitCode != nil {
+			r.ExitCode = *a.ExitCode
+		}
+		if !s.rec.Shared {
+			r.Workspace.Path = s.p.workspacePath(a.Session.String())
+		}
+		if k, ok := kids[a.Agent]; ok {
+			r.Workspace = artifacts.Workspace{Path: string(k.Workspace), Preserved: k.State != superqode.StateDone}
+		}
+		if f == nil || i >= len(f.Agents) {
+			continue
+		}
+		r.Changes, r.Patch, r.Log = f.Agents[i].Changes, f.Agents[i].Patch, f.Agents[i].Log
+		for _, c := range f.Agents[i].Conflicts {
+			r.Conflicts = append(r.Conflicts, visible(string(c.Path)))
+		}
+	}
+	return runs, nil
+}

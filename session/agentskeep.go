@@ -1,0 +1,54 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// collectAfter is collect, unless the agents' changes could not be put together:
+// then the session's workspace does not hold them yet, and nothing may be
+// concluded from it.
+func (s *Session) collectAfter(ctx context.Context, gathered error) (*collected, error) {
+	if gathered != nil {
+		return nil, gathered
+	}
+	return s.collect(ctx)
+}
+
+// mergeConflict is the error of what could not be merged, nil when all could.
+func (s *Session) mergeConflict() error {
+	if len(s.conflicts) == 0 {
+		return nil
+	}
+	return superqode.WithHint(&MergeError{s.conflicts}, "superqode workspace diff --session %s --agent %s", s.rec.ID, s.conflicts[0].Agent)
+}
+
+// keepsAgent decides whether an agent's own workspace stays, beside the session's:
+// always, when that was asked for, else of an agent that failed or that has
+// changes which could not be merged.
+func (s *Session) keepsAgent(opt EndOptions, agent superqode.AgentID) bool {
+	if cmp.Or(opt.Keep, s.rec.Keep) == KeepAlways {
+		return true
+	}
+	for _, a := range s.rec.Agents {
+		if a.Agent == agent && (a.ExitCode == nil || *a.ExitCode != 0) {
+			return true
+		}
+	}
+	for _, c := range s.conflicts {
+		if c.Agent == agent {
+			return true
+		}
+	}
+	return false
+}
+
+// agentRunsOr is agentRuns for a result; err is what went wrong before.
+func (s *Session) agentRunsOr(err error) (artifacts.AgentRuns, error) {
+	runs, rerr := s.agentRuns()
+	return runs, errors.Join(err, rerr)
+}

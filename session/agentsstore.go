@@ -1,0 +1,204 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// The refs of a session of several agents in the store, beside base and final:
+//
+//	agents/<i>   what agent i, counted from 0, left in its own workspace
+//	merged/<i>   the base with the changes of the agents up to i, the child of
+//	             merged/<i-1>: so git blame tells who wrote a line
+//
+// Their names can not be refs' names: "a..b" is an agent's.
+
+func (s *Session) agentRef(i int) string  { return s.ref("agents/" + strconv.Itoa(i)) }
+func (s *Session) mergedRef(i int) string { return s.ref("merged/" + strconv.Itoa(i)) }
+
+// commit stores what was merged.
+func (m *merging) commit(ctx context.Context) error {
+	if err := m.b.keep(ctx); err != nil {
+		return err
+	}
+	s := m.s
+	list := []snapshot.CommitRequest{{
+		Ref: s.ref("base"), Snap: withoutLarge(m.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt},
+	}}
+	for i, w := range m.works {
+		list = append(list, snapshot.CommitRequest{
+			Ref: s.mergedRef(i), Snap: withoutLarge(m.stages[i]), OnPrevious: true,
+			CommitOptions: snapshot.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.rec.CreatedAt},
+		})
+	}
+	if _, err := s.store.CommitAll(ctx, list); err != nil {
+		return fmt.Errorf("store the merge: %w", err)
+	}
+	for i, w := range m.works {
+		if w.commit == "" {
+			continue
+		}
+		if err := s.store.WriteRef(ctx, s.agentRef(i), w.commit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileHunks are the places where a file differs between two commits. One of the
+// names is "" where the file is not there.
+type fileHunks struct {
+	old, fresh string
+	hunks      []Hunk
+}
+
+// key names the file by the base or, where it is new, by its new name.
+func (f *fileHunks) key() string {
+	if f.old != "" {
+		return f.old
+	}
+	return f.fresh
+}
+
+// commitHunks compares two commits of the store line by line.
+func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHunks, error) {
+	opt := snapshot.DiffOptions{Base: base, Final: final}
+	pairs, err := s.store.DiffTree(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	opt.Bare = true
+	var read hunkCollector
+	if err := s.store.Diff(ctx, opt, &read); err != nil {
+		return nil, err
+	}
+	var list []fileHunks
+	files := read.files
+	for _, p := range pairs {
+		f := fileHunks{}
+		if p.Old != nil {
+			f.old = p.Old.Path
+		}
+		if p.New != nil {
+			f.fresh = p.New.Path
+		}
+		n := 1
+		if p.Old != nil && p.New != nil && p.Old.Kind != p.New.Kind {
+			n = 2 // one that goes and one that comes
+		}
+		if len(files) < n {
+			return nil, errNotThePatch
+		}
+		f.hunks = slices.Concat(files[:n]...)
+		files = files[n:]
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// credits says whose each change is, down to the hunks. What two agents did alike
+// is the first one's.
+func (m *merging) credits(ctx context.Context) (credits, error) {
+	s, out := m.s, credits{}
+	if len(m.works) == 0 {
+		return out, nil
+	}
+	merged, err := s.commitHunks(ctx, s.ref("base"), s.mergedRef(len(m.works)-1))
+	if err != nil {
+		return nil, err
+	}
+	own := map[superqode.AgentID]map[string][]Hunk{}
+	seen := map[superqode.AgentID]map[string]time.Time{}
+	for _, w := range m.works {
+		own[w.agent], seen[w.agent] = map[string][]Hunk{}, map[string]time.Time{}
+		for _, c := range w.list {
+			seen[w.agent][c.Path.String()] = c.FirstSeen
+			if !c.OldPath.IsZero() {
+				seen[w.agent][c.OldPath.String()] = c.FirstSeen
+			}
+		}
+		if w.commit == "" {
+			continue
+		}
+		list, err := s.commitHunks(ctx, s.ref("base"), w.commit)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			own[w.agent][list[i].key()] = list[i].hunks
+		}
+	}
+	for p, who := range m.touched {
+		c := credit{agents: who}
+		for _, a := range who {
+			c.seen = earlier(c.seen, seenAt(seen[a], p, m.origins[p]))
+		}
+		out[p] = c
+	}
+	for i := range merged {
+		f := &merged[i]
+		at := f.fresh
+		if at == "" {
+			at = f.old
+		}
+		c := out[at]
+		for _, h := range f.hunks {
+			ch := superqode.ChangeHunk{OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines}
+			for _, a := range c.agents {
+				if slices.ContainsFunc(own[a][f.key()], h.touches) {
+					ch.Agent, ch.FirstSeen = a, seenAt(seen[a], at, f.old)
+					break
+				}
+			}
+			c.hunks = append(c.hunks, ch)
+		}
+		out[at] = c
+	}
+	return out, nil
+}
+
+// seenAt returns when a path was first seen changed, under one name or another.
+func seenAt(seen map[string]time.Time, paths ...string) (at time.Time) {
+	for _, p := range paths {
+		at = earlier(at, seen[p])
+	}
+	return at
+}
+
+// earlier returns the earlier of two times; zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// stamp says in each change whose it is.
+func (c credits) stamp(changes []superqode.Change) {
+	for i := range changes {
+		ch := &changes[i]
+		cr, ok := c[ch.Path.String()]
+		if !ok && !ch.OldPath.IsZero() {
+			cr, ok = c[ch.OldPath.String()]
+		}
+		if !ok {
+			continue
+		}
+		ch.Agent, ch.Agents = superqode.AgentID{}, nil
+		if len(cr.agents) == 1 {
+			ch.Agent = cr.agents[0]
+		} else {
+			ch.Agents = cr.agents
+		}
+		ch.Hunks = cr.hunks
+		if !cr.seen.IsZero() {
+			ch.FirstSeen = cr.seen
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// agentWork is what one agent did in its own workspace.
+type agentWork struct {
+	agent   superqode.AgentID
+	child   *Session           // nil: it never had a workspace, or that is gone with its session
+	final   *snapshot.Snapshot // nil: it changed nothing
+	commit  string             // of final in the store; "" when it changed nothing that git can hold
+	list    []superqode.Change // with line counts, sorted by path
+	changes []applyChange      // the same as the merge takes them
+	large   []applyChange      // files that are too big for the store, which are taken or left whole
+	left    []string           // what no patch can hold
+	notes   []string           // what the reader should know
+	gone    string             // why its workspace can not be looked at
+}
+
+// lookTries is how often a workspace is looked at whose program writes to it
+// meanwhile.
+const lookTries = 5
+
+// works looks at every agent's workspace, in the order given.
+func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
+	kids, err := s.children()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*agentWork, 0, len(s.rec.Agents))
+	for _, a := range s.rec.Agents {
+		w := &agentWork{agent: a.Agent}
+		if l, ok := kids[a.Agent]; ok && l.State != superqode.StateCreated {
+			w.child = s.child(l)
+			for try := 1; ; try++ {
+				err = w.look(ctx)
+				var moved *snapshot.ChangedError
+				if !errors.As(err, &moved) || try == lookTries {
+					break
+				}
+				time.Sleep(20 * time.Millisecond) // its program is writing just now
+			}
+			if err != nil {
+				return nil, fmt.Errorf("agent %s: %w", a.Agent, err)
+			}
+		}
+		list = append(list, w)
+	}
+	return list, nil
+}
+
+// child is the session of an agent's own workspace, without any lock.
+func (s *Session) child(l Listed) *Session {
+	c := s.m.session(l)
+	c.m, c.store, c.distrusted = s.m.forAgent(l.Agent), s.store, s.distrusted
+	return c
+}
+
+// look finds out what the agent changed, and stores it.
+func (w *agentWork) look(ctx context.Context) (err error) {
+	c := w.child
+	c.base = nil
+	l, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close(string(c.rec.Workspace))) }()
+	*w = agentWork{agent: w.agent, child: c, gone: l.gone}
+	if l.gone != "" { // one that cannot be seen is no wish to delete every file of the others
+		w.notes = append(w.notes, l.gone+": nothing of what it did there is in the session's patch")
+		return nil
+	}
+	for _, p := range l.problems {
+		w.notes = append(w.notes, visible(p.Path)+" could not be read at the end: "+p.Err.Error())
+	}
+	if l.ignored > 0 {
+		w.notes = append(w.notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))
+	}
+	w.final = l.final
+	if err := c.describe(ctx, l); err != nil || len(l.changes) == 0 {
+		return err
+	}
+	w.list = l.changes
+	e := patchEnds{changes: l.changes}
+	if e.base, e.final, err = c.storeEnds(ctx, l); err != nil {
+		return err
+	}
+	w.commit = e.final
+	_, big := l.takeLarge(l.changes)
+	e.changes = slices.DeleteFunc(slices.Clone(e.changes), func(x superqode.Change) bool {
+		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
+	})
+	for _, x := range big {
+		w.large = append(w.large, largeChange(l, x))
+	}
+	if w.changes, err = c.pairs(ctx, &e, nil); err != nil {
+		return err
+	}
+	w.left = e.left
+	return nil
+}
+
+// largeChange is the change of a large file; a rename counts as one that is
+// deleted and one that is made.
+func largeChange(l *look, c superqode.Change) applyChange {
+	old := c.OldPath
+	if old.IsZero() {
+		old = c.Path
+	}
+	return applyChange{old: l.base.Find(old.String()), new: l.final.Find(c.Path.String()), binary: true}
+}
+
+// lookAgents is look for a session whose agents' changes are not merged yet: the
+// workspace as it would be if they were merged now. Nothing is written there.
+func (s *Session) lookAgents(ctx context.Context) (*look, error) {
+	base, err := s.loadBase()
+	if err != nil {
+		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	works, err := s.works(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.merge(ctx, base, works)
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	l := &look{base: base, final: m.now, stored: true}
+	l.changes = snapshot.Compare(base, m.now, snapshot.CompareOptions{Renames: true})
+	if err := m.commit(ctx); err != nil {
+		return nil, err
+	}
+	s.credits, err = m.credits(ctx)
+	return l, err
+}
+
+// holdChild takes the lock of an agent's own workspace, as ending it needs.
+func holdChild(c *Session) error {
+	if c.unlock != nil {
+		return nil
+	}
+	unlock, err := lockfile.TryLock(lockPath(c.dir))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return nil // by this process, which opened it
+	}
+	if err != nil {
+		return err
+	}
+	c.unlock = unlock
+	return nil
+}
+
+// evidencePath is where a file that tells of a conflict is kept.
+func evidencePath(id superqode.SessionID, agent superqode.AgentID, path string) string {
+	return filepath.Join("evidence", id.String(), "conflicts", agent.String(), path+".conflict")
+}

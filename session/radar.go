@@ -1,0 +1,255 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// The radar tells of changes in open workspaces that could not be merged with each
+// other as they are now: of agents in one session, and of sessions of one origin.
+// It asks what the merge would ask, git merge-file on the base, and not only
+// whether two have changed the same file. It writes nothing anywhere but its own
+// result.
+
+// RadarSide is one of two whose changes meet.
+type RadarSide struct {
+	Session superqode.SessionID `json:"session_id"`
+	Agent   superqode.AgentID   `json:"agent_id"`
+}
+
+// RadarConflict is one path that two sides have changed so that their changes do
+// not merge.
+type RadarConflict struct {
+	A       RadarSide
+	B       RadarSide
+	Path    superqode.RelPath
+	Kind    ConflictKind
+	Lines   []LineRange // of the base; none where it is not about lines
+	Message string
+}
+
+// radarSide is a side as the radar sees it.
+type radarSide struct {
+	RadarSide
+	s       *Session
+	look    *look
+	changes []applyChange
+	touched map[string]bool // paths, and the folders above them
+}
+
+// maxSides bounds what one look of the radar costs.
+const maxSides = 64
+
+// Radar looks at every open session of the origin around dir and returns what
+// would conflict; all of them when nobody ends one meanwhile.
+func (m *Manager) Radar(ctx context.Context, dir string) ([]RadarConflict, error) {
+	p, err := m.locate(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := m.radar(ctx, p)
+	return list, err
+}
+
+// radar is Radar for a project; it also returns how many paths each side has
+// changed.
+func (m *Manager) radar(ctx context.Context, p project) ([]RadarConflict, []sideCount, error) {
+	sides, err := m.sides(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	counts := make([]sideCount, len(sides))
+	for i, a := range sides {
+		counts[i] = sideCount{a.RadarSide, len(a.look.changes)}
+	}
+	var list []RadarConflict
+	for i, a := range sides {
+		for _, b := range sides[i+1:] {
+			found, err := meet(ctx, a, b)
+			if err != nil {
+				return nil, nil, err
+			}
+			list = append(list, found...)
+		}
+	}
+	return list, counts, writeRadar(p, m.now(), list)
+}
+
+type sideCount struct {
+	RadarSide
+	changes int
+}
+
+// sides looks at the workspaces that are open.
+func (m *Manager) sides(ctx context.Context, p project) ([]*radarSide, error) {
+	names, err := sessionNames(p)
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, id := range names {
+		dirs = append(dirs, p.sessionPath(id))
+	}
+	all, _ := loadAll(dirs)
+	var sides []*radarSide
+	for _, l := range all {
+		open := l.State == superqode.StateActive || l.State == superqode.StatePreserved
+		if !open || len(sides) == maxSides || !l.Parent.IsZero() && l.State != superqode.StateActive {
+			continue // what a kept workspace of an agent holds is in its session's
+		}
+		s := m.session(l)
+		if s.team() {
+			continue // its agents are sides
+		}
+		side, err := s.side(ctx)
+		if err != nil {
+			m.cfg.Log.Debug().Stringer("session", l.ID).Err(err).Msg("radar")
+			continue // its program is writing, or it is ending
+		}
+		sides = append(sides, side)
+	}
+	return sides, nil
+}
+
+// side looks at one session, and keeps when each change was first seen.
+func (s *Session) side(ctx context.Context) (*radarSide, error) {
+	s.gentle = true
+	l, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &radarSide{RadarSide: RadarSide{s.publicID(), s.rec.Agent}, s: s, look: l, touched: map[string]bool{}}
+	if l.gone != "" {
+		l.changes = nil
+	}
+	for _, c := range l.changes {
+		from := c.OldPath
+		if from.IsZero() {
+			from = c.Path
+		}
+		ch := applyChange{old: l.base.Find(from.String()), new: l.final.Find(c.Path.String())}
+		for _, e := range []**snapshot.Entry{&ch.old, &ch.new} {
+			if *e != nil && (*e).Kind != snapshot.File && (*e).Kind != snapshot.Link {
+				*e = nil
+			}
+		}
+		if ch.old == nil && ch.new == nil {
+			continue
+		}
+		r.changes = append(r.changes, ch)
+		for _, path := range []string{from.String(), c.Path.String()} {
+			r.touched[path] = true
+		}
+	}
+	if !s.rec.Parent.IsZero() && len(l.changes) > 0 {
+		err = s.stampSeen(l.changes)
+	}
+	return r, err
+}
+
+// touches reports whether a side has changed something at a path, below it or
+// above it.
+func (r *radarSide) touches(path string) bool {
+	if r.touched[path] {
+		return true
+	}
+	for dir := parent(path); dir != ""; dir = parent(dir) {
+		if r.touched[dir] {
+			return true
+		}
+	}
+	for p := range r.touched {
+		if strings.HasPrefix(p, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// meet returns what would conflict if b's changes were merged with a's.
+func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
+	var both []applyChange
+	for _, c := range b.changes {
+		if c.old != nil && a.touches(c.old.Path) || c.new != nil && a.touches(c.new.Path) {
+			both = append(both, c)
+		}
+	}
+	if len(both) == 0 {
+		return nil, nil
+	}
+	if err := b.s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	bench, err := b.s.openBench(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, err := meetOn(ctx, bench, a, b, both)
+	return list, errors.Join(err, bench.close())
+}
+
+func meetOn(ctx context.Context, bench *bench, a, b *radarSide, both []applyChange) ([]RadarConflict, error) {
+	lines := map[string][]LineRange{}
+	roots := [2]string{string(a.s.rec.Workspace), string(b.s.rec.Workspace)}
+	moved := map[string]string{}
+	for _, c := range a.changes {
+		if c.renamed() {
+			moved[c.old.Path] = c.new.Path
+		}
+	}
+	d := &decider{
+		now: a.look.final, moved: moved, ours: func(string) string { return a.name() }, theirs: b.name(),
+		similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
+		merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
+			if isLarge(base) || isLarge(ours) || isLarge(theirs) {
+				return snapshot.Entry{}, false, true, nil
+			}
+			err := errors.Join(bench.fetch("base", base.ID), bench.fetchFrom(roots[0], "ours", ours), bench.fetchFrom(roots[1], "theirs", theirs))
+			if err != nil {
+				return snapshot.Entry{}, false, false, err
+			}
+			for _, name := range []string{"base", "ours", "theirs"} {
+				if binary, err := isBinary(bench.path(name)); binary || err != nil {
+					return snapshot.Entry{}, false, binary, err
+				}
+			}
+			name := "merged-" + strconv.Itoa(len(bench.made)) + "-" + strconv.Itoa(len(lines))
+			ok, err := bench.mergeFile(ctx, name)
+			if err == nil && !ok {
+				lines[theirs.Path], err = bench.overlap(ctx)
+			}
+			return *theirs, ok, false, errors.Join(err, bench.drop(name))
+		},
+	}
+	steps, err := d.decide(both)
+	if errors.Is(err, superqode.ErrConflict) {
+		return nil, nil // somebody writes just now: the next look will tell
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with %s: %w", a.name(), b.name(), err)
+	}
+	var list []RadarConflict
+	for i := range steps {
+		if c := steps[i].conflict; c != nil {
+			path, _ := superqode.ParseRelPath(c.Path) // it came out of a scan
+			list = append(list, RadarConflict{A: a.RadarSide, B: b.RadarSide, Path: path, Kind: c.Kind, Lines: lines[steps[i].path()], Message: c.Message})
+		}
+	}
+	return list, nil
+}
+
+// name is the side as messages have it.
+func (r RadarSide) name() string {
+	id := r.Session.String()
+	short := id[strings.LastIndexByte(id, '-')+1:]
+	if r.Agent.IsZero() {
+		return short
+	}
+	return r.Agent.String()
+}
