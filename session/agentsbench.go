@@ -56,8 +56,18 @@ func (b *mergeBench) similar(base, now *snapshot.Entry) (bool, error) {
 // place and the base between them, and returns the lines of the base that both
 // sides changed.
 func (b *mergeBench) marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
-	if err = errors.Join(b.fetch("base", base.ID), b.fetchNow("ours", ours), b.fetchNow("theirs", theirs)); err != nil {
+	if base == nil {
+		err = os.WriteFile(b.path("base"), nil, 0o600)
+	} else {
+		err = b.fetch("base", base.ID)
+	}
+	if err = errors.Join(err, b.fetchNow("ours", ours), b.fetchNow("theirs", theirs)); err != nil {
 		return "", nil, err
+	}
+	for _, name := range []string{"ours", "theirs"} {
+		if binary, err := isBinary(b.path(name)); binary || err != nil {
+			return "", nil, err
+		}
 	}
 	g, err := b.s.m.git(ctx)
 	if err != nil {

@@ -44,8 +44,15 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if keep {
+		if c.rec.State == superqode.StatePreserved {
+			return nil
+		}
+		digest, err := s.seenDigest(c.rec.Agent)
+		if err != nil {
+			return err
+		}
 		return c.update(ctx, func(r *Record) {
-			r.State, r.Collected, r.EndedAt = superqode.StatePreserved, true, s.m.now().UTC()
+			r.State, r.Final.Digest, r.Collected, r.EndedAt = superqode.StatePreserved, digest, !digest.IsZero(), s.m.now().UTC()
 		})
 	}
 	if c.rec.State == superqode.StatePreserved {
@@ -75,6 +82,17 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	}
 	failpoint.Hit("agents.forgotten")
 	return s.store.DeleteRefs(context.WithoutCancel(ctx), c.rec.ID)
+}
+
+// seenDigest is the digest of what an agent's workspace was found to hold, zero
+// when this value did not look.
+func (s *Session) seenDigest(agent superqode.AgentID) (superqode.Digest, error) {
+	for _, w := range s.seenWorks {
+		if w.agent == agent && w.final != nil {
+			return w.final.Digest()
+		}
+	}
+	return superqode.Digest{}, nil
 }
 
 // saveLost moves large files of an agent's that are in no patch and not in the

@@ -63,6 +63,7 @@ func (s *Session) gather(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.seenWorks = works
 	failpoint.Hit("agents.looked")
 	m, err := s.merge(ctx, base, works)
 	if err != nil {

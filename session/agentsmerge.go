@@ -75,7 +75,7 @@ func (m *merging) close() error { return m.b.close() }
 // add brings one agent's changes in. Where some conflict the others are decided
 // upon again without them: one may have needed what the other would have done.
 func (m *merging) add(ctx context.Context, w *agentWork) error {
-	m.b.labels = [2]string{m.names(), w.agent.String()}
+	m.b.labels[1] = w.agent.String()
 	d := &decider{now: m.now, merge: m.b.merge(ctx), similar: m.b.similar, ours: m.before, theirs: w.agent.String(), moved: m.moved}
 	todo := m.refuseUnclaimed(w)
 	for {
@@ -181,16 +181,32 @@ func (m *merging) note(ctx context.Context, w *agentWork, st *applyStep) error {
 	if len(c.With) == 0 && st.old != nil {
 		c.With = m.who(st.old.Path)
 	}
-	if st.conflict.Kind == ConflictContent && st.old != nil && st.new.Kind == snapshot.File {
-		if ours := m.now.Find(m.at(st.old.Path)); ours != nil && ours.Kind == snapshot.File {
-			var err error
-			if c.file, c.Lines, err = m.b.marks(ctx, st.old, ours, st.new); err != nil {
-				return err
-			}
-		}
-	}
+	err := m.mark(ctx, &c, st)
 	m.conflicts = append(m.conflicts, c)
-	return nil
+	return err
+}
+
+// mark writes a file with git's marks for a conflict of two texts. Of two that
+// were both made the base is empty.
+func (m *merging) mark(ctx context.Context, c *AgentConflict, st *applyStep) (err error) {
+	if st.new == nil || st.new.Kind != snapshot.File {
+		return nil
+	}
+	at := st.new.Path
+	switch {
+	case st.conflict.Kind == ConflictAddAdd:
+	case st.conflict.Kind == ConflictContent && st.old != nil:
+		at = m.at(st.old.Path)
+	default:
+		return nil
+	}
+	ours := m.now.Find(at)
+	if ours == nil || ours.Kind != snapshot.File || isLarge(ours) || isLarge(st.new) {
+		return nil
+	}
+	m.b.labels[0] = m.before(ours.Path)
+	c.file, c.Lines, err = m.b.marks(ctx, st.old, ours, st.new)
+	return err
 }
 
 func (m *merging) at(path string) string {

@@ -144,6 +144,7 @@ func (s *Session) lookAgents(ctx context.Context) (*look, error) {
 	if err := m.commit(ctx); err != nil {
 		return nil, err
 	}
+	s.seenWorks = works
 	s.credits, err = m.credits(ctx)
 	return l, err
 }

@@ -85,16 +85,17 @@ func (s *Session) hold() error {
 }
 
 func (s *Session) apply(ctx context.Context, opt ApplyOptions) (*artifacts.Applied, error) {
-	if !opt.Agent.IsZero() && opt.Agent != s.rec.Agent {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.rec.ID, opt.Agent), "superqode workspace changes --session %s", s.rec.ID)
-	}
 	if s.rec.Mode.InPlace() && !s.rec.State.Ended() {
 		return nil, &HolderError{ID: s.rec.ID, Mode: s.rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
 		return nil, err
 	}
-	e, err := s.ends(ctx)
+	ends := s.ends
+	if !opt.Agent.IsZero() {
+		ends = func(ctx context.Context) (patchEnds, error) { return s.agentEnds(ctx, opt.Agent) }
+	}
+	e, err := ends(ctx)
 	if err != nil {
 		return nil, err
 	}

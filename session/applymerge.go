@@ -104,7 +104,9 @@ func (b *bench) fetch(name string, id snapshot.ID) error {
 
 // fetchOrigin writes what a file of the origin holds into a file. It must be what
 // it was when it was looked at.
-func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error { return b.fetchFrom(b.origin, name, e) }
+func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error {
+	return b.fetchFrom(b.origin, name, e)
+}
 
 // fetchFrom is fetchOrigin for any folder.
 func (b *bench) fetchFrom(dir, name string, e *snapshot.Entry) error {

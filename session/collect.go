@@ -191,6 +191,14 @@ func (s *Session) past() bool {
 // workspace, or base to final once the workspace is no more.
 func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
 	do := snapshot.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
+	if !opt.Agent.IsZero() {
+		e, err := s.agentEnds(ctx, opt.Agent)
+		if err != nil || e.base == "" {
+			return err
+		}
+		do.Base, do.Final = e.base, e.final
+		return s.store.Diff(ctx, do, w)
+	}
 	if s.past() {
 		if !s.rec.HasFinal {
 			return nil // it changed nothing

@@ -49,9 +49,11 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	s.warnQuietly(c.warnings)
 	final := c.final
 	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
-	applied := s.applyAtEnd(ctx, opt.EndApply, c, cerr)
 	conflict := s.mergeConflict()
-	opt.Failed = opt.Failed || conflict != nil
+	if opt.Failed = opt.Failed || conflict != nil; conflict != nil && opt.NotApplied == "" {
+		opt.NotApplied = conflict.Error()
+	}
+	applied := s.applyAtEnd(ctx, opt.EndApply, c, cerr)
 	keep := s.keeps(opt, cerr) || applied.keeps()
 	var lerr error
 	if !keep {

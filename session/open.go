@@ -37,6 +37,8 @@ type Session struct {
 
 	conflicts []AgentConflict // what of several agents' changes could not be merged, when this value has merged them
 
+	seenWorks []*agentWork // what the agents were found to have done, when this value has looked
+
 	credits credits // whose the changes of several agents are
 
 	as superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace

@@ -78,7 +78,8 @@ type EndOptions struct {
 
 // DiffOptions selects what Diff prints.
 type DiffOptions struct {
-	Paths []string // relative to the workspace's root; none: all
-	Stat  bool     // a diffstat instead of the patch
+	Paths []string          // relative to the workspace's root; none: all
+	Agent superqode.AgentID // only what this agent changed; zero: all
+	Stat  bool              // a diffstat instead of the patch
 	Color bool
 }

@@ -22,7 +22,7 @@ type openFlags struct {
 	Template    string         `placeholder:"DIR" sep:"none" help:"Directory mode: begin with a copy of DIR."`
 	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Bring ignored files along that match (gitignore syntax; repeatable)."`
 	Name        string         `help:"A name for people."`
-	Agent       []string       `placeholder:"NAME" sep:"none" help:"Who works in the session."`
+	Agent       []string       `placeholder:"NAME[=CMD]" sep:"none" help:"Who works in the session; with run, NAME=SHELL COMMAND gives it a program of its own (repeatable)."`
 	Case        string         `placeholder:"ID" help:"The case that the session belongs to (SUPERQODE_CASE_ID)."`
 	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"Keep the workspace at the end: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
@@ -63,13 +63,13 @@ func (f *openFlags) mode() superqode.Mode {
 	return f.Mode
 }
 
-// agent returns the one agent that can be named so far.
+// agent returns the one agent that works in the session.
 func (f *openFlags) agent() (superqode.AgentID, error) {
 	if len(f.Agent) == 0 {
 		return superqode.AgentID{}, nil
 	}
 	if len(f.Agent) > 1 || strings.Contains(f.Agent[0], "=") {
-		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage, "--agent: several agents, or agents with a command, are not built yet in this version")
+		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage, "--agent: several agents need a command each, and superqode run to run them")
 	}
 	id, err := superqode.ParseAgentID(f.Agent[0])
 	if err != nil {

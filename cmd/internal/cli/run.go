@@ -7,13 +7,15 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/session"
 )
 
 // runCmd is the main job.
 type runCmd struct {
 	openFlags
 	execFlags
-	Cmd []string `arg:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+	agentsFlags
+	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
 }
 
 // Help tells what happens to the exit code.
@@ -23,12 +25,18 @@ func (*runCmd) Help() string {
 
 // Run opens a session, runs the program and prints what came of it.
 func (c *runCmd) Run(ctx context.Context, a *app) error {
-	args, err := programArgs(c.Cmd)
+	cfg, err := a.configuration(ctx)
 	if err != nil {
 		return err
 	}
-	cfg, err := a.configuration(ctx)
+	team, err := c.team(cfg)
 	if err != nil {
+		return err
+	}
+	var args []string
+	if len(team) > 0 {
+		c.Agent = nil
+	} else if args, err = programArgs(c.Cmd); err != nil {
 		return err
 	}
 	a.warnUnused(cfg)
@@ -42,6 +50,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	exec, err := c.execFlags.options(a, args)
 	if err != nil {
 		return err
+	}
+	if len(team) > 0 {
+		return a.runAgents(ctx, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
 	}
 	m, err := a.sessions()
 	if err != nil {

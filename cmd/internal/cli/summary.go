@@ -30,6 +30,9 @@ func (a *app) summary(res *artifacts.Result) {
 		}
 		fmt.Fprintf(&b, "             %s\n", a.changeLine(c))
 	}
+	for i, l := range a.agentLines(res) {
+		line([]string{"agents", ""}[min(i, 1)], "%s", l)
+	}
 	line("blocked", "%s", blockedLine(res.Guard))
 	origin := a.originLine(res.OriginCheck)
 	if res.Applied.Done() && len(res.Applied.Applied) > 0 && res.OriginCheck.Unchanged {

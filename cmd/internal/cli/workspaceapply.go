@@ -14,7 +14,7 @@ import (
 // workspaceApplyCmd brings a session's changes into the origin's work tree.
 type workspaceApplyCmd struct {
 	sessionFlag
-	Agent string     `placeholder:"NAME" help:"Only what this agent changed."`
+	Agent agentFlag  `placeholder:"NAME" help:"Only what this agent changed."`
 	Hunk  []hunkFlag `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
 	Check bool       `help:"Say what would be applied and whether it conflicts, and change nothing."`
 	Paths []string   `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
@@ -55,17 +55,12 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	opt := session.ApplyOptions{Check: c.Check, Stay: a.flags.Repo}
+	opt := session.ApplyOptions{Check: c.Check, Stay: a.flags.Repo, Agent: superqode.AgentID(c.Agent)}
 	if opt.Paths, err = l.Pathspecs(a.flags.Repo, c.Paths); err != nil {
 		return err
 	}
 	for _, h := range c.Hunk {
 		opt.Hunks = append(opt.Hunks, session.HunkRange(h))
-	}
-	if c.Agent != "" {
-		if opt.Agent, err = superqode.ParseAgentID(c.Agent); err != nil {
-			return superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
-		}
 	}
 	res, rec, err := a.manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
 	if res == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -193,7 +194,10 @@ func orDash(s string) string {
 }
 
 // workspaceChangesCmd lists changes.
-type workspaceChangesCmd struct{ sessionFlag }
+type workspaceChangesCmd struct {
+	sessionFlag
+	Agent agentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+}
 
 // Run prints one row, or with --json one object a line, for each change.
 func (c *workspaceChangesCmd) Run(ctx context.Context, a *app) error {
@@ -202,7 +206,11 @@ func (c *workspaceChangesCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.Close()
-	changes, err := s.Changes(ctx)
+	find := s.Changes
+	if agent := superqode.AgentID(c.Agent); !agent.IsZero() {
+		find = func(ctx context.Context) ([]superqode.Change, error) { return s.AgentChanges(ctx, agent) }
+	}
+	changes, err := find(ctx)
 	if err != nil {
 		return err
 	}
@@ -231,9 +239,21 @@ func (c *workspaceChangesCmd) Run(ctx context.Context, a *app) error {
 		if !c.OldPath.IsZero() {
 			path = quotePath(c.OldPath.String()) + " → " + path
 		}
-		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), orDash(c.Agent.String()), seen, path})
+		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), orDash(agentsOf(c)), seen, path})
 	}
 	return a.table([]string{"TYPE", "ADDED", "REMOVED", "AGENT", "SEEN", "PATH"}, rows)
+}
+
+// agentsOf names who made a change.
+func agentsOf(c superqode.Change) string {
+	names := []string{}
+	for _, id := range c.Agents {
+		names = append(names, id.String())
+	}
+	if len(names) == 0 {
+		return c.Agent.String()
+	}
+	return strings.Join(names, ",")
 }
 
 // lineCount prints a number of lines as git's numstat does.
@@ -247,10 +267,10 @@ func lineCount(n int, binary bool) string {
 // workspaceDiffCmd prints a session's patch.
 type workspaceDiffCmd struct {
 	sessionFlag
-	Stat  bool     `help:"Print how much each path changed, not what."`
-	Hunks bool     `help:"Number the hunks, for workspace apply --hunk; on a terminal they always are."`
-	Agent string   `placeholder:"NAME" help:"Only what this agent changed."`
-	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+	Stat  bool      `help:"Print how much each path changed, not what."`
+	Hunks bool      `help:"Number the hunks, for workspace apply --hunk; on a terminal they always are."`
+	Agent agentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+	Paths []string  `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
 }
 
 // Run prints the patch as git would: exact bytes into a file or a pipe, made
@@ -262,10 +282,7 @@ func (c *workspaceDiffCmd) Run(ctx context.Context, a *app) error {
 	}
 	defer s.Close()
 	rec := s.Record()
-	if c.Agent != "" && rec.Agent.String() != c.Agent {
-		return superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", rec.ID, c.Agent)
-	}
-	opt := session.DiffOptions{Stat: c.Stat}
+	opt := session.DiffOptions{Stat: c.Stat, Agent: superqode.AgentID(c.Agent)}
 	if opt.Paths, err = rec.Pathspecs(a.flags.Repo, c.Paths); err != nil {
 		return err
 	}

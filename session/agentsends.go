@@ -1,0 +1,64 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// noAgent is the error of an agent that has no part in the session.
+func (s *Session) noAgent(agent superqode.AgentID) error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.rec.ID, agent), "superqode workspace changes --session %s", s.rec.ID)
+}
+
+// agentEnds is ends for what one agent changed: in a workspace of its own all of
+// that, whether it could be merged with the others' or not; in a shared one what
+// is known to be the agent's.
+func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e patchEnds, err error) {
+	i := slices.IndexFunc(s.rec.Agents, func(a AgentRecord) bool { return a.Agent == agent })
+	switch {
+	case i < 0 && agent == s.rec.Agent:
+		e, err = s.ends(ctx)
+		if err == nil && e.base != "" {
+			err = s.openStore(ctx)
+		}
+		return e, err
+	case i < 0 && len(s.rec.Agents) > 0, i < 0 && !s.tracked():
+		return e, s.noAgent(agent)
+	case i < 0 || s.rec.Shared:
+		return s.sharedEnds(ctx, agent)
+	}
+	if err := s.openStore(ctx); err != nil {
+		return e, err
+	}
+	if s.team() {
+		if _, err := s.lookAgents(ctx); err != nil {
+			return e, err
+		}
+		w := s.seenWorks[i]
+		e.changes, e.left = w.list, w.left
+		if w.commit != "" {
+			e.base, e.final = s.ref("base"), s.agentRef(i)
+		}
+		return e, nil
+	}
+	f, err := s.readAgents()
+	if err != nil || f == nil || i >= len(f.Agents) {
+		return e, err
+	}
+	e.changes = f.Agents[i].Changes
+	if f.Agents[i].HasFinal {
+		e.base, e.final = s.ref("base"), s.agentRef(i)
+	}
+	return e, nil
+}
+
+// AgentChanges returns what one agent changed; see Changes.
+func (s *Session) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]superqode.Change, error) {
+	if agent == s.rec.Agent && len(s.rec.Agents) == 0 && !s.tracked() {
+		return s.Changes(ctx)
+	}
+	e, err := s.agentEnds(ctx, agent)
+	return e.changes, err
+}
