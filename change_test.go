@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func TestChangeJSON(t *testing.T) {
 				t.Errorf("marshalled to\n%s, %v, want\n%s", b, err, tt.want)
 			}
 			var got superqode.Change
-			if err := json.Unmarshal(b, &got); err != nil || got != tt.change {
+			if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, tt.change) {
 				t.Errorf("came back as %+v, %v", got, err)
 			}
 		})
@@ -158,7 +159,7 @@ func FuzzChangeJSON(f *testing.F) {
 			t.Fatal(err)
 		}
 		var got superqode.Change
-		if err := json.Unmarshal(b, &got); err != nil || got != want {
+		if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v came back as %+v, %v", want, got, err)
 		}
 	})

@@ -118,7 +118,7 @@ func (s *Session) endAgents() error {
 
 // storeParts stores what each agent left: its patch, log, artifacts, findings,
 // what the guard refused it, and its conflicts.
-func (s *Session) storeParts(ctx context.Context, m *merging) (*agentsFile, error) {
+func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, error) {
 	store, err := artifacts.Open(string(s.rec.Origin))
 	if err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 }
 
 // conflictFiles lists an agent's conflicts and the files with git's marks.
-func (s *Session) conflictFiles(m *merging, agent superqode.AgentID, r *agentResult) ([]artifacts.New, error) {
+func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
 	for _, c := range m.conflicts {
 		if c.Agent != agent {
@@ -260,7 +260,7 @@ func (s *Session) inheritLines(c *Session, name string) error {
 }
 
 // settle brings the session's own workspace to what was merged, and proves it.
-func (s *Session) settle(ctx context.Context, m *merging) error {
+func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 	ws := string(s.rec.Workspace)
 	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
 		if err := os.Mkdir(ws, 0o700); err != nil {
@@ -282,7 +282,7 @@ func (s *Session) settle(ctx context.Context, m *merging) error {
 
 // settleLarge takes over the large files that agents made or changed: no store
 // has them, only the agents' workspaces.
-func (s *Session) settleLarge(ctx context.Context, m *merging) error {
+func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 	for _, w := range m.works {
 		var paths []superqode.RelPath
 		for _, c := range w.large {

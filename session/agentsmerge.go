@@ -33,8 +33,8 @@ type AgentConflict struct {
 	file    string      // in the bench: the text with git's marks; "" for none
 }
 
-// merging is a merge under way.
-type merging struct {
+// teamMerge is a merge under way.
+type teamMerge struct {
 	s         *Session
 	b         *mergeBench
 	base      *snapshot.Snapshot
@@ -49,12 +49,12 @@ type merging struct {
 }
 
 // merge merges what the agents did. Close it.
-func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*agentWork) (*merging, error) {
+func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*agentWork) (*teamMerge, error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &merging{
+	m := &teamMerge{
 		s: s, b: b, base: base, now: base, works: works,
 		moved: map[string]string{}, origins: map[string]string{}, touched: map[string][]superqode.AgentID{},
 	}
@@ -70,11 +70,11 @@ func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*a
 	return m, nil
 }
 
-func (m *merging) close() error { return m.b.close() }
+func (m *teamMerge) close() error { return m.b.close() }
 
 // add brings one agent's changes in. Where some conflict the others are decided
 // upon again without them: one may have needed what the other would have done.
-func (m *merging) add(ctx context.Context, w *agentWork) error {
+func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
 	m.b.labels[1] = w.agent.String()
 	d := &decider{now: m.now, merge: m.b.merge(ctx), similar: m.b.similar, ours: m.before, theirs: w.agent.String(), moved: m.moved}
 	todo := m.refuseUnclaimed(w)
@@ -102,7 +102,7 @@ func (m *merging) add(ctx context.Context, w *agentWork) error {
 }
 
 // refuseUnclaimed takes out the changes that an agent had no right to make.
-func (m *merging) refuseUnclaimed(w *agentWork) []applyChange {
+func (m *teamMerge) refuseUnclaimed(w *agentWork) []applyChange {
 	all := append(slices.Clone(w.changes), w.large...)
 	if m.judge == nil {
 		return all
@@ -122,7 +122,7 @@ func (m *merging) refuseUnclaimed(w *agentWork) []applyChange {
 }
 
 // names are the agents whose changes are in already.
-func (m *merging) names() string {
+func (m *teamMerge) names() string {
 	var names []string
 	for _, w := range m.works[:len(m.stages)] {
 		if len(w.list) > 0 {
@@ -133,7 +133,7 @@ func (m *merging) names() string {
 }
 
 // before names who changed a path before, as messages do.
-func (m *merging) before(path string) string {
+func (m *teamMerge) before(path string) string {
 	var names []string
 	for _, a := range m.who(path) {
 		names = append(names, a.String())
@@ -146,7 +146,7 @@ func (m *merging) before(path string) string {
 
 // who returns the agents before that changed a path: what stands there, what
 // stood there in the base, or something below or above it.
-func (m *merging) who(path string) []superqode.AgentID {
+func (m *teamMerge) who(path string) []superqode.AgentID {
 	var list []superqode.AgentID
 	add := func(p string) {
 		for _, a := range m.touched[p] {
@@ -169,12 +169,12 @@ func (m *merging) who(path string) []superqode.AgentID {
 	return list
 }
 
-func (m *merging) rank(a superqode.AgentID) int {
+func (m *teamMerge) rank(a superqode.AgentID) int {
 	return slices.IndexFunc(m.works, func(w *agentWork) bool { return w.agent == a })
 }
 
 // note remembers a conflict.
-func (m *merging) note(ctx context.Context, w *agentWork, st *applyStep) error {
+func (m *teamMerge) note(ctx context.Context, w *agentWork, st *applyStep) error {
 	c := AgentConflict{Agent: w.agent, Kind: st.conflict.Kind, Message: st.conflict.Message}
 	c.Path, _ = superqode.ParseRelPath(st.conflict.Path) // it came out of git's tree
 	c.With = m.who(st.path())
@@ -188,7 +188,7 @@ func (m *merging) note(ctx context.Context, w *agentWork, st *applyStep) error {
 
 // mark writes a file with git's marks for a conflict of two texts. Of two that
 // were both made the base is empty.
-func (m *merging) mark(ctx context.Context, c *AgentConflict, st *applyStep) (err error) {
+func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *applyStep) (err error) {
 	if st.new == nil || st.new.Kind != snapshot.File {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (m *merging) mark(ctx context.Context, c *AgentConflict, st *applyStep) (er
 	return err
 }
 
-func (m *merging) at(path string) string {
+func (m *teamMerge) at(path string) string {
 	if to, ok := m.moved[path]; ok {
 		return to
 	}
@@ -217,7 +217,7 @@ func (m *merging) at(path string) string {
 }
 
 // take does the steps in m.now.
-func (m *merging) take(w *agentWork, steps []applyStep) {
+func (m *teamMerge) take(w *agentWork, steps []applyStep) {
 	entries := make(map[string]snapshot.Entry, len(m.now.Entries))
 	for _, e := range m.now.Entries {
 		entries[e.Path] = e
@@ -241,7 +241,7 @@ func (m *merging) take(w *agentWork, steps []applyStep) {
 
 // put does one step and remembers whose it was. What an earlier agent has done
 // just so stays that agent's.
-func (m *merging) put(w *agentWork, st *applyStep, entries map[string]snapshot.Entry) {
+func (m *teamMerge) put(w *agentWork, st *applyStep, entries map[string]snapshot.Entry) {
 	if st.done() {
 		return
 	}
@@ -283,7 +283,7 @@ func (m *merging) put(w *agentWork, st *applyStep, entries map[string]snapshot.E
 	}
 }
 
-func (m *merging) credit(path string, who []superqode.AgentID) {
+func (m *teamMerge) credit(path string, who []superqode.AgentID) {
 	for _, a := range who {
 		if !slices.Contains(m.touched[path], a) {
 			m.touched[path] = append(m.touched[path], a)
@@ -293,7 +293,7 @@ func (m *merging) credit(path string, who []superqode.AgentID) {
 
 // folders makes and removes what the agent did of folders, as far as nothing
 // lies in them.
-func (m *merging) folders(w *agentWork, entries map[string]snapshot.Entry) {
+func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
 	if w.final == nil {
 		return
 	}
@@ -334,7 +334,7 @@ func (m *merging) folders(w *agentWork, entries map[string]snapshot.Entry) {
 }
 
 // blocked reports whether something else than a folder stands above a path.
-func (m *merging) blocked(p string, entries map[string]snapshot.Entry) bool {
+func (m *teamMerge) blocked(p string, entries map[string]snapshot.Entry) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if e, ok := entries[dir]; ok && e.Kind != snapshot.Dir {
 			return true

@@ -23,7 +23,7 @@ func (s *Session) agentRef(i int) string  { return s.ref("agents/" + strconv.Ito
 func (s *Session) mergedRef(i int) string { return s.ref("merged/" + strconv.Itoa(i)) }
 
 // commit stores what was merged.
-func (m *merging) commit(ctx context.Context) error {
+func (m *teamMerge) commit(ctx context.Context) error {
 	if err := m.b.keep(ctx); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHu
 
 // credits says whose each change is, down to the hunks. What two agents did alike
 // is the first one's.
-func (m *merging) credits(ctx context.Context) (credits, error) {
+func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 	s, out := m.s, credits{}
 	if len(m.works) == 0 {
 		return out, nil
