@@ -119,22 +119,24 @@ func commandWord(args []string) string {
 
 // workspaceCmd groups the commands on sessions.
 type workspaceCmd struct {
-	Create  workspaceCreateCmd  `cmd:"" help:"Open a session and leave it active; prints its id and its workspace."`
-	Exec    workspaceExecCmd    `cmd:"" help:"Run a command in an active session's workspace."`
-	End     workspaceEndCmd     `cmd:"" help:"Collect, report and remove a session."`
-	List    workspaceListCmd    `cmd:"" help:"List the sessions of this origin."`
-	Info    workspaceInfoCmd    `cmd:"" help:"Show one session whole."`
-	Path    workspacePathCmd    `cmd:"" help:"Print a session's workspace path."`
-	Diff    workspaceDiffCmd    `cmd:"" help:"Print what a session changed as a patch."`
-	Changes workspaceChangesCmd `cmd:"" help:"List what a session changed."`
-	Apply   workspaceApplyCmd   `cmd:"" help:"Bring a session's changes into the origin: all of them or none."`
-	Revert  workspaceRevertCmd  `cmd:"" help:"Bring a session's workspace, in git_snapshot mode the origin, back to how it was; proven."`
-	Verify  workspaceVerifyCmd  `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
-	Recover workspaceRecoverCmd `cmd:"" help:"Finish, or roll back, what a crash left."`
-	Restore workspaceRestoreCmd `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
-	Cleanup workspaceCleanupCmd `cmd:"" help:"Remove ended and forgotten sessions, their records and the trash."`
-	Pin     workspacePinCmd     `cmd:"" help:"Keep cleanup away from a session."`
-	Unpin   workspaceUnpinCmd   `cmd:"" help:"Let cleanup at a pinned session again."`
+	Create    workspaceCreateCmd    `cmd:"" help:"Open a session and leave it active; prints its id and its workspace."`
+	Exec      workspaceExecCmd      `cmd:"" help:"Run a command in an active session's workspace."`
+	End       workspaceEndCmd       `cmd:"" help:"Collect, report and remove a session."`
+	List      workspaceListCmd      `cmd:"" help:"List the sessions of this origin."`
+	Info      workspaceInfoCmd      `cmd:"" help:"Show one session whole."`
+	Path      workspacePathCmd      `cmd:"" help:"Print a session's workspace path."`
+	Conflicts workspaceConflictsCmd `cmd:"" help:"Tell which open workspaces changed the same places."`
+	Blame     workspaceBlameCmd     `cmd:"" help:"Print who wrote each line of a file: the base, or which agent."`
+	Diff      workspaceDiffCmd      `cmd:"" help:"Print what a session changed as a patch."`
+	Changes   workspaceChangesCmd   `cmd:"" help:"List what a session changed."`
+	Apply     workspaceApplyCmd     `cmd:"" help:"Bring a session's changes into the origin: all of them or none."`
+	Revert    workspaceRevertCmd    `cmd:"" help:"Bring a session's workspace, in git_snapshot mode the origin, back to how it was; proven."`
+	Verify    workspaceVerifyCmd    `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
+	Recover   workspaceRecoverCmd   `cmd:"" help:"Finish, or roll back, what a crash left."`
+	Restore   workspaceRestoreCmd   `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
+	Cleanup   workspaceCleanupCmd   `cmd:"" help:"Remove ended and forgotten sessions, their records and the trash."`
+	Pin       workspacePinCmd       `cmd:"" help:"Keep cleanup away from a session."`
+	Unpin     workspaceUnpinCmd     `cmd:"" help:"Let cleanup at a pinned session again."`
 }
 
 // unbuiltCmd stands for a command that the documents name and that this version

@@ -16,7 +16,8 @@ import (
 
 // workspaceListCmd lists sessions.
 type workspaceListCmd struct {
-	All bool `short:"a" help:"Those of every origin."`
+	All       bool `short:"a" help:"Those of every origin."`
+	Conflicts bool `help:"Look into every open workspace for changes that would conflict; else only where that takes no time."`
 }
 
 type listedJSON struct {
@@ -30,8 +31,12 @@ type listedJSON struct {
 	CreatedAt time.Time           `json:"created_at"`
 	Changes   *int                `json:"changes"` // null while nobody counted
 	AgentID   superqode.AgentID   `json:"agent_id"`
+	Agents    []superqode.AgentID `json:"agents"` // of a session of several
 	Origin    session.HostPath    `json:"origin"`
 	Workspace workspaceJSON       `json:"workspace"`
+	// Conflicts are changes that could not be merged with another open session's
+	// or, of a session of several agents, with another agent's; only in a list.
+	Conflicts []session.RadarConflict `json:"conflicts,omitempty"`
 }
 
 type brokenJSON struct {
@@ -54,8 +59,12 @@ func (c *workspaceListCmd) Run(ctx context.Context, a *app) error {
 	for _, b := range broken {
 		a.warn(fmt.Sprintf("session %s: %v", b.ID, b.Err))
 	}
+	conflicts, err := c.conflicts(ctx, a, sessions)
+	if err != nil {
+		return err
+	}
 	if a.flags.JSON {
-		return a.printList(sessions, broken)
+		return a.printList(sessions, broken, conflicts)
 	}
 	header := []string{"SESSION", "MODE", "STATE", "AGE", "CHANGES", "PATH"}
 	rows := make([][]string, 0, len(sessions))
@@ -63,17 +72,52 @@ func (c *workspaceListCmd) Run(ctx context.Context, a *app) error {
 	for _, s := range sessions {
 		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), quotePath(string(s.Workspace))})
 	}
-	return a.table(header, rows)
+	if err := a.table(header, rows); err != nil || len(conflicts) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.Out); err != nil {
+		return err
+	}
+	return a.printConflicts(conflicts)
 }
 
-func (a *app) printList(sessions []session.Listed, broken []session.Broken) error {
+// conflicts asks the radar; of every origin only where that was asked for.
+func (c *workspaceListCmd) conflicts(ctx context.Context, a *app, sessions []session.Listed) ([]session.RadarConflict, error) {
+	if !c.All {
+		list, _, err := a.manager.ListedConflicts(ctx, a.flags.Repo, sessions, c.Conflicts)
+		return list, err
+	}
+	var all []session.RadarConflict
+	byOrigin := map[session.HostPath][]session.Listed{}
+	for _, s := range sessions {
+		byOrigin[s.Origin] = append(byOrigin[s.Origin], s)
+	}
+	for origin, of := range byOrigin {
+		if !c.Conflicts || len(of) < 2 {
+			continue
+		}
+		list, _, err := a.manager.ListedConflicts(ctx, string(origin), of, true)
+		if err != nil {
+			a.warn(fmt.Sprintf("%s can not be searched for conflicts: %v", origin, err))
+			continue
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+func (a *app) printList(sessions []session.Listed, broken []session.Broken, conflicts []session.RadarConflict) error {
 	doc := struct {
 		SchemaVersion int          `json:"schema_version"`
 		Sessions      []listedJSON `json:"sessions"`
 		Broken        []brokenJSON `json:"broken"`
-	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken))}
+
+		Conflicts []session.RadarConflict `json:"conflicts"`
+	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken)), notNil(conflicts)}
 	for _, s := range sessions {
-		doc.Sessions = append(doc.Sessions, toJSON(s))
+		j := toJSON(s)
+		j.Conflicts = session.ConflictsOf(conflicts, s.ID)
+		doc.Sessions = append(doc.Sessions, j)
 	}
 	for _, b := range broken {
 		doc.Broken = append(doc.Broken, brokenJSON{b.ID, b.Dir, b.Err.Error()})
@@ -84,7 +128,10 @@ func (a *app) printList(sessions []session.Listed, broken []session.Broken) erro
 func toJSON(s session.Listed) listedJSON {
 	j := listedJSON{
 		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned, CreatedAt: s.CreatedAt,
-		AgentID: s.Agent, Origin: s.Origin, Workspace: workspaceJSON{s.Workspace},
+		AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin, Workspace: workspaceJSON{s.Workspace},
+	}
+	for _, g := range s.Agents {
+		j.Agents = append(j.Agents, g.Agent)
 	}
 	if s.ChangeCount >= 0 {
 		j.Changes = &s.ChangeCount

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// workspaceConflictsCmd asks the radar.
+type workspaceConflictsCmd struct {
+	Session string `short:"s" placeholder:"ID" help:"Only those that this session takes part in."`
+}
+
+// Help tells what is looked at.
+func (*workspaceConflictsCmd) Help() string {
+	return "Looks into every open workspace of this origin, those of agents at work too, and merges their changes with each other as git would, on the base. Exit code 4 when something would conflict."
+}
+
+// Run prints one line a conflict.
+func (c *workspaceConflictsCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	list, err := m.Radar(ctx, a.flags.Repo)
+	if err != nil {
+		return err
+	}
+	if c.Session != "" {
+		l, err := m.Find(ctx, a.flags.Repo, c.Session)
+		if err != nil {
+			return err
+		}
+		list = session.ConflictsOf(list, l.ID)
+	}
+	if a.flags.JSON {
+		a.printed = true
+		err = a.printJSON(struct {
+			SchemaVersion int                     `json:"schema_version"`
+			Conflicts     []session.RadarConflict `json:"conflicts"`
+		}{1, notNil(list)})
+	} else {
+		err = a.printConflicts(list)
+	}
+	if err == nil && len(list) > 0 {
+		err = superqode.Errorf(superqode.ErrConflict, "changes in open workspaces would conflict")
+	}
+	if len(list) == 0 {
+		a.note("nothing would conflict")
+	}
+	return err
+}
+
+// printConflicts prints a table of what would conflict.
+func (a *app) printConflicts(list []session.RadarConflict) error {
+	rows := make([][]string, 0, len(list))
+	for _, c := range list {
+		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), quotePath(c.Path.String())})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return a.table([]string{"CONFLICT", "WITH", "KIND", "LINES", "PATH"}, rows)
+}
+
+// sideName is a session's short id, and the agent.
+func sideName(s session.RadarSide) string {
+	name := shortID(s.Session)
+	if !s.Agent.IsZero() {
+		name += "/" + s.Agent.String()
+	}
+	return name
+}
+
+// linesText prints ranges of lines as "3, 7-9".
+func linesText(list []session.LineRange) string {
+	var out []string
+	for _, r := range list {
+		switch {
+		case r.End < r.Start:
+			out = append(out, fmt.Sprintf("after %d", r.End))
+		case r.End == r.Start:
+			out = append(out, fmt.Sprint(r.Start))
+		default:
+			out = append(out, fmt.Sprintf("%d-%d", r.Start, r.End))
+		}
+	}
+	return orDash(strings.Join(out, ", "))
+}
