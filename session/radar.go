@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,6 +99,9 @@ func (m *Manager) sides(ctx context.Context, p project) ([]*radarSide, error) {
 		dirs = append(dirs, p.sessionPath(id))
 	}
 	all, _ := loadAll(dirs)
+	slices.SortFunc(all, func(a, b Listed) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
 	var sides []*radarSide
 	for _, l := range all {
 		open := l.State == superqode.StateActive || l.State == superqode.StatePreserved
