@@ -34,6 +34,15 @@ type AgentRecord struct {
 	EndedAt   time.Time           `json:"ended_at"`
 }
 
+// crew is what a Session value knows of the agents that work in the session.
+type crew struct {
+	as        superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
+	gentle    bool              // looks touch nothing, not even permissions: a program is at work
+	seenWorks []*agentWork      // what the agents were found to have done, when this value has looked
+	conflicts []AgentConflict   // what of it could not be merged, when this value has merged it for good
+	credits   credits           // whose the changes are
+}
+
 // publicID is the session that what runs here knows: that of all agents.
 func (s *Session) publicID() superqode.SessionID {
 	if !s.rec.Parent.IsZero() {

@@ -33,15 +33,7 @@ type Session struct {
 
 	joinGuard func() error // while the session is opened: waits for the guard
 
-	gentle bool // looks touch nothing, not even permissions: a program is at work
-
-	conflicts []AgentConflict // what of several agents' changes could not be merged, when this value has merged them
-
-	seenWorks []*agentWork // what the agents were found to have done, when this value has looked
-
-	credits credits // whose the changes of several agents are
-
-	as superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
+	crew
 
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
