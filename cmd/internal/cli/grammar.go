@@ -35,13 +35,13 @@ func commands() []command {
 		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
 		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
+		{name: "demo", help: "See it work: an unruly program in a throw-away repository, in a few seconds.", build: func() any { return &demoCmd{} }},
 		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completionCmd{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
 		{name: "claim", build: unbuilt, hidden: true},
 		{name: "watch", build: unbuilt, hidden: true},
 		{name: "trust", build: unbuilt, hidden: true},
-		{name: "demo", build: unbuilt, hidden: true},
 	}
 }
 

@@ -155,6 +155,14 @@ func writeRow(w io.Writer, row []string, width []int, room int, style func(strin
 	fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
 }
 
+// cutRight keeps the first room runes of s and fills up to them.
+func cutRight(s string, room int) string {
+	if utf8.RuneCountInString(s) <= room {
+		return s
+	}
+	return string([]rune(s)[:room-1]) + "…"
+}
+
 // cutLeft keeps the last room runes of s; 0 means that there is room for all.
 func cutLeft(s string, room int) string {
 	n := utf8.RuneCountInString(s)
