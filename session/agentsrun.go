@@ -80,6 +80,10 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOpti
 		relay.stop()
 		return nil, errors.Join(err, s.discard())
 	}
+	if err := s.setUpAgents(ctx, members, open.Setup.with(exec), relay); err != nil {
+		relay.stop()
+		return s.endUnset(ctx, exec, err)
+	}
 	t := &team{s: s, opt: opt, exec: exec, members: members, relay: relay, status: make([]AgentStatus, len(members))}
 	runErr := t.run(ctx)
 	relay.stop()

@@ -129,7 +129,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []Le
 		dropped = e.Path + "/"
 		return true
 	})
-	if _, err := s.dropIgnored(ctx, &wanted); err != nil {
+	if _, _, err := s.dropIgnored(ctx, &wanted); err != nil {
 		return nil, nil, err
 	}
 	var extra []*snapshot.Entry

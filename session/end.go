@@ -180,7 +180,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if err != nil {
 		return err
 	}
-	in := artifacts.ReportInput{Result: *res, Command: s.rec.Command, Findings: findings, Artifacts: c.artifacts, Warnings: s.rec.Warnings}
+	in := artifacts.ReportInput{Result: *res, Command: s.rec.Command, Findings: findings, Artifacts: c.artifacts, Warnings: s.rec.Warnings, Setup: s.setupReport()}
 	if !s.rec.Agent.IsZero() {
 		in.Agents = []string{s.rec.Agent.String()}
 	}
@@ -190,8 +190,10 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
 		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
 	}
-	if failed != nil {
-		in.Errors = append(in.Errors, failed.Error())
+	for _, err := range []error{s.setupError, failed} {
+		if err != nil {
+			in.Errors = append(in.Errors, err.Error())
+		}
 	}
 	rep := artifacts.NewReport(in)
 	written, err := store.WriteReport(ctx, rep)

@@ -23,23 +23,24 @@ const ignoreRounds = 8
 // dropIgnored takes out of now what the program created and git ignores: build
 // output, caches, installed dependencies. They are the program's, they are in
 // no patch, and reading them all could take minutes. What base knows stays,
-// ignored or not. It returns how many entries were dropped.
+// ignored or not. It returns how many entries were dropped, and the topmost of
+// their paths.
 //
 // git decides: check-ignore is asked for the topmost new names only, then for
 // the contents of new folders that it does not ignore. It runs with the store
 // as its repository, so that no configuration that the program may have planted
 // in the workspace is read.
-func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int, error) {
+func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int, []string, error) {
 	fresh := newEntries(s.base, now)
 	if len(fresh) == 0 || s.rec.CommonDir == "" {
-		return 0, nil
+		return 0, nil, nil
 	}
 	if err := s.openStore(ctx); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	excludes, err := s.excludesFile(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	ignored := map[string]bool{}
 	settled := map[string]bool{"": true} // folders whose own state is known: old ones, and new ones that git does not ignore
@@ -58,7 +59,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 		}
 		hits, err := s.checkIgnore(ctx, excludes, ask)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		for _, e := range ask {
 			if hits[e.Path] {
@@ -82,7 +83,13 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 		}
 		return false
 	})
-	return before - len(now.Entries), nil
+	var top []string
+	for p := range ignored {
+		if ignored[p] && !ignored[parent(p)] {
+			top = append(top, p)
+		}
+	}
+	return before - len(now.Entries), top, nil
 }
 
 func parent(path string) string {

@@ -75,22 +75,32 @@ func insideGit(path string) bool {
 }
 
 // onlyPatchable takes out of a look what is brought back and in no patch.
-func (s *Session) onlyPatchable(l *look) error {
-	var ignored pathSet
-	var err error
-	switch s.rec.Mode {
-	case superqode.ModeGitSnapshot:
-		ignored, err = s.readIgnored()
-	case superqode.ModeDirectory:
-	default:
+func (s *Session) onlyPatchable(l *look) (err error) {
+	if s.rec.Mode != superqode.ModeGitSnapshot && s.rec.Mode != superqode.ModeDirectory {
 		return nil
 	}
-	if err != nil {
+	l.seen = &revert.Seen{Now: l.final, Problems: l.problems}
+	if l.base, err = s.patchablePart(l.base); err != nil {
 		return err
 	}
-	l.seen = &revert.Seen{Now: l.final, Problems: l.problems}
-	l.base, l.final = patchable(l.base, ignored), patchable(l.final, ignored)
-	return nil
+	l.final, err = s.patchablePart(l.final)
+	return err
+}
+
+// patchablePart is the part of a snapshot of the workspace that a patch is about.
+func (s *Session) patchablePart(sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	var ignored pathSet
+	switch s.rec.Mode {
+	case superqode.ModeGitSnapshot:
+		var err error
+		if ignored, err = s.readIgnored(); err != nil {
+			return nil, err
+		}
+	case superqode.ModeDirectory:
+	default:
+		return sn, nil
+	}
+	return patchable(sn, ignored), nil
 }
 
 // skipUnprotected says what is no part of a git_snapshot session's snapshots.

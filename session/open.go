@@ -34,7 +34,7 @@ type Session struct {
 	joinGuard func() error // while the session is opened: waits for the guard
 
 	crew
-
+	fitting
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
 
@@ -81,6 +81,9 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	}
 	plan, err := m.plan(ctx, o, opt)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
 		return nil, err
 	}
 	p := m.project(o)
@@ -218,7 +221,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, LeftOut: []HostPath{},
 	}
-	s.rec.Guard = pl.guard
+	s.rec.Guard, s.rec.Given = pl.guard, pl.Setup.Given
 	if pl.mode.InPlace() {
 		s.rec.Workspace = HostPath(o.Top)
 	}
@@ -242,7 +245,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 func (m *Manager) claimFolder(o *origin, p project) (*Session, error) {
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.now())
-		s := &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String()), rec: Record{ID: id}}
+		s := &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String()), rec: Record{ID: id}, fitting: fitting{opening: true}}
 		err := os.Mkdir(s.dir, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue

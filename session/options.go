@@ -43,6 +43,8 @@ type OpenOptions struct {
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 
+	Setup SetupOptions // what Run and Create bring about before the program runs
+
 	Guard GuardOptions
 	KernelOptions
 }

@@ -90,7 +90,7 @@ func (s *Session) clear() error {
 	failpoint.Hit("end.unpointed")
 	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.trashPath()))
 	failpoint.Hit("end.trashed")
-	for _, name := range []string{repositorySnap, ignoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
+	for _, name := range []string{repositorySnap, ignoredFile, setupBeforeFile, setupAfterFile, setupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, worktree.ToTrash(path, s.p.trashPath()))

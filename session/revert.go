@@ -171,8 +171,15 @@ func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
+	spared, err := s.setupIgnored()
+	if err != nil {
+		return nil, err
+	}
 	drop := s.skip()
 	skip := func(path string, kind snapshot.Kind) bool {
+		if spared[path] {
+			return true
+		}
 		if path != ".git" && skipGit(path, kind) && base.Find(parent(path)) == nil {
 			return false // of a repository that the program made
 		}

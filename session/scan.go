@@ -17,16 +17,17 @@ import (
 
 // look is what a session's workspace holds now, compared with its base.
 type look struct {
-	base     *snapshot.Snapshot // what final is compared with: of an in-place session only what a patch is about
-	final    *snapshot.Snapshot
-	changes  []superqode.Change
-	seen     *revert.Seen // in git_snapshot mode: all that was found
-	problems []snapshot.Problem
-	ignored  int    // new entries that git ignores and that are left out
-	gone     string // why there is no workspace to look at, "" where there is one
-	stored   bool   // final is no workspace's: all its contents are in the store
-	inPlace  bool   // the workspace is the origin and stays as it is: nothing is touched to be read
-	opened   []opened
+	base         *snapshot.Snapshot // what final is compared with: of an in-place session only what a patch is about
+	final        *snapshot.Snapshot
+	changes      []superqode.Change
+	seen         *revert.Seen // in git_snapshot mode: all that was found
+	problems     []snapshot.Problem
+	ignored      int      // new entries that git ignores and that are left out
+	ignoredPaths []string // the topmost of them
+	gone         string   // why there is no workspace to look at, "" where there is one
+	stored       bool     // final is no workspace's: all its contents are in the store
+	inPlace      bool     // the workspace is the origin and stays as it is: nothing is touched to be read
+	opened       []opened
 }
 
 // workspaceGone tells that the program deleted its workspace, or put something
@@ -65,13 +66,30 @@ func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
 	return s.origin, err
 }
 
-// look scans the workspace and compares it with the base. Files whose stat data
-// is that of the base are not read. Close the look when no more contents are
-// needed.
-func (s *Session) look(ctx context.Context) (_ *look, err error) {
+// look scans the workspace and compares it with the base; what the setup did and
+// nobody changed since counts as unchanged. Close the look when no more contents
+// are needed.
+func (s *Session) look(ctx context.Context) (*look, error) {
 	if s.team() {
 		return s.lookAgents(ctx)
 	}
+	l, err := s.lookRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.withoutSetup(l); err != nil {
+		return nil, errors.Join(err, l.close(string(s.rec.Workspace)))
+	}
+	if spared, err := s.setupIgnored(); err == nil && !slices.ContainsFunc(l.ignoredPaths, func(p string) bool { return !spared[p] }) {
+		l.ignored = 0 // all of it is the setup's
+	}
+	l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
+	return l, nil
+}
+
+// lookRaw scans the workspace. Files whose stat data is that of the base are not
+// read.
+func (s *Session) lookRaw(ctx context.Context) (_ *look, err error) {
 	base, err := s.loadBase()
 	if err != nil {
 		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
@@ -83,9 +101,7 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	case why != "":
 		l.gone = why // nothing is read below the root of an empty snapshot; it only has to be a folder
 		l.final = &snapshot.Snapshot{Root: s.dir, Format: base.Format, Taken: s.m.now()}
-		err := s.onlyPatchable(l)
-		l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
-		return l, err
+		return l, s.onlyPatchable(l)
 	}
 	ws := string(s.rec.Workspace)
 	defer func() {
@@ -100,14 +116,13 @@ func (s *Session) look(ctx context.Context) (_ *look, err error) {
 	if err := s.onlyPatchable(l); err != nil {
 		return nil, err
 	}
-	if l.ignored, err = s.dropIgnored(ctx, l.final); err != nil {
+	if l.ignored, l.ignoredPaths, err = s.dropIgnored(ctx, l.final); err != nil {
 		return nil, err
 	}
 	if err = l.hashAll(ctx, ws); err != nil {
 		return nil, err
 	}
 	l.passOver()
-	l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
 	return l, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/runner"
 	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/setup"
 )
 
 // The exit codes that no sentinel error stands for.
@@ -73,6 +74,9 @@ func classify(err error, command string) (int, string) {
 	if sig, ok := errors.AsType[*session.InterruptError](err); ok {
 		return sig.ExitCode(), "interrupted"
 	}
+	if failed, ok := errors.AsType[*setup.Error](err); ok {
+		return setupCode(failed)
+	}
 	if start, ok := errors.AsType[*runner.StartError](err); ok {
 		return start.Code, "not_started"
 	}
@@ -85,6 +89,17 @@ func classify(err error, command string) (int, string) {
 		return exitOwnFailure, "internal"
 	}
 	return exitFailure, "failure"
+}
+
+// setupCode is for a setup that failed: 125 unless the configuration is wrong or
+// what it names does not exist. What a setup's command was about says nothing.
+func setupCode(err *setup.Error) (int, string) {
+	for _, row := range exitTable() {
+		if errors.Is(err, row.err) && (row.err == superqode.ErrUsage || row.err == superqode.ErrNotFound || row.err == context.Canceled) {
+			return row.code, row.name
+		}
+	}
+	return exitOwnFailure, "setup"
 }
 
 // runsProgram reports whether a command passes a program's exit code through.

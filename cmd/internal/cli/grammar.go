@@ -32,6 +32,7 @@ func commands() []command {
 		{name: "finding", help: "Findings of a session.", build: func() any { return &findingCmd{} }},
 		{name: "report", help: "Print a session's report.", build: func() any { return &reportCmd{} }},
 		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
+		{name: "trust", help: "Let the commands of this origin's superqode.yaml run.", build: func() any { return &trustCmd{} }},
 		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
 		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
@@ -41,7 +42,6 @@ func commands() []command {
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
 		{name: "claim", build: unbuilt, hidden: true},
 		{name: "watch", build: unbuilt, hidden: true},
-		{name: "trust", build: unbuilt, hidden: true},
 	}
 }
 
@@ -121,6 +121,7 @@ func commandWord(args []string) string {
 type workspaceCmd struct {
 	Create    workspaceCreateCmd    `cmd:"" help:"Open a session and leave it active; prints its id and its workspace."`
 	Exec      workspaceExecCmd      `cmd:"" help:"Run a command in an active session's workspace."`
+	Setup     workspaceSetupCmd     `cmd:"" help:"Bring a session's workspace into the state that superqode.yaml asks for; says what it does and why."`
 	End       workspaceEndCmd       `cmd:"" help:"Collect, report and remove a session."`
 	List      workspaceListCmd      `cmd:"" help:"List the sessions of this origin."`
 	Info      workspaceInfoCmd      `cmd:"" help:"Show one session whole."`

@@ -2,17 +2,20 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/config"
 	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/setup"
 )
 
 // runCmd is the main job.
 type runCmd struct {
 	openFlags
+	setupFlags
 	execFlags
 	agentsFlags
 	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
@@ -51,7 +54,15 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	if open.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
+		return err
+	}
 	if len(team) > 0 {
+		if c.Agents != "" { // commands of the configuration
+			if err := a.ensureTrust(ctx, cfg); err != nil {
+				return err
+			}
+		}
 		return a.runAgents(ctx, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
 	}
 	m, err := a.sessions()
@@ -59,6 +70,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	res, err := m.Run(ctx, open, exec)
+	if failed, ok := errors.AsType[*setup.Error](err); ok {
+		a.tellOutput(failed.Step)
+	}
 	if res == nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/setup"
 )
 
 // sessionFlag names the session that a command is about. Without it that is the
@@ -44,6 +45,7 @@ func (f sessionFlag) find(ctx context.Context, a *app) (*session.Listed, error) 
 // workspaceCreateCmd opens a session and leaves it.
 type workspaceCreateCmd struct {
 	openFlags
+	setupFlags
 	execFlags
 }
 
@@ -78,8 +80,14 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	s, err := m.Open(ctx, opt)
+	if opt.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
+		return err
+	}
+	s, err := m.Create(ctx, opt)
 	if err != nil {
+		if failed, ok := errors.AsType[*setup.Error](err); ok {
+			a.tellOutput(failed.Step)
+		}
 		return err
 	}
 	rec := s.Record()

@@ -180,6 +180,7 @@ type infoJSON struct {
 	listedJSON
 	Base     any      `json:"base"`
 	Guard    any      `json:"guard"`
+	Setup    any      `json:"setup"`
 	Command  []string `json:"command"`
 	ExitCode *int     `json:"exit_code"`
 	Warnings []string `json:"warnings"`
@@ -196,8 +197,12 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 			a.warn(fmt.Sprintf("the changes can not be counted: %v", err))
 		}
 	}
+	steps, err := session.SetupSteps(l.Dir)
+	if err != nil {
+		a.warn(fmt.Sprintf("what came of the setup can not be read: %v", err))
+	}
 	if a.flags.JSON {
-		return a.printJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, l.Command, l.ExitCode, l.Warnings})
+		return a.printJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, setupJSON(steps), l.Command, l.ExitCode, l.Warnings})
 	}
 	w := bufio.NewWriter(a.Out)
 	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
@@ -213,6 +218,9 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 	line("Guard", guardLine(l.Record))
 	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, orDash(l.Base.Head)))
 	line("Origin", quotePath(string(l.Origin)))
+	for _, st := range steps {
+		line("Setup", fmt.Sprintf("%s: %s %s", actionWord(st.State), st.Kind, printable(st.Name)))
+	}
 	for _, warning := range l.Warnings {
 		line("Warning", printable(warning))
 	}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// trustCmd lets an origin's committed commands run.
+type trustCmd struct {
+	List   bool `xor:"do" help:"Print what is trusted."`
+	Revoke bool `xor:"do" help:"Take it back, for this origin or with --all for all."`
+	Show   bool `xor:"do" help:"Print what there is to trust, and change nothing."`
+	All    bool `help:"With --list and --revoke: every origin."`
+	Yes    bool `short:"y" help:"Do not ask."`
+}
+
+// Help tells what is trusted.
+func (*trustCmd) Help() string {
+	return "Commands in setup: and agents: of a superqode.yaml that came with a repository run only after this. What counts is their text and the contents of the files in the origin that they name; when either changes, this is needed again. A session's program can not do it."
+}
+
+type trustJSON struct {
+	SchemaVersion int            `json:"schema_version"`
+	Trusted       bool           `json:"trusted"`
+	Trust         *session.Trust `json:"trust"` // null where there is nothing to trust
+}
+
+type trustListJSON struct {
+	SchemaVersion int             `json:"schema_version"`
+	Trusted       []session.Trust `json:"trusted"`
+}
+
+// Run shows the commands and asks.
+func (c *trustCmd) Run(ctx context.Context, a *app) error {
+	if c.All && !c.List && !c.Revoke {
+		return superqode.Errorf(superqode.ErrUsage, "--all needs --list or --revoke")
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.List:
+		return c.list(a, m)
+	case c.Revoke:
+		return c.revoke(ctx, a, m)
+	}
+	cfg, err := a.configuration(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := m.NeedsTrust(ctx, originDir(a.flags.Repo), cfg)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		a.note("nothing here needs trust")
+		return a.printTrust(nil, false)
+	}
+	open, err := m.Untrusted(ctx, originDir(a.flags.Repo), cfg)
+	if err != nil {
+		return err
+	}
+	if !a.flags.Quiet || !c.Yes {
+		a.showTrust(t)
+	}
+	if c.Show || open == nil {
+		if open == nil {
+			a.note("trusted already")
+		}
+		return a.printTrust(t, open == nil)
+	}
+	if err := m.OnlyOutside("let commands run"); err != nil {
+		return err
+	}
+	// Who is not at a terminal has typed the command all the same: as with direnv
+	// allow, that is the yes.
+	if !c.Yes && !a.flags.NoInput && isTerminal(a.In) {
+		if err := a.confirm("Let these commands run, until they change?"); err != nil {
+			return err
+		}
+	}
+	if err := m.Approve(ctx, t); err != nil {
+		return err
+	}
+	return a.printTrust(t, true)
+}
+
+func (a *app) printTrust(t *session.Trust, trusted bool) error {
+	if a.flags.JSON {
+		return a.printJSON(trustJSON{1, trusted, t})
+	}
+	if t == nil {
+		return nil
+	}
+	word := "not trusted"
+	if trusted {
+		word = "trusted"
+	}
+	_, err := fmt.Fprintf(a.Out, "%s\t%s\t%s\n", word, t.Digest, quotePath(string(t.Origin)))
+	return err
+}
+
+// list prints what is trusted: of this origin, or of all where there is none.
+func (c *trustCmd) list(a *app, m *session.Manager) error {
+	list, err := m.Trusted()
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []session.Trust{}
+	}
+	if a.flags.JSON {
+		return a.printJSON(trustListJSON{1, list})
+	}
+	rows := make([][]string, 0, len(list))
+	for _, t := range list {
+		var lines []string
+		for _, k := range t.Commands {
+			lines = append(lines, k.Line)
+		}
+		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.Digest.String()[:19], printable(strings.Join(lines, "; ")), quotePath(string(t.Origin))})
+	}
+	return a.table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, rows)
+}
+
+func (c *trustCmd) revoke(ctx context.Context, a *app, m *session.Manager) error {
+	dir := originDir(a.flags.Repo)
+	if c.All {
+		dir = ""
+	}
+	gone, err := m.Revoke(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if len(gone) == 0 && !c.All {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "nothing of %s is trusted", dir), "superqode trust --list")
+	}
+	if a.flags.JSON {
+		if gone == nil {
+			gone = []session.Trust{}
+		}
+		return a.printJSON(struct {
+			SchemaVersion int             `json:"schema_version"`
+			Revoked       []session.Trust `json:"revoked"`
+		}{1, gone})
+	}
+	for _, t := range gone {
+		if _, err := fmt.Fprintf(a.Out, "revoked\t%s\t%s\n", t.Digest, quotePath(string(t.Origin))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,360 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/setup"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// SetupOptions say what must be there before a session's program runs. The
+// commands run as programs of the session do, with its guard, its environment
+// and what Env, EnvAllow and CleanEnv add to or take from that.
+type SetupOptions struct {
+	Spec     setup.Spec // of the configuration
+	Given    GivenSetup // on the command line; a session remembers what it was opened with
+	Force    bool       // apply everything again
+	DryRun   bool       // only say what would be done
+	Env      []string
+	EnvAllow []string
+	CleanEnv bool
+	Signals  <-chan os.Signal
+	Starting func(setup.Step) // told of each entry that is applied; nil for nobody
+	KernelOptions
+}
+
+// GivenSetup is setup that a person asked for on the command line; it comes after
+// the configured one.
+type GivenSetup struct {
+	Bootstrap []string `json:"bootstrap"` // lines for sh
+	Inputs    []string `json:"inputs"`    // see config.ParseInput
+	Dir       HostPath `json:"dir"`       // what relative paths of Inputs count from
+}
+
+// full adds what was given on the command line to the configured setup.
+func (opt SetupOptions) full() (setup.Spec, error) {
+	spec := setup.Spec{Inputs: slices.Clip(opt.Spec.Inputs), Entries: slices.Clip(opt.Spec.Entries)}
+	for _, text := range opt.Given.Inputs {
+		in, err := config.ParseInput(text, string(opt.Given.Dir))
+		if err != nil {
+			return spec, err
+		}
+		spec.Inputs = append(spec.Inputs, in)
+	}
+	for i, line := range opt.Given.Bootstrap {
+		e, err := config.Bootstrap(line, i)
+		if err != nil {
+			return spec, err
+		}
+		spec.Entries = append(spec.Entries, e)
+	}
+	return spec, nil
+}
+
+// fitting is what a Session value knows of the session's setup.
+type fitting struct {
+	setupError error // why no program ran
+	opening    bool  // this process made the session, and nobody was told of it yet
+}
+
+// setupStateFile is in the session's folder, where its program can not write.
+const setupStateFile = "setup.json"
+
+// maxSetupOutput is how much of each output stream of a setup command the log
+// keeps.
+const maxSetupOutput = 16 << 20
+
+// setupWait is how long a setup waits for other processes to leave the session.
+const setupWait = 3 * time.Second
+
+// SetupSteps returns what came of each entry the last time that the setup of the
+// session in a folder was reconciled.
+func SetupSteps(sessionDir string) ([]setup.Step, error) {
+	st, err := setup.Load(filepath.Join(sessionDir, setupStateFile))
+	if err != nil {
+		return nil, err
+	}
+	return st.Steps, nil
+}
+
+// setupReport is SetupSteps as reports hold it.
+func (s *Session) setupReport() []artifacts.SetupStep {
+	list := []artifacts.SetupStep{}
+	steps, err := SetupSteps(s.dir)
+	if err != nil {
+		s.warnQuietly([]string{"what came of the setup can not be read: " + err.Error()})
+	}
+	for _, st := range steps {
+		list = append(list, st.Report())
+	}
+	return list
+}
+
+// Setup brings the workspace into the state that opt.Spec asks for. What it
+// makes and changes is no change of the session's, see setupbase.go. It needs the
+// session for itself: the error wraps ErrLocked while a program runs there. A
+// required entry that fails is a *setup.Error.
+func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.Step, err error) {
+	if s.rec.State == superqode.StateDone {
+		return nil, s.ended()
+	}
+	if !s.opening {
+		opt.Given = s.rec.Given
+	}
+	spec, err := opt.full()
+	if err != nil {
+		return nil, err
+	}
+	if opt.DryRun {
+		return setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force, DryRun: true})
+	}
+	unlock, err := s.ownForSetup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if spec.Empty() && !exists(filepath.Join(s.dir, setupStateFile)) {
+		return nil, nil
+	}
+	if err := s.endAbandoned(); err != nil {
+		return nil, err
+	}
+	before, err := s.beforeSetup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.journal().write("setup", nil); err != nil {
+		return nil, err
+	}
+	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
+	for _, st := range steps {
+		if st.State == setup.OptionalFailed {
+			s.warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, visible(st.Name), st.Reason))
+		}
+	}
+	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || err != nil {
+		err = errors.Join(err, s.foldSetup(context.WithoutCancel(ctx), before))
+	}
+	return steps, errors.Join(err, s.afterSetup())
+}
+
+// ownForSetup makes sure that one setup at a time is under way, and nothing else.
+func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err error) {
+	if s.opening {
+		return lockfile.Lock(ctx, filepath.Join(s.dir, "setup.lock"))
+	}
+	if s.unlock == nil {
+		return nil, s.inUse()
+	}
+	if err := s.Close(); err != nil { // else several that wait would keep one another out
+		return nil, err
+	}
+	release, err := lockfile.Lock(ctx, filepath.Join(s.dir, "setup.lock"))
+	if err != nil {
+		return nil, err
+	}
+	wait, cancel := context.WithTimeout(ctx, setupWait)
+	defer cancel()
+	s.unlock, err = lockfile.Lock(wait, lockPath(s.dir))
+	if err != nil {
+		s.unlock = nil
+		if ctx.Err() == nil && wait.Err() != nil {
+			err = s.inUse()
+		}
+		return nil, errors.Join(err, release())
+	}
+	if err := s.reload(); err != nil {
+		return nil, errors.Join(err, release())
+	}
+	if s.rec.State == superqode.StateDone {
+		return nil, errors.Join(s.ended(), release())
+	}
+	return func() error { return errors.Join(s.Close(), release()) }, nil
+}
+
+// setupHost is what the session lends to its setup.
+func (s *Session) setupHost(opt SetupOptions) setup.Host {
+	return setup.Host{
+		Workspace: string(s.rec.Workspace), Origin: string(s.rec.Origin), State: filepath.Join(s.dir, setupStateFile),
+		Home: superqode.Getenv(s.m.cfg.Env, "HOME"), Forbidden: []string{realPrefix(s.m.cfg.Home)}, Artifact: s.inputArtifact,
+		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return s.runSetup(ctx, opt, c) },
+		Keep:      s.keepForSetup,
+		Protected: s.protectsLink,
+		Starting:  opt.Starting,
+	}
+}
+
+// runSetup runs one command of the setup as a program of the session.
+func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Command) (setup.Outcome, error) {
+	log := filepath.Join(s.dir, "log", "setup.log")
+	if err := appendLine(log, "$ "+visible(c.Line)); err != nil {
+		return setup.Outcome{}, err
+	}
+	out := &lastLines{}
+	dir := c.Dir
+	if dir == "" {
+		dir = "."
+	}
+	res, err := s.Exec(ctx, ExecOptions{
+		Args: c.Args, Cwd: dir, Env: append(slices.Clip(opt.Env), c.Env...), EnvAllow: opt.EnvAllow, CleanEnv: opt.CleanEnv,
+		Stdout: out, Stderr: out, Timeout: c.Timeout, MaxOutput: maxSetupOutput, Signals: opt.Signals, KernelOptions: opt.KernelOptions, setup: true,
+	})
+	end := fmt.Sprintf("# exit code %d", res.ExitCode)
+	if res.TimedOut {
+		end = fmt.Sprintf("# ended after %s", c.Timeout)
+	}
+	if err == nil && res.Interrupted != nil {
+		err = stopped{&InterruptError{res.Interrupted}}
+	}
+	if err != nil {
+		end = "# " + visible(err.Error())
+	}
+	err = errors.Join(err, appendLine(log, end))
+	return setup.Outcome{ExitCode: res.ExitCode, TimedOut: res.TimedOut, Output: out.String()}, err
+}
+
+// stopped is an interruption as package setup knows it.
+type stopped struct{ error }
+
+func (e stopped) Unwrap() error        { return e.error }
+func (e stopped) Is(target error) bool { return target == setup.ErrStop }
+
+// keepForSetup salvages what an entry is about to replace, unless it is but a
+// copy of what the origin holds, or is kept to be brought back.
+func (s *Session) keepForSetup(ctx context.Context, path string) error {
+	if s.rec.Runs == 0 && s.rec.Mode != superqode.ModeShared {
+		return nil
+	}
+	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
+	if err != nil {
+		return err
+	}
+	ws := string(s.rec.Workspace)
+	skip := func(p string, _ snapshot.Kind) bool {
+		return p != path && !strings.HasPrefix(p, path+"/") && !strings.HasPrefix(path, p+"/")
+	}
+	sn, problems, err := snapshot.Scan(ctx, ws, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
+	if err != nil {
+		return err
+	}
+	sv, err := s.salvage(ctx, "setup", salvagePart{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
+	if err == nil && sv != nil && !slices.Contains(s.salvages, sv.ID) {
+		s.salvages = append(s.salvages, sv.ID)
+	}
+	return err
+}
+
+// protectsLink says what keeps the session's programs from writing through a
+// link to a path of this machine.
+func (s *Session) protectsLink(path string) (how string, ok bool) {
+	if st, err := os.Lstat(path); err == nil && st.Mode().Perm()&0o222 == 0 && os.Geteuid() != 0 {
+		how = "its own permission bits protect it"
+	} else {
+		how = "nothing protects it from what the session's programs write"
+	}
+	k, err := s.openKernel(KernelOptions{}, s.m.cfg.Env)
+	if err != nil {
+		return how, false
+	}
+	defer k.Close()
+	if k.Layer.State != guard.LayerActive {
+		return how + " (kernel layer: " + k.Layer.State + ")", false
+	}
+	for _, w := range k.Plan.Writable {
+		if path == w.Path || strings.HasPrefix(path, w.Path+"/") || strings.HasPrefix(w.Path, path+"/") {
+			return how + ", since the session may write to " + visible(w.Path), false
+		}
+	}
+	return "the kernel layer keeps the session's programs from writing there", true
+}
+
+// inputArtifact finds the file of an artifact of the origin.
+func (s *Session) inputArtifact(ctx context.Context, name string, version int) (string, error) {
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return "", err
+	}
+	ref := name
+	if version > 0 {
+		ref = fmt.Sprintf("%s@%d", name, version)
+	}
+	a, err := store.Resolve(ctx, ref)
+	if err != nil {
+		return "", superqode.WithHint(err, "superqode artifacts list")
+	}
+	f, err := store.OpenArtifact(a.Artifact) // it must be there, and no link
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(store.Dir(), a.Path.String()), f.Close()
+}
+
+// lastLines keeps the end of what is written to it.
+type lastLines struct {
+	mu   sync.Mutex
+	tail []byte
+}
+
+// The end of a command's output that reports show.
+const (
+	tailBytes = 8 << 10
+	tailLines = 20
+)
+
+// Write keeps the last bytes.
+func (l *lastLines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tail = append(l.tail, b...)
+	if over := len(l.tail) - 2*tailBytes; over > 0 {
+		l.tail = append(l.tail[:0], l.tail[over:]...)
+	}
+	return len(b), nil
+}
+
+// String returns the last whole lines, made printable.
+func (l *lastLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := l.tail
+	if over := len(text) - tailBytes; over > 0 {
+		text = text[over:]
+		if i := bytes.IndexByte(text, '\n'); i >= 0 {
+			text = text[i+1:]
+		}
+	}
+	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\n"), "\n")
+	lines = lines[max(0, len(lines)-tailLines):]
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.Join(lines, "\n"))
+}
+
+// appendLine adds a line to a log in the session's folder.
+func appendLine(path, line string) error {
+	f, err := atomicfile.Append(path, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,282 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// What the setup makes and changes belongs to the base: a path that is as the
+// setup left it is no change of the session's. A path that the session's program
+// changed after the setup did is compared with the origin again, so that the
+// patch applies there.
+//
+// Two small snapshots beside the base hold the paths that the setup touched, as
+// they were before it and as it left them. In the isolated modes base.snap itself
+// becomes what the setup left, which is what a revert brings back; in place the
+// base stays what the origin was, since that is what has to come back in the end.
+//
+// Ignored files that the setup made are in no snapshot: dependencies are many
+// and big. A revert leaves them alone; `workspace setup` looks after them.
+const (
+	setupBeforeFile  = "setup-before.snap"
+	setupAfterFile   = "setup-after.snap"
+	setupIgnoredFile = "setup-ignored"
+)
+
+// setupFiles are the files above.
+func setupFiles() []string { return []string{setupBeforeFile, setupAfterFile, setupIgnoredFile} }
+
+// setupEffect is what the setup did: the paths of both snapshots.
+type setupEffect struct {
+	before, after *snapshot.Snapshot
+}
+
+func (s *Session) loadEffect() (*setupEffect, error) {
+	after, err := snapshot.Load(filepath.Join(s.dir, setupAfterFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, err := snapshot.Load(filepath.Join(s.dir, setupBeforeFile))
+	return &setupEffect{before, after}, err
+}
+
+// startFile keeps what the workspace held when a setup began, so that one that is
+// killed is finished from there. A program that ran meanwhile makes it worthless.
+func (s *Session) startFile() string {
+	return filepath.Join(s.dir, fmt.Sprintf("setup-start-%d.snap", s.rec.Runs))
+}
+
+// beforeSetup is what the workspace held before the setup. Before anybody was
+// told of the session that is the base, and needs no look.
+func (s *Session) beforeSetup(ctx context.Context) (*snapshot.Snapshot, error) {
+	if _, err := os.Lstat(s.startFile()); err == nil {
+		return snapshot.Load(s.startFile())
+	}
+	if s.opening {
+		if err := os.Link(filepath.Join(s.dir, "base.snap"), s.startFile()); err != nil {
+			return nil, err
+		}
+		return s.loadBase()
+	}
+	l, err := s.lookRaw(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.close(string(s.rec.Workspace)); err != nil {
+		return nil, err
+	}
+	return l.final, l.final.Save(s.startFile())
+}
+
+// afterSetup removes what only a killed setup needs.
+func (s *Session) afterSetup() error {
+	if err := os.Remove(s.startFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// foldSetup makes what the setup did since before part of the base.
+func (s *Session) foldSetup(ctx context.Context, before *snapshot.Snapshot) (err error) {
+	l, err := s.lookRaw(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	if l.gone != "" {
+		return nil // there is nothing that could be part of anything
+	}
+	base, err := s.loadBase()
+	if err != nil {
+		return err
+	}
+	if before, err = s.patchablePart(before); err != nil {
+		return err
+	}
+	var touched []string
+	for _, c := range snapshot.Compare(before, l.final, snapshot.CompareOptions{Dirs: true}) {
+		touched = append(touched, c.Path.String())
+	}
+	effect, err := s.loadEffect()
+	if err != nil {
+		return err
+	}
+	if effect == nil {
+		effect = &setupEffect{&snapshot.Snapshot{Root: base.Root, Format: base.Format, Taken: base.Taken}, &snapshot.Snapshot{Root: base.Root, Format: base.Format, Taken: base.Taken}}
+	}
+	old, first := pathSet{}, []string(nil)
+	for _, e := range slices.Concat(effect.before.Entries, effect.after.Entries) {
+		old[e.Path] = true
+	}
+	for _, p := range touched {
+		if !old[p] {
+			first = append(first, p)
+		}
+	}
+	effect.before, effect.after = withEntries(effect.before, first, base), withEntries(effect.after, touched, l.final)
+	if err := s.addSetupIgnored(l.ignoredPaths); err != nil {
+		return err
+	}
+	if len(touched) == 0 {
+		return nil
+	}
+	return s.saveEffect(ctx, effect, l, touched)
+}
+
+// saveEffect writes what the setup did and, in the isolated modes, the base anew.
+func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, touched []string) error {
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
+	var fresh []snapshot.Entry
+	for _, p := range touched {
+		if e := l.final.Find(p); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !isLarge(e) {
+			fresh = append(fresh, *e)
+		}
+	}
+	if !s.rec.Mode.InPlace() && len(fresh) > 0 {
+		if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), fresh); err != nil {
+			return fmt.Errorf("keep what the setup made: %w", err)
+		}
+	}
+	if err := effect.before.Save(filepath.Join(s.dir, setupBeforeFile)); err != nil {
+		return err
+	}
+	if err := effect.after.Save(filepath.Join(s.dir, setupAfterFile)); err != nil {
+		return err
+	}
+	failpoint.Hit("setup.effect")
+	if s.rec.Mode.InPlace() {
+		return nil
+	}
+	s.base = withEntries(s.base, touched, l.final)
+	origin, state := s.origin, s.state
+	s.origin, s.state = nil, nil // they are on disk as they were
+	err := s.saveBase(ctx)
+	s.origin, s.state = origin, state
+	if err != nil {
+		return err
+	}
+	base := s.rec.Base
+	failpoint.Hit("setup.base")
+	return s.update(ctx, func(r *Record) { r.Base = base })
+}
+
+// withEntries returns sn with the entries of from at some paths, or without them
+// where from has none.
+func withEntries(sn *snapshot.Snapshot, paths []string, from *snapshot.Snapshot) *snapshot.Snapshot {
+	wanted := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		wanted[p] = true
+	}
+	out := *sn
+	out.Entries = make([]snapshot.Entry, 0, len(sn.Entries)+len(paths))
+	for _, e := range sn.Entries {
+		if !wanted[e.Path] {
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	for _, p := range paths {
+		if e := from.Find(p); e != nil {
+			out.Entries = append(out.Entries, *e)
+		}
+	}
+	slices.SortFunc(out.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return &out
+}
+
+// withoutSetup takes what the setup did out of a look, so that what is left is
+// what the session's programs did.
+func (s *Session) withoutSetup(l *look) error {
+	effect, err := s.loadEffect()
+	if err != nil || effect == nil {
+		return err
+	}
+	same, changed := effect.split(l.final)
+	if s.rec.Mode.InPlace() {
+		l.final = withEntries(l.final, same, effect.before)
+	} else if len(changed) > 0 {
+		l.base = withEntries(l.base, changed, effect.before)
+	}
+	return nil
+}
+
+// split sorts the paths that the setup touched into those that are as it left
+// them and the others. Where it put a folder in a file's place, or the other way
+// round, that place and all below it are among the others: half of such a change
+// is no tree.
+func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
+	paths := map[string]bool{}
+	turned := pathSet{}
+	for _, sn := range []*snapshot.Snapshot{e.before, e.after} {
+		for _, entry := range sn.Entries {
+			paths[entry.Path] = true
+			a, b := e.before.Find(entry.Path), e.after.Find(entry.Path)
+			if a != nil && b != nil && (a.Kind == snapshot.Dir) != (b.Kind == snapshot.Dir) {
+				turned[entry.Path] = true
+			}
+		}
+	}
+	there := &snapshot.Snapshot{Root: e.after.Root, Format: e.after.Format, Taken: e.after.Taken}
+	for p := range paths {
+		if entry := now.Find(p); entry != nil {
+			there.Entries = append(there.Entries, *entry)
+		}
+	}
+	slices.SortFunc(there.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	differs := map[string]bool{}
+	for _, c := range snapshot.Compare(e.after, there, snapshot.CompareOptions{Dirs: true}) {
+		differs[c.Path.String()] = true
+	}
+	for p := range paths {
+		if differs[p] || turned.covers(p) {
+			changed = append(changed, p)
+		} else {
+			same = append(same, p)
+		}
+	}
+	slices.Sort(same)
+	slices.Sort(changed)
+	return same, changed
+}
+
+// addSetupIgnored remembers the topmost ignored paths that a setup left.
+func (s *Session) addSetupIgnored(paths []string) error {
+	if len(paths) == 0 || s.rec.Mode.InPlace() {
+		return nil
+	}
+	set, err := s.setupIgnored()
+	if err != nil {
+		return err
+	}
+	for _, p := range paths {
+		set[p] = true
+	}
+	var b strings.Builder
+	for p := range set {
+		b.WriteString(p)
+		b.WriteByte(0)
+	}
+	return atomicfile.Write(filepath.Join(s.dir, setupIgnoredFile), []byte(b.String()), 0o600)
+}
+
+// setupIgnored are the ignored paths that the setup made.
+func (s *Session) setupIgnored() (pathSet, error) {
+	data, err := atomicfile.Read(filepath.Join(s.dir, setupIgnoredFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return ignoredSet(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+}

@@ -1,0 +1,318 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// Trust is what a person lets the files of one origin run, as one digest: that
+// of the commands and of the files in the origin that they name.
+type Trust struct {
+	Origin   HostPath         `json:"origin"` // links resolved
+	Digest   superqode.Digest `json:"digest"`
+	Commands []TrustCommand   `json:"commands"`
+	Files    []string         `json:"files"` // of the origin, relative; printable
+	At       time.Time        `json:"trusted_at"`
+}
+
+// TrustCommand is one command of a Trust.
+type TrustCommand struct {
+	Key  string `json:"key"`
+	Line string `json:"command"`
+	From string `json:"from"` // file and line
+}
+
+// trustFile is $SUPERQODE_HOME/trust.json. The kernel layer keeps sessions'
+// programs out of that folder.
+type trustFile struct {
+	SchemaVersion int     `json:"schema_version"`
+	Origins       []Trust `json:"origins"`
+}
+
+func (m *Manager) trustPath() string { return filepath.Join(m.cfg.Home, "trust.json") }
+
+func (m *Manager) readTrust() (trustFile, error) {
+	f := trustFile{SchemaVersion: schemaVersion, Origins: []Trust{}}
+	data, err := atomicfile.Read(m.trustPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return f, fmt.Errorf("%s: %w", m.trustPath(), err)
+	}
+	if f.SchemaVersion > schemaVersion {
+		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, schemaVersion)
+	}
+	return f, nil
+}
+
+// changeTrust changes trust.json under its lock.
+func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust) (err error) {
+	if err := os.MkdirAll(m.cfg.Home, 0o700); err != nil {
+		return homeError(err, m.cfg.Home)
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(m.cfg.Home, "trust.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	f, err := m.readTrust()
+	if err != nil {
+		return err
+	}
+	f.Origins = change(f.Origins)
+	return atomicfile.WriteJSON(m.trustPath(), f)
+}
+
+// Trusted returns everything that is trusted.
+func (m *Manager) Trusted() ([]Trust, error) {
+	f, err := m.readTrust()
+	return f.Origins, err
+}
+
+// Untrusted returns what a person has to say yes to before the commands of cfg
+// may run, or nil. Commands of the user's own file, of variables and of flags
+// need nobody's trust; those of superqode.yaml do, and those of
+// superqode.local.yaml and --config when git tracks the file in the origin, or
+// somebody else owns it.
+func (m *Manager) Untrusted(ctx context.Context, originDir string, cfg *config.Config) (*Trust, error) {
+	t, err := m.NeedsTrust(ctx, originDir, cfg)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	f, err := m.readTrust()
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(f.Origins, func(k Trust) bool { return k.Origin == t.Origin && k.Digest == t.Digest }) {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// NeedsTrust returns the commands of cfg that need trust, whether or not they
+// have it, or nil where there are none.
+func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.Config) (*Trust, error) {
+	real, err := filepath.EvalSymlinks(originDir)
+	if err != nil {
+		return nil, err
+	}
+	t := &Trust{Origin: HostPath(real), Commands: []TrustCommand{}, Files: []string{}}
+	h := trustHash{origin: real, out: sha256.New()}
+	asked := map[string]bool{}
+	for _, c := range cfg.Commands() {
+		file := c.Origin.Name
+		if _, known := asked[file]; !known {
+			if asked[file], err = m.foreign(ctx, real, c.Origin); err != nil {
+				return nil, err
+			}
+		}
+		if !asked[file] {
+			continue
+		}
+		t.Commands = append(t.Commands, TrustCommand{c.Key, c.Line, c.Origin.String()})
+		if err := h.command(c); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.Commands) == 0 {
+		return nil, nil
+	}
+	for _, f := range h.files {
+		t.Files = append(t.Files, visible(f))
+	}
+	t.Digest = superqode.NewDigest([32]byte(h.out.Sum(nil)))
+	return t, nil
+}
+
+// foreign reports whether what a file says may be somebody else's words.
+func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (bool, error) {
+	switch o.Layer {
+	case config.LayerOrigin:
+		return true, nil
+	case config.LayerLocal, config.LayerFile:
+	default:
+		return false, nil
+	}
+	st, err := os.Stat(o.Name)
+	if err != nil {
+		return false, err
+	}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok && int(sys.Uid) != os.Geteuid() {
+		return true, nil
+	}
+	real, err := filepath.EvalSymlinks(o.Name)
+	if err != nil {
+		return false, err
+	}
+	rel, err := filepath.Rel(origin, real)
+	if err != nil || !filepath.IsLocal(rel) {
+		return false, nil
+	}
+	g, err := m.git(ctx)
+	if err != nil {
+		return true, nil // then nobody can say that it is the user's own
+	}
+	out, err := g.Output(ctx, git.Cmd{Dir: origin, Args: []string{"ls-files", "-z", "--", ":(literal)" + rel}})
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit != nil {
+		return false, nil // outside of git
+	}
+	return len(out) > 0, err
+}
+
+// trustHash hashes commands and the files of the origin that they name, every
+// field with its length.
+type trustHash struct {
+	origin string
+	out    hash.Hash
+	files  []string
+}
+
+func (h *trustHash) field(s string) {
+	var n [8]byte
+	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+	_, _ = h.out.Write(n[:]) // a hash never fails
+	_, _ = io.WriteString(h.out, s)
+}
+
+func (h *trustHash) list(fields []string) {
+	h.field(fmt.Sprint(len(fields)))
+	for _, f := range fields {
+		h.field(f)
+	}
+}
+
+// maxTrustScript bounds what is read of one file; a bigger one is no script.
+const maxTrustScript = 16 << 20
+
+func (h *trustHash) command(c config.Command) error {
+	h.list(c.Fields())
+	var named []string
+	for _, word := range c.Words() {
+		path := word
+		if !filepath.IsAbs(path) {
+			dir := ""
+			if c.Run != nil {
+				dir = c.Run.Dir
+			}
+			path = filepath.Join(h.origin, dir, word)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			continue
+		}
+		st, err := os.Stat(real)
+		rel, rerr := filepath.Rel(h.origin, real)
+		if err != nil || rerr != nil || !st.Mode().IsRegular() || st.Size() > maxTrustScript || !filepath.IsLocal(rel) {
+			continue
+		}
+		if !filepath.IsAbs(word) && !isScript(real, st) {
+			continue // data that a command reads; ./x is absolute by now
+		}
+		sum, err := fileHash(real)
+		if err != nil {
+			return fmt.Errorf("%s: read %s: %w", c.Key, visible(rel), err)
+		}
+		named = append(named, rel, hex.EncodeToString(sum[:]))
+		if !slices.Contains(h.files, rel) {
+			h.files = append(h.files, rel)
+		}
+	}
+	h.list(named)
+	return nil
+}
+
+// isScript reports whether a file is run rather than read, as far as it can be
+// told from outside: by its permission, its first line or its name.
+func isScript(path string, st os.FileInfo) bool {
+	if st.Mode().Perm()&0o111 != 0 {
+		return true
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1", ".mk", ".awk", ".sed":
+		return true
+	}
+	switch strings.ToLower(filepath.Base(path)) {
+	case "makefile", "gnumakefile", "justfile", "taskfile.yml", "rakefile", "package.json":
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	first := make([]byte, 2)
+	n, _ := io.ReadFull(f, first) // an empty file is no script
+	return n == 2 && string(first) == "#!"
+}
+
+// Approve records a person's yes. From inside a session it is refused with an
+// error that wraps superqode.ErrDenied.
+func (m *Manager) Approve(ctx context.Context, t *Trust) error {
+	if err := m.OnlyOutside("let commands run"); err != nil {
+		return err
+	}
+	yes := *t
+	yes.At = m.now().UTC()
+	return m.changeTrust(ctx, func(list []Trust) []Trust {
+		return append(slices.DeleteFunc(list, func(k Trust) bool { return k.Origin == t.Origin }), yes)
+	})
+}
+
+// Revoke takes back what was said of one origin, or of all ("").  It returns what
+// was trusted.
+func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error) {
+	if originDir != "" {
+		if real, err := filepath.EvalSymlinks(originDir); err == nil {
+			originDir = real
+		}
+	}
+	var gone []Trust
+	err := m.changeTrust(ctx, func(list []Trust) []Trust {
+		return slices.DeleteFunc(list, func(k Trust) bool {
+			match := originDir == "" || string(k.Origin) == originDir
+			if match {
+				gone = append(gone, k)
+			}
+			return match
+		})
+	})
+	return gone, err
+}
+
+// OnlyOutside refuses, with an error that wraps superqode.ErrDenied, what only a
+// person outside of every session may do.
+func (m *Manager) OnlyOutside(what string) error {
+	names, err := readNames(m.workingPath())
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if id := insideOf(project{filepath.Join(m.workingPath(), name)}); id != "" {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
+		}
+	}
+	return nil
+}

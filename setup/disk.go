@@ -1,0 +1,168 @@
+package setup
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// checkParent refuses a path of the workspace whose folder, links followed, lies
+// outside of it, or in a folder of git's or superqode's.
+func (w *work) checkParent(key, rel string) error {
+	return w.checkFolder(key, path.Dir(rel))
+}
+
+// checkFolder is checkParent for the folder itself. The longest part of it that
+// exists is what counts: the rest will be made.
+func (w *work) checkFolder(key, dir string) error {
+	top, err := filepath.EvalSymlinks(w.Workspace)
+	if err != nil {
+		return err
+	}
+	for part := dir; ; part = path.Dir(part) {
+		full := filepath.Join(top, part)
+		if _, err := os.Lstat(full); errors.Is(err, fs.ErrNotExist) {
+			continue // "." exists
+		} else if err != nil {
+			return fmt.Errorf("%s %s: %w", key, superqode.Visible(dir), err)
+		}
+		real, err := filepath.EvalSymlinks(full)
+		if err != nil { // a link that leads nowhere: what was made through it could be anywhere
+			return superqode.Errorf(superqode.ErrUsage, "%s %s leads through a link to nowhere", key, superqode.Visible(dir))
+		}
+		rel, err := filepath.Rel(top, real)
+		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+			return superqode.Errorf(superqode.ErrUsage, "%s %s leads out of the workspace through a link", key, superqode.Visible(dir))
+		}
+		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
+			return superqode.Errorf(superqode.ErrUsage, "%s %s leads into %s through a link", key, superqode.Visible(dir), superqode.Visible(rel))
+		}
+		if st, err := os.Stat(real); err != nil || !st.IsDir() {
+			return superqode.Errorf(superqode.ErrUsage, "%s %s: %s is not a folder", key, superqode.Visible(dir), superqode.Visible(part))
+		}
+		return nil
+	}
+}
+
+// prepare makes the folder that a target will lie in and returns the name of a
+// free path beside the target.
+func (w *work) prepare(key, target string) (temp string, err error) {
+	if err := w.checkParent(key, target); err != nil {
+		return "", err
+	}
+	dir := path.Dir(target)
+	if dir != "." {
+		if err := w.root.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+	}
+	return path.Join(dir, ".superqode-"+strings.ToLower(rand.Text()[:12])), nil
+}
+
+// writeFile makes a new file with exactly these permission bits.
+func (w *work) writeFile(name string, perm fs.FileMode, fill func(io.Writer) error) (err error) {
+	f, err := w.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if err == nil {
+		err = f.Chmod(perm) // whatever the umask says
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, w.root.Remove(name))
+	}
+	return err
+}
+
+// erase removes what superqode put at a path, also where it took the write
+// permission from it.
+func (w *work) erase(name string) error {
+	err := w.root.RemoveAll(name)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if werr := w.eachBelow(name, func(p string, st fs.FileInfo) error {
+		if st.IsDir() {
+			return w.root.Chmod(p, st.Mode().Perm()|0o700)
+		}
+		return nil
+	}); werr != nil {
+		return errors.Join(err, werr)
+	}
+	return w.root.RemoveAll(name)
+}
+
+// eachBelow visits a path and everything below it, folders first. It follows no
+// link.
+func (w *work) eachBelow(name string, visit func(string, fs.FileInfo) error) error {
+	st, err := w.root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if err := visit(name, st); err != nil || !st.IsDir() {
+		return err
+	}
+	d, err := w.root.Open(name)
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(-1)
+	if err = errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	for _, n := range names {
+		if err := w.eachBelow(path.Join(name, n), visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace puts what lies at temp in the target's place. What was there is gone
+// in the same moment, a folder that was there, or that comes, in two renames
+// where the platform can not exchange them.
+func (w *work) replace(temp, target string) error {
+	old, err := w.root.Lstat(target)
+	if errors.Is(err, fs.ErrNotExist) {
+		return w.root.Rename(temp, target)
+	}
+	if err != nil {
+		return err
+	}
+	fresh, err := w.root.Lstat(temp)
+	if err != nil {
+		return err
+	}
+	if !old.IsDir() && !fresh.IsDir() {
+		return w.root.Rename(temp, target)
+	}
+	aside := temp
+	if err := w.exchange(temp, target); err != nil {
+		aside = temp + "-old"
+		if err := w.root.Rename(target, aside); err != nil {
+			return err
+		}
+		if err := w.root.Rename(temp, target); err != nil {
+			return errors.Join(err, w.root.Rename(aside, target))
+		}
+	}
+	return w.erase(aside)
+}
+
+// exchange swaps two paths of one folder in one step.
+func (w *work) exchange(a, b string) error {
+	dir, err := w.root.Open(path.Dir(a))
+	if err != nil {
+		return err
+	}
+	return errors.Join(exchangeAt(dir, path.Base(a), path.Base(b)), dir.Close())
+}

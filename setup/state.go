@@ -1,0 +1,85 @@
+package setup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+)
+
+const schemaVersion = 1
+
+// State is what is known of a workspace's setup: what has succeeded, and what
+// came of each entry the last time.
+type State struct {
+	SchemaVersion int      `json:"schema_version"`
+	Records       []Record `json:"records"`
+	Steps         []Step   `json:"steps"`
+}
+
+// Record is one input or command that has succeeded.
+type Record struct {
+	ID          string    `json:"id"` // of the definition
+	Name        string    `json:"name"`
+	Fingerprint string    `json:"fingerprint"` // with the contents of what it reads
+	Result      string    `json:"result"`      // digest of what it made
+	At          time.Time `json:"at"`
+}
+
+// Load reads a state file. One that does not exist is a workspace that was never
+// set up.
+func Load(path string) (*State, error) {
+	st := &State{SchemaVersion: schemaVersion, Records: []Record{}, Steps: []Step{}}
+	data, err := atomicfile.Read(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return st, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, st); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if st.SchemaVersion > schemaVersion {
+		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path, st.SchemaVersion, schemaVersion)
+	}
+	return st, nil
+}
+
+func (s *State) save(path string) error { return atomicfile.WriteJSON(path, s) }
+
+// find returns the record of a definition, or nil.
+func (s *State) find(id string) *Record {
+	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Records[i]
+}
+
+// named returns a record of an entry that is called so, whatever else it says.
+func (s *State) named(name string) *Record {
+	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Records[i]
+}
+
+func (s *State) put(r Record) {
+	s.drop(r.ID)
+	s.Records = append(s.Records, r)
+}
+
+func (s *State) drop(id string) {
+	s.Records = slices.DeleteFunc(s.Records, func(r Record) bool { return r.ID == id })
+}
+
+// keepOnly forgets entries that the configuration does not name any more.
+func (s *State) keepOnly(ids []string) {
+	s.Records = slices.DeleteFunc(s.Records, func(r Record) bool { return !slices.Contains(ids, r.ID) })
+}
