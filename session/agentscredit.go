@@ -116,6 +116,7 @@ type credit struct {
 	agents []superqode.AgentID // in the order in which they did it
 	seen   time.Time
 	hunks  []superqode.ChangeHunk
+	unsure bool // of some of it nobody is known to have done it
 }
 
 // credits says whose the changes of several agents are, by path.

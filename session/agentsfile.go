@@ -81,7 +81,7 @@ func (s *Session) loadCredits() (credits, error) {
 	}
 	c := credits{}
 	for _, e := range f.Credits {
-		c[string(e.Path)] = credit{e.Agents, e.FirstSeen, e.Hunks}
+		c[string(e.Path)] = credit{e.Agents, e.FirstSeen, e.Hunks, false}
 	}
 	s.credits = c
 	return c, nil

@@ -26,7 +26,7 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 	for i, a := range list {
 		records[i] = AgentRecord{Agent: a.Agent, Command: a.Command}
 	}
-	if err := s.update(ctx, func(r *Record) { r.Agents, r.Shared = records, shared }); err != nil {
+	if err := s.update(ctx, func(r *Record) { r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), commandOf(list) }); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("agents.recorded")

@@ -191,7 +191,7 @@ func (c credits) stamp(changes []superqode.Change) {
 			continue
 		}
 		ch.Agent, ch.Agents = superqode.AgentID{}, nil
-		if len(cr.agents) == 1 {
+		if len(cr.agents) == 1 && !cr.unsure {
 			ch.Agent = cr.agents[0]
 		} else {
 			ch.Agents = cr.agents

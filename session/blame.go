@@ -91,6 +91,9 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 		return b, nil
 	}
 	err = s.blameLines(ctx, b, versions, seen)
+	if err == nil && b.Changed && s.tracked() {
+		err = s.sharedBlame(ctx, b)
+	}
 	return b, err
 }
 

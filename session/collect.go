@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -63,6 +64,9 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 		return c, fmt.Errorf("store the session's artifacts: %w", err)
 	}
 	failpoint.Hit("collect.stored")
+	if err := s.shareParts(ctx, c); err != nil {
+		return c, err
+	}
 	for _, w := range store.Warnings() {
 		c.warnings = append(c.warnings, "artifacts: "+w.String())
 	}
@@ -82,7 +86,13 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 			list = append(list, *patch)
 		}
 	}
-	for _, kind := range []string{"command", "setup", "guard", "superqode"} {
+	kinds := []string{"command", "setup", "guard", "superqode"}
+	if s.rec.Shared {
+		for _, a := range s.rec.Agents {
+			kinds = append(kinds, strings.TrimSuffix(agentLog(a.Agent), ".log"))
+		}
+	}
+	for _, kind := range kinds {
 		file := filepath.Join(s.dir, "log", kind+".log")
 		if kind == "guard" {
 			file = guardLog(s.dir)

@@ -255,6 +255,7 @@ func (s *Session) handlers() map[string]handler {
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},
+		opTrack: s.trackHandler(),
 		"finding.add": func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
 			id, err := s.AddFinding(ctx, args)
 			return map[string]string{"id": id}, err

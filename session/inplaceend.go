@@ -67,6 +67,8 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	if stays {
 		err = errors.Join(err, s.describeOrigin(ctx, res))
 	}
+	res.Agents, cerr = s.agentRunsOr(nil)
+	err = errors.Join(err, cerr)
 	failpoint.Hit("end.checked")
 	kept := err != nil || keep
 	if werr := s.report(ctx, c, res, err); werr != nil {

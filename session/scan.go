@@ -168,6 +168,15 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 	}
 	l.changes = append(small, large...)
 	slices.SortStableFunc(l.changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	if s.tracked() {
+		e := patchEnds{changes: l.changes}
+		if e.base, e.final, err = s.storeEnds(ctx, l); err != nil {
+			return err
+		}
+		if s.credits, err = s.sharedCredits(ctx, &e); err != nil {
+			return err
+		}
+	}
 	return s.stampSeen(l.changes)
 }
 

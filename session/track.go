@@ -1,17 +1,223 @@
 package session
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
-// tracked reports whether agents have told which lines are theirs.
+// Where several agents work in one workspace, who wrote what is known from what
+// they say: after each edit an agent's hook calls `superqode track`, which comes
+// here. What the file held at that moment is kept beside the statement, in
+// sessions/<id>/track/, so that later the lines can be followed from one
+// statement to the next.
+
+// Track is an agent's statement that it has changed a file.
+type Track struct {
+	Agent superqode.AgentID
+	Path  superqode.RelPath
+	Lines []LineRange // of the file as it is now; none: all that is new since the last statement about the file
+	Edits []TrackEdit // what was replaced by what, where the agent's hook tells; then Lines is none
+}
+
+// TrackEdit is one replacement of text.
+type TrackEdit struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
+// trackEvent is a line of track.jsonl.
+type trackEvent struct {
+	SchemaVersion int               `json:"schema_version"`
+	At            time.Time         `json:"at"`
+	Agent         superqode.AgentID `json:"agent_id"`
+	Path          []byte            `json:"path"`
+	Content       string            `json:"content"` // sha256 of what the file held, "" when it was not there
+	Mode          uint32            `json:"mode"`
+	Lines         []LineRange       `json:"lines,omitempty"`
+	Edits         []TrackEdit       `json:"edits,omitempty"`
+}
+
+// maxTracked is the size of a file beyond which no content is kept: nobody asks
+// who wrote a line of one.
+const maxTracked = 8 << 20
+
+// tracked reports whether agents have told which changes are theirs.
 func (s *Session) tracked() bool { return exists(s.trackPath()) }
 
-func (s *Session) trackPath() string { return s.dir + "/track.jsonl" }
+func (s *Session) trackPath() string { return filepath.Join(s.dir, "track.jsonl") }
 
-// sharedEnds is agentEnds for agents that work in one workspace.
-func (s *Session) sharedEnds(_ context.Context, agent superqode.AgentID) (patchEnds, error) {
-	return patchEnds{}, s.noAgent(agent)
+// opTrack is the supervisor's operation behind `superqode track`.
+const opTrack = "track"
+
+// trackArgs are its arguments. Paths are bytes.
+type trackArgs struct {
+	Agent superqode.AgentID `json:"agent_id"`
+	Path  []byte            `json:"path"`
+	Lines []LineRange       `json:"lines,omitempty"`
+	Edits []TrackEdit       `json:"edits,omitempty"`
+}
+
+// trackHandler answers opTrack. An agent of several speaks for itself only.
+func (s *Session) trackHandler() handler {
+	actor, several := s.actor(), len(s.rec.Agents) > 0 || !s.rec.Parent.IsZero()
+	return func(ctx context.Context, _ int, raw json.RawMessage) (any, error) {
+		var a trackArgs
+		if err := json.Unmarshal(raw, &a); err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "not a statement about a file: %v", err)
+		}
+		if a.Agent.IsZero() {
+			a.Agent = actor
+		}
+		if several && a.Agent != actor {
+			return nil, superqode.Errorf(superqode.ErrDenied, "this is agent %s, which can not speak for %s", actor, a.Agent)
+		}
+		path, err := superqode.ParseRelPath(string(a.Path))
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "%v", err)
+		}
+		return struct{}{}, s.track(ctx, Track{Agent: a.Agent, Path: path, Lines: a.Lines, Edits: a.Edits})
+	}
+}
+
+// SendTrack tells the supervisor of the session around what an agent changed.
+func SendTrack(ctx context.Context, env []string, t Track) error {
+	var reply struct{}
+	return Call(ctx, env, opTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
+}
+
+// Track keeps a statement about the session that ref names, from outside of it.
+func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err error) {
+	s, err := m.Attach(ctx, dir, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if s.rec.State.Ended() {
+		return s.ended()
+	}
+	for _, t := range list {
+		if t.Agent.IsZero() {
+			t.Agent = s.rec.Agent
+		}
+		if err := s.track(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// track keeps one statement.
+func (s *Session) track(ctx context.Context, t Track) (err error) {
+	if t.Agent.IsZero() {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", visible(t.Path.String())), "superqode track --agent NAME %s", quoteWord(t.Path.String()))
+	}
+	e := trackEvent{SchemaVersion: schemaVersion, At: s.m.now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "track.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if err := s.keepTracked(&e); err != nil {
+		return err
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	f, err := atomicfile.Append(s.trackPath(), 0o600)
+	if err != nil {
+		return err
+	}
+	_, werr := f.Write(append(line, '\n'))
+	return errors.Join(werr, f.Close())
+}
+
+// keepTracked keeps what the file holds.
+func (s *Session) keepTracked(e *trackEvent) error {
+	root, err := os.OpenRoot(string(s.rec.Workspace))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	path := string(e.Path)
+	st, err := root.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e.Mode = uint32(st.Mode().Perm())
+	if !st.Mode().IsRegular() || st.Size() > maxTracked {
+		e.Content = "-"
+		return nil
+	}
+	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxTracked+1))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	e.Content = hex.EncodeToString(sum[:])
+	file := filepath.Join(s.dir, "track", e.Content)
+	if exists(file) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(file, data, 0o600)
+}
+
+// readTracks returns the statements, in their order, by path.
+func (s *Session) readTracks() (map[string][]trackEvent, error) {
+	data, err := atomicfile.Read(s.trackPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]trackEvent{}
+	for line := range bytes.Lines(data) {
+		var e trackEvent
+		if json.Unmarshal(line, &e) == nil { // else cut by a crash
+			out[string(e.Path)] = append(out[string(e.Path)], e)
+		}
+	}
+	return out, nil
+}
+
+// trackedContent returns what a file held when a statement was made; nil when
+// that is not kept.
+func (s *Session) trackedContent(e *trackEvent) ([]byte, error) {
+	if e.Content == "" || e.Content == "-" {
+		return nil, nil
+	}
+	data, err := atomicfile.Read(filepath.Join(s.dir, "track", filepath.Base(e.Content)))
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != e.Content {
+		return nil, superqode.Errorf(superqode.ErrVerification, "what is kept of %s is damaged", visible(string(e.Path)))
+	}
+	return data, nil
 }

@@ -38,6 +38,7 @@ func commands() []command {
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
 		{name: "demo", help: "See it work: an unruly program in a throw-away repository, in a few seconds.", build: func() any { return &demoCmd{} }},
 		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completionCmd{} }},
+		{name: "track", help: "Tell the session which lines an agent has changed, by hand or from an agent's hook.", build: func() any { return &trackCmd{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
 		{name: "claim", build: unbuilt, hidden: true},

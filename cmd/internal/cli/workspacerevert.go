@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
@@ -38,9 +39,9 @@ func relPaths(a *app, rec session.Record, args []string) ([]superqode.RelPath, e
 type workspaceRevertCmd struct {
 	sessionFlag
 	verifyFlag
-	DryRun bool     `help:"Print what would be brought back, and do nothing."`
-	Agent  string   `placeholder:"NAME" help:"Only what this agent changed."`
-	Paths  []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
+	DryRun bool      `help:"Print what would be brought back, and do nothing."`
+	Agent  agentFlag `placeholder:"NAME" help:"Only what this agent changed, where that can be told."`
+	Paths  []string  `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
 }
 
 type revertJSON struct {
@@ -53,6 +54,7 @@ type revertJSON struct {
 	Paths         []pathJSON          `json:"paths"`
 	Differences   []string            `json:"differences"`
 	Salvages      []string            `json:"salvages"`
+	Mixed         []string            `json:"not_separable,omitempty"` // with --agent: what is left as it is
 }
 
 // Run prints what was brought back, and the proof.
@@ -66,20 +68,20 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Agent != "" && s.Record().Agent.String() != c.Agent {
-		return superqode.Errorf(superqode.ErrNotFound, "agent %s changed nothing in session %s", c.Agent, s.Record().ID)
-	}
 	if !c.DryRun {
 		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
 	}
-	res, err := s.Revert(ctx, session.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
+	res, mixed, err := c.revert(ctx, s, session.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
 	if res == nil {
 		return err
 	}
+	for _, m := range mixed {
+		a.warn("not taken back: " + m)
+	}
 	if a.flags.JSON {
-		if err == nil || len(res.Differences) > 0 {
+		if err == nil || len(res.Differences)+len(mixed) > 0 {
 			a.printed = true
-			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), nonNil(res.Salvages)})
+			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), nonNil(res.Salvages), mixed})
 			if perr != nil && err == nil {
 				err = perr
 			}
@@ -97,14 +99,32 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	for _, d := range res.Differences {
 		fmt.Fprintln(a.Err, printable(d))
 	}
-	if err != nil {
+	if err != nil && len(mixed) == 0 {
 		return err
 	}
 	for _, id := range res.Salvages {
 		a.note("what was overwritten is kept: superqode workspace restore " + id)
 	}
-	_, err = fmt.Fprintf(a.Out, "reverted %s, verified%s\n", plural(len(res.Paths), "path"), spaced(res.Digest))
-	return err
+	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", plural(len(res.Paths), "path"), spaced(res.Digest))
+	return errors.Join(err, perr)
+}
+
+// revert takes back all, or one agent's part; mixed is what of that can not be
+// told from others' changes.
+func (c *workspaceRevertCmd) revert(ctx context.Context, s *session.Session, opt session.RevertOptions) (res *session.Reverted, mixed []string, err error) {
+	agent, rec := superqode.AgentID(c.Agent), s.Record()
+	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
+		res, err = s.Revert(ctx, opt)
+		return res, nil, err
+	}
+	part, err := s.RevertAgent(ctx, agent, opt)
+	if part == nil {
+		return nil, nil, err
+	}
+	if errors.Is(err, superqode.ErrNotFound) {
+		return nil, nil, err
+	}
+	return &part.Reverted, part.Mixed, err
 }
 
 func spaced(d superqode.Digest) string {

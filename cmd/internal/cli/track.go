@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// trackCmd tells a session what an agent has changed.
+type trackCmd struct {
+	sessionFlag
+	Agent  agentFlag    `placeholder:"NAME" help:"Who changed it (default: the agent that runs here)."`
+	Format string       `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read an agent's hook (after a tool has run) on stdin: claude, codex, gemini, cursor, copilot or json."`
+	Files  []string     `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent has changed."`
+}
+
+// Help tells what it is for.
+func (*trackCmd) Help() string {
+	return "Where several agents work in one workspace, workspace blame, changes and revert --agent go by what the agents say. Call it after each edit, best from the agent's own hook: PostToolUse of Claude Code and Codex, AfterTool of Gemini CLI, afterFileEdit of Cursor, postToolUse of Copilot. A hook's payload that is about no file, or that comes outside of a session, is passed over."
+}
+
+// Run sends what is stated to the session's supervisor or, from outside of the
+// session, keeps it itself.
+func (c *trackCmd) Run(ctx context.Context, a *app) error {
+	hook := c.Format != string(guard.Text)
+	var list []session.Track
+	var err error
+	switch {
+	case hook && len(c.Files) > 0:
+		return superqode.Errorf(superqode.ErrUsage, "--format %s reads the files from stdin", c.Format)
+	case hook:
+		list, err = c.fromHook(a)
+	case len(c.Files) == 0:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file to track"), "superqode track --agent NAME FILE[:START-END]")
+	default:
+		list, err = c.fromArgs(a)
+	}
+	if err == nil && len(list) > 0 {
+		err = c.send(ctx, a, list)
+	}
+	if hook && errors.Is(err, superqode.ErrNotFound) { // no session: the hook is installed for good, and sessions come and go
+		a.log.Debug().Err(err).Msg("track")
+		return nil
+	}
+	return err
+}
+
+func (c *trackCmd) send(ctx context.Context, a *app, list []session.Track) error {
+	inside := a.getenv("SUPERQODE_SOCKET") != "" && c.Session == ""
+	for i := range list {
+		list[i].Agent = superqode.AgentID(c.Agent)
+		if !inside {
+			continue
+		}
+		if err := session.SendTrack(ctx, a.Env, list[i]); err != nil {
+			return err
+		}
+	}
+	if inside {
+		return nil
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	return m.Track(ctx, a.flags.Repo, c.ref(a), list)
+}
+
+// place resolves a file as it was named: below the session's workspace, from
+// inside of it, or else as Record.Pathspecs has it.
+func (c *trackCmd) place(a *app, name string) (superqode.RelPath, error) {
+	rec := session.Record{Workspace: superqode.HostPath(a.getenv("SUPERQODE_WORKSPACE"))}
+	if a.getenv("SUPERQODE_SOCKET") == "" || c.Session != "" {
+		m, err := a.sessions()
+		if err != nil {
+			return superqode.RelPath{}, err
+		}
+		l, err := m.Find(context.Background(), a.flags.Repo, c.ref(a))
+		if err != nil {
+			return superqode.RelPath{}, err
+		}
+		rec = l.Record
+	} else {
+		rec.Origin = rec.Workspace
+	}
+	paths, err := relPaths(a, rec, []string{name})
+	if err == nil && len(paths) != 1 {
+		err = superqode.Errorf(superqode.ErrUsage, "%s is the workspace itself", superqode.Visible(name))
+	}
+	if err != nil {
+		return superqode.RelPath{}, err
+	}
+	return paths[0], nil
+}
+
+func (c *trackCmd) fromArgs(a *app) ([]session.Track, error) {
+	var list []session.Track
+	for _, arg := range c.Files {
+		name, lines, err := splitTarget(arg)
+		if err != nil {
+			return nil, err
+		}
+		t := session.Track{Lines: lines}
+		if t.Path, err = c.place(a, name); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// splitTarget reads FILE, FILE:LINE and FILE:START-END.
+func splitTarget(arg string) (name string, lines []session.LineRange, err error) {
+	at := strings.LastIndexByte(arg, ':')
+	if at < 0 || at == len(arg)-1 || strings.Trim(arg[at+1:], "0123456789-") != "" {
+		return arg, nil, nil
+	}
+	first, last, many := strings.Cut(arg[at+1:], "-")
+	if !many {
+		last = first
+	}
+	start, err1 := strconv.ParseUint(first, 10, 31)
+	end, err2 := strconv.ParseUint(last, 10, 31)
+	if err1 != nil || err2 != nil || start == 0 || end < start {
+		return "", nil, superqode.Errorf(superqode.ErrUsage, "%q is no range of lines: expected START-END, counted from 1", arg[at+1:])
+	}
+	return arg[:at], []session.LineRange{{Start: int(start), End: int(end)}}, nil
+}
+
+// hookEdits is what of the agents' payloads tells which text was put in.
+type hookEdits struct {
+	ToolInput json.RawMessage `json:"tool_input"`
+	ToolArgs  json.RawMessage `json:"toolArgs"`
+	File      string          `json:"file_path"`
+	Edits     []hookEdit      `json:"edits"`
+	hookEdit
+}
+
+// hookEdit is one replacement in the words of the tools that make them.
+type hookEdit struct {
+	Old  *string `json:"old_string"`
+	New  *string `json:"new_string"`
+	Old2 *string `json:"old_str"`
+	New2 *string `json:"new_str"`
+}
+
+func (e hookEdit) edit() (session.TrackEdit, bool) {
+	old, fresh := e.Old, e.New
+	if fresh == nil {
+		old, fresh = e.Old2, e.New2
+	}
+	if fresh == nil {
+		return session.TrackEdit{}, false
+	}
+	t := session.TrackEdit{New: *fresh}
+	if old != nil {
+		t.Old = *old
+	}
+	return t, true
+}
+
+const maxHook = 16 << 20
+
+// fromHook reads what an agent's tool has written.
+func (c *trackCmd) fromHook(a *app) ([]session.Track, error) {
+	data, err := io.ReadAll(io.LimitReader(a.In, maxHook+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the hook's input: %w", err)
+	}
+	if len(data) > maxHook {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is larger than %d MiB", maxHook>>20)
+	}
+	format := guard.Format(c.Format)
+	if format == guard.JSON {
+		format = guard.Claude
+	}
+	var h hookEdits
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &h); err != nil {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is not a JSON object: %v", err)
+	}
+	files := []string{h.File} // Cursor's afterFileEdit
+	dir := ""
+	if h.File == "" {
+		req, err := guard.Decode(format, bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		files, dir = req.Writes, req.Dir
+	}
+	edits := h.edits()
+	var list []session.Track
+	for _, name := range files {
+		if !filepath.IsAbs(name) && dir != "" {
+			name = filepath.Join(dir, name)
+		}
+		t := session.Track{}
+		if t.Path, err = c.place(a, name); errors.Is(err, superqode.ErrUsage) {
+			continue // outside of the workspace: not this session's
+		} else if err != nil {
+			return nil, err
+		}
+		if len(files) == 1 && small(edits) {
+			t.Edits = edits
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// edits returns the replacements that a payload holds.
+func (h *hookEdits) edits() []session.TrackEdit {
+	all := append([]hookEdit{h.hookEdit}, h.Edits...)
+	for _, raw := range []json.RawMessage{h.ToolInput, h.ToolArgs} {
+		var in hookEdits
+		var inner string
+		if json.Unmarshal(raw, &inner) == nil { // Copilot sends a JSON text inside a string
+			raw = json.RawMessage(inner)
+		}
+		if json.Unmarshal(raw, &in) == nil {
+			all = append(append(all, in.hookEdit), in.Edits...)
+		}
+	}
+	var out []session.TrackEdit
+	for _, e := range all {
+		if t, ok := e.edit(); ok {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// small reports whether edits fit into one message to the supervisor, which takes
+// 1 MiB; bigger ones are followed as a change of the whole file.
+func small(edits []session.TrackEdit) bool {
+	n := 0
+	for _, e := range edits {
+		n += len(e.Old) + len(e.New)
+	}
+	return n < 128<<10
+}

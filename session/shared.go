@@ -1,0 +1,345 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// sharedFile is a changed file of a workspace in which several agents work, with
+// what is known of who changed what in it.
+type sharedFile struct {
+	applyChange
+	base, now [][]byte // the lines of both sides; nil where there is none, or no text
+	hunks     []Hunk   // between them
+	owners    [][]foldBy
+	known     []bool
+	said      []superqode.AgentID // who made a statement about the file at all
+	first     time.Time           // the first of these
+	fold      *fold               // nil for what is no text
+}
+
+// of reports whether hunk i is known to be an agent's, and nobody else's.
+func (f *sharedFile) of(i int, agent superqode.AgentID) bool {
+	return f.known[i] && len(f.owners[i]) == 1 && f.owners[i][0].agent == agent
+}
+
+// partly reports whether an agent had a part in hunk i beside somebody else.
+func (f *sharedFile) partly(i int, agent superqode.AgentID) bool {
+	return !f.of(i, agent) && slices.ContainsFunc(f.owners[i], func(o foldBy) bool { return o.agent == agent })
+}
+
+// whole reports whether all that is known of the file's change is one agent's: a
+// file that was made or deleted, of bytes, or of which only the mode changed.
+func (f *sharedFile) whole(agent superqode.AgentID) bool {
+	if len(f.hunks) == 0 {
+		return len(f.said) == 1 && f.said[0] == agent
+	}
+	for i := range f.hunks {
+		if !f.of(i, agent) {
+			return false
+		}
+	}
+	return true
+}
+
+// sharedFiles finds out who changed what between two commits of the store.
+func (s *Session) sharedFiles(ctx context.Context, e *patchEnds, b *bench) ([]sharedFile, error) {
+	tracks, err := s.readTracks()
+	if err != nil {
+		return nil, err
+	}
+	changes, err := s.pairs(ctx, e, nil)
+	if err != nil {
+		return nil, err
+	}
+	files := make([]sharedFile, len(changes))
+	for i, c := range changes {
+		if files[i], err = s.sharedFile(ctx, c, tracks, b); err != nil {
+			return nil, fmt.Errorf("who changed %s: %w", visible(c.path()), err)
+		}
+	}
+	return files, nil
+}
+
+func (s *Session) sharedFile(ctx context.Context, c applyChange, tracks map[string][]trackEvent, b *bench) (sharedFile, error) {
+	f := sharedFile{applyChange: c}
+	events := slices.Clone(tracks[c.path()])
+	if c.renamed() {
+		events = append(events, tracks[c.old.Path]...)
+		slices.SortStableFunc(events, func(a, b trackEvent) int { return a.At.Compare(b.At) })
+	}
+	for _, e := range events {
+		if !slices.Contains(f.said, e.Agent) {
+			f.said = append(f.said, e.Agent)
+		}
+		f.first = earlier(f.first, e.At)
+	}
+	base, text, err := sideText(b, c.old)
+	if err != nil || !text {
+		return f, err
+	}
+	now, text, err := sideText(b, c.new)
+	if err != nil || !text {
+		return f, err
+	}
+	f.fold = newFold(b, base)
+	for i := range events {
+		if events[i].Content == "-" {
+			continue
+		}
+		content, err := s.trackedContent(&events[i])
+		if err == nil {
+			err = f.fold.step(ctx, content, &events[i])
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	if err := f.fold.step(ctx, now, nil); err != nil {
+		return f, err
+	}
+	f.base, f.now = splitLines(base), splitLines(now)
+	all := newFold(b, base)
+	if f.hunks, err = all.diff(ctx, f.now); err != nil {
+		return f, err
+	}
+	for _, h := range f.hunks {
+		owners, known := f.fold.owners(h)
+		f.owners, f.known = append(f.owners, owners), append(f.known, known)
+	}
+	return f, nil
+}
+
+// sideText returns what a side holds, and whether that is text; none is empty
+// text.
+func sideText(b *bench, e *snapshot.Entry) ([]byte, bool, error) {
+	switch {
+	case e == nil:
+		return nil, true, nil
+	case e.Kind != snapshot.File || isLarge(e) || e.ID.IsZero():
+		return nil, false, nil
+	}
+	if err := b.fetch("side", e.ID); err != nil {
+		return nil, false, err
+	}
+	if binary, err := isBinary(b.path("side")); binary || err != nil {
+		return nil, false, err
+	}
+	data, err := os.ReadFile(b.path("side"))
+	return data, true, err
+}
+
+// with returns the base with those hunks that take says.
+func (f *sharedFile) with(take func(i int) bool) []byte {
+	var out bytes.Buffer
+	at := 0
+	for i, h := range f.hunks {
+		r := h.old()
+		for ; at < r.Start-1; at++ {
+			out.Write(f.base[at])
+		}
+		if take(i) {
+			first := h.NewStart - 1
+			for n := range h.NewLines {
+				out.Write(f.now[first+n])
+			}
+		} else {
+			for ; at < r.End; at++ {
+				out.Write(f.base[at])
+			}
+		}
+		at = r.End
+	}
+	for ; at < len(f.base); at++ {
+		out.Write(f.base[at])
+	}
+	return out.Bytes()
+}
+
+// sharedCredits says whose the changes in a shared workspace are, as far as it is
+// known.
+func (s *Session) sharedCredits(ctx context.Context, e *patchEnds) (_ credits, err error) {
+	b, err := s.openMergeBench(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	files, err := s.sharedFiles(ctx, e, b.bench)
+	if err != nil {
+		return nil, err
+	}
+	out := credits{}
+	for i := range files {
+		out[files[i].path()] = files[i].credit()
+	}
+	return out, nil
+}
+
+func (f *sharedFile) credit() credit {
+	c := credit{seen: f.first}
+	if len(f.hunks) == 0 {
+		c.agents = f.said
+	}
+	for i, h := range f.hunks {
+		ch := superqode.ChangeHunk{OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines}
+		for _, o := range f.owners[i] {
+			if !slices.Contains(c.agents, o.agent) {
+				c.agents = append(c.agents, o.agent)
+			}
+		}
+		if f.known[i] && len(f.owners[i]) == 1 {
+			ch.Agent, ch.FirstSeen = f.owners[i][0].agent, f.owners[i][0].at
+		} else {
+			c.unsure = true
+		}
+		c.hunks = append(c.hunks, ch)
+	}
+	return c
+}
+
+// sharedEnds is agentEnds for agents that work in one workspace: the base with
+// those places, and those whole files, that are known to be the agent's alone.
+func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e patchEnds, err error) {
+	all, err := s.ends(ctx)
+	if err != nil || all.base == "" {
+		return e, err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return e, err
+	}
+	e, err = s.sharedPart(ctx, &all, agent)
+	if err == nil && len(e.changes)+len(e.left) == 0 {
+		err = s.noAgent(agent)
+	}
+	return e, err
+}
+
+// sharedPart is sharedEnds between two commits of the store.
+func (s *Session) sharedPart(ctx context.Context, all *patchEnds, agent superqode.AgentID) (e patchEnds, err error) {
+	b, err := s.openMergeBench(ctx)
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	files, err := s.sharedFiles(ctx, all, b.bench)
+	if err != nil {
+		return e, err
+	}
+	base, err := s.store.Tree(ctx, all.base)
+	if err != nil {
+		return e, err
+	}
+	entries := map[string]snapshot.Entry{}
+	for _, x := range base.Entries {
+		entries[x.Path] = x
+	}
+	var made []snapshot.Entry
+	for i := range files {
+		f := &files[i]
+		entry, mixed, err := s.agentsPart(b.bench, f, agent, i)
+		if err != nil {
+			return e, err
+		}
+		if mixed {
+			e.left = append(e.left, visible(f.path())+": places that "+agent.String()+" and others, or nobody known, changed together")
+		}
+		if entry == nil {
+			continue
+		}
+		if f.old != nil && (f.new == nil || f.renamed()) {
+			delete(entries, f.old.Path)
+		}
+		if f.new != nil {
+			entries[entry.Path] = *entry
+			if name, ok := b.made[entry.ID.String()]; ok {
+				made = append(made, snapshot.Entry{Path: name, Kind: snapshot.File, Size: entry.Size, ID: entry.ID})
+			}
+		}
+		e.changes = append(e.changes, agentChange(all.changes, f, agent)...)
+	}
+	if len(e.changes) == 0 {
+		return e, nil
+	}
+	if err := s.store.WriteBlobs(ctx, b.dir, made); err != nil {
+		return e, err
+	}
+	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format}
+	for _, p := range sortedKeys(entries) {
+		part.Entries = append(part.Entries, entries[p])
+	}
+	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{{
+		Ref: s.ref("shared/part"), Snap: part, CommitOptions: snapshot.CommitOptions{Message: "the part of agent " + agent.String(), When: s.rec.CreatedAt},
+	}})
+	if err != nil {
+		return e, err
+	}
+	e.base, e.final = all.base, ids[0]
+	return e, nil
+}
+
+// agentsPart is what a file would be with one agent's changes only; nil where it
+// has none of its own. mixed says that there are some that can not be told apart.
+func (s *Session) agentsPart(b *bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
+	if f.whole(agent) {
+		if f.new == nil {
+			return f.old, false, nil
+		}
+		return f.new, false, nil
+	}
+	if len(f.hunks) == 0 {
+		return nil, slices.Contains(f.said, agent), nil
+	}
+	some := false
+	for i := range f.hunks {
+		some = some || f.of(i, agent)
+		mixed = mixed || f.partly(i, agent)
+	}
+	if !some || f.old == nil || f.new == nil {
+		return nil, mixed || some, nil
+	}
+	made, err := b.write(fmt.Sprintf("part-%d", n), f.with(func(i int) bool { return f.of(i, agent) }))
+	if err != nil {
+		return nil, mixed, err
+	}
+	e := *f.new
+	e.ID, e.Size = made.ID, made.Size
+	return &e, mixed, nil
+}
+
+// write puts a text on the bench.
+func (b *bench) write(name string, text []byte) (snapshot.Entry, error) {
+	if err := os.WriteFile(b.path(name), text, 0o600); err != nil {
+		return snapshot.Entry{}, err
+	}
+	return b.result(name)
+}
+
+// agentChange is the change of a file as it is told for one agent.
+func agentChange(all []superqode.Change, f *sharedFile, agent superqode.AgentID) []superqode.Change {
+	for _, c := range all {
+		if c.Path.String() == f.path() {
+			c.Agent, c.Agents, c.Hunks = agent, nil, nil
+			if len(f.hunks) > 0 {
+				c.LinesAdded, c.LinesRemoved = 0, 0
+				for i, h := range f.hunks {
+					if f.of(i, agent) {
+						c.LinesAdded, c.LinesRemoved = c.LinesAdded+h.NewLines, c.LinesRemoved+h.OldLines
+						c.Hunks = append(c.Hunks, superqode.ChangeHunk{
+							OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Agent: agent, FirstSeen: f.owners[i][0].at,
+						})
+					}
+				}
+			}
+			return []superqode.Change{c}
+		}
+	}
+	return nil
+}

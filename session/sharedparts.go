@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// shareParts stores, for agents that worked in one workspace, what is known to be
+// each one's: its changes and the patch of them. A session without statements of
+// its agents has no parts.
+func (s *Session) shareParts(ctx context.Context, c *collected) error {
+	if !s.rec.Shared {
+		return nil
+	}
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	f := &agentsFile{}
+	for _, a := range s.rec.Agents {
+		r := agentResult{Agent: a.Agent, Conflicts: []conflictEntry{}}
+		if log := artifacts.SessionLog(s.rec.ID, a.Agent.String()+"-command"); has(c.artifacts, log) {
+			r.Log = log
+		}
+		if s.tracked() && s.rec.HasFinal {
+			if err := s.sharePart(ctx, store, c, &r); err != nil {
+				return fmt.Errorf("agent %s: %w", a.Agent, err)
+			}
+		}
+		f.Agents = append(f.Agents, r)
+	}
+	return s.writeAgents(f, nil)
+}
+
+func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *agentResult) error {
+	all := patchEnds{base: s.ref("base"), final: s.ref("final"), changes: c.changes}
+	e, err := s.sharedPart(ctx, &all, r.Agent)
+	if err != nil || e.base == "" {
+		return err
+	}
+	r.Changes = e.changes
+	patch, err := s.patchOf(ctx, e.base, e.final)
+	if err != nil || patch == nil {
+		return err
+	}
+	defer os.Remove(patch.File)
+	patch.Path, patch.Agent = artifacts.AgentPatch(s.rec.ID, r.Agent), r.Agent
+	patch.Description = "what is known to be agent " + r.Agent.String() + "'s; git apply brings it into the origin as it was at the start"
+	r.Patch = patch.Path
+	added, err := store.AddAll(ctx, []artifacts.New{*patch})
+	c.artifacts = append(c.artifacts, added...)
+	return err
+}
+
+func has(list []artifacts.Artifact, path string) bool {
+	for _, a := range list {
+		if a.Path.String() == path {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// AgentReverted is what RevertAgent did.
+type AgentReverted struct {
+	Reverted
+	// Mixed names, one line each, what is left as it is because the agent and
+	// others, or nobody known, changed it together.
+	Mixed []string
+}
+
+// RevertAgent takes back what one agent changed in a workspace in which several
+// work: those places, and those whole files, that are known to be its own. What
+// it overwrites is salvaged, and what it did is proven. The error wraps
+// ErrConflict when some could not be told apart: all else was taken back.
+func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions) (*AgentReverted, error) {
+	if s.rec.State == superqode.StateDone {
+		return nil, s.revertable()
+	}
+	if len(s.rec.Agents) > 0 && !s.rec.Shared {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.rec.ID)
+	}
+	if !opt.DryRun {
+		if err := s.own(); err != nil {
+			return nil, err
+		}
+		if err := s.endAbandoned(); err != nil {
+			return nil, err
+		}
+	}
+	unlock, err := s.p.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &AgentReverted{}
+	err = s.revertAgent(ctx, agent, opt, r)
+	r.Salvages = s.salvages
+	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
+		return r, err
+	}
+	if !r.Verified {
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", isAre(len(r.Differences)), firstOf(r.Differences))
+	}
+	if len(r.Mixed) > 0 {
+		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", count(len(r.Mixed), "change"), agent)
+	}
+	return r, errors.Join(err, s.update(ctx, func(r *Record) { r.ChangeCount = -1 }))
+}
+
+func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions, r *AgentReverted) (err error) {
+	l, err := s.look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	e := patchEnds{changes: l.changes}
+	if e.base, e.final, err = s.storeEnds(ctx, l); err != nil {
+		return err
+	}
+	b, err := s.openMergeBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	files, err := s.sharedFiles(ctx, &e, b.bench)
+	if err != nil {
+		return err
+	}
+	target, paths, err := s.withoutAgent(l, b.bench, files, agent, opt.Paths, r)
+	if err != nil {
+		return err
+	}
+	if len(paths) == 0 {
+		if r.Verified = true; len(r.Mixed) == 0 {
+			return s.noAgent(agent)
+		}
+		return nil
+	}
+	if err := b.keep(ctx); err != nil {
+		return err
+	}
+	tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: target, Skip: s.skip(), Store: s.store}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
+	if res != nil {
+		r.Restored = *res
+	}
+	return err
+}
+
+// withoutAgent returns what the workspace would be without an agent's changes, and
+// the paths that would differ.
+func (s *Session) withoutAgent(l *look, b *bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
+	entries := map[string]snapshot.Entry{}
+	for _, e := range l.final.Entries {
+		entries[e.Path] = e
+	}
+	var paths []superqode.RelPath
+	touch := func(p string) {
+		rel, _ := superqode.ParseRelPath(p) // it came out of a scan
+		paths = append(paths, rel)
+	}
+	for i := range files {
+		f := &files[i]
+		if len(within) > 0 && !slices.ContainsFunc(within, func(p superqode.RelPath) bool { return inPaths(f.path(), []string{p.String()}) }) {
+			continue
+		}
+		keep := func(i int) bool { return !f.of(i, agent) }
+		mine, mixed := 0, len(f.hunks) == 0 && slices.Contains(f.said, agent) && !f.whole(agent)
+		for k := range f.hunks {
+			if f.of(k, agent) {
+				mine++
+			}
+			if f.partly(k, agent) {
+				mixed = true
+				r.Mixed = append(r.Mixed, fmt.Sprintf("%s: lines %s: changed together with %s", visible(f.path()), rangeText(f.hunks[k]), f.others(k, agent)))
+			}
+		}
+		switch {
+		case f.whole(agent):
+			if f.new != nil {
+				delete(entries, f.new.Path)
+				touch(f.new.Path)
+			}
+			if f.old != nil {
+				old := l.base.Find(f.old.Path)
+				entries[f.old.Path] = *old
+				touch(f.old.Path)
+			}
+		case mine > 0 && f.old != nil && f.new != nil:
+			made, err := b.write(fmt.Sprintf("without-%d", i), f.with(keep))
+			if err != nil {
+				return nil, nil, err
+			}
+			e := entries[f.new.Path]
+			e.ID, e.Size, e.Stat = made.ID, made.Size, snapshot.Stat{}
+			entries[f.new.Path] = e
+			touch(f.new.Path)
+		case mine > 0 || mixed && len(f.hunks) == 0:
+			r.Mixed = append(r.Mixed, visible(f.path())+": made or deleted by more than one")
+		}
+	}
+	target := &snapshot.Snapshot{Root: l.final.Root, Format: l.final.Format, Taken: l.final.Taken}
+	for _, p := range sortedKeys(entries) {
+		target.Entries = append(target.Entries, entries[p])
+	}
+	return target, paths, nil
+}
+
+// others names who else changed a hunk.
+func (f *sharedFile) others(i int, agent superqode.AgentID) string {
+	var names []string
+	for _, o := range f.owners[i] {
+		if o.agent != agent {
+			names = append(names, o.agent.String())
+		}
+	}
+	if !f.known[i] {
+		names = append(names, "nobody known")
+	}
+	return strings.Join(names, ", ")
+}
+
+// rangeText is a hunk's lines as the file has them now.
+func rangeText(h Hunk) string {
+	if h.NewLines <= 1 {
+		return fmt.Sprint(h.NewStart)
+	}
+	return fmt.Sprintf("%d-%d", h.NewStart, h.NewStart+h.NewLines-1)
+}
+
+// sharedBlame is Blame where several agents work in one workspace.
+func (s *Session) sharedBlame(ctx context.Context, b *Blame) (err error) {
+	e, err := s.ends(ctx)
+	if err != nil {
+		return err
+	}
+	bench, err := s.openMergeBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bench.close()) }()
+	files, err := s.sharedFiles(ctx, &e, bench.bench)
+	if err != nil {
+		return err
+	}
+	for i := range files {
+		f := &files[i]
+		if f.path() != b.Path.String() || f.new == nil {
+			continue
+		}
+		if b.Agents = f.credit().agents; f.fold == nil {
+			b.Binary, b.Link = f.new.Kind == snapshot.File, f.new.Kind == snapshot.Link
+			return nil
+		}
+		b.Lines = nil
+		for k, l := range f.fold.lines {
+			out := BlamedLine{Author: AuthorBase, BaseLine: l.base, Text: trimNewline(f.now[k])}
+			switch {
+			case l.base > 0:
+			case l.agent.IsZero():
+				out.Author = AuthorUnknown
+			default:
+				out.Author, out.Agent, out.FirstSeen = AuthorAgent, l.agent, l.at
+			}
+			b.Lines = append(b.Lines, out)
+		}
+		return nil
+	}
+	return nil
+}
+
+func trimNewline(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		return line[:n-1]
+	}
+	return line
+}
