@@ -19,9 +19,9 @@ import (
 // trackCmd tells a session what an agent has changed.
 type trackCmd struct {
 	sessionFlag
-	Agent  agentFlag    `placeholder:"NAME" help:"Who changed it (default: the agent that runs here)."`
-	Format string       `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read an agent's hook (after a tool has run) on stdin: claude, codex, gemini, cursor, copilot or json."`
-	Files  []string     `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent has changed."`
+	Agent  agentFlag `placeholder:"NAME" help:"Who changed it (default: the agent that runs here)."`
+	Format string    `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read an agent's hook (after a tool has run) on stdin: claude, codex, gemini, cursor, copilot or json."`
+	Files  []string  `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent has changed."`
 }
 
 // Help tells what it is for.
