@@ -2,7 +2,10 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -94,4 +97,28 @@ func splitLine(line string) []string {
 		words = append(words, line)
 	}
 	return words
+}
+
+// IsScript reports whether a file is run rather than read, as far as it can be
+// told from outside: by its permission, its first line or its name.
+func IsScript(path string, st os.FileInfo) bool {
+	if st.Mode().Perm()&0o111 != 0 {
+		return true
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1", ".mk", ".awk", ".sed":
+		return true
+	}
+	switch strings.ToLower(filepath.Base(path)) {
+	case "makefile", "gnumakefile", "justfile", "taskfile.yml", "rakefile", "package.json":
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	first := make([]byte, 2)
+	n, _ := io.ReadFull(f, first) // an empty file is no script
+	return n == 2 && string(first) == "#!"
 }

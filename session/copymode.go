@@ -19,7 +19,7 @@ import (
 )
 
 // planCopy checks the options of the modes whose workspace is a plain copy.
-func planCopy(pl plan) error {
+func planCopy(pl plan, home string) error {
 	if pl.from != FromWorking {
 		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode starts from the files as they are", pl.OpenOptions.From, pl.mode)
 	}
@@ -32,18 +32,42 @@ func planCopy(pl plan) error {
 		return nil
 	}
 	if pl.mode != superqode.ModeDirectory {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", pl.Template, pl.mode), "superqode run --mode directory --template %s -- CMD", pl.Template)
+		return templateMode(pl)
 	}
 	st, err := os.Stat(pl.Template)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return superqode.Errorf(superqode.ErrNotFound, "template %s does not exist", pl.Template)
+		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", visible(pl.Template))
 	case err != nil:
 		return err
 	case !st.IsDir():
-		return superqode.Errorf(superqode.ErrUsage, "template %s is not a directory", pl.Template)
+		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", visible(pl.Template))
+	}
+	template, err := filepath.EvalSymlinks(pl.Template)
+	if err != nil {
+		return err
+	}
+	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", visible(pl.Template), home), "superqode --home DIR … with a folder outside of it")
 	}
 	return nil
+}
+
+// templateMode refuses a template in a mode that makes no use of it.
+func templateMode(pl plan) error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", visible(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", quoteWord(pl.Template))
+}
+
+// autoMode is the mode of a session that names none: who gives a template wants
+// to begin with it.
+func autoMode(o *origin, template string) superqode.Mode {
+	switch {
+	case template != "":
+		return superqode.ModeDirectory
+	case o.Repo == nil:
+		return superqode.ModeSnapshot
+	}
+	return superqode.ModeWorktree
 }
 
 // excluded makes the test for exclude patterns. A pattern without a slash
@@ -133,7 +157,7 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 			return nil, nil, err
 		}
 		if ws := realPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, nil, superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own home, where the copy would lie", pl.Template)
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", visible(pl.Template))
 		}
 		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
 	}

@@ -28,7 +28,7 @@ func planInPlace(o *origin, pl plan) error {
 	case pl.from != FromWorking:
 		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", pl.OpenOptions.From, pl.mode)
 	case pl.Template != "":
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", pl.Template, pl.mode), "superqode run --mode directory --template %s -- CMD", pl.Template)
+		return templateMode(pl)
 	case o.Repo != nil && o.Repo.Bare:
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to work in", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
 	case o.Repo == nil && pl.mode == superqode.ModeGitSnapshot:

@@ -160,15 +160,12 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 		return pl, err
 	}
 	if pl.mode == "" || pl.mode == superqode.ModeAuto {
-		pl.mode = superqode.ModeWorktree
-		if o.Repo == nil {
-			pl.mode = superqode.ModeSnapshot
-		}
+		pl.mode = autoMode(o, pl.Template)
 	}
 	switch pl.mode {
 	case superqode.ModeWorktree:
 	case superqode.ModeSnapshot, superqode.ModeDirectory:
-		return pl, planCopy(pl)
+		return pl, planCopy(pl, realPrefix(m.cfg.Home))
 	case superqode.ModeGitSnapshot, superqode.ModeShared:
 		if err := planInPlace(o, pl); err != nil {
 			return pl, err
@@ -181,6 +178,8 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 		return pl, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", pl.mode)
 	}
 	switch {
+	case pl.Template != "":
+		return pl, templateMode(pl)
 	case o.Repo == nil:
 		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, so it can have no worktree", o.Top), "superqode run --snapshot -- CMD")
 	case o.Repo.Bare:

@@ -159,7 +159,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 	if s.opening {
 		return lockfile.Lock(ctx, filepath.Join(s.dir, "setup.lock"))
 	}
-	if s.unlock == nil {
+	if s.unlock == nil && s.rec.Owned {
 		return nil, s.inUse()
 	}
 	if err := s.Close(); err != nil { // else several that wait would keep one another out

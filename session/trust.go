@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -228,7 +227,7 @@ func (h *trustHash) command(c config.Command) error {
 		if err != nil || rerr != nil || !st.Mode().IsRegular() || st.Size() > maxTrustScript || !filepath.IsLocal(rel) {
 			continue
 		}
-		if !filepath.IsAbs(word) && !isScript(real, st) {
+		if !filepath.IsAbs(word) && !config.IsScript(real, st) {
 			continue // data that a command reads; ./x is absolute by now
 		}
 		sum, err := fileHash(real)
@@ -242,30 +241,6 @@ func (h *trustHash) command(c config.Command) error {
 	}
 	h.list(named)
 	return nil
-}
-
-// isScript reports whether a file is run rather than read, as far as it can be
-// told from outside: by its permission, its first line or its name.
-func isScript(path string, st os.FileInfo) bool {
-	if st.Mode().Perm()&0o111 != 0 {
-		return true
-	}
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".sh", ".bash", ".zsh", ".fish", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".ps1", ".mk", ".awk", ".sed":
-		return true
-	}
-	switch strings.ToLower(filepath.Base(path)) {
-	case "makefile", "gnumakefile", "justfile", "taskfile.yml", "rakefile", "package.json":
-		return true
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	first := make([]byte, 2)
-	n, _ := io.ReadFull(f, first) // an empty file is no script
-	return n == 2 && string(first) == "#!"
 }
 
 // Approve records a person's yes. From inside a session it is refused with an

@@ -10,43 +10,45 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/seed-2d964004/superqode"
 )
 
 // checkParent refuses a path of the workspace whose folder, links followed, lies
-// outside of it, or in a folder of git's or superqode's.
+// outside of it, or in a folder of git's or superqode's. key says whose path it
+// is.
 func (w *work) checkParent(key, rel string) error {
-	return w.checkFolder(key, path.Dir(rel))
+	return w.checkFolder(key+" "+superqode.Visible(rel), path.Dir(rel))
 }
 
 // checkFolder is checkParent for the folder itself. The longest part of it that
 // exists is what counts: the rest will be made.
-func (w *work) checkFolder(key, dir string) error {
+func (w *work) checkFolder(what, dir string) error {
 	top, err := filepath.EvalSymlinks(w.Workspace)
 	if err != nil {
 		return err
 	}
 	for part := dir; ; part = path.Dir(part) {
 		full := filepath.Join(top, part)
-		if _, err := os.Lstat(full); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(full); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue // "." exists
 		} else if err != nil {
-			return fmt.Errorf("%s %s: %w", key, superqode.Visible(dir), err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		real, err := filepath.EvalSymlinks(full)
 		if err != nil { // a link that leads nowhere: what was made through it could be anywhere
-			return superqode.Errorf(superqode.ErrUsage, "%s %s leads through a link to nowhere", key, superqode.Visible(dir))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a link to nowhere", what, superqode.Visible(part))
 		}
 		rel, err := filepath.Rel(top, real)
-		if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-			return superqode.Errorf(superqode.ErrUsage, "%s %s leads out of the workspace through a link", key, superqode.Visible(dir))
+		if err != nil || !filepath.IsLocal(rel) {
+			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what, superqode.Visible(part))
 		}
 		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
-			return superqode.Errorf(superqode.ErrUsage, "%s %s leads into %s through a link", key, superqode.Visible(dir), superqode.Visible(rel))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, which is not for setup to write", what, superqode.Visible(rel), superqode.Visible(part))
 		}
 		if st, err := os.Stat(real); err != nil || !st.IsDir() {
-			return superqode.Errorf(superqode.ErrUsage, "%s %s: %s is not a folder", key, superqode.Visible(dir), superqode.Visible(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s: %s is not a folder", what, superqode.Visible(part))
 		}
 		return nil
 	}

@@ -117,7 +117,7 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 		run.Env = append(run.Env, k+"="+c.Env[k])
 	}
 	if c.Dir != "" {
-		if err := w.checkFolder("cwd", c.Dir); err != nil {
+		if err := w.checkFolder("cwd "+superqode.Visible(c.Dir), c.Dir); err != nil {
 			return err
 		}
 	}
