@@ -67,6 +67,9 @@ func (r Report) writeFacts(m *markdown) {
 	if r.Applied != nil {
 		row("Applied", text(r.Applied.Text())+" (after the check of the origin)")
 	}
+	if c := r.Commits; c != nil {
+		row("Commits", text(c.Text(r.SessionID)))
+	}
 	if r.Run.Workspace.Preserved {
 		row("Workspace", "kept at "+code(r.Run.Workspace.Path))
 	}

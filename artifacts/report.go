@@ -62,6 +62,7 @@ type Report struct {
 	Revert      Revert             `json:"revert"`
 	OriginCheck OriginCheck        `json:"origin_check"`
 	Applied     *Applied           `json:"applied,omitempty"` // after OriginCheck
+	Commits     *Commits           `json:"commits,omitempty"`
 	Base        Base               `json:"base"`
 	Final       Final              `json:"final"`
 	Run         Run                `json:"run"`

@@ -18,7 +18,7 @@ func NewReport(in ReportInput) Report {
 	rep := Report{
 		SchemaVersion: 1, Version: "1.0", Schema: "superqode-qr-v1", SessionID: r.SessionID, Mode: r.Mode, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
 		DurationSeconds: r.DurationSeconds, Findings: findings, Coverage: in.Coverage, Changes: notNull(r.Changes),
-		Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(), Applied: r.Applied, Base: r.Base, Final: r.Final,
+		Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(), Applied: r.Applied, Commits: r.Commits, Base: r.Base, Final: r.Final,
 		VerifiedFixes: in.Fixes.filled(),
 		Run: Run{
 			Command: notNull(in.Command), ExitCode: r.ExitCode, TimedOut: r.TimedOut, State: r.State, Origin: r.Origin,

@@ -17,6 +17,11 @@ func SessionPatch(id superqode.SessionID) string {
 	return path.Join(folderPatches, id.String()+".patch")
 }
 
+// SessionCommits returns the path of the mails that a session's commits are kept as.
+func SessionCommits(id superqode.SessionID) string {
+	return path.Join(folderPatches, id.String()+"-commits.mbox")
+}
+
 // AgentPatch returns the path of one agent's part of a session's patch.
 func AgentPatch(id superqode.SessionID, agent superqode.AgentID) string {
 	return path.Join(folderPatches, id.String()+"-"+agent.String()+".patch")

@@ -2,6 +2,7 @@ package artifacts
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -28,8 +29,27 @@ type Result struct {
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
 	Applied         *Applied            `json:"applied,omitempty"` // nil: nobody asked for it. It came after OriginCheck
+	Commits         *Commits            `json:"commits,omitempty"` // nil: it made none that are new
 	Agents          AgentRuns           `json:"agents,omitempty"`  // of a session of several agents
 	Idle            bool                `json:"-"`                 // no program ran, so the exit code says nothing
+}
+
+// Commits are those that a session made, where its policy lets it commit.
+type Commits struct {
+	Count  int    `json:"count"`
+	Head   string `json:"head"`   // the last one
+	Base   string `json:"base"`   // the commit that they stand on, "" for none
+	Ref    string `json:"ref"`    // in the project's store
+	Series string `json:"series"` // mails for git am, relative to qe-artifacts; "" when no commit changes anything
+}
+
+// Text tells of the commits, and how to have them.
+func (c *Commits) Text(id superqode.SessionID) string {
+	s := fmt.Sprintf("%s, kept: superqode workspace apply --session %s --commits", counted(c.Count, "commit"), id)
+	if c.Series != "" {
+		s += ", or git am .superqode/qe-artifacts/" + c.Series
+	}
+	return s
 }
 
 // Base is a session's first snapshot.

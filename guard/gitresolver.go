@@ -18,9 +18,20 @@ type GitResolver struct {
 	// SearchPath is the PATH in which git-NAME programs are looked for; "" looks for
 	// none.
 	SearchPath string
+	// place, when set, says where a question is asked; see sessionResolver.
+	place func(At) At
+}
+
+// asked is the place of a question.
+func (r *GitResolver) asked(at At) At {
+	if r.place == nil {
+		return at
+	}
+	return r.place(at)
 }
 
 func (r *GitResolver) output(ctx context.Context, at At, args ...string) (string, bool, bool) {
+	at = r.asked(at)
 	all := append(append([]string{}, at.Globals...), args...)
 	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: all, Env: at.Env})
 	if err == nil {

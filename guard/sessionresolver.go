@@ -26,6 +26,7 @@ func (st *SessionState) Resolver(env []string) (r Resolver, guarded string) {
 
 func newSessionResolver(st *SessionState, bin string, env []string) *sessionResolver {
 	res := &sessionResolver{*newResolver(bin, env), st}
+	res.place = res.private
 	res.SearchPath += string(filepath.ListSeparator) + string(st.Git.ExecPath)
 	return res
 }
@@ -80,7 +81,25 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 }
 
 func (r *sessionResolver) revParse(ctx context.Context, at At, questions ...string) (string, error) {
+	at = r.asked(at)
 	args := append(append([]string{}, at.Globals...), "rev-parse")
 	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(args, questions...), Env: at.Env})
 	return string(out), err
+}
+
+// private leads a question about the workspace to the git directory that the
+// command itself will be led to.
+func (r *sessionResolver) private(at At) At {
+	if r.st.Private == nil || !r.st.Kernel || superqode.Getenv(at.Env, "GIT_DIR") != "" {
+		return at
+	}
+	for _, g := range at.Globals {
+		if g == "--git-dir" || strings.HasPrefix(g, "--git-dir=") {
+			return at
+		}
+	}
+	if realPath(walkUp(at.Dir).WorkTree) == string(r.st.Workspace) {
+		at.Env = r.st.privateEnv(at.Env)
+	}
+	return at
 }

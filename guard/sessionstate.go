@@ -72,13 +72,6 @@ type RealGit struct {
 	Version  string             `json:"version"`   // "2.39.5"
 }
 
-// PrivateGit is where git keeps index and new objects of the workspace while the
-// kernel layer makes the repository read-only.
-type PrivateGit struct {
-	Index   superqode.HostPath `json:"index"`   // GIT_INDEX_FILE
-	Objects superqode.HostPath `json:"objects"` // GIT_OBJECT_DIRECTORY
-}
-
 // LoadSessionState reads the state of the session whose folder is dir.
 func LoadSessionState(dir string) (*SessionState, error) {
 	data, err := atomicfile.Read(filepath.Join(dir, SessionStateFile))
@@ -131,6 +124,9 @@ func (st *SessionState) Policy() (Policy, error) { return NewPolicy(st.Allow, st
 // place, it lay in the origin when the session began. Both paths are
 // absolute and free of symbolic links; workTree is "" in a bare repository.
 func (st *SessionState) Guards(commonDir, workTree string) bool {
+	if st.Private.holds(commonDir) {
+		return true
+	}
 	for _, d := range st.GitDirs {
 		if within(commonDir, string(d)) {
 			return true

@@ -44,6 +44,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 	if st.Off {
 		return c.exec(bin, c.Env)
 	}
+	c.Env = st.withoutPrivate(c.Env)
 	place := newSessionResolver(st, bin, c.Env)
 	in := Context{Dir: c.Dir, Env: c.Env, Resolver: place, Guarded: place.guarded(), PushElsewhere: len(st.HookEnv) > 0}
 	for _, p := range st.UserConfig {

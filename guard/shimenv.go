@@ -10,7 +10,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// gitEnv is the environment in which the real git runs. A git that was started
+// gitEnv is the environment in which the real git runs; c.Env holds nothing of the
+// private git directory. A git that was started
 // without the session's own variables (env -i, a test suite that makes an
 // environment of its own) gets them back: git's children find the shim first,
 // and in a guarded repository the hooks are in force. Any other repository is
@@ -32,12 +33,8 @@ func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []str
 	if !hooked && (guarded || v.Operation == "push") {
 		env = st.hookEnv(env)
 	}
-	switch {
-	case !private:
-	case guarded && f.WorkTree == string(st.Workspace) && !c.makesRepository(ctx):
-		env = st.privateEnv(env, f)
-	default:
-		env = st.withoutPrivate(env)
+	if private && guarded && f.WorkTree == string(st.Workspace) && !c.makesRepository(ctx) {
+		env = st.privateEnv(env)
 	}
 	return env
 }
@@ -111,49 +108,4 @@ func (st *SessionState) hookEnv(env []string) []string {
 		return env
 	}
 	return setEnv(env, "GIT_CONFIG_COUNT", strconv.Itoa(n+own))
-}
-
-// privateEnv points git at the index and the object store that the session may
-// write to. The repository's own objects are found behind them.
-func (st *SessionState) privateEnv(env []string, f Found) []string {
-	if superqode.Getenv(env, "GIT_INDEX_FILE") == "" {
-		env = setEnv(env, "GIT_INDEX_FILE", string(st.Private.Index))
-	}
-	if superqode.Getenv(env, "GIT_OBJECT_DIRECTORY") != "" {
-		return env
-	}
-	others := alternate(filepath.Join(f.CommonDir, "objects"))
-	if have := superqode.Getenv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES"); have != "" {
-		others += string(filepath.ListSeparator) + have
-	}
-	env = setEnv(env, "GIT_OBJECT_DIRECTORY", string(st.Private.Objects))
-	return setEnv(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES", others)
-}
-
-// alternate writes a path as one entry of a list of object stores (git(1):
-// quoted like a C string where it holds a separator).
-func alternate(path string) string {
-	if !strings.ContainsAny(path, "\":\\\n") {
-		return path
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
-}
-
-// withoutPrivate takes the session's own index and objects out again: git hands
-// its variables down, and what it has started may work in another repository.
-func (st *SessionState) withoutPrivate(env []string) []string {
-	if superqode.Getenv(env, "GIT_INDEX_FILE") == string(st.Private.Index) {
-		env = setEnv(env, "GIT_INDEX_FILE", "")
-	}
-	if superqode.Getenv(env, "GIT_OBJECT_DIRECTORY") == string(st.Private.Objects) {
-		env = setEnv(setEnv(env, "GIT_OBJECT_DIRECTORY", ""), "GIT_ALTERNATE_OBJECT_DIRECTORIES", "")
-	}
-	return env
-}
-
-// makesRepository reports whether the command makes a repository of its own: it
-// must not find the session's index and objects in the environment.
-func (c ShimCall) makesRepository(ctx context.Context) bool {
-	k := newChecker(ctx, Context{Dir: c.Dir, Env: c.Env})
-	return slices.Contains([]string{"init", "init-db", "clone"}, k.readGlobals(k.newState(), c.command()).command)
 }

@@ -85,7 +85,7 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		if a.repo.GitDir == "" {
 			return ""
 		}
-		dir = filepath.Join(a.repo.CommonDir, "hooks")
+		dir = filepath.Join(a.usersRepository(), "hooks")
 	case strings.HasPrefix(dir, "~/"):
 		dir = filepath.Join(superqode.Getenv(a.Env, "HOME"), dir[2:])
 	case !filepath.IsAbs(dir):
@@ -99,6 +99,15 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		return "" // this very helper
 	}
 	return path
+}
+
+// usersRepository is the common directory in which the user's own hooks lie: the
+// session's own git directory stands for the user's.
+func (a *answer) usersRepository() string {
+	if a.st != nil && a.st.Private != nil && within(a.repo.CommonDir, string(a.st.Private.Dir)) && len(a.st.GitDirs) > 0 {
+		return string(a.st.GitDirs[0])
+	}
+	return a.repo.CommonDir
 }
 
 // gitsDir is where git itself stands, and from where it looks for hooks. It starts

@@ -88,6 +88,10 @@ func entries(st *guard.SessionState, file string) []entry {
 	for _, d := range st.Trees {
 		add(globQuote(string(d)) + "/")
 	}
+	if st.Private != nil {
+		add(globQuote(string(st.Private.Dir)))
+		add(globQuote(string(st.Private.Dir)) + "/")
+	}
 	for _, d := range st.GitDirs {
 		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool { return d != t && within(string(d), string(t)) }) {
 			continue

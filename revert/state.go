@@ -79,7 +79,7 @@ func Capture(r *git.Repo, indexCopy string) (*RepoState, error) {
 		}
 	}
 	var err error
-	if s.Refs, err = readRefs(r.CommonDir); err != nil {
+	if s.Refs, err = ReadRefs(r.CommonDir); err != nil {
 		return nil, err
 	}
 	return s, s.captureIndex(filepath.Join(r.GitDir, "index"))
@@ -148,9 +148,9 @@ func (s *RepoState) captureIndex(path string) error {
 	return os.WriteFile(string(s.IndexCopy), data, 0o600)
 }
 
-// readRefs reads loose and packed refs below a common dir, per-worktree ones
+// ReadRefs reads loose and packed refs below a common dir, per-worktree ones
 // left out. A loose ref hides the packed one of its name.
-func readRefs(common string) (map[string]string, error) {
+func ReadRefs(common string) (map[string]string, error) {
 	refs := map[string]string{}
 	packed, err := atomicfile.ReadThrough(filepath.Join(common, "packed-refs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

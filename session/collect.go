@@ -21,6 +21,7 @@ import (
 type collected struct {
 	*look
 	artifacts []artifacts.Artifact
+	commits   *artifacts.Commits
 	warnings  []string
 }
 
@@ -63,6 +64,9 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err := s.collectFiles(ctx, c, store); err != nil {
 		return c, fmt.Errorf("store the session's artifacts: %w", err)
 	}
+	if err := s.collectCommits(ctx, c, store); err != nil {
+		return c, err
+	}
 	failpoint.Hit("collect.stored")
 	if err := s.shareParts(ctx, c); err != nil {
 		return c, err
@@ -94,9 +98,6 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	}
 	for _, kind := range kinds {
 		file := filepath.Join(s.dir, "log", kind+".log")
-		if kind == "guard" {
-			file = guardLog(s.dir)
-		}
 		if kind == "guard" {
 			file = guardLog(s.dir)
 		}

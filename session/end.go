@@ -130,6 +130,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
 		Base: r.Base, Final: r.Final, Changes: c.changes, Artifacts: artifacts.Refs(c.artifacts),
 		Guard:     s.guardResult(),
+		Commits:   c.commits,
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
 		Idle:      r.Runs == 0,
 	}

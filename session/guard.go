@@ -250,7 +250,7 @@ func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
 			return nil, fmt.Errorf("put the guard's files back: %w", err)
 		}
 	}
-	return seal, s.makePrivate()
+	return seal, s.makePrivate(ctx)
 }
 
 // lookAtGuard reads what the guard's files are; the error says that they are not

@@ -1,51 +1,193 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
 )
 
-// private reports whether git needs an index and an object store of the session's
-// own: the kernel layer keeps those of the repository read-only. The shim leads it
-// there.
+// private reports whether git needs a git directory of the session's own: the
+// kernel layer keeps the repository's read-only. The shim leads it there.
 func (s *Session) private(r GuardRecord) bool {
 	return r.Shim == guard.LayerActive && s.rec.GitReadOnly && (s.rec.Mode == superqode.ModeWorktree || s.rec.Mode.InPlace())
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {
-	dir := filepath.Join(realPrefix(s.dir), "tmp", "git")
-	return &guard.PrivateGit{Index: HostPath(filepath.Join(dir, "index")), Objects: HostPath(filepath.Join(dir, "objects"))}
+	return &guard.PrivateGit{Dir: HostPath(filepath.Join(realPrefix(s.dir), "tmp", "git"))}
 }
 
-// makePrivate makes them before the first program. The index begins as the
-// workspace's own; what the program stages ends with the session.
-func (s *Session) makePrivate() error {
+// makePrivate makes it before the first program: HEAD, index, refs and the state
+// of a merge under way as the workspace has them, and an object store behind which
+// the repository's own stands. HEAD comes last: with it the directory is whole.
+func (s *Session) makePrivate(ctx context.Context) error {
 	if !s.private(s.rec.Guard) {
 		return nil
 	}
-	p := s.privateGit()
-	if err := os.MkdirAll(string(p.Objects), 0o700); err != nil {
-		return err
-	}
-	if _, err := os.Lstat(string(p.Index)); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	gitDir := s.rec.AdminDir
-	if s.rec.Mode.InPlace() {
-		gitDir = s.rec.GitDir
-	}
-	index, err := atomicfile.Read(filepath.Join(string(gitDir), "index"))
-	if errors.Is(err, os.ErrNotExist) {
+	dir := string(s.privateGit().Dir)
+	if exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("read the workspace's index: %w", err)
+	gitDir, common := string(s.rec.AdminDir), string(s.rec.CommonDir)
+	if s.rec.Mode.InPlace() {
+		gitDir = string(s.rec.GitDir)
 	}
-	return os.WriteFile(string(p.Index), index, 0o600)
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	text, err := s.privateConfig(ctx, gitDir)
+	if err != nil {
+		return err
+	}
+	others, err := snapshot.Alternates(filepath.Join(realPrefix(common), "objects"))
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"config": []byte(text), "objects/info/alternates": others} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	repo, err := s.repo(ctx)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(copyRefs(ctx, repo, dir), copyState(common, dir, isSharedState), copyState(filepath.Join(common, "info"), filepath.Join(dir, "info"), isAny))
+	if gitDir != common {
+		err = errors.Join(err, copyState(filepath.Join(gitDir, "info"), filepath.Join(dir, "info"), isAny))
+	}
+	if err = errors.Join(err, copyState(gitDir, dir, isWorkState)); err != nil {
+		return fmt.Errorf("make the session's own git directory: %w", err)
+	}
+	head, err := headOf(ctx, repo, gitDir, s.rec.Base.Head)
+	if err != nil {
+		return fmt.Errorf("read the workspace's HEAD: %w", err)
+	}
+	return os.WriteFile(filepath.Join(dir, "HEAD"), []byte(head), 0o600)
+}
+
+// privateConfig is the configuration of the session's own git directory: the
+// repository's, by way of an include, so that what git looks for in the file itself
+// (the format of refs, configuration for each work tree) is the session's own.
+func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, error) {
+	var b strings.Builder
+	version, extensions := "0", ""
+	if s.rec.ObjectFormat != "" && s.rec.ObjectFormat != "sha1" {
+		version, extensions = "1", "[extensions]\n\tobjectFormat = "+s.rec.ObjectFormat+"\n"
+	}
+	identity, err := s.identity(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range identity {
+		section, name := e[0], ""
+		if i := strings.LastIndexByte(e[0], '.'); i > 0 {
+			section, name = e[0][:i], e[0][i+1:]
+		}
+		first, sub, _ := strings.Cut(section, ".")
+		if sub != "" {
+			section = first + ` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(sub) + `"`
+		}
+		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, configValue(e[1]))
+	}
+	for _, file := range []string{filepath.Join(string(s.rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
+		if exists(file) {
+			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", configValue(file))
+		}
+	}
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s", version, extensions)
+	return b.String(), nil
+}
+
+func configValue(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
+}
+
+// identity returns, as keys and values, who the user is in the origin, where that
+// may depend on the place of the git directory (includeIf): the session's own lies
+// elsewhere.
+func (s *Session) identity(ctx context.Context) ([][2]string, error) {
+	conditional := false
+	for _, file := range append(userConfig(s.m.cfg.Env), "/etc/gitconfig") {
+		data, err := os.ReadFile(file)
+		conditional = conditional || err == nil && strings.Contains(strings.ToLower(string(data)), "[includeif")
+	}
+	if !conditional {
+		return nil, nil
+	}
+	repo, err := s.repo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := repo.Output(ctx, git.Cmd{Dir: repo.TopLevel, Args: []string{"config", "-z", "--get-regexp", `^(user|author|committer|gpg|commit|tag)\.`}})
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
+		return nil, nil // none
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list [][2]string
+	for item := range strings.SplitSeq(string(out), "\x00") {
+		if key, value, ok := strings.Cut(item, "\n"); ok {
+			list = append(list, [2]string{key, value})
+		}
+	}
+	return list, nil
+}
+
+func isAny(string, fs.DirEntry) bool { return true }
+
+// isSharedState picks what of a common git directory's own files a session sees.
+func isSharedState(name string, d fs.DirEntry) bool { return d.Type().IsRegular() && name == "shallow" }
+
+// isWorkState picks what of a work tree's git directory is its state: the index,
+// and what a merge, a rebase or a bisection under way has left.
+func isWorkState(name string, d fs.DirEntry) bool {
+	switch {
+	case strings.HasSuffix(name, ".lock"):
+		return false
+	case d.IsDir():
+		return name == "rebase-merge" || name == "rebase-apply" || name == "sequencer"
+	case !d.Type().IsRegular():
+		return false
+	case name == "index" || strings.HasPrefix(name, "sharedindex."):
+		return true
+	}
+	return strings.ToUpper(name) == name && name != "HEAD"
+}
+
+// copyState copies the entries of a folder that pick names, folders whole.
+func copyState(from, to string, pick func(string, fs.DirEntry) bool) error {
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		src, dst := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		switch {
+		case !pick(e.Name(), e):
+		case e.IsDir():
+			err = errors.Join(err, os.MkdirAll(dst, 0o700), copyState(src, dst, isAny))
+		case e.Type().IsRegular():
+			data, rerr := atomicfile.Read(src)
+			if rerr == nil {
+				rerr = os.WriteFile(dst, data, 0o600)
+			}
+			if !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+		}
+	}
+	return err
 }

@@ -46,6 +46,9 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var repo *revert.Restored
 	var rerr error
 	if !stays {
+		if _, err := s.keepCommits(ctx); err != nil { // before HEAD is what it was; the origin must not wait for it
+			s.warn("the session's commits could not be kept: " + err.Error())
+		}
 		repo, rerr = s.bringBackRepository(ctx, revert.Stat)
 	}
 	oerr := s.freeArtifacts(ctx)

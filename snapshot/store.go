@@ -164,6 +164,10 @@ func (s *Store) checkFormat() error {
 	return atomicfile.Write(file, want, 0o600)
 }
 
+// Alternates returns what objects/info/alternates of a repository holds that borrows
+// from the absolute folder objects.
+func Alternates(objects string) ([]byte, error) { return alternates(objects, 0) }
+
 // alternates returns the lines for objects and, because git takes relative lines
 // in the first repository of a chain only, for what objects borrows itself.
 func alternates(objects string, depth int) ([]byte, error) {

@@ -137,22 +137,54 @@ func (s *Store) oldPacks(now time.Time) ([]string, error) {
 	return old, nil
 }
 
-// reachable returns every object that a ref leads to. Where one is missing git
-// fails, and so must this.
+// reachable returns every object that a ref leads to; of copied commits the history
+// before them is the origin's. Where one is missing git fails, and so must this.
 func (s *Store) reachable(ctx context.Context) (map[ID]bool, error) {
-	var out bytes.Buffer
-	if err := s.run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--all", "--no-object-names"}, Stdout: &out}); err != nil {
+	refs, err := s.ListRefs(ctx, refPrefix)
+	if err != nil {
 		return nil, err
 	}
+	there := map[string]bool{}
+	for _, r := range refs {
+		there[r.Name] = true
+	}
+	var own, copied strings.Builder
+	for _, r := range refs {
+		head, base := strings.CutSuffix(r.Name, BaseSuffix)
+		switch {
+		case base && there[head]:
+		case there[r.Name+BaseSuffix]:
+			fmt.Fprintf(&copied, "%s\n^%s%s\n", r.Name, r.Name, BaseSuffix)
+		default:
+			own.WriteString(r.Name + "\n")
+		}
+	}
 	ids := map[ID]bool{}
+	for _, list := range []string{own.String(), copied.String()} {
+		if list == "" {
+			continue
+		}
+		if err := s.listObjects(ctx, list, ids); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+// listObjects adds what revisions, one a line, lead to.
+func (s *Store) listObjects(ctx context.Context, revisions string, ids map[ID]bool) error {
+	var out bytes.Buffer
+	if err := s.run(ctx, git.Cmd{Args: []string{"rev-list", "--objects", "--no-object-names", "--stdin"}, Stdin: strings.NewReader(revisions), Stdout: &out}); err != nil {
+		return err
+	}
 	for line := range strings.Lines(out.String()) {
 		id, err := ParseID(strings.TrimSuffix(line, "\n"))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ids[id] = true
 	}
-	return ids, nil
+	return nil
 }
 
 // worthKeeping divides the objects of packs.

@@ -48,6 +48,9 @@ func (a *app) summary(res *artifacts.Result) {
 	if patch != "" {
 		line("patch", "%s", quotePath(filepath.Join(root, patch)))
 	}
+	if c := res.Commits; c != nil {
+		line("commits", "%s, kept: %s", plural(c.Count, "commit"), quotePath(filepath.Join(root, c.Series)))
+	}
 	if report != "" {
 		line("report", "%s", quotePath(filepath.Join(root, report)))
 	}
@@ -205,6 +208,9 @@ func nextCommands(res *artifacts.Result, patch string) []string {
 	var next []string
 	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" && !res.Applied.Done() {
 		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
+	}
+	if res.Commits != nil {
+		next = append(next, fmt.Sprintf("superqode -C %s workspace apply --session %s --commits", shellQuote(res.Origin), shortID(res.SessionID)))
 	}
 	if res.Workspace.Preserved {
 		next = append(next,

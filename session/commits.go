@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// A session whose policy lets commits through makes them on a HEAD of its own (see
+// makePrivate) or, without the kernel layer, on that of its linked worktree. Before
+// either goes, what is new of them is copied into the store, whole, under
+// refs/superqode/<session>/commits, and written down as a series of mails. Nothing
+// here runs git in a folder that the program could write to: its HEAD is read, and
+// its objects are looked at from the store, which checks them.
+
+// commitsRef is the name of the ref that keeps a session's commits.
+const commitsRef = "commits"
+
+// keepTime bounds the copying: a program may have put things into its object store
+// on which git waits for ever.
+const keepTime = 5 * time.Minute
+
+// madeCommits is what a session committed.
+type madeCommits struct {
+	head string   // what its HEAD is; "" when nothing is new
+	line []string // the new commits from head back along the first parents, the oldest first
+	all  int      // new commits, those on merged lines among them
+	from string   // the commit that the first of line stands on, "" for none
+}
+
+// keepCommits copies the session's commits into the store. It returns nil when there
+// are none.
+func (s *Session) keepCommits(ctx context.Context) (*madeCommits, error) {
+	if s.rec.CommonDir == "" || s.rec.Mode == superqode.ModeShared || s.rec.Mode == superqode.ModeDirectory || s.rec.Mode == superqode.ModeSnapshot {
+		return nil, nil
+	}
+	gitDir, common, objects := s.programsGit()
+	head := refAt(gitDir, common, "HEAD")
+	if head == "" && hasReftable(common) {
+		repo, err := s.repo(ctx)
+		if err != nil {
+			return nil, err
+		}
+		head = reftableHead(ctx, repo, gitDir)
+	}
+	if head == "" || head == s.rec.Base.Head {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, keepTime)
+	defer cancel()
+	old, err := s.baseCommits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	n, err := s.store.CopyCommits(ctx, snapshot.CopyCommits{Ref: s.ref(commitsRef), Head: head, Not: old, Objects: objects})
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	failpoint.Hit("commits.kept")
+	m, err := s.commitsOf(ctx, head, old)
+	if err == nil && m != nil && m.from != "" {
+		err = s.store.WriteRef(ctx, s.ref(commitsRef+snapshot.BaseSuffix), m.from)
+	}
+	return m, err
+}
+
+// programsGit is where the session's programs had their HEAD, and the folder of the
+// objects that they made.
+func (s *Session) programsGit() (gitDir, common, objects string) {
+	if p := string(s.privateGit().Dir); exists(filepath.Join(p, "HEAD")) {
+		return p, p, filepath.Join(p, "objects")
+	}
+	common = string(s.rec.CommonDir)
+	if s.rec.Mode.InPlace() {
+		return string(s.rec.GitDir), common, filepath.Join(common, "objects")
+	}
+	return string(s.rec.AdminDir), common, filepath.Join(common, "objects")
+}
+
+// reftableHead asks git, in the repository itself, which the programs of a session
+// without the kernel layer could write to no more than the user could.
+func reftableHead(ctx context.Context, repo *git.Repo, gitDir string) string {
+	out, err := repo.Output(ctx, git.Cmd{Args: []string{"--git-dir", gitDir, "rev-parse", "--verify", "--quiet", "HEAD"}})
+	if id := strings.TrimSpace(string(out)); err == nil && validObject(id) {
+		return id
+	}
+	return ""
+}
+
+// baseCommits are the commits that the repository had when the session began: what
+// its refs named.
+func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
+	var list []string
+	if validObject(s.rec.Base.Head) {
+		list = append(list, s.rec.Base.Head)
+	}
+	state := s.state
+	if state == nil {
+		var err error
+		if state, err = revert.LoadState(filepath.Join(s.dir, "state.json")); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range state.Refs {
+		if validObject(id) {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), ctx.Err()
+}
+
+// commitsOf describes the commits that the store keeps.
+func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*madeCommits, error) {
+	m := &madeCommits{head: head}
+	all, err := s.store.RevList(ctx, []string{"--count"}, head, old)
+	if err != nil {
+		return nil, err
+	}
+	if m.all, err = strconv.Atoi(strings.TrimSpace(all)); err != nil || m.all == 0 {
+		return nil, err
+	}
+	line, err := s.store.RevList(ctx, []string{"--first-parent", "--reverse"}, head, old)
+	if err != nil {
+		return nil, err
+	}
+	if m.line = strings.Fields(line); len(m.line) == 0 {
+		return nil, nil
+	}
+	parents, err := s.store.RevList(ctx, []string{"--parents", "--max-count=1"}, m.line[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	if f := strings.Fields(parents); len(f) > 1 {
+		m.from = f[1]
+	}
+	return m, nil
+}
+
+// collectCommits keeps the commits and writes them down for the user. That they can
+// not be kept is told, and preserves the session.
+func (s *Session) collectCommits(ctx context.Context, c *collected, store *artifacts.Store) error {
+	m, err := s.keepCommits(ctx)
+	if err == nil && m == nil && s.store != nil {
+		m, err = s.storedCommits(ctx) // in place HEAD is what it was by now
+	}
+	if err != nil {
+		return fmt.Errorf("keep the session's commits: %w", err)
+	}
+	if m == nil {
+		return nil
+	}
+	n, err := s.writeSeries(ctx, m)
+	if err != nil {
+		return fmt.Errorf("write the session's commits down: %w", err)
+	}
+	c.commits = &artifacts.Commits{Count: m.all, Head: m.head, Base: m.from, Ref: s.ref(commitsRef), Series: artifacts.SessionCommits(s.rec.ID)}
+	if n == nil {
+		c.commits.Series = ""
+		return nil
+	}
+	defer os.Remove(n.File)
+	added, err := store.AddAll(ctx, []artifacts.New{*n})
+	c.artifacts = append(c.artifacts, added...)
+	return err
+}
+
+// writeSeries writes the commits as mails for git am: one for each commit on the
+// line of first parents, a merge with all that it brought. Commits that change
+// nothing have none. It returns nil when none is left.
+func (s *Session) writeSeries(ctx context.Context, m *madeCommits) (_ *artifacts.New, err error) {
+	f, err := os.CreateTemp(s.dir, ".commits-*")
+	if err != nil {
+		return nil, err
+	}
+	n, err := s.store.WriteMails(ctx, m.line, f)
+	if err = errors.Join(err, f.Close()); err != nil || n == 0 {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	about := fmt.Sprintf("the session's commits; git am brings them onto %s", shortCommit(m.from))
+	if n < m.all {
+		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, plural(m.all, "commit"))
+	}
+	return &artifacts.New{
+		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.rec.ID), Description: about, File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent,
+		Metadata: map[string]any{"commits": m.all, "head": m.head, "base": m.from, "ref": s.ref(commitsRef)},
+	}, nil
+}
+
+func shortCommit(id string) string {
+	if id == "" {
+		return "an empty repository"
+	}
+	return id[:min(len(id), 12)]
+}
+
+// storedCommits describes the commits of a session that the store has.
+func (s *Session) storedCommits(ctx context.Context) (*madeCommits, error) {
+	refs, err := s.store.Refs(ctx, s.rec.ID)
+	if err != nil {
+		return nil, err
+	}
+	head := refs[commitsRef]
+	if head == "" {
+		return nil, nil
+	}
+	var old []string
+	if base := refs[commitsRef+snapshot.BaseSuffix]; base != "" {
+		old = append(old, base)
+	}
+	return s.commitsOf(ctx, head, old)
+}
