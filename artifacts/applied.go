@@ -126,3 +126,29 @@ func counted(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// AppliedCommits tells what became of a session's commits in the origin: all of them
+// are on its branch, or there are Conflicts and nothing was done.
+type AppliedCommits struct {
+	Checked   bool            `json:"checked"` // only decided
+	Branch    string          `json:"branch"`  // "" for a detached HEAD
+	Head      string          `json:"head"`    // what HEAD is then
+	Commits   []AppliedCommit `json:"commits"` // the oldest first; none when the origin had them
+	Conflicts []ApplyConflict `json:"conflicts"`
+	Salvage   string          `json:"salvage"` // of what was overwritten and had not been committed
+}
+
+// AppliedCommit is one commit. From is the session's own, the same one where it could
+// be taken as it is.
+type AppliedCommit struct {
+	Commit  string `json:"commit"`
+	From    string `json:"from"`
+	Subject string `json:"subject"`
+}
+
+// MarshalJSON writes empty lists as such.
+func (a AppliedCommits) MarshalJSON() ([]byte, error) {
+	type plain AppliedCommits
+	a.Commits, a.Conflicts = notNull(a.Commits), notNull(a.Conflicts)
+	return json.Marshal(plain(a))
+}

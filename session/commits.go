@@ -110,20 +110,32 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 	if validObject(s.rec.Base.Head) {
 		list = append(list, s.rec.Base.Head)
 	}
-	state := s.state
-	if state == nil {
-		var err error
-		if state, err = revert.LoadState(filepath.Join(s.dir, "state.json")); err != nil {
-			return nil, err
-		}
+	refs, err := s.baseRefs()
+	if err != nil {
+		return nil, err
 	}
-	for _, id := range state.Refs {
+	for _, id := range refs {
 		if validObject(id) {
 			list = append(list, id)
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list), ctx.Err()
+}
+
+// baseRefs are the refs that the repository had when the session began.
+func (s *Session) baseRefs() (map[string]string, error) {
+	if s.rec.Mode.InPlace() {
+		return revert.ReadRefs(filepath.Join(s.asideDir(), "git")) // the copy that it is brought back from
+	}
+	if s.state != nil {
+		return s.state.Refs, nil
+	}
+	state, err := revert.LoadState(filepath.Join(s.dir, "state.json"))
+	if err != nil {
+		return nil, err
+	}
+	return state.Refs, nil
 }
 
 // commitsOf describes the commits that the store keeps.

@@ -45,7 +45,7 @@ func copyRefs(ctx context.Context, repo *git.Repo, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "packed-refs"), packRefs(packed, ids), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "packed-refs"), packedRefs(packed, ids), 0o600); err != nil {
 		return err
 	}
 	return copyLogs(filepath.Join(repo.CommonDir, "logs"), filepath.Join(dir, "logs"))
@@ -91,10 +91,10 @@ func headOf(ctx context.Context, repo *git.Repo, gitDir, commit string) (string,
 	return "ref: " + string(out), err
 }
 
-// packRefs writes refs into a packed-refs file (git's refs/packed-backend.c). What
+// packedRefs writes refs into a packed-refs file (git's refs/packed-backend.c). What
 // it says of peeled tags stays where the tag stays; the header promises it no more
 // for all of them.
-func packRefs(packed []byte, refs map[string]string) []byte {
+func packedRefs(packed []byte, refs map[string]string) []byte {
 	peeled := map[string]string{}
 	last := ""
 	for line := range bytes.Lines(packed) {

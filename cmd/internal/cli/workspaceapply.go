@@ -14,10 +14,11 @@ import (
 // workspaceApplyCmd brings a session's changes into the origin's work tree.
 type workspaceApplyCmd struct {
 	sessionFlag
-	Agent agentFlag  `placeholder:"NAME" help:"Only what this agent changed."`
-	Hunk  []hunkFlag `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
-	Check bool       `help:"Say what would be applied and whether it conflicts, and change nothing."`
-	Paths []string   `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+	Agent   agentFlag  `placeholder:"NAME" help:"Only what this agent changed."`
+	Hunk    []hunkFlag `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
+	Commits bool       `help:"Put the session's commits on the origin's current branch, as git am would."`
+	Check   bool       `help:"Say what would be applied and whether it conflicts, and change nothing."`
+	Paths   []string   `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
 }
 
 // Help tells what all or nothing means.
@@ -54,6 +55,9 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 	l, err := c.find(ctx, a)
 	if err != nil {
 		return err
+	}
+	if c.Commits {
+		return c.commits(ctx, a, l)
 	}
 	opt := session.ApplyOptions{Check: c.Check, Stay: a.flags.Repo, Agent: superqode.AgentID(c.Agent)}
 	if opt.Paths, err = l.Pathspecs(a.flags.Repo, c.Paths); err != nil {

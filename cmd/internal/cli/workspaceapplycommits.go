@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// applyCommitsJSON is the document of apply --commits.
+type applyCommitsJSON struct {
+	SchemaVersion int                       `json:"schema_version"`
+	SessionID     superqode.SessionID       `json:"session_id"`
+	Origin        superqode.HostPath        `json:"origin"`
+	Checked       bool                      `json:"checked"`
+	Branch        string                    `json:"branch"`
+	Head          string                    `json:"head"`
+	Commits       []artifacts.AppliedCommit `json:"commits"`
+	Conflicts     []artifacts.ApplyConflict `json:"conflicts"`
+	Salvage       string                    `json:"salvage"`
+	Error         *errorBody                `json:"error,omitempty"`
+}
+
+// commits is apply --commits: a line for each commit; conflicts go to stderr.
+func (c *workspaceApplyCmd) commits(ctx context.Context, a *app, l *session.Listed) error {
+	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !superqode.AgentID(c.Agent).IsZero() {
+		return superqode.Errorf(superqode.ErrUsage, "--commits brings whole commits: it goes with no PATH, --hunk or --agent")
+	}
+	res, rec, err := a.manager.ApplyCommits(ctx, string(l.Origin), l.ID.String(), c.Check)
+	if res == nil {
+		return err
+	}
+	if a.flags.JSON {
+		doc := applyCommitsJSON{
+			SchemaVersion: 1, SessionID: rec.ID, Origin: rec.Origin, Checked: res.Checked, Branch: res.Branch, Head: res.Head,
+			Commits: notNil(res.Commits), Conflicts: notNil(res.Conflicts), Salvage: res.Salvage,
+		}
+		if err != nil {
+			_, code := classify(err, "")
+			doc.Error = &errorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: errorPaths(err)}
+		}
+		a.printed = true
+		return errors.Join(a.printJSON(doc), err)
+	}
+	if err != nil {
+		a.conflicts(res.Conflicts)
+		return err
+	}
+	return a.printAppliedCommits(res)
+}
+
+func (a *app) printAppliedCommits(res *artifacts.AppliedCommits) error {
+	w := bufio.NewWriter(a.Out)
+	word := "applied"
+	if res.Checked {
+		word = "applies"
+	}
+	for _, c := range res.Commits {
+		fmt.Fprintf(w, "%-8s %s %s\n", word, c.Commit[:min(len(c.Commit), 12)], printable(c.Subject))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(res.Commits) == 0:
+		a.note("nothing to apply: the origin has them already")
+	case res.Salvage != "":
+		a.note("what was overwritten and had not been committed: superqode workspace restore %s", res.Salvage)
+	}
+	return nil
+}
