@@ -292,7 +292,7 @@ func (k *call) outputFile() {
 		k.global("gitdir.write")
 		return
 	}
-	if !isKnown(file) || strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/tmp/") && !within(full, k.startDir()) {
+	if !isKnown(file) || isDevice(full) || strings.HasPrefix(full, "/tmp/") && !within(full, k.startDir()) {
 		return
 	}
 	switch k.path(full) {

@@ -109,7 +109,7 @@ func (c *checker) readFile(st *state, name string) string {
 // and so is putting back a file's committed contents.
 func (c *checker) writeFile(st *state, name, content string, add bool) {
 	full := under(st.dir, st.tilde(name))
-	if strings.HasPrefix(full, "/dev/") || name == "" {
+	if isDevice(full) || name == "" {
 		return
 	}
 	if c.gitPath(st, full) != "" {
@@ -216,4 +216,10 @@ func (c *checker) wholeTree(p string) bool {
 		p = "/"
 	}
 	return within(c.startDir(), p)
+}
+
+// isDevice reports whether a path is one of a device, where nothing that is written
+// stays. /dev/shm holds files.
+func isDevice(path string) bool {
+	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
 }
