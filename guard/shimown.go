@@ -32,8 +32,8 @@ func gitsOwn(ctx context.Context, st *SessionState, bin string, c ShimCall, poli
 		return false // it went past the shim; what it starts is no better
 	}
 	if Check(ctx, argv, Context{Dir: c.Dir, Env: c.Env}).Denied() {
-		// Only the configuration allows it: then what it is made of is allowed, too.
-		return !leaves(op) && op != "config.write" && op != "gitdir.write"
+		// Only the configuration allows it: then what git makes it of is allowed, too.
+		return IsStep(commandName(argv), commandName(c.command())) && !leaves(op) && op != "config.write" && op != "gitdir.write"
 	}
 	return stepOf(argv, st, c, op)
 }

@@ -79,11 +79,9 @@ type step struct {
 	form   func(a *answer, args []string) bool // nil: every form
 }
 
-// steps are the commands that run denied ones of their own accord, by the sources
-// of git 2.28 to 2.55. Those below the line are denied themselves unless the
-// configuration allows them. A step that takes a user's command (rebase --exec,
-// submodule foreach) is told by its form or, where the whole command was
-// allowed by the user, is the user's to allow.
+// steps are the denied commands that git runs by itself in commands that are allowed
+// by default, by the sources of git 2.28 to 2.55. What a denied command consists of,
+// where the user allows it, knows guard.IsStep.
 var steps = []step{
 	{"worktree add", "reset", (*answer).freshReset},
 	{"worktree add", "update-ref", func(_ *answer, args []string) bool { return len(args) == 2 && args[0] == "HEAD" }},
@@ -95,18 +93,6 @@ var steps = []step{
 	{"submodule--helper update-clone", "checkout", (*answer).submoduleCheckout},
 	{"submodule add", "checkout", (*answer).submoduleCheckout},
 	{"submodule--helper add", "checkout", (*answer).submoduleCheckout},
-
-	{"pull", "merge", nil}, {"pull", "rebase", nil}, {"pull", "fetch", nil}, {"pull", "stash", nil},
-	{"merge", "stash", nil}, {"merge", "read-tree", nil}, {"merge", "merge-ours", nil}, {"merge", "merge-octopus", nil},
-	{"merge", "merge-resolve", nil}, {"merge", "merge-recursive", nil}, {"merge", "merge-subtree", nil}, {"merge", "commit", nil}, {"merge", "reset", nil},
-	{"rebase", "commit", nil}, {"rebase", "merge", nil}, {"rebase", "am", nil}, {"rebase", "stash", nil}, {"rebase", "cherry-pick", nil},
-	{"rebase", "checkout", nil}, {"rebase", "reset", nil}, {"rebase", "update-ref", nil},
-	{"cherry-pick", "commit", nil}, {"revert", "commit", nil}, {"am", "commit", nil}, {"am", "merge-recursive", nil},
-	{"stash", "reset", nil}, {"stash", "clean", nil}, {"stash", "checkout", nil}, {"stash", "checkout-index", nil}, {"stash", "read-tree", nil},
-	{"stash", "apply", nil}, {"stash", "merge-recursive", nil}, {"stash", "update-ref", nil}, {"stash", "restore", nil},
-	{"filter-branch", "", nil}, {"subtree", "", nil}, {"quiltimport", "", nil}, {"svn", "", nil}, {"p4", "", nil},
-	{"gc", "", nil}, {"maintenance", "", nil}, {"remote", "", nil}, {"sparse-checkout", "", nil},
-	{"lfs", "", nil}, {"submodule", "", nil},
 }
 
 // isStep reports whether child is something that git does by itself in parent.
@@ -120,19 +106,11 @@ func (a *answer) isStep(parent, child command) bool {
 		sub += " " + pargs[i]
 	}
 	for _, s := range steps {
-		if s.child != cname && s.child != "" {
-			continue
-		}
-		switch {
-		case s.form != nil && s.parent == sub:
-			if s.form(a, cargs) {
-				return true
-			}
-		case s.form == nil && s.parent == sub, s.form == nil && s.parent == pname && a.allowedByUser(parent):
+		if s.parent == sub && s.child == cname && (s.form == nil || s.form(a, cargs)) {
 			return true
 		}
 	}
-	return false
+	return guard.IsStep(pname, cname) && a.allowedByUser(parent)
 }
 
 // allowedByUser reports whether a command is one that only the configuration

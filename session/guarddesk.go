@@ -35,11 +35,11 @@ type guardDesk struct {
 	seen    map[string]bool // process and operation of what was reported
 	dropped int
 	allowed allowances
-	passed  map[process]bool // what a person let through
+	passed  map[process]guard.Attempt // what a person let through
 }
 
 func (s *Session) openDesk() (*guardDesk, error) {
-	d := &guardDesk{dir: s.dir, agent: s.actor(), warn: s.m.cfg.Warn, seen: map[string]bool{}, passed: map[process]bool{}}
+	d := &guardDesk{dir: s.dir, agent: s.actor(), warn: s.m.cfg.Warn, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
 	var err error
 	if d.before, err = atomicfile.Read(d.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {
@@ -134,8 +134,9 @@ func (d *guardDesk) write(a guard.Attempt) error {
 }
 
 // consume reports whether a person let this attempt through, and uses that up.
-// What git does within a command that was let through is part of it: then the
-// asking process descends from one that was.
+// What git does by itself within a command that was let through is part of it: then
+// the asking process descends from one that was. What an editor or a hook starts
+// there is not.
 func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,7 +145,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 		if !ok {
 			break
 		}
-		if d.passed[process{p, now.Start}] {
+		if through, ok := d.passed[process{p, now.Start}]; ok && a.PartOf(through) {
 			return true, nil
 		}
 		p = now.Parent
@@ -154,7 +155,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 		return false, err
 	}
 	if subject, ok := guard.ReadProcess(a.Process); ok && descends(pid, a.Process) {
-		d.passed[process{a.Process, subject.Start}] = true
+		d.passed[process{a.Process, subject.Start}] = a
 	}
 	a.Allowed = true
 	d.warn(fmt.Sprintf("let through once: %s", visible(strings.Join(a.Command, " "))))
