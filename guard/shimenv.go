@@ -17,11 +17,15 @@ import (
 // and in a guarded repository the hooks are in force. Any other repository is
 // left as the program wants it, but for pushes, on which what stands behind the
 // addresses decides.
-func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []string {
-	env := c.Env
+func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) (env []string) {
+	env = c.Env
 	exec := filepath.Join(st.dir, "exec")
 	if superqode.Getenv(env, "GIT_EXEC_PATH") != exec && isProgram(filepath.Join(exec, "git")) {
 		env = setEnv(env, "GIT_EXEC_PATH", exec)
+	}
+	env = st.withVeto(env)
+	if looksOnly(c.command()) {
+		defer func() { env = st.withoutVeto(env) }()
 	}
 	private := st.Kernel && st.Private != nil
 	hooked := !st.unhooked(env)
@@ -37,6 +41,39 @@ func (st *SessionState) gitEnv(ctx context.Context, c ShimCall, v Verdict) []str
 		env = st.privateEnv(env)
 	}
 	return env
+}
+
+// looksOnly reports commands that read the work tree and write at most the index.
+// The veto of the hooks would decide on them what was decided a moment ago, and cost
+// a process.
+func looksOnly(argv []string) bool {
+	switch commandName(argv) {
+	case "status", "diff", "diff-files", "diff-index", "describe", "ls-files", "add":
+		return true
+	}
+	return false
+}
+
+// noVeto is the end of GIT_CONFIG_PARAMETERS for such a command. An empty value is
+// no monitor in every version of git; before 2.36 "false" would be a program.
+const noVeto = ` 'core.fsmonitor'=''`
+
+// withoutVeto adds noVeto where the hooks are in force.
+func (st *SessionState) withoutVeto(env []string) []string {
+	have := superqode.Getenv(env, "GIT_CONFIG_PARAMETERS")
+	if len(st.HookEnv) == 0 || have == "" || superqode.Getenv(env, "GIT_CONFIG_COUNT") == "" {
+		return env // before git 2.31 it is written otherwise
+	}
+	return setEnv(env, "GIT_CONFIG_PARAMETERS", have+noVeto)
+}
+
+// withVeto takes noVeto out again, for a git that such a command has started.
+func (st *SessionState) withVeto(env []string) []string {
+	have := superqode.Getenv(env, "GIT_CONFIG_PARAMETERS")
+	if !strings.HasSuffix(have, noVeto) {
+		return env
+	}
+	return setEnv(env, "GIT_CONFIG_PARAMETERS", strings.TrimSuffix(have, noVeto))
 }
 
 // repository looks for the repository of a command, its global options read as

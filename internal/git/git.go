@@ -197,11 +197,12 @@ func (e *ExitError) subcommand() string {
 	return ""
 }
 
-// Command prepares a call that the caller starts. No background maintenance is
-// begun: it would outlive the call. When ctx ends git is
+// Command prepares a call that the caller starts. No file system monitor is asked: an
+// empty value is none in every version, and "false" a program before git 2.36. No
+// background maintenance is begun: it would outlive the call. When ctx ends git is
 // interrupted, and killed two seconds later.
 func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
-	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "advice.detachedHead=false",
+	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "-c", "advice.detachedHead=false",
 		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}, c.Args...)
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout

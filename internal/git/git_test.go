@@ -166,6 +166,17 @@ func TestNothingConfiguredRuns(t *testing.T) {
 	}
 }
 
+// TestNoMonitorInAnyVersion holds that our own calls name no monitor: before 2.36 git
+// starts whatever core.fsmonitor holds, a program called "false" too.
+func TestNoMonitorInAnyVersion(t *testing.T) {
+	t.Parallel()
+	g := git.At(filepath.Join(fakeGit(t, `printf '%s\n' "$@"`), "git"), os.Environ())
+	out, err := g.Output(t.Context(), git.Cmd{Args: []string{"status"}})
+	if err != nil || !strings.Contains(string(out), "\n-c\ncore.fsmonitor=\n") {
+		t.Errorf("git is called with %q, %v", out, err)
+	}
+}
+
 func TestExitError(t *testing.T) {
 	t.Parallel()
 	f := gittest.Repo(t)
