@@ -2,6 +2,7 @@ package guard
 
 import (
 	"path"
+	"path/filepath"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -102,7 +103,25 @@ func (c *checker) readFile(st *state, name string) string {
 	if st.stdin != nil && (name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0") {
 		return *st.stdin
 	}
+	return unread(name)
+}
+
+// unread stands for the contents of a file that the text does not write.
+func unread(name string) string {
+	if listsPaths(name) {
+		return unknownValue(kindPaths, "file")
+	}
 	return unknownValue(kindOpen, "file")
+}
+
+// listsPaths reports whether a file's name says that it holds a list of files.
+func listsPaths(name string) bool {
+	base := strings.ToLower(filepath.Base(name))
+	switch filepath.Ext(base) {
+	case "", ".txt", ".lst", ".list", ".out":
+		return strings.Contains(base, "path") || strings.Contains(base, "file")
+	}
+	return false
 }
 
 // writeFile records that the text writes a file: inside .git it is an operation,

@@ -136,7 +136,7 @@ func (c *checker) cat(st *state, args []string) string {
 		case (a == "-" || a == "/dev/stdin") && st.stdin != nil:
 			out += *st.stdin
 		default:
-			out += unknownValue(kindOpen, "file")
+			out += unread(a)
 		}
 	}
 	if files == 0 {
