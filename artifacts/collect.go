@@ -16,12 +16,15 @@ import (
 )
 
 // Sub-folders of the staging folder that have no namesake in the store.
-const stagingFindings = "findings"
+const (
+	stagingFindings = "findings"
+	stagingFixes    = "fixes" // <finding-id>.patch
+)
 
 // StagingFolders lists the sub-folders that a program finds in
 // SUPERQODE_ARTIFACT_DIR, outermost first.
 func StagingFolders() []string {
-	list := []string{folderQR, folderPatches, folderLogs, folderEvidence, folderCoverage, stagingFindings, folderTests}
+	list := []string{folderQR, folderPatches, folderLogs, folderEvidence, folderCoverage, stagingFindings, stagingFixes, folderTests}
 	for _, t := range Types() {
 		if kind, ok := t.TestKind(); ok {
 			list = append(list, path.Join(folderTests, kind))

@@ -69,6 +69,13 @@ type Finding struct {
 	PatchID      string
 	FoundBy      string
 	Tags         []string
+	RuleID       string // of the tool that found it; "" for none
+	Source       string // the file in the artifact folder that it was read from; "" for none
+
+	// Suppressed says why the finding does not count; nil when it does.
+	Suppressed *Suppressed
+
+	fingerprint string // as a report states it, whose texts may be masked; "" where it has to be computed
 
 	// Ignored names the fields that ParseFinding did not know.
 	Ignored []string
@@ -104,6 +111,8 @@ func fieldErrorf(field, format string, args ...any) error {
 
 // maxText bounds each text of a finding, in bytes: a report is for reading.
 const maxText = 1 << 20
+
+const maxTags = 100
 
 // Validate checks every field; the error is a *FieldError that names the first
 // wrong one.
@@ -142,10 +151,13 @@ func (f Finding) Validate() error {
 		}
 	}
 	for field, v := range map[string]string{"title": f.Title, "category": f.Category, "description": f.Description, "evidence": f.Evidence,
-		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy} {
+		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy, "rule_id": f.RuleID, "tags": strings.Join(f.Tags, "")} {
 		if len(v) > maxText {
 			return fieldErrorf(field, "%d bytes, more than %d", len(v), maxText)
 		}
+	}
+	if len(f.Tags) > maxTags {
+		return fieldErrorf("tags", "%d of them, more than %d", len(f.Tags), maxTags)
 	}
 	return nil
 }
@@ -167,6 +179,11 @@ type findingJSON struct {
 	PatchID      string     `json:"patch_id"`
 	FoundBy      string     `json:"found_by"`
 	Tags         []string   `json:"tags"`
+	RuleID       string     `json:"rule_id"`
+	Source       string     `json:"source"`
+	Fingerprint  string     `json:"fingerprint"`
+
+	Suppressed *Suppressed `json:"suppressed,omitempty"`
 }
 
 // MarshalJSON writes every field of superqode-qr-v1.
@@ -175,13 +192,28 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 		ID: f.ID, Severity: f.Severity, Priority: f.Priority, Confidence: f.Confidence, Category: f.Category, Title: f.Title,
 		Description: f.Description, Lines: f.Lines, Location: strings.ToValidUTF8(f.Location(), string(utf8.RuneError)),
 		Evidence: f.Evidence, SuggestedFix: f.SuggestedFix, PatchID: f.PatchID, FoundBy: f.FoundBy, Tags: notNull(f.Tags),
+		RuleID: f.RuleID, Fingerprint: f.Fingerprint(), Suppressed: f.Suppressed,
 	}
+	j.Source, _ = superqode.JSONPath(f.Source)
 	j.File, j.FileBytes = superqode.JSONPath(f.File)
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what ParseFinding accepts.
+// UnmarshalJSON reads a finding of a report: what ParseFinding accepts, and the
+// fingerprint that stands there.
 func (f *Finding) UnmarshalJSON(b []byte) (err error) {
-	*f, err = ParseFinding(b)
+	var stated struct {
+		Fingerprint string `json:"fingerprint"`
+	}
+	if *f, err = ParseFinding(b); err == nil && json.Unmarshal(b, &stated) == nil && IsFingerprint(stated.Fingerprint) {
+		f.fingerprint = stated.Fingerprint
+	}
 	return err
+}
+
+// WithFingerprint returns the finding with its fingerprint held, so that it stays
+// when texts are masked.
+func (f Finding) WithFingerprint() Finding {
+	f.fingerprint = f.Fingerprint()
+	return f
 }

@@ -47,6 +47,10 @@ func ParseFinding(data []byte) (Finding, error) {
 	p.read("patch_id", &f.PatchID)
 	p.read("found_by", &f.FoundBy)
 	p.read("tags", &f.Tags)
+	p.read("rule_id", &f.RuleID)
+	p.read("source", &f.Source)
+	p.read("suppressed", &f.Suppressed)
+	delete(raw, "fingerprint") // it follows from the rest
 	if p.err != nil {
 		return Finding{}, p.err
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +31,14 @@ func (r Report) Markdown() string {
 	m.line("%s\n", text(r.Explanation))
 	r.writeFacts(m)
 	r.writeNotes(m)
+	r.writeSetup(m)
+	r.writeCommands(m)
+	r.writeAgents(m)
 	r.writeChanges(m)
 	r.writeGuard(m)
 	r.writeFindings(m)
+	r.writeSuppressed(m)
+	r.writeFixes(m)
 	r.writeArtifacts(m)
 	r.writeNext(m)
 	return m.String()
@@ -179,43 +183,6 @@ func layer(s string) string {
 		return "not known"
 	}
 	return text(s)
-}
-
-func (r Report) writeFindings(m *markdown) {
-	m.line("## Findings: %d\n", len(r.Findings))
-	list := slices.Clone(r.Findings)
-	order := Severities()
-	slices.SortStableFunc(list, func(a, b Finding) int {
-		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
-	})
-	for _, f := range list[:min(len(list), maxRows)] {
-		m.line("### %s: %s\n", text(string(f.Severity)), text(f.Title))
-		facts := []string{"P" + fmt.Sprint(f.Priority), code(f.ID)}
-		if f.File != "" {
-			facts = append(facts, "at "+code(f.Location()))
-		}
-		if f.Category != "" {
-			facts = append(facts, text(f.Category))
-		}
-		if f.FoundBy != "" {
-			facts = append(facts, "found by "+text(f.FoundBy))
-		}
-		if f.Confidence != nil {
-			facts = append(facts, fmt.Sprintf("confidence %.2f", *f.Confidence))
-		}
-		for _, t := range f.Tags {
-			facts = append(facts, code(t))
-		}
-		m.line("%s\n", strings.Join(facts, ", "))
-		for _, part := range []struct{ title, body string }{
-			{"", f.Description}, {"Evidence:\n\n", f.Evidence}, {"Suggested fix:\n\n", f.SuggestedFix},
-		} {
-			if strings.TrimSpace(part.body) != "" {
-				m.line("%s%s", part.title, block("text", part.body))
-			}
-		}
-	}
-	m.more(len(list))
 }
 
 func (r Report) writeArtifacts(m *markdown) {

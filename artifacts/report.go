@@ -12,7 +12,7 @@ type ReportInput struct {
 	Result    Result
 	Command   []string     // the program and its arguments
 	Agents    []string     // who worked in the session
-	Findings  []Finding    // valid; those without id get finding-001, …
+	Findings  []Finding    // valid; those without id get finding-001, …; those that are Suppressed do not count
 	Errors    []string     // what kept superqode from doing its work: any makes the verdict blocked
 	Warnings  []string     // what the reader should know besides
 	Artifacts []Artifact   // the session's; where empty, Result.Artifacts alone is used
@@ -52,6 +52,7 @@ type Report struct {
 
 	Summary       Summary         `json:"summary"`
 	Findings      []Finding       `json:"findings"`
+	Suppressed    []Finding       `json:"suppressed_findings"` // found, looked at by a person, and not counted anywhere else
 	Coverage      Coverage        `json:"coverage"`
 	Artifacts     ReportArtifacts `json:"artifacts"`
 	VerifiedFixes *FixesReport    `json:"verified_fixes"`
@@ -75,6 +76,7 @@ type Summary struct {
 	ByPriority       PriorityCounts `json:"by_priority"`
 	TestsGenerated   int            `json:"tests_generated"`
 	PatchesGenerated int            `json:"patches_generated"`
+	Suppressed       int            `json:"suppressed"` // findings that do not count
 }
 
 // SeverityCounts counts findings by severity.

@@ -2,6 +2,8 @@ package artifacts
 
 import (
 	"fmt"
+	"slices"
+
 	"github.com/seed-2d964004/superqode"
 )
 
@@ -17,7 +19,7 @@ func NewReport(in ReportInput) Report {
 	findings, invalid := withIDs(in.Findings)
 	rep := Report{
 		SchemaVersion: 1, Version: "1.0", Schema: "superqode-qr-v1", SessionID: r.SessionID, Mode: r.Mode, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
-		DurationSeconds: r.DurationSeconds, Findings: findings, Coverage: in.Coverage, Changes: notNull(r.Changes),
+		DurationSeconds: r.DurationSeconds, Coverage: in.Coverage, Changes: notNull(r.Changes),
 		Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(), Applied: r.Applied, Commits: r.Commits, Base: r.Base, Final: r.Final,
 		VerifiedFixes: in.Fixes.filled(),
 		Run: Run{
@@ -30,14 +32,31 @@ func NewReport(in ReportInput) Report {
 		c.Change = new(*c.After - *c.Before)
 	}
 	rep.listArtifacts(in.Artifacts)
-	rep.count()
 	rep.Metadata = ReportMetadata{
 		RolesUsed: notNull(in.Agents), FilesAnalyzed: in.FilesAnalyzed, TotalLines: in.TotalLines, BlockedOperations: len(rep.Guard.Blocked),
 		Errors: len(rep.Run.Errors), AllowSuggestions: in.AllowSuggestions,
 	}
-	rep.judge()
-	return rep
+	return rep.WithFindings(findings)
 }
+
+// WithFindings returns the report with these findings instead of its own: counted
+// and judged anew. Those that are suppressed are kept apart.
+func (r Report) WithFindings(list []Finding) Report {
+	r.Findings, r.Suppressed = []Finding{}, []Finding{}
+	for _, f := range list {
+		if f.Suppressed != nil {
+			r.Suppressed = append(r.Suppressed, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	r.count()
+	r.judge()
+	return r
+}
+
+// AllFindings returns the findings that count and those that do not.
+func (r Report) AllFindings() []Finding { return slices.Concat(r.Findings, r.Suppressed) }
 
 // errorsOf returns the errors of the input and those that its facts are: a
 // command that did not come to its end, and a revert that did not bring everything
@@ -115,8 +134,8 @@ func (r *Report) listArtifacts(full []Artifact) {
 }
 
 func (r *Report) count() {
+	r.Summary = Summary{TotalFindings: len(r.Findings), Suppressed: len(r.Suppressed)}
 	s := &r.Summary
-	s.TotalFindings = len(r.Findings)
 	for _, f := range r.Findings {
 		*map[Severity]*int{SeverityCritical: &s.BySeverity.Critical, SeverityHigh: &s.BySeverity.High, SeverityMedium: &s.BySeverity.Medium,
 			SeverityLow: &s.BySeverity.Low, SeverityInfo: &s.BySeverity.Info}[f.Severity]++

@@ -59,6 +59,7 @@ func (r *Report) judge() {
 	if r.Verdict == VerdictPass {
 		r.Correctness = "correct"
 	}
+	r.Confidence = nil
 	sum, n := 0.0, 0
 	for _, f := range r.Findings {
 		if f.Confidence != nil {
