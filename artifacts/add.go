@@ -35,6 +35,10 @@ type New struct {
 	Data    []byte
 	Content io.Reader
 	File    string // path of a regular file, copied; a symbolic link is refused
+
+	// Mask, where set, stands between the content and the store; closing it
+	// completes the content.
+	Mask func(io.Writer) io.WriteCloser
 }
 
 // Add adds one artifact; see AddAll.
@@ -84,6 +88,7 @@ type item struct {
 	replace bool // take over the path from an earlier artifact of the same session
 	saved   bool // becomes the next version of its name; see Store.Save
 	ext     string
+	mask    func(io.Writer) io.WriteCloser
 	open    func() (io.ReadCloser, error)
 	folder  string
 	tmp     string // name in folder once the content is there; "" when it has been used up
@@ -100,7 +105,7 @@ func newItem(n New) (*item, error) {
 	if n.File != "" {
 		base = filepath.Base(n.File)
 	}
-	it := &item{replace: n.Path != ""}
+	it := &item{replace: n.Path != "", mask: n.Mask}
 	if n.Path == "" {
 		session := n.Session.String()
 		if session == "" {

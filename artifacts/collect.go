@@ -39,6 +39,10 @@ type CollectOptions struct {
 	Session  superqode.SessionID
 	Agent    superqode.AgentID
 	MaxBytes int64 // files that would make the sum larger are left out and named; 0 means no limit
+
+	// Mask, where set, masks the contents of logs, summaries, traces and errors; see
+	// New.Mask.
+	Mask func(io.Writer) io.WriteCloser
 }
 
 // Collect copies every regular file that a program left in its staging folder
@@ -112,6 +116,8 @@ func (opt CollectOptions) find(staging *os.Root) (items []*item, problems []Prob
 		case err != nil:
 			problems = append(problems, Problem{rel, err.Error()})
 			return nil
+		case info.Mode().IsRegular() && isFix(rel): // see Fixes
+			return nil
 		case !info.Mode().IsRegular():
 			problems = append(problems, Problem{rel, kindOf(info.Mode()) + ", left out"})
 			return nil
@@ -146,6 +152,10 @@ func (opt CollectOptions) item(staging *os.Root, rel string, info fs.FileInfo) (
 	}}
 	if perm := info.Mode().Perm(); perm&0o111 != 0 {
 		it.Metadata["mode"] = fmt.Sprintf("%06o", 0o100000|perm) // copies are 0600
+	}
+	switch it.Type {
+	case TypeLog, TypeSummary, TypeTrace, TypeError, TypeQR:
+		it.mask = opt.Mask
 	}
 	if opt.MaxBytes > 0 {
 		it.limit = max(info.Size(), 1) // a file that grows meanwhile must not fill the disk

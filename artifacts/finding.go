@@ -114,11 +114,21 @@ const maxText = 1 << 20
 
 const maxTags = 100
 
+// CheckFindingID returns a *FieldError for what can not be a finding's id.
+func CheckFindingID(id string) error {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(id) {
+		return fieldErrorf("id", "%q is not an id (letters, digits, . _ -, at most 64)", clip(id, 80))
+	}
+	return nil
+}
+
 // Validate checks every field; the error is a *FieldError that names the first
 // wrong one.
 func (f Finding) Validate() error {
-	if f.ID != "" && !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`).MatchString(f.ID) {
-		return fieldErrorf("id", "%q is not an id (letters, digits, . _ -, at most 64)", clip(f.ID, 80))
+	if f.ID != "" {
+		if err := CheckFindingID(f.ID); err != nil {
+			return err
+		}
 	}
 	if _, err := ParseSeverity(string(f.Severity)); err != nil {
 		if f.Severity == "" {

@@ -118,6 +118,15 @@ func block(lang, s string) string {
 	return fence + lang + "\n" + body + "\n" + fence + "\n"
 }
 
+// MarkdownText returns s as running text without any markup in it.
+func MarkdownText(s string) string { return text(s) }
+
+// MarkdownCode returns s as a code span.
+func MarkdownCode(s string) string { return code(s) }
+
+// MarkdownCell returns s as a code span for a table.
+func MarkdownCell(s string) string { return cell(s) }
+
 func longestRun(s string, c byte) int {
 	longest, run := 0, 0
 	for i := range len(s) {

@@ -55,6 +55,28 @@ func (r Report) WithFindings(list []Finding) Report {
 	return r
 }
 
+// WithArtifacts returns the report with more artifacts in its lists; those that
+// it names already stay as they are.
+func (r Report) WithArtifacts(list []Artifact) Report {
+	known := map[string]bool{}
+	for _, a := range r.Run.Artifacts {
+		known[a.ID] = true
+	}
+	r.Run.Artifacts = slices.Clone(r.Run.Artifacts)
+	for _, a := range list {
+		if known[a.ID] {
+			continue
+		}
+		r.Run.Artifacts = append(r.Run.Artifacts, a.Ref())
+		name, _ := superqode.JSONPath(a.Path.String())
+		if a.Type == TypePatch || a.Type == TypeFix {
+			r.Artifacts.Patches = append(slices.Clone(r.Artifacts.Patches), PatchFile{Filename: name})
+		}
+	}
+	r.count()
+	return r
+}
+
 // AllFindings returns the findings that count and those that do not.
 func (r Report) AllFindings() []Finding { return slices.Concat(r.Findings, r.Suppressed) }
 

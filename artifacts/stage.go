@@ -61,7 +61,7 @@ func (it *item) stage(ctx context.Context, root *os.Root, buf []byte) error {
 	}
 	h := sha256.New()
 	tmp, err := writeTemp(dir, func(w io.Writer) error {
-		return it.copy(ctx, io.MultiWriter(h, w), src, buf)
+		return it.fill(ctx, io.MultiWriter(h, w), src, buf)
 	})
 	if it.err != nil {
 		err = nil // the source's fault; writeTemp has cleaned up
@@ -71,6 +71,35 @@ func (it *item) stage(ctx context.Context, root *os.Root, buf []byte) error {
 	}
 	it.tmp, it.SHA256 = tmp, hex.EncodeToString(h.Sum(nil))
 	return nil
+}
+
+// fill copies the content, masked where that is wanted; the item's size is that
+// of what was written.
+func (it *item) fill(ctx context.Context, dst io.Writer, src io.Reader, buf []byte) error {
+	if it.mask == nil {
+		return it.copy(ctx, dst, src, buf)
+	}
+	count := &counter{w: dst}
+	masked := it.mask(count)
+	err := it.copy(ctx, masked, src, buf)
+	if cerr := masked.Close(); err == nil {
+		err = cerr
+	}
+	it.Size = count.n
+	return err
+}
+
+// counter counts the bytes that pass.
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+// Write passes b on.
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	c.n += int64(n)
+	return n, err
 }
 
 // copy is io.CopyBuffer that knows whose fault an error is and obeys ctx.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -88,8 +87,29 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if patch != nil {
 			defer os.Remove(patch.File)
 			list = append(list, *patch)
+			flags, err := s.flagSecrets(ctx, patch.File)
+			if err != nil {
+				return err
+			}
+			for _, f := range flags {
+				s.m.cfg.Warn(f)
+			}
+			c.warnings = append(c.warnings, flags...)
 		}
 	}
+	imported, err := s.importFindings()
+	if err != nil {
+		return err
+	}
+	for _, w := range imported {
+		s.m.cfg.Warn(w)
+	}
+	c.warnings = append(c.warnings, imported...)
+	fixes, err := s.collectFixes(ctx, c)
+	if err != nil {
+		return err
+	}
+	list = append(list, fixes...)
 	kinds := []string{"command", "setup", "guard", "superqode"}
 	if s.rec.Shared {
 		for _, a := range s.rec.Agents {
@@ -102,7 +122,11 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 			file = guardLog(s.dir)
 		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
-			list = append(list, artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent})
+			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent}
+			if kind != "command" { // that one was masked when its program had ended
+				n.Mask = s.mask()
+			}
+			list = append(list, n)
 		}
 	}
 	added, err := store.AddAll(ctx, list)
@@ -110,7 +134,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.artifactDir(), Session: s.rec.ID, Agent: s.rec.Agent})
+	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.artifactDir(), Session: s.rec.ID, Agent: s.rec.Agent, Mask: s.mask()})
 	c.artifacts = append(c.artifacts, left...)
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())
@@ -232,21 +256,6 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 		return err
 	}
 	return s.store.Diff(ctx, do, w)
-}
-
-// appendFile adds the contents of one file to another.
-func appendFile(dst, src string) (err error) {
-	in, err := atomicfile.Open(src)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := atomicfile.Append(dst, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // seconds is a duration as JSON results give it.

@@ -3,8 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -171,46 +169,6 @@ func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) er
 	return nil
 }
 
-// report writes the session's report; failed is what superqode could not do.
-func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
-	store, err := artifacts.Open(string(s.rec.Origin))
-	if err != nil {
-		return err
-	}
-	findings, err := s.Findings()
-	if err != nil {
-		return err
-	}
-	in := artifacts.ReportInput{Result: *res, Command: s.rec.Command, Findings: findings, Artifacts: c.artifacts, Warnings: s.rec.Warnings, Setup: s.setupReport()}
-	if !s.rec.Agent.IsZero() {
-		in.Agents = []string{s.rec.Agent.String()}
-	}
-	for _, a := range s.rec.Agents {
-		in.Agents = append(in.Agents, a.Agent.String())
-	}
-	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
-		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
-	}
-	for _, err := range []error{s.setupError, failed} {
-		if err != nil {
-			in.Errors = append(in.Errors, err.Error())
-		}
-	}
-	rep := artifacts.NewReport(in)
-	written, err := store.WriteReport(ctx, rep)
-	c.artifacts = append(c.artifacts, written...)
-	if err == nil {
-		written, err = s.writePage(ctx, store, rep)
-		c.artifacts = append(c.artifacts, written...)
-	}
-	res.Artifacts = artifacts.Refs(c.artifacts)
-	failpoint.Hit("end.reported")
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
-
 // finish records the end.
 func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) error {
 	state := superqode.StateDone
@@ -233,33 +191,4 @@ func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) 
 
 func (s *Session) warnQuietly(lines []string) {
 	s.rec.Warnings = merged(s.rec.Warnings, lines)
-}
-
-// Report returns the report that the session's end stored; format is "md" or
-// "json".
-func (m *Manager) Report(ctx context.Context, dir, ref, format string) ([]byte, error) {
-	l, err := m.find(ctx, dir, ref)
-	if err != nil {
-		return nil, err
-	}
-	store, err := artifacts.Open(string(l.Origin))
-	if err != nil {
-		return nil, err
-	}
-	list, err := store.List(ctx, artifacts.Filter{Session: l.ID, Type: artifacts.TypeQR})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range list {
-		if a.Path.String() != artifacts.ReportFile(l.ID, format) {
-			continue
-		}
-		f, err := store.OpenArtifact(a)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return io.ReadAll(f)
-	}
-	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", l.ID), "superqode workspace end --session %s", l.ID)
 }

@@ -45,6 +45,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		return runner.Result{}, err
 	}
 	env := s.environ(opt, paths)
+	s.noteSecrets(env)
 	kernel, err := s.openKernel(opt.KernelOptions, env)
 	if err != nil {
 		return runner.Result{}, err
@@ -52,7 +53,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
-	sup, err := listen(paths.socket, desk.handlers(s.handlers()))
+	sup, err := listen(paths.socket, desk.handlers(s.findingHandlers(s.handlers())))
 	if err != nil {
 		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
@@ -225,7 +226,7 @@ func (s *Session) keepLog(r runPaths, name string) error {
 	if err != nil {
 		return err
 	}
-	return appendFile(filepath.Join(s.dir, "log", name), src)
+	return s.appendMasked(filepath.Join(s.dir, "log", name), src)
 }
 
 // update changes the mutable part of session.json under a lock, so that
@@ -256,9 +257,5 @@ func (s *Session) handlers() map[string]handler {
 			}, nil
 		},
 		opTrack: s.trackHandler(),
-		"finding.add": func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
-			id, err := s.AddFinding(ctx, args)
-			return map[string]string{"id": id}, err
-		},
 	}
 }

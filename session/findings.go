@@ -17,8 +17,11 @@ import (
 )
 
 // findings are kept one JSON object a line in the session's folder and turned
-// into the report's list at its end.
+// into the report's list at its end. Those that were read from files that the
+// program left stand in a file of their own, which is written anew each time the
+// session is collected.
 func (s *Session) findingsPath() string { return filepath.Join(s.dir, findingsName) }
+func (s *Session) importedPath() string { return filepath.Join(s.dir, "imported.jsonl") }
 
 const findingsName = "findings.jsonl"
 
@@ -45,58 +48,245 @@ func renumberFindings(have, more []byte) ([]byte, error) {
 	return out, nil
 }
 
-// AddFinding checks a finding, gives it an id and keeps it. A session that has
-// ended takes none: the error wraps ErrNotFound.
-func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (id string, err error) {
-	if s.rec.State == superqode.StateDone { // its report is written, and no later one would hold the finding
-		return "", s.ended()
-	}
-	f, err := artifacts.ParseFinding(raw)
+// maxFindingsFile bounds findings.jsonl: a program must not fill the disk.
+const maxFindingsFile = 64 << 20
+
+// AddedFinding is what became of one finding.
+type AddedFinding struct {
+	ID      string
+	Ignored []string // fields that are not known
+	Err     error    // a *artifacts.FieldError, or about the JSON; nil when it was added
+}
+
+// AddFinding checks a finding, gives it an id and keeps it.
+func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (AddedFinding, error) {
+	list, err := s.AddFindings(ctx, []json.RawMessage{raw})
 	if err != nil {
-		return "", err
+		return AddedFinding{}, err
 	}
+	return list[0], list[0].Err
+}
+
+// AddFindings adds several findings with one write; those that are wrong are told
+// in the answer, in the order given, and the others are kept. The report of a
+// session that has ended is written anew.
+func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list []AddedFinding, err error) {
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	all, err := s.Findings()
+	ended := s.rec.State == superqode.StateDone
+	used, size, err := s.usedIDs(ended)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if f.ID == "" {
-		f.ID = fmt.Sprintf("finding-%03d", len(all)+1)
+	var lines []byte
+	var added []artifacts.Finding
+	list = make([]AddedFinding, len(raws))
+	for i, raw := range raws {
+		f, err := s.newFinding(raw, used)
+		if err != nil {
+			list[i].Err = err
+			continue
+		}
+		line, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		if len(used) >= artifacts.MaxFindings || size+len(lines)+len(line) > maxFindingsFile {
+			list[i].Err = superqode.Errorf(superqode.ErrUsage, "the session has %d findings, and takes no more", len(used))
+			continue
+		}
+		used[f.ID] = true
+		list[i].ID, list[i].Ignored = f.ID, f.Ignored
+		lines, added = append(append(lines, line...), '\n'), append(added, f)
+	}
+	if len(added) == 0 {
+		return list, nil
+	}
+	if ended {
+		return list, s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) {
+			return rep.WithFindings(append(rep.AllFindings(), added...)), nil
+		})
+	}
+	return list, s.appendFindings(lines)
+}
+
+// newFinding checks one finding and completes it.
+func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifacts.Finding, error) {
+	f, err := artifacts.ParseFinding(raw)
+	if err != nil {
+		return f, err
+	}
+	f.Suppressed, f.Source = nil, "" // who finds has no say in what counts
+	if f.ID != "" && used[f.ID] {
+		return f, &artifacts.FieldError{Field: "id", Reason: fmt.Sprintf("%q is taken", f.ID)}
+	}
+	for n := len(used) + 1; f.ID == "" || used[f.ID]; n++ {
+		f.ID = fmt.Sprintf("finding-%03d", n)
 	}
 	if f.FoundBy == "" {
 		f.FoundBy = s.actor().String()
 	}
-	line, err := json.Marshal(f)
-	if err != nil {
-		return "", err
-	}
-	line = append(line, '\n')
-	file, err := atomicfile.Append(s.findingsPath(), 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, werr := file.Write(line)
-	if s.seal != nil {
-		s.seal.added = append(s.seal.added, line)
-	}
-	return f.ID, errors.Join(werr, file.Sync(), file.Close())
+	return f, nil
 }
 
-// Findings returns the session's findings in the order in which they came. A
-// line that is no finding (cut by a crash) is passed over.
-func (s *Session) Findings() ([]artifacts.Finding, error) {
+// usedIDs returns the ids of the findings that there are, and the size of their
+// file. Only the ids are read: a session may have thousands.
+func (s *Session) usedIDs(ended bool) (map[string]bool, int, error) {
+	used := map[string]bool{}
+	if ended {
+		rep, err := s.rawReport()
+		for _, f := range rep.AllFindings() {
+			used[f.ID] = true
+		}
+		return used, 0, err
+	}
 	data, err := atomicfile.Read(s.findingsPath())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return nil, 0, err
+	}
+	for line := range bytes.Lines(data) {
+		var f struct {
+			ID string `json:"id"`
+		}
+		if json.Unmarshal(line, &f) == nil && f.ID != "" {
+			used[f.ID] = true
+		}
+	}
+	return used, len(data), nil
+}
+
+func (s *Session) appendFindings(lines []byte) error {
+	file, err := atomicfile.Append(s.findingsPath(), 0o600)
+	if err != nil {
+		return err
+	}
+	_, werr := file.Write(lines)
+	if s.seal != nil {
+		s.seal.added = append(s.seal.added, lines)
+	}
+	return errors.Join(werr, file.Sync(), file.Close())
+}
+
+// Findings returns the session's findings in the order in which they came, those
+// that do not count among them. A line that is no finding (cut by a crash) is
+// passed over.
+func (s *Session) Findings() ([]artifacts.Finding, error) {
+	if s.rec.State == superqode.StateDone {
+		rep, err := s.rawReport()
+		if err == nil {
+			return rep.AllFindings(), nil
+		}
+		if !errors.Is(err, superqode.ErrNotFound) {
+			return nil, err
+		}
 	}
 	list := []artifacts.Finding{}
-	for line := range bytes.Lines(data) {
-		if f, err := artifacts.ParseFinding(line); err == nil {
-			list = append(list, f)
+	for _, path := range []string{s.findingsPath(), s.importedPath()} {
+		data, err := atomicfile.Read(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		for line := range bytes.Lines(data) {
+			if f, err := artifacts.ParseFinding(line); err == nil {
+				list = append(list, f)
+			}
+		}
+	}
+	entries, _, err := s.suppressions()
+	return artifacts.Suppress(list, entries, s.m.now()), err
+}
+
+// importFindings reads what the program left in its artifact folder and keeps it
+// beside the findings that it told.
+func (s *Session) importFindings() (warnings []string, err error) {
+	list, problems, err := artifacts.ImportFindings(artifacts.ImportOptions{
+		Staging: s.artifactDir(), Roots: []string{string(s.rec.Workspace), string(s.rec.Origin)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		warnings = append(warnings, "findings: "+p.String())
+	}
+	used, _, err := s.usedIDs(false)
+	if err != nil {
+		return warnings, err
+	}
+	var lines []byte
+	for _, f := range list {
+		for n := 2; used[f.ID]; n++ {
+			f.ID = fmt.Sprintf("imported-%03d", len(list)+n)
+		}
+		used[f.ID] = true
+		line, err := json.Marshal(f)
+		if err != nil {
+			return warnings, err
+		}
+		lines = append(append(lines, line...), '\n')
+	}
+	if err := clearWay(s.importedPath()); err != nil {
+		return warnings, err
+	}
+	if len(lines) == 0 {
+		if err := os.Remove(s.importedPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return warnings, err
+		}
+		return warnings, nil
+	}
+	return warnings, atomicfile.Write(s.importedPath(), lines, 0o600)
+}
+
+// findingHandlers are what a program in the session may ask for.
+func (s *Session) findingHandlers(m map[string]handler) map[string]handler {
+	m["finding.add"] = func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
+		a, err := s.AddFinding(ctx, args)
+		if field, ok := errors.AsType[*artifacts.FieldError](err); ok {
+			err = superqode.Errorf(superqode.ErrUsage, "finding: %s", field)
+		}
+		return FindingReply{ID: a.ID, Ignored: a.Ignored}, err
+	}
+	m[opFindings] = func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
+		var raws []json.RawMessage
+		if err := json.Unmarshal(args, &raws); err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "not a list of findings: %v", err)
+		}
+		list, err := s.AddFindings(ctx, raws)
+		replies := make([]FindingReply, len(list))
+		for i, a := range list {
+			replies[i] = FindingReply{ID: a.ID, Ignored: a.Ignored}
+			if a.Err != nil {
+				replies[i].Error = a.Err.Error()
+			}
+		}
+		return replies, err
+	}
+	return m
+}
+
+// opFindings adds several findings at once.
+const opFindings = "findings.add"
+
+// FindingReply is the supervisor's answer about one finding.
+type FindingReply struct {
+	ID      string   `json:"id"`
+	Ignored []string `json:"ignored,omitempty"`
+	Error   string   `json:"error,omitempty"`
+}
+
+// SendFindings hands findings to the supervisor of the session that env names.
+func SendFindings(ctx context.Context, env []string, raws []json.RawMessage) ([]AddedFinding, error) {
+	var replies []FindingReply
+	if err := Call(ctx, env, opFindings, raws, &replies); err != nil {
+		return nil, err
+	}
+	list := make([]AddedFinding, len(replies))
+	for i, r := range replies {
+		list[i] = AddedFinding{ID: r.ID, Ignored: r.Ignored}
+		if r.Error != "" {
+			list[i].Err = superqode.Errorf(superqode.ErrUsage, "%s", r.Error)
 		}
 	}
 	return list, nil

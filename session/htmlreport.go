@@ -48,17 +48,3 @@ func readArtifact(store *artifacts.Store, a artifacts.Artifact) ([]byte, error) 
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxPagePatch))
 }
-
-// writePage files the report as an HTML page beside the other forms. Every end of a
-// session does, so it must not take long: the command report renders the page again
-// with more colours.
-func (s *Session) writePage(ctx context.Context, store *artifacts.Store, rep artifacts.Report) ([]artifacts.Artifact, error) {
-	data, err := page(ctx, store, rep, report.HTMLOptions{Quick: true})
-	if err != nil {
-		return nil, err
-	}
-	return store.AddAll(ctx, []artifacts.New{{
-		Type: artifacts.TypeQR, Path: artifacts.ReportFile(rep.SessionID, "html"), Description: "quality report to look at in a browser",
-		Session: rep.SessionID, Data: data, Metadata: map[string]any{"verdict": string(rep.Verdict)},
-	}})
-}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -43,6 +44,9 @@ type Session struct {
 	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
 	origin *snapshot.Snapshot // the origin as it was then
 	state  *revert.RepoState  // its repository beside the work tree
+
+	secrets []string // environments of the programs that this process ran here, for what is to be masked
+	masks   *redact.Redactor
 }
 
 // Record returns the session's record as it stands.
@@ -106,6 +110,9 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	}
 	if err := s.fillGuarded(ctx, plan); err != nil {
 		return nil, errors.Join(err, s.discard())
+	}
+	if err := s.keepSuppressions(); err != nil {
+		m.cfg.Warn(err.Error() + "; no finding is suppressed")
 	}
 	return s, nil
 }
@@ -218,7 +225,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Parent: pl.parent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
-		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, LeftOut: []HostPath{},
+		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, LeftOut: []HostPath{},
 	}
 	s.rec.Guard, s.rec.Given = pl.guard, pl.Setup.Given
 	if pl.mode.InPlace() {

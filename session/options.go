@@ -44,6 +44,8 @@ type OpenOptions struct {
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 
 	Setup SetupOptions // what Run and Create bring about before the program runs
+	Reports  []string // report formats beside json, md and html: sarif, junit, summary
+	NoRedact bool     // leave secrets in logs and reports
 
 	Guard GuardOptions
 	KernelOptions

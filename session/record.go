@@ -59,6 +59,9 @@ type Record struct {
 	GitReadOnly bool          `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
 	Kernel      string        `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
 
+	Reports  []string `json:"reports"`   // formats that are written beside json, md and html
+	NoRedact bool     `json:"no_redact"` // secrets stay in logs and reports
+
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 	EndedAt   time.Time `json:"ended_at"`

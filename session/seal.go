@@ -39,7 +39,7 @@ type sealed struct {
 
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
-	return append([]string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile, setupStateFile}, setupFiles()...)
+	return append([]string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile, setupStateFile, suppressionsCopy}, setupFiles()...)
 }
 
 // sealedSalvages returns the files of a session's salvages. A program may add

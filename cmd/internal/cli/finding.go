@@ -1,24 +1,28 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/session"
 )
 
 // findingCmd groups the commands on findings.
 type findingCmd struct {
-	Add  findingAddCmd  `cmd:"" help:"Add a finding to the running session, or to --session."`
-	List findingListCmd `cmd:"" help:"List a session's findings."`
+	Add      findingAddCmd      `cmd:"" help:"Add a finding to the running session, or to --session."`
+	List     findingListCmd     `cmd:"" help:"List a session's findings."`
+	Suppress findingSuppressCmd `cmd:"" help:"Let a finding count no more, in this session and in those to come."`
 }
 
 // findingAddCmd adds one finding from flags, or many from stdin.
@@ -32,84 +36,131 @@ type findingAddCmd struct {
 	Description  string   `help:"The finding at length."`
 	Evidence     string   `help:"What shows it."`
 	SuggestedFix string   `help:"What would mend it."`
+	Patch        string   `placeholder:"FILE" sep:"none" help:"A patch that would mend it; checked against the session's base."`
+	PatchID      string   `placeholder:"ID" help:"The artifact that would mend it."`
 	Priority     *int     `placeholder:"0-3" help:"0 is the first to be done."`
 	Confidence   *float64 `placeholder:"0-1" help:"How sure."`
+	FoundBy      string   `placeholder:"NAME" help:"Who found it (default: the agent)."`
+	Rule         string   `placeholder:"ID" help:"The rule of the tool that found it."`
+	ID           string   `name:"id" help:"An id of your own (default: finding-001, …)."`
 	Tag          []string `placeholder:"TAG" sep:"none" help:"A tag (repeatable)."`
 	Stdin        string   `arg:"" optional:"" enum:"-," default:"" name:"-" help:"Read findings from stdin, one JSON object a line."`
 }
 
-// maxFinding bounds one line of stdin, as the supervisor does.
-const maxFinding = 1 << 20
+// Help tells about findings on stdin.
+func (*findingAddCmd) Help() string {
+	return "With - each line of stdin is one JSON object with the fields of superqode-qr-v1. Lines that are no findings are named with the field that is wrong, the others are kept, and the exit code is 80. " +
+		"Findings can also be left as files: JSON in $SUPERQODE_ARTIFACT_DIR/findings, SARIF 2.1.0 and JUnit XML anywhere in $SUPERQODE_ARTIFACT_DIR; patches as fixes/<finding-id>.patch."
+}
+
+// findingAdder is the way in for findings.
+type findingAdder struct {
+	add   func(context.Context, []json.RawMessage) ([]session.AddedFinding, error)
+	patch func(ctx context.Context, finding string, data []byte) error
+	done  func()
+}
 
 // Run prints the id of each finding.
 func (c *findingAddCmd) Run(ctx context.Context, a *app) error {
-	add, done, err := c.adder(ctx, a)
+	if c.Stdin == "-" && (c.Severity != "" || c.Title != "" || c.Patch != "") {
+		return superqode.Errorf(superqode.ErrUsage, "findings come from stdin or from flags, not from both")
+	}
+	var patch []byte
+	if c.Patch != "" {
+		var err error
+		if patch, err = readPatch(a.abs(c.Patch)); err != nil {
+			return err
+		}
+	}
+	to, err := c.adder(ctx, a)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer to.done()
 	if c.Stdin == "-" {
-		return c.addStream(a, add)
+		return a.addStream(ctx, to)
 	}
 	raw, err := c.json()
 	if err != nil {
 		return err
 	}
-	return a.addOne(add, raw)
+	list, err := to.add(ctx, []json.RawMessage{raw})
+	if err != nil {
+		return err
+	}
+	if err := list[0].Err; err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "finding: %s", err)
+	}
+	if patch != nil {
+		if err := to.patch(ctx, list[0].ID, patch); err != nil {
+			return fmt.Errorf("finding %s is added, its patch is not: %w", list[0].ID, err)
+		}
+	}
+	return a.printAdded(list[0].ID)
+}
+
+// maxPatch bounds the patch of a finding, as the session's end does.
+const maxPatch = 16 << 20
+
+func readPatch(path string) ([]byte, error) {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, superqode.Errorf(superqode.ErrNotFound, "--patch: %s does not exist", path)
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, superqode.Errorf(superqode.ErrUsage, "--patch: %s is not a regular file", path)
+	case st.Size() > maxPatch:
+		return nil, superqode.Errorf(superqode.ErrUsage, "--patch: %s has more than %d bytes", path, maxPatch)
+	}
+	return atomicfile.ReadThrough(path)
 }
 
 // adder chooses the way in: the supervisor for a program inside a session, the
 // session's own files for a person outside.
-func (c *findingAddCmd) adder(ctx context.Context, a *app) (add func(json.RawMessage) (string, error), done func(), err error) {
+func (c *findingAddCmd) adder(ctx context.Context, a *app) (findingAdder, error) {
 	if c.Session == "" && a.getenv("SUPERQODE_SOCKET") != "" {
-		return func(raw json.RawMessage) (string, error) {
-			var reply struct {
-				ID string `json:"id"`
-			}
-			err := session.Call(ctx, a.Env, "finding.add", raw, &reply)
-			return reply.ID, err
-		}, func() {}, nil
+		return findingAdder{
+			add: func(ctx context.Context, raws []json.RawMessage) ([]session.AddedFinding, error) {
+				return session.SendFindings(ctx, a.Env, raws)
+			},
+			patch: func(_ context.Context, finding string, data []byte) error {
+				path := filepath.Join(a.getenv("SUPERQODE_ARTIFACT_DIR"), filepath.FromSlash(artifacts.FixFile(finding)))
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					return err
+				}
+				return atomicfile.Replace(path, data, 0o600)
+			},
+			done: func() {},
+		}, nil
 	}
-	s, err := c.attach(ctx, a)
+	s, err := c.attachEnded(ctx, a)
 	if err != nil {
-		return nil, nil, err
+		return findingAdder{}, err
 	}
-	return func(raw json.RawMessage) (string, error) { return s.AddFinding(ctx, raw) }, func() { _ = s.Close() }, nil
+	return findingAdder{add: s.AddFindings, patch: s.AddFix, done: func() { _ = s.Close() }}, nil
 }
 
-// addStream adds every line and stops at the first that is no finding.
-func (c *findingAddCmd) addStream(a *app, add func(json.RawMessage) (string, error)) error {
-	lines := bufio.NewScanner(a.In)
-	lines.Buffer(nil, maxFinding)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" {
-			continue
-		}
-		if err := a.addOne(add, json.RawMessage(line)); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
+// attachEnded attaches to the session of the flag; without one to the open one or,
+// where there is none, to the one that ended last.
+func (f *sessionFlag) attachEnded(ctx context.Context, a *app) (*session.Session, error) {
+	s, err := f.attach(ctx, a)
+	if f.ref(a) != "" || !errors.Is(err, superqode.ErrNotFound) {
+		return s, err
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return superqode.Errorf(superqode.ErrUsage, "a finding is longer than %d bytes", maxFinding)
-	} else if err != nil && !errors.Is(err, io.EOF) {
-		return err
+	ref, nerr := a.newestEnded(ctx)
+	if nerr != nil {
+		return nil, err
 	}
-	return nil
+	return (&sessionFlag{Session: ref}).attach(ctx, a)
 }
 
-func (a *app) addOne(add func(json.RawMessage) (string, error), raw json.RawMessage) error {
-	id, err := add(raw)
-	if field, ok := errors.AsType[*artifacts.FieldError](err); ok {
-		err = superqode.Errorf(superqode.ErrUsage, "finding: %s", field)
-	}
-	if err != nil {
-		return err
-	}
+func (a *app) printAdded(id string) error {
 	if a.flags.JSON {
 		return a.printJSON(map[string]any{"schema_version": 1, "id": id})
 	}
-	_, err = fmt.Fprintln(a.Out, id)
+	_, err := fmt.Fprintln(a.Out, id)
 	return err
 }
 
@@ -120,11 +171,15 @@ func (c *findingAddCmd) json() (json.RawMessage, error) {
 	}
 	doc := map[string]any{"severity": c.Severity, "title": c.Title}
 	for key, value := range map[string]string{
-		"file_path": c.File, "category": c.Category, "description": c.Description, "evidence": c.Evidence, "suggested_fix": c.SuggestedFix,
+		"category": c.Category, "description": c.Description, "evidence": c.Evidence, "suggested_fix": c.SuggestedFix,
+		"patch_id": c.PatchID, "found_by": c.FoundBy, "rule_id": c.Rule, "id": c.ID,
 	} {
 		if value != "" {
 			doc[key] = value
 		}
+	}
+	if c.File != "" { // its bytes, whatever they are
+		doc["file_path"], doc["file_path_bytes"] = c.File, []byte(c.File)
 	}
 	if c.Line != "" {
 		lines, err := parseLines(c.Line)
@@ -160,11 +215,22 @@ func parseLines(s string) (artifacts.LineRange, error) {
 }
 
 // findingListCmd lists findings.
-type findingListCmd struct{ sessionFlag }
+type findingListCmd struct {
+	sessionFlag
+	Severity []string `placeholder:"LEVEL" help:"Only these severities (repeatable, or separated by commas)."`
+}
 
 // Run prints a table in the order in which they were found.
 func (c *findingListCmd) Run(ctx context.Context, a *app) error {
-	s, err := c.attach(ctx, a)
+	var wanted []artifacts.Severity
+	for _, v := range c.Severity {
+		s, err := artifacts.ParseSeverity(v)
+		if err != nil {
+			return superqode.Errorf(superqode.ErrUsage, "--severity: %s", err)
+		}
+		wanted = append(wanted, s)
+	}
+	s, err := c.attachEnded(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -173,15 +239,62 @@ func (c *findingListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(f artifacts.Finding) bool { return len(wanted) > 0 && !slices.Contains(wanted, f.Severity) })
 	if a.flags.JSON {
 		return a.printJSON(struct {
 			SchemaVersion int                 `json:"schema_version"`
+			SessionID     superqode.SessionID `json:"session_id"`
 			Findings      []artifacts.Finding `json:"findings"`
-		}{1, list})
+		}{1, s.Record().ID, list})
 	}
 	rows := make([][]string, 0, len(list))
 	for _, f := range list {
-		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), printable(orDash(f.Location())), printable(f.Title)})
+		title := printable(f.Title)
+		if f.Suppressed != nil {
+			title = "(suppressed: " + printable(f.Suppressed.Reason) + ") " + title
+		}
+		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), f.Fingerprint(), printable(orDash(f.Location())), title})
 	}
-	return a.table([]string{"ID", "SEVERITY", "PRIO", "LOCATION", "TITLE"}, rows)
+	return a.table([]string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}, rows)
+}
+
+// findingSuppressCmd enters a finding into the file of those that do not count.
+type findingSuppressCmd struct {
+	sessionFlag
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
+	Reason  string `help:"Why it does not count."`
+	Expires string `placeholder:"DATE" help:"Until when (2026-12-31); without it for good."`
+}
+
+// Help tells where it goes.
+func (*findingSuppressCmd) Help() string {
+	return "The entry goes into " + artifacts.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere; to let one count again take its entry out of the file."
+}
+
+// Run prints the fingerprint.
+func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", printable(c.Finding))
+	}
+	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
+	}
+	if a.getenv("SUPERQODE_SOCKET") != "" {
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
+	}
+	s, err := c.attachEnded(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	entry, err := s.SuppressFinding(ctx, c.Finding, artifacts.Suppression{Reason: c.Reason, Expires: c.Expires})
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": artifacts.SuppressionsFile})
+	}
+	a.note("entered into %s", artifacts.SuppressionsFile)
+	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
+	return err
 }

@@ -31,7 +31,8 @@ type openFlags struct {
 	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot: do not protect ignored files that match (repeatable)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off; the report says so."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Keep what matches as artifacts (repeatable)."`
-	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit" help:"Write these reports beside the usual ones."`
+	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Write these reports beside the usual ones (md, json, html): sarif, junit, summary. summary goes to $$GITHUB_STEP_SUMMARY as well."`
+	NoRedact    bool           `help:"Leave secrets in logs and reports as they are."`
 	DryRun      bool           `help:"Say what would be done."`
 }
 
@@ -91,6 +92,7 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 	opt := session.OpenOptions{
 		Dir: a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: f.Case, Keep: session.Keep(f.Keep),
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
+		Reports: f.Report, NoRedact: f.NoRedact,
 		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
 		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
 	}

@@ -2,45 +2,67 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/session"
 )
 
 // reportCmd prints a session's report.
 type reportCmd struct {
 	sessionFlag
-	Format string `default:"md" enum:"md,json,html,sarif,junit" placeholder:"FORMAT" help:"md, json, html, sarif or junit."`
-	Output string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE."`
+	Format   string `default:"md" enum:"md,json,html,sarif,junit,summary" placeholder:"FORMAT" help:"md, json, html, sarif, junit, or summary: a short one for a workflow's step."`
+	Output   string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE."`
+	NoRedact bool   `help:"Show secrets."`
+	Schema   string `enum:"qr,result," default:"" placeholder:"NAME" help:"Print a JSON Schema instead: qr of this report, result of what run --json prints."`
+}
+
+// Help gives an example for continuous integration.
+func (*reportCmd) Help() string {
+	return "In a GitHub workflow: superqode report --format summary >> \"$GITHUB_STEP_SUMMARY\". The values of secrets are masked in every format; --no-redact shows them as long as the session's own folder is there."
 }
 
 // Run prints the report that the session's end wrote.
 func (c *reportCmd) Run(ctx context.Context, a *app) error {
+	if c.Schema != "" {
+		data, err := artifacts.Schema(c.Schema)
+		if err != nil {
+			return err
+		}
+		return c.print(a, data, true)
+	}
 	m, err := a.sessions()
 	if err != nil {
 		return err
 	}
 	ref := c.ref(a)
 	if ref == "" {
-		if ref, err = c.newest(ctx, a); err != nil {
+		if ref, err = a.newestEnded(ctx); err != nil {
 			return err
 		}
 	}
-	format := c.Format
+	format := session.ReportFormat(c.Format)
 	if a.flags.JSON {
-		format = "json"
+		format = session.FormatJSON
 	}
-	data, err := m.Report(ctx, a.flags.Repo, ref, format)
-	if err != nil {
+	var b bytes.Buffer
+	if err := m.Report(ctx, a.flags.Repo, ref, session.ReportOptions{Format: format, NoRedact: c.NoRedact}, &b); err != nil {
 		return err
 	}
-	if c.Output != "" {
+	return c.print(a, b.Bytes(), format != session.FormatMD && format != session.FormatSummary)
+}
+
+// print writes the report into the file, or to stdout, made safe on a terminal.
+func (c *reportCmd) print(a *app, data []byte, exact bool) error {
+	if c.Output != "" && c.Output != "-" {
 		return atomicfile.Write(a.abs(c.Output), data, 0o644)
 	}
-	if !a.outTTY || format == "json" {
-		_, err = a.Out.Write(data)
+	if !a.outTTY || exact {
+		_, err := a.Out.Write(data)
 		return err
 	}
 	w := bufio.NewWriter(a.Out)
@@ -51,8 +73,8 @@ func (c *reportCmd) Run(ctx context.Context, a *app) error {
 	return errors.Join(p.Close(), w.Flush())
 }
 
-// newest returns the id of the session of this origin that ended last.
-func (c *reportCmd) newest(ctx context.Context, a *app) (string, error) {
+// newestEnded returns the id of the session of this origin that ended last.
+func (a *app) newestEnded(ctx context.Context) (string, error) {
 	m, err := a.sessions()
 	if err != nil {
 		return "", err

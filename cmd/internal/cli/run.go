@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -75,6 +76,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	}
 	if res == nil {
 		return err
+	}
+	if slices.Contains(c.Report, string(session.FormatSummary)) {
+		err = errors.Join(err, m.AppendStepSummary(ctx, a.flags.Repo, res.SessionID.String()))
 	}
 	if perr := a.printResult(res); perr != nil && err == nil {
 		err = perr

@@ -28,8 +28,6 @@ func unbuiltFlags() []unbuiltFlag {
 		{flag: "cpu-time", why: "limits are not built yet in this version"},
 		{flag: "max-disk", why: "limits are not built yet in this version"},
 		{flag: "output", commands: []string{"run", "workspace create"}, why: "collecting outputs by pattern is not built yet in this version; write to $SUPERQODE_ARTIFACT_DIR"},
-		{flag: "report", values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
-		{flag: "format", commands: []string{"report"}, values: []string{"html", "sarif", "junit"}, why: "of the report formats only md and json are built yet in this version"},
 		{flag: "dry-run", commands: []string{"run", "workspace create"}, why: "is not built yet in this version"},
 		{flag: "timeout", commands: create, why: "is not kept with a session yet; give it to workspace exec"},
 		{flag: "env", commands: create, why: "is not kept with a session yet; give it to workspace exec"},

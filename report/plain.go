@@ -1,0 +1,32 @@
+package report
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// plain is s on one line of plain text, for readers that are programs: what can
+// not be seen is escaped as Go does.
+func plain(s string) string { return attribute(clip(s, maxShown)) }
+
+// plainLines is plain for a text whose lines and tabs stay.
+func plainLines(s string) string {
+	var b strings.Builder
+	s = clip(strings.TrimRight(s, "\n"), maxBlock)
+	for i, line := range strings.Split(s, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		for k, part := range strings.Split(strings.TrimSuffix(line, "\r"), "\t") {
+			if k > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(attribute(part))
+		}
+	}
+	return b.String()
+}
+
+func plainTime(t artifacts.Time) string { return t.UTC().Format(time.RFC3339Nano) }

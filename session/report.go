@@ -1,0 +1,284 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/report"
+)
+
+// ReportFormat is a form in which a session's report can be had.
+type ReportFormat string
+
+// The formats. The first three are written for every session.
+const (
+	FormatJSON    ReportFormat = "json"
+	FormatMD      ReportFormat = "md"
+	FormatHTML    ReportFormat = "html"
+	FormatSARIF   ReportFormat = "sarif"
+	FormatJUnit   ReportFormat = "junit"
+	FormatSummary ReportFormat = "summary"
+)
+
+// file returns where below qe-artifacts a session's report of this format stands.
+func (f ReportFormat) file(id superqode.SessionID) string {
+	switch f {
+	case FormatJUnit:
+		return artifacts.ReportFile(id, "junit.xml")
+	case FormatSummary:
+		return artifacts.ReportFile(id, "summary.md")
+	}
+	return artifacts.ReportFile(id, string(f))
+}
+
+// rawReportPath is where the session keeps its report unmasked.
+func (s *Session) rawReportPath() string { return filepath.Join(s.dir, "report.json") }
+
+// report writes the session's report; failed is what superqode could not do.
+func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	findings, err := s.Findings()
+	if err != nil {
+		return err
+	}
+	_, warnings, err := s.suppressions()
+	if err != nil {
+		return err
+	}
+	in := artifacts.ReportInput{
+		Result: *res, Command: s.rec.Command, Findings: withPatches(findings, c.artifacts), Artifacts: c.artifacts,
+		Warnings: slices.Concat(s.rec.Warnings, warnings), Setup: s.setupReport(),
+	}
+	if !s.rec.Agent.IsZero() {
+		in.Agents = []string{s.rec.Agent.String()}
+	}
+	for _, a := range s.rec.Agents {
+		in.Agents = append(in.Agents, a.Agent.String())
+	}
+	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
+		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
+	}
+	for _, err := range []error{s.setupError, failed} {
+		if err != nil {
+			in.Errors = append(in.Errors, err.Error())
+		}
+	}
+	rep := artifacts.NewReport(in)
+	written, err := s.writeReport(ctx, store, rep)
+	c.artifacts = append(c.artifacts, written...)
+	res.Artifacts = artifacts.Refs(c.artifacts)
+	failpoint.Hit("end.reported")
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// withPatches names the fix of each finding that has one.
+func withPatches(list []artifacts.Finding, all []artifacts.Artifact) []artifacts.Finding {
+	fixes := map[string]string{}
+	for _, a := range all {
+		if id, ok := a.Metadata[metaFinding].(string); ok && a.Type == artifacts.TypeFix {
+			fixes[id] = a.ID
+		}
+	}
+	for i := range list {
+		if id := fixes[list[i].ID]; id != "" && list[i].PatchID == "" {
+			list[i].PatchID = id
+		}
+	}
+	return list
+}
+
+// writeReport keeps the report as it is in the session's folder and files it,
+// with secrets masked, in every format that is wanted.
+func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, rep artifacts.Report) ([]artifacts.Artifact, error) {
+	raw, err := rep.JSON()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(clearWay(s.rawReportPath()), atomicfile.Write(s.rawReportPath(), raw, 0o600)); err != nil {
+		return nil, err
+	}
+	formats := []ReportFormat{FormatJSON, FormatMD, FormatHTML}
+	for _, f := range s.rec.Reports {
+		if f := ReportFormat(f); !slices.Contains(formats, f) {
+			formats = append(formats, f)
+		}
+	}
+	var list []artifacts.New
+	for _, f := range formats {
+		var b bytes.Buffer
+		if err := s.render(ctx, &b, rendering{store, rep, f, s.rec.NoRedact, true}); err != nil {
+			return nil, fmt.Errorf("as %s: %w", f, err)
+		}
+		list = append(list, artifacts.New{
+			Type: artifacts.TypeQR, Path: f.file(s.rec.ID), Description: "quality report", Session: s.rec.ID, Data: b.Bytes(),
+			Metadata: map[string]any{"verdict": string(rep.Verdict)},
+		})
+	}
+	return store.AddAll(ctx, list)
+}
+
+// rendering is one report in one format.
+type rendering struct {
+	store    *artifacts.Store
+	rep      artifacts.Report
+	format   ReportFormat
+	noRedact bool
+	quick    bool // every end of a session does it: it must not take long
+}
+
+// render writes a report that is not masked yet.
+func (s *Session) render(ctx context.Context, w io.Writer, r rendering) error {
+	opt := report.HTMLOptions{Quick: r.quick}
+	if !r.noRedact {
+		masks := s.redactor()
+		r.rep, opt.Mask = maskedReport(r.rep, masks), masks.Text
+	}
+	switch r.format {
+	case FormatJSON:
+		data, err := r.rep.JSON()
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	case FormatMD:
+		_, err := io.WriteString(w, r.rep.Markdown())
+		return err
+	case FormatHTML:
+		data, err := page(ctx, r.store, r.rep, opt)
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		return err
+	case FormatSARIF:
+		return report.SARIF(w, r.rep)
+	case FormatJUnit:
+		return report.JUnit(w, r.rep)
+	case FormatSummary:
+		return report.StepSummary(w, r.rep)
+	}
+	return superqode.Errorf(superqode.ErrUsage, "%q is not a report format", r.format)
+}
+
+// rawReport reads the session's report as it is, or, where an older superqode
+// ended the session, as it was filed. The error wraps ErrNotFound when there is
+// none.
+func (s *Session) rawReport() (rep artifacts.Report, err error) {
+	data, err := atomicfile.Read(s.rawReportPath())
+	if err == nil {
+		if err = json.Unmarshal(data, &rep); err == nil && rep.SessionID == s.rec.ID {
+			return rep, nil
+		}
+	}
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return rep, err
+	}
+	list, err := store.List(context.Background(), artifacts.Filter{Session: s.rec.ID, Type: artifacts.TypeQR})
+	if err != nil {
+		return rep, err
+	}
+	for _, a := range list {
+		if a.Path.String() != FormatJSON.file(s.rec.ID) {
+			continue
+		}
+		f, err := store.OpenArtifact(a)
+		if err != nil {
+			return rep, err
+		}
+		data, err := io.ReadAll(f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return rep, err
+		}
+		return artifacts.ParseReport(data)
+	}
+	return rep, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.rec.ID), "superqode workspace end --session %s", s.rec.ID)
+}
+
+// reportAgain changes the report of a session that has ended, goes by the
+// suppressions of now, and files it anew. The caller holds findings.lock, or
+// changes nothing.
+func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report) (artifacts.Report, error)) error {
+	rep, err := s.rawReport()
+	if err != nil {
+		return err
+	}
+	if rep, err = change(rep); err != nil {
+		return err
+	}
+	entries, warnings, err := s.suppressions()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		s.m.cfg.Warn(w)
+	}
+	rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.m.now()))
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	if _, err := s.writeReport(ctx, store, rep); err != nil {
+		return fmt.Errorf("write the report anew: %w", err)
+	}
+	return nil
+}
+
+// ReportOptions says which form of a report is wanted.
+type ReportOptions struct {
+	Format   ReportFormat
+	NoRedact bool // show secrets, as far as the session's folder still has them
+}
+
+// Report writes the report of a session that has ended.
+func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions, w io.Writer) error {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return err
+	}
+	s := m.session(l)
+	rep, err := s.rawReport()
+	if err != nil {
+		return err
+	}
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	return s.render(ctx, w, rendering{store, rep, opt.Format, opt.NoRedact || s.rec.NoRedact, false})
+}
+
+// AppendStepSummary appends the report's summary to the file that a workflow's
+// step named in GITHUB_STEP_SUMMARY. It does nothing outside a workflow.
+func (m *Manager) AppendStepSummary(ctx context.Context, dir, ref string) (err error) {
+	path := superqode.Getenv(m.cfg.Env, "GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := m.Report(ctx, dir, ref, ReportOptions{Format: FormatSummary}, &b); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("GITHUB_STEP_SUMMARY: %w", err)
+	}
+	_, err = f.Write(b.Bytes())
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+)
+
+// suppressionsCopy is the origin's SuppressionsFile as it was when the session was
+// opened. The session goes by this copy, which is sealed while programs run: in
+// the modes that work in the origin a program could write itself a clean bill.
+const suppressionsCopy = "suppressions.yaml"
+
+// keepSuppressions copies the origin's file when the session is opened.
+func (s *Session) keepSuppressions() error {
+	data, err := readSuppressions(string(s.rec.Origin))
+	if err != nil || data == nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(s.dir, suppressionsCopy), data, 0o600)
+}
+
+// readSuppressions returns the content of an origin's file, nil where there is
+// none. A link is followed, as for other files that the user keeps in the origin.
+func readSuppressions(origin string) ([]byte, error) {
+	data, err := atomicfile.ReadThrough(filepath.Join(origin, artifacts.SuppressionsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
+}
+
+// suppressions returns the entries that the session goes by: those of its
+// beginning, or, once it has ended, those of now. A file that can not be read
+// suppresses nothing, and is told.
+func (s *Session) suppressions() (map[string]artifacts.Suppression, []string, error) {
+	var data []byte
+	var err error
+	if s.rec.State == superqode.StateDone {
+		data, err = readSuppressions(string(s.rec.Origin))
+	} else if data, err = atomicfile.Read(filepath.Join(s.dir, suppressionsCopy)); errors.Is(err, os.ErrNotExist) {
+		data, err = nil, nil
+	}
+	if err != nil {
+		return nil, []string{err.Error()}, nil
+	}
+	entries, problems, err := artifacts.ParseSuppressions(data)
+	if err != nil {
+		return nil, []string{err.Error() + "; nothing is suppressed"}, nil
+	}
+	var warnings []string
+	for _, p := range problems {
+		warnings = append(warnings, p.String())
+	}
+	return entries, warnings, nil
+}
+
+// SuppressFinding enters a finding of the session into the origin's
+// SuppressionsFile and, where the session has ended, writes its report anew. ref is
+// a fingerprint, the beginning of one, or a finding's id.
+func (s *Session) SuppressFinding(ctx context.Context, ref string, entry artifacts.Suppression) (artifacts.Suppression, error) {
+	list, err := s.Findings()
+	if err != nil {
+		return entry, err
+	}
+	hit, err := findFinding(list, ref)
+	if err != nil {
+		return entry, err
+	}
+	entry.Fingerprint = ref
+	if hit != nil {
+		entry.Fingerprint, entry.Title, entry.File = hit.Fingerprint(), strings.ToValidUTF8(hit.Title, "\uFFFD"), strings.ToValidUTF8(hit.File, "\uFFFD")
+	}
+	if entry.Added == "" {
+		entry.Added = s.m.now().UTC().Format("2006-01-02")
+	}
+	if err := s.enterSuppression(ctx, entry); err != nil {
+		return entry, err
+	}
+	if s.rec.State != superqode.StateDone {
+		return entry, nil
+	}
+	err = s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) { return rep, nil })
+	if errors.Is(err, superqode.ErrNotFound) {
+		err = nil
+	}
+	return entry, err
+}
+
+// findFinding returns the finding that ref means; nil when it is a whole
+// fingerprint of none.
+func findFinding(list []artifacts.Finding, ref string) (*artifacts.Finding, error) {
+	var hits []artifacts.Finding
+	for _, f := range list {
+		if f.ID == ref || f.Fingerprint() == ref {
+			return &f, nil
+		}
+		if len(ref) >= 4 && strings.HasPrefix(f.Fingerprint(), ref) && !slices.ContainsFunc(hits, func(h artifacts.Finding) bool { return h.Fingerprint() == f.Fingerprint() }) {
+			hits = append(hits, f)
+		}
+	}
+	switch {
+	case len(hits) == 1:
+		return &hits[0], nil
+	case len(hits) > 1:
+		return nil, superqode.Errorf(superqode.ErrUsage, "%q begins the fingerprints of %d findings", ref, len(hits))
+	case artifacts.IsFingerprint(ref):
+		return nil, nil
+	}
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no finding has the id or the fingerprint %q", ref), "superqode finding list")
+}
+
+// enterSuppression appends an entry to the origin's file. What stands there stays,
+// comments too.
+func (s *Session) enterSuppression(ctx context.Context, entry artifacts.Suppression) (err error) {
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.p.dir, "suppressions.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	data, err := readSuppressions(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	entries, _, err := artifacts.ParseSuppressions(data)
+	if err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "%v", err)
+	}
+	if _, ok := entries[entry.Fingerprint]; ok {
+		return nil
+	}
+	if len(data) == 0 {
+		data = []byte("# Findings that were looked at and do not count: superqode finding suppress\n")
+	}
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(data, '\n')
+	}
+	data = append(data, entry.YAML()...)
+	if _, _, err := artifacts.ParseSuppressions(data); err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "%s is not a list that can be added to: %v", artifacts.SuppressionsFile, err)
+	}
+	path := filepath.Join(string(s.rec.Origin), artifacts.SuppressionsFile)
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return atomicfile.Write(path, data, 0o644)
+}
