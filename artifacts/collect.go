@@ -108,6 +108,7 @@ func openStaging(dir string) (*os.Root, error) {
 // opened when its turn comes, so that any number of them needs few descriptors.
 func (opt CollectOptions) find(staging *os.Root) (items []*item, problems []Problem) {
 	left := opt.MaxBytes
+	described := readDescriptions(staging)
 	err := walk(staging, "", maxDepth, func(_ *os.Root, rel string, info fs.FileInfo, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -116,7 +117,7 @@ func (opt CollectOptions) find(staging *os.Root) (items []*item, problems []Prob
 		case err != nil:
 			problems = append(problems, Problem{rel, err.Error()})
 			return nil
-		case info.Mode().IsRegular() && isFix(rel): // see Fixes
+		case info.Mode().IsRegular() && (isFix(rel) || rel == DescriptionsFile): // see Fixes
 			return nil
 		case !info.Mode().IsRegular():
 			problems = append(problems, Problem{rel, kindOf(info.Mode()) + ", left out"})
@@ -126,7 +127,7 @@ func (opt CollectOptions) find(staging *os.Root) (items []*item, problems []Prob
 			return nil
 		}
 		left -= info.Size()
-		it, err := opt.item(staging, rel, info)
+		it, err := opt.item(staging, rel, info, described[rel])
 		if err != nil {
 			problems = append(problems, Problem{rel, err.Error()})
 			return nil
@@ -140,16 +141,25 @@ func (opt CollectOptions) find(staging *os.Root) (items []*item, problems []Prob
 	return items, problems
 }
 
-func (opt CollectOptions) item(staging *os.Root, rel string, info fs.FileInfo) (*item, error) {
-	target := opt.target(rel)
+func (opt CollectOptions) item(staging *os.Root, rel string, info fs.FileInfo, said Described) (*item, error) {
+	target, meta := opt.place(staging, rel)
 	p, err := superqode.ParseRelPath(target)
 	if err != nil {
 		return nil, err
 	}
 	it := &item{folder: path.Dir(target), Artifact: Artifact{
 		Type: classify(target), Name: path.Base(target), Path: p, OriginalFile: rel, Session: opt.Session, Agent: opt.Agent,
-		CreatedAt: now(), Metadata: map[string]any{"source": "program"},
+		CreatedAt: now(), Metadata: meta,
 	}}
+	if said.Type != "" {
+		it.Type, it.Description = said.Type, said.Description
+		if said.Name != "" {
+			it.Name = said.Name
+		}
+		if said.Original != "" {
+			it.OriginalFile = said.Original
+		}
+	}
 	if perm := info.Mode().Perm(); perm&0o111 != 0 {
 		it.Metadata["mode"] = fmt.Sprintf("%06o", 0o100000|perm) // copies are 0600
 	}
@@ -170,22 +180,65 @@ func (opt CollectOptions) item(staging *os.Root, rel string, info fs.FileInfo) (
 	return it, nil
 }
 
-// target maps a path below staging to one below qe-artifacts.
-func (opt CollectOptions) target(rel string) string {
+// place maps a path below staging to one below qe-artifacts, and says what is
+// known about the file.
+func (opt CollectOptions) place(staging *os.Root, rel string) (target string, meta map[string]any) {
 	session := opt.Session.String()
+	meta = map[string]any{"source": "program"}
 	folder, rest, nested := strings.Cut(rel, "/")
+	unsorted := rel
 	if nested {
 		switch folder {
 		case folderQR, folderPatches, folderLogs, folderEvidence, folderCoverage:
-			return path.Join(folder, session, rest)
+			return path.Join(folder, session, rest), meta
+		case stagingFindings:
+			return path.Join(folderEvidence, session, rel), meta
 		case folderTests:
-			kind, rest, nested := strings.Cut(rest, "/")
+			kind, inner, nested := strings.Cut(rest, "/")
 			if _, err := ParseType("test_" + kind); err == nil && nested {
-				return path.Join(folder, kind, session, rest)
+				describeTest(meta, inner)
+				return path.Join(folder, kind, session, inner), meta
 			}
+			unsorted = rest
 		}
 	}
-	return path.Join(folderEvidence, session, rel)
+	if _, ok := testFile(rel); !ok {
+		return path.Join(folderEvidence, session, rel), meta
+	}
+	kind := testKind(unsorted, readHead(staging, rel))
+	describeTest(meta, rel)
+	meta["sorted_by"] = "name and content"
+	return path.Join(kind.folder(), session, unsorted), meta
+}
+
+// describeTest says which language a test is in and what it is about.
+func describeTest(meta map[string]any, rel string) {
+	language, ok := testFile(rel)
+	if !ok {
+		language = sourceLanguage(path.Ext(rel))
+	}
+	if language != "" {
+		meta["language"] = language
+	}
+	if target := testTarget(path.Base(rel)); target != "" {
+		meta["target"] = strings.ToValidUTF8(target, "\uFFFD")
+	}
+}
+
+// maxHead is how much of a test is looked at to tell its kind.
+const maxHead = 64 << 10
+
+func readHead(staging *os.Root, rel string) []byte {
+	f, err := openBelow(staging, rel)
+	if err != nil {
+		return nil // its turn to be copied comes, and then it is named
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, maxHead))
+	if err != nil || !isTextHead(head) {
+		return nil
+	}
+	return head
 }
 
 // watched is a file that says, once it is closed, whether someone wrote to it

@@ -123,7 +123,7 @@ func (im *importer) content(rel string, data []byte) {
 	case len(trimmed) == 0:
 	case trimmed[0] == '<':
 		root, err := xmlRoot(trimmed)
-		if err != nil && inFindings {
+		if err != nil && (inFindings || errors.Is(err, errEntities)) {
 			problems = []string{err.Error()}
 		}
 		if err != nil || root != "testsuite" && root != "testsuites" {

@@ -27,9 +27,11 @@ func xmlDecoder(data []byte) *xml.Decoder {
 	return dec
 }
 
+var errEntities = errors.New("refused: it declares entities")
+
 func checkDirective(d xml.Directive) error {
 	if bytes.Contains(bytes.ToUpper(d), []byte("ENTITY")) || bytes.IndexByte(d, '[') >= 0 {
-		return errors.New("refused: it declares entities")
+		return errEntities
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (s *Store) Remove(ctx context.Context, session superqode.SessionID) ([]Arti
 	if session.IsZero() {
 		return nil, nil, errors.New("remove artifacts: no session")
 	}
-	return s.remove(ctx, func([]Artifact) map[superqode.SessionID]bool { return map[superqode.SessionID]bool{session: true} }, false)
+	return s.remove(ctx, func([]Artifact) map[superqode.SessionID]bool { return map[superqode.SessionID]bool{session: true} }, removal{})
 }
 
 // PruneOptions says which sessions' artifacts may go. With both limits set a
@@ -36,7 +36,7 @@ type PruneOptions struct {
 }
 
 // Prune takes away the artifacts of old sessions, as Remove does, never those of
-// preserved ones nor what was added outside a session. Temporary files that a
+// preserved ones, nor what was added outside a session or saved under a name. Temporary files that a
 // killed writer left more than a day ago go too. It returns what was removed and
 // what was spared, and why.
 func (s *Store) Prune(ctx context.Context, opt PruneOptions) ([]Artifact, []Problem, error) {
@@ -46,7 +46,7 @@ func (s *Store) Prune(ctx context.Context, opt PruneOptions) ([]Artifact, []Prob
 	if opt.Now.IsZero() {
 		opt.Now = time.Now()
 	}
-	return s.remove(ctx, opt.choose, opt.DryRun)
+	return s.remove(ctx, opt.choose, removal{dry: opt.DryRun, keepSaved: true})
 }
 
 // choose decides which sessions go.
@@ -75,7 +75,13 @@ func (opt PruneOptions) choose(all []Artifact) map[superqode.SessionID]bool {
 	return gone
 }
 
-func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqode.SessionID]bool, dry bool) (removed []Artifact, problems []Problem, err error) {
+// removal says how artifacts are taken away.
+type removal struct {
+	dry       bool // only say what would go
+	keepSaved bool // what was saved under a name stays; see Store.Save
+}
+
+func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqode.SessionID]bool, how removal) (removed []Artifact, problems []Problem, err error) {
 	if _, err := os.Lstat(s.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
@@ -83,7 +89,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 		gone := choose(m.artifacts())
 		var failed error
 		m.entries = slices.DeleteFunc(m.entries, func(e entry) bool {
-			if failed != nil || e.opaque || !gone[e.Session] {
+			if failed != nil || e.opaque || !gone[e.Session] || how.keepSaved && e.version() > 0 {
 				return false
 			}
 			if failed = ctx.Err(); failed != nil {
@@ -91,7 +97,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 			}
 			// Files go first: interrupted here, the entries are still there and the next
 			// call finishes. The other way round nobody would know the files any more.
-			why, err := removeFile(p.root, e.Artifact, dry)
+			why, err := removeFile(p.root, e.Artifact, how.dry)
 			if err != nil {
 				problems = append(problems, Problem{e.Path.String(), err.Error()})
 				return false
@@ -104,7 +110,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 			return true
 		})
 		m.index = nil
-		if dry {
+		if how.dry {
 			return nil, failed
 		}
 		sweepTemps(p.root, m)

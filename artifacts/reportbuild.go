@@ -77,6 +77,28 @@ func (r Report) WithArtifacts(list []Artifact) Report {
 	return r
 }
 
+// WithFix returns the report with what came of a fix; an earlier try of the same
+// one is replaced.
+func (r Report) WithFix(fix Fix) Report {
+	all := FixesReport{Enabled: true}
+	if r.VerifiedFixes != nil {
+		all.Fixes = slices.DeleteFunc(slices.Clone(r.VerifiedFixes.Fixes), func(f Fix) bool { return f.FindingID == fix.FindingID && f.PatchID == fix.PatchID })
+	}
+	all.Fixes = append(all.Fixes, fix)
+	for _, f := range all.Fixes {
+		all.Total++
+		if f.Verified {
+			all.Verified++
+		}
+		if f.Improvement {
+			all.Improvements++
+		}
+	}
+	r.VerifiedFixes = &all
+	r.Metadata.AllowSuggestions = true
+	return r
+}
+
 // AllFindings returns the findings that count and those that do not.
 func (r Report) AllFindings() []Finding { return slices.Concat(r.Findings, r.Suppressed) }
 

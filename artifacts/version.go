@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,9 @@ func (s *Store) Save(ctx context.Context, n New) (Named, error) {
 	if n.Path != "" {
 		return Named{}, fmt.Errorf("save artifact %q: a path is given", n.Name)
 	}
-	ext := path.Ext(n.Name)
-	if ext == "" && n.File != "" {
-		ext = path.Ext(n.File)
+	ext := path.Ext(cmp.Or(n.File, n.OriginalFile)) // of a name that has its own it is no part
+	if path.Ext(n.Name) != "" || !regexp.MustCompile(`^\.[A-Za-z0-9_-]{1,16}$`).MatchString(ext) {
+		ext = ""
 	}
 	it, err := newItem(n)
 	if err != nil {
@@ -113,20 +114,20 @@ func (p *plan) save(it *item) (Artifact, error) {
 	}
 }
 
-// versionedName is the file name of a version: report@2.json.
+// versionedName is the file name of a version: report@2.json, or report.json@2
+// where the name itself has the extension, so that the name can be read back.
 func versionedName(name, ext string, version int) string {
-	return strings.TrimSuffix(name, ext) + "@" + strconv.Itoa(version) + ext
+	return name + "@" + strconv.Itoa(version) + ext
 }
 
-// splitVersioned reads back what versionedName wrote, as far as the file's name
-// tells: the extension is taken to be part of the name.
+// splitVersioned reads back what versionedName wrote.
 func splitVersioned(base string) (name string, version int, ok bool) {
 	m := regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)@([1-9][0-9]{0,8})(\.[A-Za-z0-9_-]+)?$`).FindStringSubmatch(base)
 	if m == nil {
 		return "", 0, false
 	}
 	version, err := strconv.Atoi(m[2])
-	return m[1] + m[3], version, err == nil
+	return m[1], version, err == nil
 }
 
 // version returns the number that Save gave, or 0.

@@ -30,3 +30,24 @@ func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id sup
 	rec.Pinned, rec.UpdatedAt = pinned, m.now().UTC()
 	return rec.ID, writeRecord(l.Dir, rec)
 }
+
+// KeptSessions returns the sessions of an origin whose artifacts must stay: those
+// that are open, preserved or pinned.
+func (m *Manager) KeptSessions(ctx context.Context, dir string) (map[superqode.SessionID]bool, error) {
+	list, broken, err := m.List(ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[superqode.SessionID]bool{}
+	for _, b := range broken { // nobody knows what they are
+		if id, err := superqode.ParseSessionID(b.ID); err == nil {
+			kept[id] = true
+		}
+	}
+	for _, l := range list {
+		if l.State != superqode.StateDone || l.Pinned {
+			kept[l.ID] = true
+		}
+	}
+	return kept, nil
+}

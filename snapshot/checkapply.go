@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -14,7 +17,12 @@ import (
 type CheckApplyOptions struct {
 	Commit  string // a commit of the store, or a ref
 	Patch   []byte // in git's format
-	Scratch string // an empty folder for the index
+	Scratch string // a private folder for the index
+}
+
+// index is where git keeps the tree that it works on.
+func (o CheckApplyOptions) env() []string {
+	return []string{"GIT_INDEX_FILE=" + filepath.Join(o.Scratch, "index")}
 }
 
 // CheckApply asks git whether a patch applies to a commit's tree, and returns
@@ -23,14 +31,58 @@ func (s *Store) CheckApply(ctx context.Context, opt CheckApplyOptions) (why stri
 	if len(bytes.TrimSpace(opt.Patch)) == 0 {
 		return "the patch is empty", nil
 	}
-	env := []string{"GIT_INDEX_FILE=" + filepath.Join(opt.Scratch, "index")}
-	if err := s.run(ctx, git.Cmd{Args: []string{"read-tree", opt.Commit}, Env: env}); err != nil {
+	if err := s.run(ctx, git.Cmd{Args: []string{"read-tree", opt.Commit}, Env: opt.env()}); err != nil {
 		return "", err
 	}
-	err = s.run(ctx, git.Cmd{Args: []string{"apply", "--check", "--cached", "--whitespace=nowarn", "-"}, Env: env, Stdin: bytes.NewReader(opt.Patch)})
+	err = s.run(ctx, git.Cmd{Args: []string{"apply", "--check", "--cached", "--whitespace=nowarn", "-"}, Env: opt.env(), Stdin: bytes.NewReader(opt.Patch)})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
 		lines := strings.Split(strings.TrimSpace(exit.Stderr), "\n")
 		return strings.TrimPrefix(strings.Join(lines[:min(len(lines), 3)], "; "), "error: "), nil
 	}
 	return "", err
+}
+
+// Checkout writes a commit's tree into the directory dir, with the patch applied
+// where there is one. What stood there as the tree of from and is in the new tree
+// no more is removed; other files stay. The directory is nobody's but the
+// caller's: git looks at nothing in it.
+func (s *Store) Checkout(ctx context.Context, opt CheckApplyOptions, dir, from string) error {
+	if err := s.run(ctx, git.Cmd{Args: []string{"read-tree", opt.Commit}, Env: opt.env()}); err != nil {
+		return err
+	}
+	if len(opt.Patch) > 0 {
+		if err := s.run(ctx, git.Cmd{Args: []string{"apply", "--cached", "--whitespace=nowarn", "-"}, Env: opt.env(), Stdin: bytes.NewReader(opt.Patch)}); err != nil {
+			return fmt.Errorf("apply the patch: %w", err)
+		}
+	}
+	if from != "" {
+		var gone bytes.Buffer
+		diff := git.Cmd{Args: []string{"diff-index", "--cached", "--no-renames", "--diff-filter=D", "--name-only", "-z", from}, Env: opt.env(), Stdout: &gone}
+		if err := s.run(ctx, diff); err != nil {
+			return err
+		}
+		if err := removeAll(dir, strings.Split(strings.TrimSuffix(gone.String(), "\x00"), "\x00")); err != nil {
+			return err
+		}
+	}
+	env := append(opt.env(), "GIT_WORK_TREE="+dir)
+	return s.run(ctx, git.Cmd{Args: []string{"checkout-index", "--all", "--force", "--quiet"}, Env: env})
+}
+
+// removeAll removes files below dir; no link leads out of it.
+func removeAll(dir string, names []string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }

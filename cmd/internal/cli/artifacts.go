@@ -17,9 +17,8 @@ type artifactsCmd struct {
 	List   artifactsListCmd   `cmd:"" help:"List artifacts."`
 	Show   artifactsShowCmd   `cmd:"" help:"Print an artifact's content."`
 	Verify artifactsVerifyCmd `cmd:"" help:"Compare every file with the manifest."`
-
-	Add   unbuiltCmd `cmd:"" hidden:"" passthrough:""`
-	Prune unbuiltCmd `cmd:"" hidden:"" passthrough:""`
+	Add    artifactsAddCmd    `cmd:"" help:"Add a file."`
+	Prune  artifactsPruneCmd  `cmd:"" help:"Take away the artifacts of old sessions."`
 }
 
 func (a *app) store() (*artifacts.Store, error) { return artifacts.Open(originDir(a.flags.Repo)) }
@@ -80,7 +79,8 @@ func (a *app) warnStore(store *artifacts.Store) {
 // artifactsShowCmd prints one artifact.
 type artifactsShowCmd struct {
 	Artifact string `arg:"" name:"id" help:"The artifact's id, its name, or name@version."`
-	Info     bool   `help:"Print what the manifest says instead."`
+	Info     bool   `xor:"what" help:"Print what the manifest says instead."`
+	Path     bool   `xor:"what" help:"Print the file's path instead."`
 }
 
 // Run prints the content: exact bytes into a file or a pipe, made safe on a
@@ -90,14 +90,22 @@ func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	it, err := store.Get(ctx, c.Artifact)
+	named, err := store.Resolve(ctx, c.Artifact)
+	it := named.Artifact
 	if err != nil {
 		return superqode.WithHint(err, "superqode artifacts list")
 	}
 	a.warnStore(store)
 	switch {
+	case c.Path:
+		path := store.File(it)
+		if a.outTTY {
+			path = quotePath(path)
+		}
+		_, err := fmt.Fprintln(a.Out, path)
+		return err
 	case a.flags.JSON:
-		return a.printArtifact(it)
+		return a.printArtifact(named)
 	case c.Info:
 		return a.artifactInfo(store, it)
 	}
@@ -119,12 +127,12 @@ func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
 }
 
 // printArtifact prints the manifest's entry as a document of its own.
-func (a *app) printArtifact(it artifacts.Artifact) error {
-	entry, err := json.Marshal(it)
+func (a *app) printArtifact(it artifacts.Named) error {
+	entry, err := json.Marshal(it.Artifact)
 	if err != nil {
 		return err
 	}
-	doc := append([]byte(`{"schema_version":1,`), entry[1:]...) // an entry is an object that is never empty
+	doc := append(fmt.Appendf(nil, `{"schema_version":1,"version":%d,`, it.Version), entry[1:]...) // an entry is an object that is never empty
 	return a.printJSON(json.RawMessage(doc))
 }
 

@@ -30,6 +30,7 @@ func commands() []command {
 		{name: "workspace", help: "Open, use, look at and end sessions.", build: func() any { return &workspaceCmd{} }},
 		{name: "artifacts", help: "What sessions left behind.", build: func() any { return &artifactsCmd{} }},
 		{name: "finding", help: "Findings of a session.", build: func() any { return &findingCmd{} }},
+		{name: "verify-fix", help: "Try the fix of a finding in a fresh session: tests before, tests after.", build: func() any { return &verifyFixCmd{} }},
 		{name: "report", help: "Print a session's report.", build: func() any { return &reportCmd{} }},
 		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
 		{name: "trust", help: "Let the commands of this origin's superqode.yaml run.", build: func() any { return &trustCmd{} }},

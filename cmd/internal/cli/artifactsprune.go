@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// artifactsPruneCmd takes away what old sessions left.
+type artifactsPruneCmd struct {
+	KeepSessions *int    `placeholder:"N" help:"Keep the artifacts of the N newest sessions (default: artifacts.keep_sessions)."`
+	OlderThan    ageFlag `placeholder:"AGE" help:"Only sessions whose newest artifact is older (36h, 30d)."`
+	DryRun       bool    `help:"Only say what would go."`
+}
+
+// Help tells what stays.
+func (*artifactsPruneCmd) Help() string {
+	return "Artifacts of sessions that are open, preserved or pinned stay, and so does what was added outside of a session or saved under a name. With both limits a session goes only when it is beyond both."
+}
+
+type prunedJSON struct {
+	SchemaVersion int                  `json:"schema_version"`
+	DryRun        bool                 `json:"dry_run"`
+	Removed       []artifacts.Artifact `json:"removed"`
+	Spared        []string             `json:"spared"`
+}
+
+// Run prints what went and what was spared.
+func (c *artifactsPruneCmd) Run(ctx context.Context, a *app) error {
+	opt := artifacts.PruneOptions{OlderThan: time.Duration(c.OlderThan), DryRun: c.DryRun}
+	switch {
+	case c.KeepSessions != nil && *c.KeepSessions < 0:
+		return superqode.Errorf(superqode.ErrUsage, "--keep-sessions: %d is less than 0", *c.KeepSessions)
+	case c.KeepSessions != nil:
+		opt.KeepSessions = *c.KeepSessions
+		if opt.KeepSessions == 0 && opt.OlderThan == 0 { // none at all, however young
+			opt.OlderThan = time.Nanosecond
+		}
+	case c.OlderThan == 0:
+		cfg, err := a.configuration(ctx)
+		if err != nil {
+			return err
+		}
+		if opt.KeepSessions = cfg.Artifacts.KeepSessions; opt.KeepSessions == 0 {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which sets no limit"), "superqode artifacts prune --keep-sessions 50")
+		}
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	if opt.Preserved, err = m.KeptSessions(ctx, a.flags.Repo); err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	removed, spared, err := store.Prune(ctx, opt)
+	if err != nil {
+		return err
+	}
+	a.warnStore(store)
+	return a.printPruned(c.DryRun, removed, spared)
+}
+
+func (a *app) printPruned(dry bool, removed []artifacts.Artifact, spared []artifacts.Problem) error {
+	if a.flags.JSON {
+		doc := prunedJSON{1, dry, append([]artifacts.Artifact{}, removed...), []string{}}
+		for _, p := range spared {
+			doc.Spared = append(doc.Spared, p.String())
+		}
+		return a.printJSON(doc)
+	}
+	w := bufio.NewWriter(a.Out)
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	for _, it := range removed {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", verb, printable(it.ID), quotePath(it.Path.String()))
+	}
+	for _, p := range spared {
+		fmt.Fprintf(w, "spared\t%s\n", printable(p.String()))
+	}
+	if len(removed)+len(spared) == 0 {
+		a.note("nothing to prune")
+	}
+	return w.Flush()
+}

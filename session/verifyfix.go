@@ -1,0 +1,190 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// VerifyFixOptions says which fix is tried, and with which tests.
+type VerifyFixOptions struct {
+	Dir     string // any folder inside the origin
+	Session string // the session of the finding; "" finds the newest one that has it
+	Finding string // its id, or the id of the fix's artifact
+	Open    OpenOptions
+	Exec    ExecOptions // the tests; they run twice
+	Tell    func(string)
+}
+
+// VerifiedFix is what came of it.
+type VerifiedFix struct {
+	artifacts.Fix
+	SessionID superqode.SessionID `json:"session_id"`     // of the finding
+	TriedIn   superqode.SessionID `json:"tried_in"`       // the fresh session
+	Before    int                 `json:"exit_before"`    // the tests' exit code on the base
+	After     int                 `json:"exit_after"`     // and with the fix
+	Applies   bool                `json:"applies"`        // git took the patch on the base
+	TimedOut  bool                `json:"timed_out"`      // one of the runs
+	Reason    string              `json:"reason"`         // why the patch does not apply
+	Artifact  string              `json:"patch_artifact"` // below qe-artifacts
+}
+
+// VerifyFix applies the fix of a finding in a fresh session that begins with what
+// the finding's session began with, runs the tests before and after, and enters
+// what came of it into the report of the finding's session.
+func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*VerifiedFix, error) {
+	s, fix, err := m.findFix(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := s.readFix(fix)
+	if err != nil {
+		return nil, err
+	}
+	finding, _ := fix.Metadata[metaFinding].(string)
+	v := &VerifiedFix{SessionID: s.rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}
+	v.Reason, err = s.applies(ctx, patch)
+	if err != nil {
+		return nil, superqode.WithHint(fmt.Errorf("the base of session %s can not be had any more: %w", s.rec.ID, err), "superqode workspace list")
+	}
+	if v.Applies = v.Reason == ""; !v.Applies {
+		v.Evidence = "the patch does not apply to the base: " + v.Reason
+		return v, s.enterFix(ctx, v.Fix)
+	}
+	if err := m.tryFix(ctx, s, opt, patch, v); err != nil {
+		return v, err
+	}
+	v.Verified = v.After == 0 && !v.TimedOut
+	v.Improvement = v.Verified && v.Before != 0
+	v.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", visible(commandText(opt.Exec.Args)), v.Before, v.After, v.TriedIn)
+	if v.TimedOut {
+		v.Evidence += "; one of them ran out of time"
+	}
+	return v, s.enterFix(ctx, v.Fix)
+}
+
+// findFix finds the session and the artifact.
+func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, artifacts.Artifact, error) {
+	var candidates []Listed
+	if opt.Session != "" {
+		l, err := m.find(ctx, opt.Dir, opt.Session)
+		if err != nil {
+			return nil, artifacts.Artifact{}, err
+		}
+		candidates = []Listed{l}
+	} else {
+		list, _, err := m.List(ctx, opt.Dir, false)
+		if err != nil {
+			return nil, artifacts.Artifact{}, err
+		}
+		candidates = list
+	}
+	for _, l := range candidates {
+		if !l.State.Ended() {
+			continue
+		}
+		s := m.session(l)
+		store, err := artifacts.Open(string(s.rec.Origin))
+		if err != nil {
+			return nil, artifacts.Artifact{}, err
+		}
+		list, err := store.List(ctx, artifacts.Filter{Session: l.ID, Type: artifacts.TypeFix})
+		if err != nil {
+			return nil, artifacts.Artifact{}, err
+		}
+		i := slices.IndexFunc(list, func(a artifacts.Artifact) bool { return a.ID == opt.Finding || a.Metadata[metaFinding] == opt.Finding })
+		if i >= 0 {
+			return s, list[i], nil
+		}
+	}
+	return nil, artifacts.Artifact{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session that has ended has a fix for %q", opt.Finding), "superqode artifacts list --type fix")
+}
+
+func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return nil, err
+	}
+	f, err := store.OpenArtifact(fix)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+// tryFix runs the tests in a fresh session, on the base and with the fix.
+func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
+	open, head := opt.Open, ""
+	open.Dir, open.Owned, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, "verify-fix "+v.FindingID, KeepNever, false
+	open.Mode, open.From = superqode.ModeDirectory, FromWorking
+	if s.rec.GitDir != "" && s.rec.Base.Head != "" {
+		open.Mode, open.From, head = superqode.ModeWorktree, s.rec.Base.Head, s.rec.Base.Head
+	}
+	fresh, err := m.openInterruptible(ctx, open, opt.Exec.Signals)
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	v.TriedIn = fresh.rec.ID
+	defer func() {
+		stop := ignore(opt.Exec.Signals)
+		defer stop()
+		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: KeepNever, Locked: true})
+		err = errors.Join(err, eerr)
+	}()
+	scratch, err := os.MkdirTemp(s.dir, ".fix-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	tree := snapshot.CheckApplyOptions{Commit: s.ref("base"), Scratch: scratch}
+	if err := s.store.Checkout(ctx, tree, string(fresh.rec.Workspace), head); err != nil {
+		return fmt.Errorf("write out the base: %w", err)
+	}
+	opt.Tell("tests before the fix")
+	before, err := fresh.Exec(ctx, opt.Exec)
+	if err != nil {
+		return err
+	}
+	tree.Patch = patch
+	if err := s.store.Checkout(ctx, tree, string(fresh.rec.Workspace), s.ref("base")); err != nil {
+		return fmt.Errorf("write out the fix: %w", err)
+	}
+	opt.Tell("tests after the fix")
+	after, err := fresh.Exec(ctx, opt.Exec)
+	v.Before, v.After, v.TimedOut = before.ExitCode, after.ExitCode, before.TimedOut || after.TimedOut
+	return err
+}
+
+// commandText is a command on one line, for people.
+func commandText(args []string) string {
+	text := ""
+	for i, a := range args {
+		if i > 0 {
+			text += " "
+		}
+		text += a
+	}
+	return text
+}
+
+// enterFix puts what came of a fix into the session's report; a fix that is tried
+// again replaces its entry.
+func (s *Session) enterFix(ctx context.Context, fix artifacts.Fix) error {
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }() // the lock goes with the process in any case
+	return s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) { return rep.WithFix(fix), nil })
+}
