@@ -28,7 +28,7 @@ func TestCollect(t *testing.T) {
 		"evidence/data.bin":                      {"evidence/%s/data.bin", "trace"},
 		"generated-tests/unit/a_test.go":         {"generated-tests/unit/%s/a_test.go", "test_unit"},
 		"generated-tests/e2e/deep/b.spec.ts":     {"generated-tests/e2e/%s/deep/b.spec.ts", "test_e2e"},
-		"generated-tests/odd/c.py":               {"evidence/%s/generated-tests/odd/c.py", "trace"},
+		"generated-tests/odd/c.py":               {"generated-tests/unit/%s/odd/c.py", "test_unit"},
 		"generated-tests/unit2":                  {"evidence/%s/generated-tests/unit2", "trace"},
 		"logs/run.txt":                           {"logs/%s/run.txt", "log"},
 		"coverage/lcov.info":                     {"coverage/%s/lcov.info", "coverage"},
