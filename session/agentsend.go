@@ -180,8 +180,10 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 			continue
 		}
 		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, w.agent.String()+"-"+kind), Description: "output of agent " + w.agent.String(), File: file, Session: s.rec.ID, Agent: w.agent}
-		if kind == "command" {
+		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
+		} else {
+			n.Mask = s.mask()
 		}
 		list = append(list, n)
 	}
@@ -212,11 +214,19 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
 	c := w.child
-	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.artifactDir(), Session: s.rec.ID, Agent: w.agent})
+	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.artifactDir(), Session: s.rec.ID, Agent: w.agent, Mask: s.mask()})
 	if err != nil {
 		return err
 	}
-	var notes []string
+	notes, err := s.inheritFixes(ctx, c, store)
+	if err != nil {
+		return err
+	}
+	imported, err := c.importFindings()
+	if err != nil {
+		return err
+	}
+	notes = append(notes, imported...)
 	for _, p := range problems {
 		notes = append(notes, "left in the artifact folder: "+p.String())
 	}
@@ -226,7 +236,7 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	for _, name := range c.rec.Tampered {
 		s.rec.Tampered = merged(s.rec.Tampered, []string{w.agent.String() + ": " + name})
 	}
-	return errors.Join(s.inheritLines(c, findingsName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+	return errors.Join(s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
 
 // inheritLines appends the lines of one of an agent's files to the session's own.
@@ -244,11 +254,14 @@ func (s *Session) inheritLines(c *Session, name string) error {
 		return err
 	}
 	own := filepath.Join(s.dir, name)
+	if name == importedName { // the session's own file of that name is written anew when it is collected
+		own = s.findingsPath()
+	}
 	have, err := atomicfile.Read(own)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if name == findingsName {
+	if name == findingsName || name == importedName {
 		if data, err = renumberFindings(have, data); err != nil {
 			return err
 		}

@@ -21,9 +21,12 @@ import (
 // program left stand in a file of their own, which is written anew each time the
 // session is collected.
 func (s *Session) findingsPath() string { return filepath.Join(s.dir, findingsName) }
-func (s *Session) importedPath() string { return filepath.Join(s.dir, "imported.jsonl") }
+func (s *Session) importedPath() string { return filepath.Join(s.dir, importedName) }
 
-const findingsName = "findings.jsonl"
+const (
+	findingsName = "findings.jsonl"
+	importedName = "imported.jsonl"
+)
 
 // renumberFindings gives the findings of an agent's own session ids that follow
 // on those that are there; ids that the agent chose stay.
@@ -36,7 +39,7 @@ func renumberFindings(have, more []byte) ([]byte, error) {
 			continue // cut by a crash
 		}
 		n++
-		if strings.HasPrefix(f.ID, "finding-") {
+		if strings.HasPrefix(f.ID, "finding-") || strings.HasPrefix(f.ID, "imported-") {
 			f.ID = fmt.Sprintf("finding-%03d", n)
 		}
 		raw, err := json.Marshal(f)

@@ -110,6 +110,40 @@ func (s *Session) applies(ctx context.Context, patch []byte) (why string, err er
 	return s.store.CheckApply(ctx, snapshot.CheckApplyOptions{Commit: s.ref("base"), Patch: patch, Scratch: dir})
 }
 
+// inheritFixes files the patches that an agent left in its own session, before its
+// findings get the numbers that they have in this one.
+func (s *Session) inheritFixes(ctx context.Context, c *Session, store *artifacts.Store) (notes []string, err error) {
+	fixes, problems, err := artifacts.Fixes(c.artifactDir())
+	for _, p := range problems {
+		notes = append(notes, "fixes: "+p.String())
+	}
+	if err != nil || len(fixes) == 0 || exists(filepath.Join(c.dir, findingsName+".taken")) {
+		return notes, err
+	}
+	used, _, err := s.usedIDs(false)
+	if err != nil {
+		return notes, err
+	}
+	var list []artifacts.New
+	for _, fix := range fixes {
+		var n int
+		if _, err := fmt.Sscanf(fix.Finding, "finding-%d", &n); err == nil {
+			fix.Finding = fmt.Sprintf("finding-%03d", len(used)+n)
+		}
+		a, warning, err := s.fixArtifact(ctx, fix)
+		if err != nil {
+			return notes, err
+		}
+		if warning != "" {
+			notes = append(notes, warning)
+		}
+		a.Agent = c.actor()
+		list = append(list, a)
+	}
+	_, err = store.AddAll(ctx, list)
+	return notes, err
+}
+
 // AddFix adds the patch that would mend a finding. While the session is open it is
 // left where a program would leave it; afterwards it is checked on the base and
 // filed at once, and the report names it.

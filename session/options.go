@@ -43,9 +43,9 @@ type OpenOptions struct {
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 
-	Setup SetupOptions // what Run and Create bring about before the program runs
-	Reports  []string // report formats beside json, md and html: sarif, junit, summary
-	NoRedact bool     // leave secrets in logs and reports
+	Setup    SetupOptions // what Run and Create bring about before the program runs
+	Reports  []string     // report formats beside json, md and html: sarif, junit, summary
+	NoRedact bool         // leave secrets in logs and reports
 
 	Guard GuardOptions
 	KernelOptions
