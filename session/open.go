@@ -373,29 +373,6 @@ func (s *Session) saveBase(ctx context.Context) error {
 	return s.base.Save(filepath.Join(s.dir, "base.snap"))
 }
 
-func (s *Session) openStore(ctx context.Context) error {
-	if s.store != nil {
-		return nil
-	}
-	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
-	if err != nil {
-		return err
-	}
-	objects := ""
-	switch {
-	case s.distrusted:
-		objects = filepath.Join(s.asideDir(), "git", "objects")
-	case s.rec.CommonDir != "":
-		objects = filepath.Join(string(s.rec.CommonDir), "objects")
-	}
-	g, err := s.m.git(ctx)
-	if err != nil {
-		return err
-	}
-	s.store, err = snapshot.OpenStore(ctx, g, s.p.storePath(), objects, format)
-	return err
-}
-
 func (s *Session) warn(lines ...string) {
 	for _, l := range lines {
 		if !slices.Contains(s.rec.Warnings, l) {
