@@ -30,6 +30,7 @@ type Config struct {
 	Setup     []SetupEntry                 // in the order of the file
 	Agents    map[superqode.AgentID]string // name → shell command
 	Artifacts Artifacts
+	Claims    string // advisory or enforced
 
 	values []Value
 }

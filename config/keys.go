@@ -53,6 +53,7 @@ func table() *field {
 		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", used: true, doc: "Files and folders that are copied or linked into the workspace before anything else."},
 		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap", used: true, doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
 		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, used: true, doc: "Name and shell command of each agent, for `run --agents`."},
+		{name: "claims", kind: text, def: "advisory", choices: []string{"advisory", "enforced"}, used: true, doc: "What claims on lines mean for edits: advisory keeps agents out of what others claimed, enforced also out of what they did not claim."},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), doc: "Patterns of files in the workspace that become artifacts."},
 			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000, doc: "Artifacts of this many sessions are kept."},

@@ -148,15 +148,28 @@ func (t *Table) Release(ctx context.Context, o Owner, targets []Target) (ended [
 
 // End releases all that a holder keeps, when its work is done.
 func (t *Table) End(ctx context.Context, h Holder) error {
+	return t.end(ctx, func(l *Lease) bool { return l.Holder == h }, func(w *Waiter) bool { return w.Holder == h })
+}
+
+// EndSession releases all that the agents of a session hold, and takes them out
+// of the queue.
+func (t *Table) EndSession(ctx context.Context, id superqode.SessionID) error {
+	return t.end(ctx, func(l *Lease) bool { return l.Session == id }, func(w *Waiter) bool { return w.Session == id })
+}
+
+// end drops claims and waiters, and takes no lock where there are none.
+func (t *Table) end(ctx context.Context, lease func(*Lease) bool, waiter func(*Waiter) bool) error {
 	b, err := t.read()
-	mine := func(l *Lease) bool { return l.Holder == h }
-	if err == nil && b.holds(h) {
-		err = t.update(ctx, func(b *book, _ moment) (bool, error) {
-			b.drop(mine, func(w *Waiter) bool { return w.Holder == h })
-			return true, nil
-		})
+	if err != nil {
+		return err
 	}
-	return err
+	if ended, gone := b.drop(lease, waiter); len(ended)+len(gone) == 0 {
+		return nil
+	}
+	return t.update(ctx, func(b *book, _ moment) (bool, error) {
+		b.drop(lease, waiter)
+		return true, nil
+	})
 }
 
 // List returns the claims that stand, and who waits, in the order of asking. It
@@ -183,15 +196,20 @@ func (t *Table) List(context.Context) ([]Lease, []Waiter, error) {
 }
 
 // Free returns the claims of others that overlap the targets.
-func (t *Table) Free(ctx context.Context, o Owner, targets []Target) (held []Lease, err error) {
+func (t *Table) Free(ctx context.Context, o Owner, targets []Target) ([]Lease, error) {
 	leases, _, err := t.List(ctx)
+	return Held(leases, o, targets), err
+}
+
+// Held returns which of the claims are others' and overlap the targets.
+func Held(leases []Lease, o Owner, targets []Target) (held []Lease) {
 	r := Request{Owner: o, Targets: targets}
 	for _, l := range leases {
 		if l.Owner != o && r.overlaps(l.Target) {
 			held = append(held, l)
 		}
 	}
-	return held, err
+	return held
 }
 
 func (b *book) waiter(ticket uint64) int {
@@ -214,18 +232,4 @@ func (b *book) granted(r *Request) (out []Lease) {
 		}
 	}
 	return out
-}
-
-func (b *book) holds(h Holder) bool {
-	for _, l := range b.Leases {
-		if l.Holder == h {
-			return true
-		}
-	}
-	for _, w := range b.Waiters {
-		if w.Holder == h {
-			return true
-		}
-	}
-	return false
 }

@@ -284,6 +284,11 @@ func Refuse(f Format, err error) (Reply, error) {
 	return block(f, "superqode guard could not read the request, so nothing may run: "+err.Error())
 }
 
+// Block blocks a tool in an agent's hook protocol for a reason of the caller's
+// own. It returns an error that wraps superqode.ErrUsage for Text and JSON, which
+// are no hooks.
+func Block(f Format, message string) (Reply, error) { return block(f, message) }
+
 func block(f Format, message string) (Reply, error) {
 	var body map[string]any
 	code := codeBlocked

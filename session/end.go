@@ -183,6 +183,9 @@ func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) 
 		return err
 	}
 	failpoint.Hit("end.finished")
+	if err := s.endClaims(ctx); err != nil {
+		s.m.cfg.Warn("the session's claims can not be let go: " + err.Error())
+	}
 	if kept {
 		return nil
 	}

@@ -53,7 +53,8 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
-	sup, err := listen(paths.socket, desk.handlers(s.findingHandlers(s.handlers())))
+	side := s.openBeside(opt)
+	sup, err := listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers()))))
 	if err != nil {
 		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
@@ -78,7 +79,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	res, runErr := runner.Run(ctx, spec)
 	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.close(), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
+	err = errors.Join(sup.close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	for _, p := range res.Survivors {

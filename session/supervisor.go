@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-2d964004/superqode"
 )
 
@@ -140,10 +142,45 @@ func (s *supervisor) converse(ctx context.Context, c *net.UnixConn) {
 			}
 			return
 		}
-		if err := reply(c, s.answer(ctx, pid, lines.Bytes())); err != nil {
+		_ = c.SetDeadline(time.Time{}) // who waits for a claim may take longer; whileOpen looks after the connection
+		asked, stop := whileOpen(ctx, c)
+		answer := s.answer(asked, pid, lines.Bytes())
+		stop()
+		_ = c.SetDeadline(time.Now().Add(requestTimeout))
+		if err := reply(c, answer); err != nil {
 			return
 		}
 	}
+}
+
+// whileOpen returns a context that ends when who asked has closed the connection
+// or died. It begins to look after a moment: most answers are faster.
+func whileOpen(ctx context.Context, c *net.UnixConn) (context.Context, context.CancelFunc) {
+	const pause = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(ctx)
+	raw, err := c.SyscallConn()
+	if err != nil {
+		cancel()
+		return ctx, cancel
+	}
+	var look func()
+	look = func() {
+		gone := false
+		err := raw.Control(func(fd uintptr) {
+			poll := []unix.PollFd{{Fd: int32(fd)}}
+			n, err := unix.Poll(poll, 0)
+			gone = err == nil && n > 0 && poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+		})
+		switch {
+		case ctx.Err() != nil:
+		case gone || err != nil:
+			cancel()
+		default:
+			time.AfterFunc(pause, look)
+		}
+	}
+	time.AfterFunc(pause, look)
+	return ctx, cancel
 }
 
 func (s *supervisor) answer(ctx context.Context, pid int, line []byte) response {
@@ -205,7 +242,8 @@ func errorCode(err error) string {
 
 // Call sends one request to the supervisor that SUPERQODE_SOCKET in env names
 // and decodes its reply. It returns an error that wraps ErrNotFound outside a
-// session or when the supervisor is gone.
+// session or when the supervisor is gone. It waits for as long as ctx says, or
+// requestTimeout.
 func Call(ctx context.Context, env []string, op string, args, into any) error {
 	path := superqode.Getenv(env, "SUPERQODE_SOCKET")
 	if path == "" {
@@ -230,7 +268,13 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 	if err != nil {
 		return err
 	}
-	_ = c.SetDeadline(time.Now().Add(requestTimeout)) // on a fresh connection this can not fail in a way that the write does not show
+	until, ok := ctx.Deadline()
+	if !ok {
+		until = time.Now().Add(requestTimeout)
+	}
+	_ = c.SetDeadline(until) // on a fresh connection this can not fail in a way that the write does not show
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })
+	defer stop()
 	if _, err := c.Write(append(line, '\n')); err != nil {
 		return fmt.Errorf("ask the supervisor: %w", err)
 	}

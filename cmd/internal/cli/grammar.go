@@ -35,6 +35,7 @@ func commands() []command {
 		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
 		{name: "trust", help: "Let the commands of this origin's superqode.yaml run.", build: func() any { return &trustCmd{} }},
 		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
+		{name: "claim", help: "Leases of agents on files and ranges of lines.", build: func() any { return &claimCmd{} }},
 		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
 		{name: "demo", help: "See it work: an unruly program in a throw-away repository, in a few seconds.", build: func() any { return &demoCmd{} }},
@@ -42,7 +43,6 @@ func commands() []command {
 		{name: "track", help: "Tell the session which lines an agent has changed, by hand or from an agent's hook.", build: func() any { return &trackCmd{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
-		{name: "claim", build: unbuilt, hidden: true},
 		{name: "watch", build: unbuilt, hidden: true},
 	}
 }

@@ -1,0 +1,279 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// claimCmd groups the commands on claims.
+type claimCmd struct {
+	Acquire claimAcquireCmd `cmd:"" help:"Claim files, or lines of them, for an agent: all that are named, or none."`
+	Release claimReleaseCmd `cmd:"" help:"Let claims go."`
+	List    claimListCmd    `cmd:"" help:"List the claims on this origin, and who waits for some."`
+	Wait    claimWaitCmd    `cmd:"" help:"Wait until nobody else has a claim on what is named; claims nothing."`
+	Check   claimCheckCmd   `cmd:"" help:"Decide an edit by the claims, for a coding agent's hook or a script."`
+}
+
+// defaultTTL ends a claim that neither a process nor a time of its own ends.
+const defaultTTL = time.Hour
+
+// claimWho names the owner of claims.
+type claimWho struct {
+	sessionFlag
+	Agent string `placeholder:"NAME" help:"Whose claims (default: $$SUPERQODE_AGENT_ID; inside a session the run's own agent)."`
+}
+
+// claimPlace is how a command reaches the claims: by the session's supervisor
+// when a program of the session asks, else by the state's own files.
+type claimPlace struct {
+	a      *app
+	inside bool
+	agent  superqode.AgentID
+	claims *session.Claims // outside
+	roots  []string
+}
+
+func (w claimWho) place(ctx context.Context, a *app, needAgent bool) (*claimPlace, error) {
+	p := &claimPlace{a: a, inside: w.Session == "" && a.getenv("SUPERQODE_SOCKET") != ""}
+	name := w.Agent
+	if name == "" && w.Session == "" {
+		name = a.getenv("SUPERQODE_AGENT_ID")
+	}
+	var err error
+	if name != "" {
+		if p.agent, err = superqode.ParseAgentID(name); err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %v", err)
+		}
+	}
+	if p.inside {
+		p.roots = []string{a.getenv("SUPERQODE_WORKSPACE"), a.getenv("SUPERQODE_ORIGIN")}
+		return p, nil
+	}
+	if name == "" && needAgent {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "whose claim? outside of a session --agent says it"), "superqode claim … --agent NAME")
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return nil, err
+	}
+	if p.claims, err = m.Claims(ctx, a.flags.Repo, w.ref(a)); err != nil {
+		return nil, err
+	}
+	p.roots = []string{p.claims.Root}
+	if !p.claims.Session.IsZero() {
+		p.roots = append(p.roots, originDir(a.flags.Repo))
+	}
+	return p, nil
+}
+
+func (p *claimPlace) owner() coordinator.Owner {
+	return coordinator.Owner{Session: p.claims.Session, Agent: p.agent}
+}
+
+// targets reads the names on the command line.
+func (p *claimPlace) targets(args []string) ([]coordinator.Target, error) {
+	var out []coordinator.Target
+	for _, arg := range args {
+		t, err := session.ClaimTarget(p.a.flags.Repo, p.roots, arg)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// ask sends one operation to the supervisor; wait is how long it may take.
+func (p *claimPlace) ask(ctx context.Context, op string, call session.ClaimCall) (session.ClaimAnswer, error) {
+	call.Agent = p.agent
+	if call.Wait.Forever {
+		call.Wait = session.ClaimWait{For: maxWait}
+	}
+	ctx, cancel := context.WithTimeout(ctx, call.Wait.For+10*time.Second)
+	defer cancel()
+	var answer session.ClaimAnswer
+	err := session.Call(ctx, p.a.Env, op, call, &answer)
+	return answer, err
+}
+
+// maxWait is as good as for ever.
+const maxWait = 366 * 24 * time.Hour
+
+// claimAcquireCmd claims.
+type claimAcquireCmd struct {
+	claimWho
+	Wait  *waitFlag     `placeholder:"DUR" help:"Wait for DUR (30s, 5m; or for ever) when somebody else has a claim on it; who asked first is served first."`
+	TTL   *durationFlag `name:"ttl" placeholder:"DUR" help:"End the claim after DUR (default: 1h outside of a session without --pid, else no end)."`
+	PID   int           `name:"pid" placeholder:"PID" help:"Outside of a session: end the claim when this process ends."`
+	Files []string      `arg:"" name:"file" sep:"none" help:"FILE, FILE:START-END (lines of the base, from 1, both included), a folder, or a pattern in quotes."`
+}
+
+// Help tells the rules.
+func (*claimAcquireCmd) Help() string {
+	return "Exit code 4: somebody else has it, or the agents would wait for one another. Inside a session the claim ends with the run of its program. A file whose name looks like a range is written with a colon behind it: 'a:1-2:'."
+}
+
+// Run prints a line for each claim: its fencing number and what it is on.
+func (c *claimAcquireCmd) Run(ctx context.Context, a *app) error {
+	p, err := c.place(ctx, a, true)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(c.Files)
+	if err != nil {
+		return err
+	}
+	leases, err := c.acquire(ctx, p, targets)
+	if conflict, ok := errors.AsType[*coordinator.ConflictError](err); ok {
+		hint := "superqode claim list"
+		if c.Wait == nil && len(conflict.Circle) == 0 {
+			hint = "superqode claim acquire … --wait 30s, or superqode claim list"
+		}
+		if len(conflict.Circle) > 0 {
+			hint = "superqode claim release what the others wait for, then ask again"
+		}
+		return p.printConflict(conflict, superqode.WithHint(err, "%s", hint))
+	}
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(struct {
+			SchemaVersion int         `json:"schema_version"`
+			Granted       bool        `json:"granted"`
+			Claims        []claimJSON `json:"claims"`
+		}{1, true, claimsJSON(leases)})
+	}
+	for _, l := range leases {
+		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, quotePath(l.Target.String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claimAcquireCmd) acquire(ctx context.Context, p *claimPlace, targets []coordinator.Target) ([]coordinator.Lease, error) {
+	var wait session.ClaimWait
+	if c.Wait != nil {
+		wait = session.ClaimWait(*c.Wait)
+	}
+	var ttl time.Duration
+	if c.TTL != nil {
+		ttl = time.Duration(*c.TTL)
+	}
+	if p.inside {
+		if c.PID != 0 {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--pid: inside a session a claim is held by the run itself")
+		}
+		answer, err := p.ask(ctx, session.OpClaimAcquire, session.ClaimCall{Targets: targets, TTL: ttl, Wait: wait})
+		if err == nil && answer.Conflict != nil {
+			answer.Conflict.Wanted, answer.Conflict.Owner = targets, answer.Owner
+			err = &coordinator.ConflictError{Conflict: *answer.Conflict}
+		}
+		return answer.Claims, err
+	}
+	r := coordinator.Request{Owner: p.owner(), Targets: targets, TTL: ttl}
+	switch {
+	case c.PID != 0:
+		var err error
+		if r.Holder, err = coordinator.ProcessHolder(c.PID); err != nil {
+			return nil, err
+		}
+	case c.TTL == nil:
+		r.TTL = defaultTTL
+	}
+	return p.claims.Acquire(ctx, r, wait)
+}
+
+// claimReleaseCmd lets claims go.
+type claimReleaseCmd struct {
+	claimWho
+	All   bool     `help:"All of the agent's claims."`
+	Force bool     `help:"With --all and without --agent: the claims of every agent on this origin, also those in a file that can not be read."`
+	Files []string `arg:"" optional:"" name:"file" sep:"none" help:"What to let go, as in claim acquire; a part of a range is taken out of it."`
+}
+
+// Run prints what was let go.
+func (c *claimReleaseCmd) Run(ctx context.Context, a *app) error {
+	switch {
+	case c.Force && (!c.All || c.Agent != "" || len(c.Files) > 0):
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--force goes with --all alone"), "superqode claim release --all --force")
+	case c.All == (len(c.Files) > 0):
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name what to release, or --all"), "superqode claim release FILE:10-20 --agent NAME")
+	}
+	p, err := c.place(ctx, a, !c.Force)
+	if err != nil {
+		return err
+	}
+	if c.Force {
+		return p.forget(ctx)
+	}
+	targets, err := p.targets(c.Files)
+	if err != nil {
+		return err
+	}
+	var ended []coordinator.Lease
+	if p.inside {
+		answer, err := p.ask(ctx, session.OpClaimRelease, session.ClaimCall{Targets: targets})
+		if err != nil {
+			return err
+		}
+		ended = answer.Claims
+	} else if ended, err = p.claims.Table.Release(ctx, p.owner(), targets); err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(struct {
+			SchemaVersion int         `json:"schema_version"`
+			Released      []claimJSON `json:"released"`
+		}{1, claimsJSON(ended)})
+	}
+	for _, l := range ended {
+		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, quotePath(l.Target.String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *claimPlace) forget(ctx context.Context) error {
+	if p.inside {
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let the claims of others go")
+	}
+	n, err := p.claims.Table.Forget(ctx)
+	if err != nil {
+		return err
+	}
+	if p.a.flags.JSON {
+		return p.a.printJSON(map[string]any{"schema_version": 1, "forgotten": n})
+	}
+	p.a.note("%d claims let go", n)
+	return nil
+}
+
+// waitFlag is a duration, 0 for not at all, or "forever".
+type waitFlag session.ClaimWait
+
+// UnmarshalText accepts a duration, whole seconds, 0 and forever.
+func (w *waitFlag) UnmarshalText(b []byte) error {
+	switch text := strings.ToLower(string(b)); text {
+	case "forever", "infinity":
+		w.Forever = true
+		return nil
+	case "0", "0s":
+		return nil
+	}
+	var d durationFlag
+	if err := d.UnmarshalText(b); err != nil {
+		return err
+	}
+	w.For = min(time.Duration(d), maxWait)
+	return nil
+}
