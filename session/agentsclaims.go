@@ -1,10 +1,95 @@
 package session
 
-import "context"
+import (
+	"bytes"
+	"context"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
 
 // claimJudge returns what decides whether an agent had the right to make a
 // change, or nil where claims are advice only. The answer is why it had not, ""
-// for a change that is right.
-func (s *Session) claimJudge(context.Context) (func(w *agentWork, c *applyChange) string, error) {
-	return nil, nil
+// for a change that is right. What counts are all claims that the agent was
+// granted while the session lasted: by now it has let them go.
+func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *applyChange) string, error) {
+	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced {
+		return nil, nil
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	grants, err := s.grants()
+	if err != nil {
+		return nil, err
+	}
+	return func(w *agentWork, c *applyChange) string {
+		return s.unclaimed(ctx, s.claimOwner(w.agent), grants, c)
+	}, nil
+}
+
+// claimOwner is in whose name an agent of the session claims.
+func (s *Session) claimOwner(agent superqode.AgentID) coordinator.Owner {
+	o := coordinator.Owner{Session: s.publicID(), Agent: agent}
+	if agent.IsZero() {
+		o.Agent, _ = superqode.ParseAgentID(o.Session.String()) // every session's id is an agent's name, too
+	}
+	return o
+}
+
+// unclaimed says which part of a change no claim of its agent covers, or "".
+func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *applyChange) string {
+	own := make([]coordinator.Lease, 0, len(grants))
+	for _, l := range grants {
+		if l.Owner == o {
+			own = append(own, l)
+		}
+	}
+	return coordinator.Check(own, o, s.editsOf(ctx, c)).Reason(coordinator.Enforced)
+}
+
+// editsOf are the lines of the base that a change concerns. What has no lines is
+// changed as a whole.
+func (s *Session) editsOf(ctx context.Context, c *applyChange) []coordinator.Edit {
+	var out []coordinator.Edit
+	for _, e := range []*snapshot.Entry{c.old, c.new} {
+		if e != nil && (len(out) == 0 || out[0].Path != e.Path) {
+			out = append(out, coordinator.Edit{Path: e.Path})
+		}
+	}
+	if c.old == nil || c.new == nil || c.renamed() || c.binary || c.old.Kind != snapshot.File || c.new.Kind != snapshot.File || c.old.Mode() != c.new.Mode() {
+		return out
+	}
+	var base, final bytes.Buffer
+	if c.old.Size > maxClaimFile || c.new.Size > maxClaimFile || s.store.ReadBlob(ctx, c.old.ID, &base) != nil || s.store.ReadBlob(ctx, c.new.ID, &final) != nil {
+		return out
+	}
+	path := out[0].Path
+	out = nil
+	for _, l := range coordinator.NewLineMap(base.Bytes(), final.Bytes()).Changed() {
+		out = append(out, coordinator.Edit{Path: path, Lines: l})
+	}
+	return out
+}
+
+// refuseUnclaimed returns the changes, as conflicts, that may not be applied
+// where claims are enforced. What several agents did was judged when it was
+// merged.
+func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []applyChange) (out []artifacts.ApplyConflict, err error) {
+	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.rec.Agents) > 0 {
+		return nil, nil
+	}
+	if agent.IsZero() {
+		agent = s.rec.Agent
+	}
+	grants, err := s.grants()
+	for i := range list {
+		if why := s.unclaimed(ctx, s.claimOwner(agent), grants, &list[i]); why != "" {
+			p, _ := superqode.ParseRelPath(list[i].path()) // it came out of a snapshot
+			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(ConflictClaim), Message: "CONFLICT (claim): " + visible(list[i].path()) + ": " + why})
+		}
+	}
+	return out, err
 }

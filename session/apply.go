@@ -142,6 +142,10 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 	if err != nil {
 		return nil, err
 	}
+	refused, err := s.refuseUnclaimed(ctx, opt.Agent, list)
+	if err != nil {
+		return nil, err
+	}
 	view, err := viewOrigin(ctx, string(s.rec.Origin), b.format, list)
 	if err == nil {
 		err = view.err()
@@ -154,7 +158,7 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 		return nil, err
 	}
 	res = s.outcome(steps, e.left)
-	res.Checked = opt.Check
+	res.Checked, res.Conflicts = opt.Check, append(refused, res.Conflicts...)
 	switch {
 	case len(res.Conflicts) > 0:
 		return res, s.conflictError(res.Conflicts)

@@ -9,7 +9,7 @@ type beside struct {
 }
 
 func (s *Session) openBeside(ExecOptions) *beside {
-	return &beside{claims: s.openClaims(s.rec.Agent)}
+	return &beside{claims: s.openClaims()}
 }
 
 func (b *beside) handlers(m map[string]handler) map[string]handler { return b.claims.handlers(m) }

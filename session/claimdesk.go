@@ -73,20 +73,22 @@ type claimDesk struct {
 	agent superqode.AgentID
 	id    superqode.SessionID
 	dir   string // the session's folder
+	keep  string // the folder of the session that people see
 	base  *baseLines
 	slots chan struct{}
 
-	mu      sync.Mutex
-	holder  coordinator.Holder // from the first claim on
-	unlock  func() error
-	granted []coordinator.Lease
+	mu     sync.Mutex
+	holder coordinator.Holder // from the first claim on
+	unlock func() error
 }
 
 // openClaims prepares the desk of one run of an agent. It costs nothing until
 // something is asked.
-func (s *Session) openClaims(agent superqode.AgentID) *claimDesk {
+func (s *Session) openClaims() *claimDesk {
+	id := s.publicID()
 	return &claimDesk{
-		table: coordinator.OpenTable(s.p.dir), agent: agent, id: s.rec.ID, dir: s.dir, base: s.baseLines(), slots: make(chan struct{}, maxClaimWaits),
+		table: coordinator.OpenTable(s.p.dir), agent: s.actor(), id: id, dir: s.dir, keep: s.p.sessionPath(id.String()),
+		base: s.baseLines(), slots: make(chan struct{}, maxClaimWaits),
 	}
 }
 
@@ -168,9 +170,9 @@ func (d *claimDesk) acquire(ctx context.Context, c ClaimCall) (a ClaimAnswer, er
 	if conflict, ok := errors.AsType[*coordinator.ConflictError](err); ok {
 		a.Conflict, err = &conflict.Conflict, nil
 	}
-	d.mu.Lock()
-	d.granted = append(d.granted, a.Claims...)
-	d.mu.Unlock()
+	if err == nil {
+		err = keepGrants(d.keep, a.Claims)
+	}
 	return a, err
 }
 
@@ -212,14 +214,14 @@ func (d *claimDesk) check(ctx context.Context, c ClaimCall) (a ClaimAnswer, err 
 	return a, err
 }
 
-// close ends the run's claims: the agent is done. What it was granted is kept.
+// close ends the run's claims: the agent is done.
 func (d *claimDesk) close(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.unlock == nil {
 		return nil
 	}
-	err := errors.Join(d.table.End(ctx, d.holder), keepGrants(d.dir, d.granted), d.unlock())
-	d.unlock, d.granted = nil, nil
+	err := errors.Join(d.table.End(ctx, d.holder), d.unlock())
+	d.unlock = nil
 	return err
 }

@@ -133,7 +133,7 @@ func keepGrants(dir string, leases []coordinator.Lease) error {
 
 // grants returns every claim that the session's agents have had.
 func (s *Session) grants() ([]coordinator.Lease, error) {
-	data, err := atomicfile.Read(grantsPath(s.dir))
+	data, err := atomicfile.Read(grantsPath(s.p.sessionPath(s.publicID().String())))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

@@ -227,7 +227,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, LeftOut: []HostPath{},
 	}
-	s.rec.Guard, s.rec.Given = pl.guard, pl.Setup.Given
+	s.rec.Guard, s.rec.Given, s.rec.Claims = pl.guard, pl.Setup.Given, pl.Claims
 	if pl.mode.InPlace() {
 		s.rec.Workspace = HostPath(o.Top)
 	}

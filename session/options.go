@@ -47,7 +47,8 @@ type OpenOptions struct {
 	Reports  []string     // report formats beside json, md and html: sarif, junit, summary
 	NoRedact bool         // leave secrets in logs and reports
 
-	Guard GuardOptions
+	Guard  GuardOptions
+	Claims string // enforced: agents change only what they claimed; else claims are advice
 	KernelOptions
 }
 

@@ -39,8 +39,9 @@ type Record struct {
 	From         string   `json:"from"`
 	Exclude      []string `json:"exclude"` // patterns that are no part of the session's snapshots
 
-	Guard GuardRecord `json:"guard"`
-	Given GivenSetup  `json:"setup"` // on the command line
+	Guard  GuardRecord `json:"guard"`
+	Claims string      `json:"claims"` // advisory or enforced
+	Given  GivenSetup  `json:"setup"`  // on the command line
 
 	Parent superqode.SessionID `json:"parent,omitzero"`            // of the workspace of one agent of several: the session that it is part of
 	Agents []AgentRecord       `json:"agents,omitempty"`           // of a session of several agents, in the order given

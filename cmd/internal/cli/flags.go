@@ -94,7 +94,7 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact,
 		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
-		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
+		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
 	}
 	if opt.Mode == "" {
 		opt.Mode = cfg.Workspace.DefaultMode
