@@ -50,7 +50,7 @@ func (b *baseLines) translate(ctx context.Context, path string, lines []coordina
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	now, err := readBelow(b.root, path)
+	now, err := readWorkspaceFile(b.root, path)
 	if err != nil || len(now) > maxClaimFile {
 		return whole, nil // not there, a link that leads out: whatever it is, all of it
 	}
@@ -86,7 +86,7 @@ func (b *baseLines) contents(ctx context.Context, path string) ([]byte, error) {
 		}
 	}
 	if st, err := snapshot.StatEntry(filepath.Join(b.root, path)); err == nil && st.Stat == e.Stat && st.Size == e.Size {
-		return readBelow(b.root, path) // as it was
+		return readWorkspaceFile(b.root, path) // as it was
 	}
 	store, err := b.open(ctx)
 	if err != nil {
@@ -102,8 +102,8 @@ func (b *baseLines) contents(ctx context.Context, path string) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// readBelow reads a regular file below root; links do not lead out of it.
-func readBelow(root, path string) (_ []byte, err error) {
+// readWorkspaceFile reads a regular file below root; links do not lead out of it.
+func readWorkspaceFile(root, path string) (_ []byte, err error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
 		return nil, err
