@@ -82,6 +82,18 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	err = errors.Join(sup.close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
+	s.warnOf(res, opt.MaxOutput)
+	err = errors.Join(err, s.update(after, func(r *Record) {
+		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
+		if !opt.setup {
+			r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut
+		}
+	}))
+	return res, errors.Join(runErr, err)
+}
+
+// warnOf says what of a run is not as it should be.
+func (s *Session) warnOf(res runner.Result, maxOutput int64) {
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {
@@ -93,15 +105,8 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		s.warn("the log of the program's output is not complete: " + res.LogErr.Error())
 	}
 	if res.Truncated {
-		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", opt.MaxOutput))
+		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", maxOutput))
 	}
-	err = errors.Join(err, s.update(after, func(r *Record) {
-		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
-		if !opt.setup {
-			r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut
-		}
-	}))
-	return res, errors.Join(runErr, err)
 }
 
 // preparePaths makes the folders of one command and decides where it starts.
