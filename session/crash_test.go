@@ -33,14 +33,14 @@ func child(t *testing.T, f *gittest.Fixture, do string, mode superqode.Mode, env
 
 // pointsOf returns the failpoints that one process reaches, the n-th time of one
 // as "name:n".
-func pointsOf(t *testing.T, do string, mode superqode.Mode, times int, prepare func(*gittest.Fixture)) []string {
+func pointsOf(t *testing.T, do string, mode superqode.Mode, times int, prepare func(*gittest.Fixture), env ...string) []string {
 	t.Helper()
 	f := gittest.Dirty(t)
 	if prepare != nil {
 		prepare(f)
 	}
 	log := filepath.Join(t.TempDir(), "points")
-	if code, out := child(t, f, do, mode, "SUPERQODE_FAILPOINT_LOG="+log); code != 0 {
+	if code, out := child(t, f, do, mode, append(env, "SUPERQODE_FAILPOINT_LOG="+log)...); code != 0 {
 		t.Fatalf("%s without a fault: exit code %d\n%s", do, code, out)
 	}
 	data, err := os.ReadFile(log)

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		os.Exit(childKeep(os.Getenv("SUPERQODE_TEST_DO")))
 	case "apply":
 		os.Exit(childApply())
+	case "setup":
+		os.Exit(childSetup())
 	}
 	os.Exit(99)
 }

@@ -135,6 +135,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if err := s.endAbandoned(); err != nil {
 		return nil, err
 	}
+	unfinished := exists(s.startFile()) // an earlier one was killed
 	before, err := s.beforeSetup(ctx)
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 			s.warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, visible(st.Name), st.Reason))
 		}
 	}
-	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || err != nil {
+	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
 		err = errors.Join(err, s.foldSetup(context.WithoutCancel(ctx), before))
 	}
 	return steps, errors.Join(err, s.afterSetup())
