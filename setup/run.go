@@ -120,6 +120,9 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 		if err := w.checkFolder("cwd "+superqode.Visible(c.Dir), c.Dir); err != nil {
 			return err
 		}
+		if _, err := w.root.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+			return superqode.Errorf(superqode.ErrNotFound, "cwd %s does not exist in the workspace", superqode.Visible(c.Dir))
+		}
 	}
 	out, err := w.Run(ctx, run)
 	s.ExitCode, s.Output = out.ExitCode, out.Output
