@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -246,7 +245,7 @@ func (b *bench) partly(ctx context.Context, c *applyChange, f *section, chosen [
 		return err
 	}
 	defer base.Close()
-	name := "hunks-" + strconv.Itoa(len(b.made))
+	name := b.fresh("hunks-")
 	out, err := os.OpenFile(b.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -25,7 +25,15 @@ type bench struct {
 	blobs  *snapshot.BlobReader
 	origin string
 	format snapshot.Format
+	n      int               // how many names were given
 	made   map[string]string // content ids of the results, in hex, and the files that have them
+}
+
+// fresh returns a name that no file of the bench has: two results may well be the
+// same content.
+func (b *bench) fresh(prefix string) string {
+	b.n++
+	return prefix + strconv.Itoa(b.n)
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
@@ -143,7 +151,7 @@ func (b *bench) merge(ctx context.Context) merger {
 				return merged, false, binary, err
 			}
 		}
-		name := "merged-" + strconv.Itoa(len(b.made))
+		name := b.fresh("merged-")
 		ok, err = b.mergeFile(ctx, name)
 		if err != nil {
 			return merged, false, false, fmt.Errorf("merge %s: %w", visible(ours.Path), err)

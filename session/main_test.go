@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		os.Exit(childRevert())
 	case "cleanup", "restore", "fix":
 		os.Exit(childKeep(os.Getenv("SUPERQODE_TEST_DO")))
+	case "agents":
+		os.Exit(childAgents())
+	case "edits":
+		os.Exit(childEdits())
 	case "apply":
 		os.Exit(childApply())
 	case "setup":

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -224,7 +223,7 @@ func meetOn(ctx context.Context, bench *bench, a, b *radarSide, both []applyChan
 					return snapshot.Entry{}, false, binary, err
 				}
 			}
-			name := "merged-" + strconv.Itoa(len(bench.made)) + "-" + strconv.Itoa(len(lines))
+			name := bench.fresh("merged-")
 			ok, err := bench.mergeFile(ctx, name)
 			if err == nil && !ok {
 				lines[theirs.Path], err = bench.overlap(ctx)
