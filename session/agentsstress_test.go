@@ -287,6 +287,7 @@ func TestAgentsKilled(t *testing.T) {
 	t.Parallel()
 	for n := range 10 {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			t.Parallel()
 			killAgents(t, uint64(time.Now().UnixNano()), time.Duration(100+150*n)*time.Millisecond)
 		})
 	}
@@ -303,6 +304,8 @@ func killAgents(t *testing.T, seed uint64, after time.Duration) {
 	env := f.Env(append(stressEnv(claims, seed, edits, 20*time.Millisecond), "SUPERQODE_TEST_DO=agents", "SUPERQODE_TEST_DIR="+f.Dir)...)
 	cmd := exec.Command(exe)
 	cmd.Env = env
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -315,8 +318,13 @@ func killAgents(t *testing.T, seed uint64, after time.Duration) {
 	_ = cmd.Wait() // killed
 	m := NewManager(Config{Home: home, Env: f.Env()})
 	done, err := m.Recover(t.Context(), f.Dir, "")
+	for try := 0; err == nil && len(done) == 0 && try < 100; try++ { // a git that it was just starting holds its locks until it has started
+		time.Sleep(20 * time.Millisecond)
+		done, err = m.Recover(t.Context(), f.Dir, "")
+	}
 	if err != nil || len(done) != 1 || done[0].Err != nil {
-		t.Fatalf("recover: %+v, %v", done, err)
+		list, _, _ := m.List(t.Context(), f.Dir, false)
+		t.Fatalf("recover: %+v, %v, %+v\n%s", done, err, list, &out)
 	}
 	leases, waiters, err := coordinator.OpenTable(claims).List(t.Context())
 	if err != nil || len(leases)+len(waiters) > 0 {

@@ -114,6 +114,11 @@ func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
 		return r
 	}
 	res, err := s.finishDead(ctx)
+	var conflict *MergeError
+	if errors.As(err, &conflict) && res != nil && res.State.Ended() { // it has come to its end, and all that conflicts is kept
+		s.m.cfg.Warn(fmt.Sprintf("session %s: %v", s.rec.ID, conflict))
+		err = nil
+	}
 	if r.Err = err; err == nil {
 		r.Action = endWord(res.Workspace.Preserved)
 	}
