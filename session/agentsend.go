@@ -160,7 +160,7 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
 	if w.commit != "" {
-		patch, err := s.patchOf(ctx, s.ref("base"), w.commit)
+		patch, err := s.patchOf(ctx, w.base, w.commit)
 		if err != nil {
 			return nil, err
 		}

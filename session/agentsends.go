@@ -39,7 +39,7 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e pat
 		w := s.seenWorks[i]
 		e.changes, e.left = w.list, w.left
 		if w.commit != "" {
-			e.base, e.final = s.ref("base"), s.agentRef(i)
+			e.base, e.final = s.agentBase(i), s.agentRef(i)
 		}
 		return e, nil
 	}
@@ -49,7 +49,7 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e pat
 	}
 	e.changes = f.Agents[i].Changes
 	if f.Agents[i].HasFinal {
-		e.base, e.final = s.ref("base"), s.agentRef(i)
+		e.base, e.final = s.agentBase(i), s.agentRef(i)
 	}
 	return e, nil
 }

@@ -251,9 +251,11 @@ func (m *teamMerge) put(w *agentWork, st *applyStep, entries map[string]snapshot
 	}
 	if st.put != nil {
 		e := *st.put
-		if from := w.final.Find(st.path()); from != nil {
-			e.Stat.Mtime = from.Stat.Mtime
+		mtime := e.Stat.Mtime
+		if from := w.final.Find(st.path()); from != nil && !st.bits {
+			mtime = from.Stat.Mtime
 		}
+		e.Stat = snapshot.Stat{Mtime: mtime} // it is not the file of the workspace whose stat data it came with
 		entries[e.Path] = e
 		for dir := path.Dir(e.Path); dir != "."; dir = path.Dir(dir) {
 			if have, ok := entries[dir]; ok && have.Kind == snapshot.Dir {

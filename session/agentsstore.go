@@ -14,12 +14,14 @@ import (
 // The refs of a session of several agents in the store, beside base and final:
 //
 //	agents/<i>   what agent i, counted from 0, left in its own workspace
+//	bases/<i>    what that is compared with
 //	merged/<i>   the base with the changes of the agents up to i, the child of
 //	             merged/<i-1>: so git blame tells who wrote a line
 //
 // Their names can not be refs' names: "a..b" is an agent's.
 
 func (s *Session) agentRef(i int) string  { return s.ref("agents/" + strconv.Itoa(i)) }
+func (s *Session) agentBase(i int) string { return s.ref("bases/" + strconv.Itoa(i)) }
 func (s *Session) mergedRef(i int) string { return s.ref("merged/" + strconv.Itoa(i)) }
 
 // commit stores what was merged.
@@ -43,6 +45,9 @@ func (m *teamMerge) commit(ctx context.Context) error {
 	for i, w := range m.works {
 		if w.commit == "" {
 			continue
+		}
+		if err := s.store.WriteRef(ctx, s.agentBase(i), w.base); err != nil {
+			return err
 		}
 		if err := s.store.WriteRef(ctx, s.agentRef(i), w.commit); err != nil {
 			return err
@@ -126,7 +131,7 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 		if w.commit == "" {
 			continue
 		}
-		list, err := s.commitHunks(ctx, s.ref("base"), w.commit)
+		list, err := s.commitHunks(ctx, w.base, w.commit)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ type agentWork struct {
 	agent   superqode.AgentID
 	child   *Session           // nil: it never had a workspace, or that is gone with its session
 	final   *snapshot.Snapshot // nil: it changed nothing
+	base    string             // the commit that it is compared with: the session's base with what the agent's setup made
 	commit  string             // of final in the store; "" when it changed nothing that git can hold
 	list    []superqode.Change // with line counts, sorted by path
 	changes []applyChange      // the same as the merge takes them
@@ -95,7 +96,7 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 	if e.base, e.final, err = c.storeEnds(ctx, l); err != nil {
 		return err
 	}
-	w.commit = e.final
+	w.base, w.commit = e.base, e.final
 	_, big := l.takeLarge(l.changes)
 	e.changes = slices.DeleteFunc(slices.Clone(e.changes), func(x superqode.Change) bool {
 		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
