@@ -45,15 +45,15 @@ var errHelp = errors.New("help was printed")
 func Main(ctx context.Context, streams IO, args ...string) int {
 	a := newApp(streams)
 	word := commandWord(args)
-	if a.getenv("COMP_LINE") != "" {
+	if completes(a.Env) {
 		word = ""
 	}
 	parser, err := newParser(a, word)
 	if err != nil {
 		return a.fail(err, "")
 	}
-	if a.getenv("COMP_LINE") != "" {
-		complete(parser)
+	if completes(a.Env) {
+		a.complete(ctx, parser)
 		return 0
 	}
 	if len(args) == 0 {
