@@ -124,7 +124,7 @@ func (d *demo) show(act *demoAct, res *artifacts.Result) {
 		if s.Outcome == "undone" {
 			color = cyan
 		}
-		d.say("  %s  %-34s %s\n", d.a.paintOut(fmt.Sprintf("%-7s", s.Outcome), color), cutRight(printable(s.Command), 34), s.By)
+		d.say("  %s  %s %s\n", d.a.paintOut(fmt.Sprintf("%-7s", s.Outcome), color), cutRight(printable(s.Command), 34), s.By)
 	}
 	verdict := d.a.paintOut("the same", green)
 	if !act.Unchanged {

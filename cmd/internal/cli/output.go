@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -116,60 +115,6 @@ func quotePath(p string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// table prints rows in columns. On a terminal the last column is cut at its left
-// end so that a row fits in one line; elsewhere nothing is cut.
-func (a *app) table(header []string, rows [][]string) error {
-	width := make([]int, len(header))
-	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
-		}
-	}
-	room := 0
-	if a.outTTY {
-		room = a.terminalWidth()
-		for _, w := range width[:len(width)-1] {
-			room -= w + 2
-		}
-		room = max(room, 16)
-	}
-	w := bufio.NewWriter(a.Out)
-	writeRow(w, header, width, room, func(s string) string { return a.paintOut(s, bold) })
-	for _, row := range rows {
-		writeRow(w, row, width, room, func(s string) string { return s })
-	}
-	return w.Flush()
-}
-
-func writeRow(w io.Writer, row []string, width []int, room int, style func(string) string) {
-	var b strings.Builder
-	for i, cell := range row {
-		if i == len(row)-1 {
-			b.WriteString(cutLeft(cell, room))
-			break
-		}
-		b.WriteString(cell + strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2))
-	}
-	fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
-}
-
-// cutRight keeps the first room runes of s and fills up to them.
-func cutRight(s string, room int) string {
-	if utf8.RuneCountInString(s) <= room {
-		return s
-	}
-	return string([]rune(s)[:room-1]) + "…"
-}
-
-// cutLeft keeps the last room runes of s; 0 means that there is room for all.
-func cutLeft(s string, room int) string {
-	n := utf8.RuneCountInString(s)
-	if room == 0 || n <= room {
-		return s
-	}
-	return "…" + string([]rune(s)[n-room+1:])
 }
 
 func (a *app) terminalWidth() int {

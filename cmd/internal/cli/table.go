@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// minLast is the least width of a table's last column on a terminal, and minCell
+// that of the others.
+const (
+	minLast = 12
+	minCell = 6
+)
+
+// table prints rows in columns. On a terminal the last column is cut at its left
+// end, and where that is not enough the widest others at their right end, so that
+// a row fits in one line; elsewhere nothing is cut.
+func (a *app) table(header []string, rows [][]string) error {
+	width := make([]int, len(header))
+	for _, row := range append([][]string{header}, rows...) {
+		for i, cell := range row {
+			width[i] = max(width[i], displayWidth(cell))
+		}
+	}
+	room := 0
+	if a.outTTY {
+		room = fit(width, a.terminalWidth())
+	}
+	w := bufio.NewWriter(a.Out)
+	writeRow(w, header, width, room, func(s string) string { return a.paintOut(s, bold) })
+	for _, row := range rows {
+		writeRow(w, row, width, room, func(s string) string { return s })
+	}
+	return w.Flush()
+}
+
+// fit narrows the columns until the last one has room, and returns its width.
+func fit(width []int, total int) (room int) {
+	others := width[:len(width)-1]
+	left := func() int {
+		n := total
+		for _, w := range others {
+			n -= w + 2
+		}
+		return n
+	}
+	for left() < min(minLast, width[len(width)-1]) {
+		widest := 0
+		for i, w := range others {
+			if w > others[widest] {
+				widest = i
+			}
+		}
+		if len(others) == 0 || others[widest] <= minCell {
+			break
+		}
+		others[widest]--
+	}
+	return max(left(), minCell)
+}
+
+func writeRow(w io.Writer, row []string, width []int, room int, style func(string) string) {
+	var b strings.Builder
+	for i, cell := range row {
+		if i == len(row)-1 {
+			b.WriteString(cutLeft(cell, room))
+			break
+		}
+		b.WriteString(cutRight(cell, width[i]) + "  ")
+	}
+	fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
+}
+
+// displayWidth is how many columns of a terminal s takes: two for wide characters,
+// none for what combines.
+func displayWidth(s string) int { return runewidth.StringWidth(s) }
+
+// cutRight keeps what fits into room columns of s, and fills up to them.
+func cutRight(s string, room int) string {
+	return runewidth.FillRight(runewidth.Truncate(s, room, "…"), room)
+}
+
+// cutLeft keeps the end of s that fits into room columns; 0 means that there is
+// room for all.
+func cutLeft(s string, room int) string {
+	n := displayWidth(s)
+	if room == 0 || n <= room {
+		return s
+	}
+	return runewidth.TruncateLeft(s, n-room+1, "…")
+}

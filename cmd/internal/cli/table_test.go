@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestCutting(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		s           string
+		room        int
+		left, right string
+	}{
+		{"abcdef", 6, "abcdef", "abcdef"},
+		{"abcdef", 4, "…def", "abc…"},
+		{"日本語", 6, "日本語", "日本語"},
+		{"日本語", 5, "…本語", "日本…"},
+		{"日本語", 4, "…語", "日… "},
+		{"ab", 4, "ab", "ab  "},
+		{"e\u0301e\u0301", 2, "e\u0301e\u0301", "e\u0301e\u0301"},
+	} {
+		if got := cutLeft(tt.s, tt.room); displayWidth(got) > tt.room || got != tt.left && displayWidth(tt.left) == displayWidth(got) {
+			t.Errorf("cutLeft(%q, %d) is %q, want %q", tt.s, tt.room, got, tt.left)
+		}
+		if got := cutRight(tt.s, tt.room); displayWidth(got) != tt.room || got != tt.right {
+			t.Errorf("cutRight(%q, %d) is %q, want %q", tt.s, tt.room, got, tt.right)
+		}
+	}
+}
+
+// TestTablesFitTheTerminal holds that no table is wider than 80 columns, whatever
+// is in it.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		width []int
+		room  int
+	}{
+		{[]int{25, 12, 14, 3, 7, 90}, 12}, // the widest that workspace list has
+		{[]int{25, 8, 4, 3, 7, 20}, 23},
+		{[]int{8, 5, 7, 60, 8, 90}, 12},
+		{[]int{8, 5, 7, 60, 8, 4}, 4},
+		{[]int{200, 1}, 6},
+		{[]int{90}, 80},
+	} {
+		width := slices.Clone(tt.width)
+		room := fit(width, 80)
+		sum := room
+		for _, w := range width[:len(width)-1] {
+			sum += w + 2
+		}
+		if sum > 80 && room > minCell || room < min(tt.room, tt.width[len(tt.width)-1]) {
+			t.Errorf("%v becomes %v with %d for the last: %d columns", tt.width, width, room, sum)
+		}
+	}
+}
