@@ -28,6 +28,7 @@ type collected struct {
 // and what the program left. Repeating it after an interruption stores nothing
 // twice.
 func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
+	defer s.m.begin("collecting the changes", nil)()
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 		return nil, err
 	}
 	failpoint.Hit("copy.made")
-	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{})
+	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{Meter: s.meter})
 	if err != nil {
 		return nil, fmt.Errorf("copy %s: %w", from.Root, err)
 	}

@@ -157,6 +157,7 @@ const exitUnknown = 125
 // fillOriginCheck compares the origin with the base. What differs is told; it is
 // no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
+	defer s.m.begin("checking that your files are as they were", nil)()
 	diffs, err := s.checkOrigin(ctx)
 	if err != nil {
 		res.OriginCheck.Differences = []string{"not checked: " + err.Error()}

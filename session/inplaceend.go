@@ -58,7 +58,9 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var tree *revert.Restored
 	if rerr == nil && !stays { // also what could not be collected is salvaged, and the origin must not wait
 		if rerr = s.step(ctx, superqode.StateReverting); rerr == nil {
+			done := s.m.begin("bringing your files back", nil)
 			tree, rerr = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
+			done()
 		}
 	}
 	s.base = nil
@@ -107,6 +109,7 @@ func plural(n int, noun string) string {
 
 // bringBackRepository restores the origin's own folder and its git dir.
 func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
+	defer s.m.begin("bringing your repository back", nil)()
 	s.distrusted, s.store = true, nil
 	defer func() { s.distrusted, s.store = false, nil }()
 	if err := s.restoreTop(ctx); err != nil {

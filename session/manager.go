@@ -17,12 +17,13 @@ import (
 
 // Config is what a Manager works with.
 type Config struct {
-	Home    string         // $SUPERQODE_HOME, absolute
-	Env     []string       // the caller's whole environment
-	Log     zerolog.Logger // ids, counts and durations only
-	Warn    func(string)   // shows one line to the person at the terminal; nil drops it
-	Version string         // for reports
-	Shim    string         // the helper binary that guards; "" finds it beside this program
+	Home     string         // $SUPERQODE_HOME, absolute
+	Env      []string       // the caller's whole environment
+	Log      zerolog.Logger // ids, counts and durations only
+	Warn     func(string)   // shows one line to the person at the terminal; nil drops it
+	Progress Progress       // shows them what takes long; nil shows nothing
+	Version  string         // for reports
+	Shim     string         // the helper binary that guards; "" finds it beside this program
 }
 
 // Manager opens, finds and ends the sessions of one SUPERQODE_HOME.

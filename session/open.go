@@ -30,7 +30,8 @@ type Session struct {
 	rec    Record
 	unlock func() error
 	store  *snapshot.Store
-	seal   *seal // while a program runs
+	seal   *seal           // while a program runs
+	meter  *snapshot.Meter // of the workspace's making
 
 	joinGuard func() error // while the session is opened: waits for the guard
 
@@ -108,7 +109,11 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := s.checkKernel(plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
-	if err := s.fillGuarded(ctx, plan); err != nil {
+	s.meter = &snapshot.Meter{}
+	done := m.begin(openStep(plan.mode), s.meter)
+	err = s.fillGuarded(ctx, plan)
+	done()
+	if err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
 	if err := s.keepSuppressions(); err != nil {
@@ -335,6 +340,7 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 	g.Go(func() (err error) {
 		res, err = worktree.Create(gctx, worktree.Options{
 			Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.lock,
+			Meter: s.meter,
 		})
 		return err
 	})

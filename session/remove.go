@@ -21,6 +21,7 @@ const removeTimeout = 2 * time.Minute
 // an interruption is harmless. A worktree that someone locked stays, unless
 // locked is set.
 func (s *Session) takeAway(ctx context.Context, locked bool) error {
+	defer s.m.begin("removing the workspace", nil)()
 	if s.rec.Mode.InPlace() {
 		return nil // the workspace is the user's own folder
 	}

@@ -56,7 +56,9 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 		return nil, err
 	}
 	r := &Reverted{}
+	done := s.m.begin("reverting", nil)
 	err = s.revertAll(ctx, opt, r)
+	done()
 	r.Salvages = s.salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err

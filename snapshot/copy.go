@@ -27,6 +27,27 @@ var ErrChangedWhileRead = errors.New("changed while it was read")
 type CopyOptions struct {
 	Workers  int  // goroutines; 0 means one more than there are processors, at most 4
 	Existing bool // folders that dst holds are used; without it every path must be free
+	Meter    *Meter
+}
+
+// Meter tells another goroutine how far a Copy has come, in entries. A nil Meter
+// counts nothing.
+type Meter struct{ total, done atomic.Int64 }
+
+// Count returns how many entries are done and how many there are, 0 while that is
+// not known.
+func (m *Meter) Count() (done, total int64) { return m.done.Load(), m.total.Load() }
+
+func (m *Meter) expect(n int) {
+	if m != nil {
+		m.total.Store(int64(n))
+	}
+}
+
+func (m *Meter) add(n int) {
+	if m != nil {
+		m.done.Add(int64(n))
+	}
 }
 
 // copyTick is how far file system clocks may lag behind the real one: a file
@@ -56,9 +77,10 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 	if err != nil {
 		return nil, nil, fmt.Errorf("copy %s: %w", src.Root, err)
 	}
-	c := &copier{format: src.Format, existing: opt.Existing, in: entries, out: make([]Entry, len(entries)), cutoff: src.Taken.Add(-copyTick).UnixNano()}
+	c := &copier{format: src.Format, existing: opt.Existing, meter: opt.Meter, in: entries, out: make([]Entry, len(entries)), cutoff: src.Taken.Add(-copyTick).UnixNano()}
 	c.cond.L = &c.mu
 	c.plan()
+	c.meter.expect(len(c.items))
 	taken := time.Now()
 	if err := c.openRoots(src.Root, dst); err != nil {
 		return nil, nil, err
@@ -89,6 +111,7 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 type copier struct {
 	format   Format
 	existing bool
+	meter    *Meter
 	in, out  []Entry // out[i] is what became of in[i]; Kind 0 means left out
 	cutoff   int64   // content ids of files changed after it are not trusted
 	dirs     []copyDir

@@ -72,6 +72,7 @@ func (w *copyWorker) files(t copyTask) {
 		}
 		w.settle(e.Path, err)
 	}
+	w.meter.add(int(t.to - t.from))
 	w.release(t.dir)
 }
 

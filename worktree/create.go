@@ -44,6 +44,8 @@ type Options struct {
 	// .git/worktrees: parallel git worktree add fails one time in ten. nil means
 	// that the caller holds it.
 	Lock func(context.Context) (unlock func() error, err error)
+	// Meter follows the copy of the work tree; nil for nobody who looks.
+	Meter *snapshot.Meter
 }
 
 // Result is a workspace that was made.

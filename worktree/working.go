@@ -58,7 +58,7 @@ func (c *creation) copy(ctx context.Context, src *snapshot.Snapshot) error {
 	if err := failpoint.Err("worktree.copy"); err != nil {
 		return err
 	}
-	base, problems, err := snapshot.Copy(ctx, src, c.Path, snapshot.CopyOptions{})
+	base, problems, err := snapshot.Copy(ctx, src, c.Path, snapshot.CopyOptions{Meter: c.Meter})
 	if err != nil {
 		return err
 	}

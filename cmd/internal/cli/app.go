@@ -43,6 +43,7 @@ type app struct {
 	errColor bool
 	printed  bool // the command's one JSON document is on stdout
 	manager  *session.Manager
+	progress *progress // nil where nobody looks
 }
 
 func newApp(streams IO) *app {
@@ -106,8 +107,17 @@ func (a *app) sessions() (*session.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.log, Warn: a.warn, Version: a.version(), Shim: a.Shim})
+	a.manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.log, Warn: a.warn, Version: a.version(), Shim: a.Shim, Progress: a.steps()})
 	return a.manager, nil
+}
+
+// steps is what a session manager tells of its long steps, or nil.
+func (a *app) steps() session.Progress {
+	if !a.showsProgress() {
+		return nil
+	}
+	a.progress = &progress{a: a}
+	return a.progress.begin
 }
 
 // configuration reads superqode.yaml and the layers around it.

@@ -34,6 +34,7 @@ func (a *app) paintErr(s, color string) string { return paint(a.errColor, s, col
 // note prints a line for people on stderr; -q silences it.
 func (a *app) note(format string, args ...any) {
 	if !a.flags.Quiet {
+		a.progress.clear()
 		fmt.Fprintf(a.Err, format+"\n", args...)
 	}
 }

@@ -54,7 +54,7 @@ func (a *app) summary(res *artifacts.Result) {
 	if report != "" {
 		line("report", "%s", quotePath(filepath.Join(root, report)))
 	}
-	for i, next := range nextCommands(res, filepath.Join(root, patch)) {
+	for i, next := range a.nextCommands(res, filepath.Join(root, patch)) {
 		line([]string{"next", ""}[min(i, 1)], "%s", next)
 	}
 	_, _ = io.WriteString(a.Err, b.String()) // nothing to be done when stderr is gone
@@ -203,22 +203,40 @@ func keyArtifacts(res *artifacts.Result) (patch, report string) {
 }
 
 // nextCommands lists what can be done with what the session left, as lines to
-// paste.
-func nextCommands(res *artifacts.Result, patch string) []string {
+// paste where the person stands.
+func (a *app) nextCommands(res *artifacts.Result, patch string) []string {
 	var next []string
+	own := func(words string) {
+		next = append(next, a.self(res.Origin)+" "+words+" --session "+shortID(res.SessionID))
+	}
+	if len(res.Changes) > 0 {
+		own("workspace diff")
+	}
 	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" && !res.Applied.Done() {
+		own("workspace apply")
 		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
 	}
 	if res.Commits != nil {
 		next = append(next, fmt.Sprintf("superqode -C %s workspace apply --session %s --commits", shellQuote(res.Origin), shortID(res.SessionID)))
 	}
 	if res.Workspace.Preserved {
-		next = append(next,
-			fmt.Sprintf("cd %s", shellQuote(res.Workspace.Path)),
-			fmt.Sprintf("superqode workspace diff --session %s", shortID(res.SessionID)),
-			fmt.Sprintf("superqode workspace end --session %s", shortID(res.SessionID)))
+		next = append(next, fmt.Sprintf("cd %s", shellQuote(res.Workspace.Path)))
+		own("workspace end")
 	}
 	return next
+}
+
+// self is how superqode is called from here for an origin: with the folders that
+// this call was given, too.
+func (a *app) self(origin string) string {
+	words := []string{"superqode"}
+	if dir := originDir(a.Dir); dir != origin {
+		words = append(words, "-C", shellQuote(origin))
+	}
+	if a.flags.Home != "" {
+		words = append(words, "--home", shellQuote(a.flags.Home))
+	}
+	return strings.Join(words, " ")
 }
 
 // shellQuote makes one word of a shell line out of s, on one line and without

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// progressDelay is how long a step may take before anything is shown of it, and
+// progressTick how often that is brought up to date.
+const (
+	progressDelay = 300 * time.Millisecond
+	progressTick  = 100 * time.Millisecond
+)
+
+// progress shows a step that takes long on a terminal's last line, and takes the
+// line away when the step ends.
+type progress struct {
+	a  *app
+	mu sync.Mutex // held while the line is written
+	up *progressbar.ProgressBar
+}
+
+// showsProgress reports whether there is somebody to look: never with --json or
+// -q, and never where stderr is no terminal.
+func (a *app) showsProgress() bool {
+	return a.errTTY && !a.flags.JSON && !a.flags.Quiet && a.getenv("TERM") != "dumb"
+}
+
+// begin is session.Progress.
+func (p *progress) begin(step string, meter *snapshot.Meter) (done func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.follow(step, meter, stop)
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-stopped
+	})
+}
+
+func (p *progress) follow(step string, meter *snapshot.Meter, stop <-chan struct{}) {
+	select {
+	case <-stop:
+		return
+	case <-time.After(progressDelay):
+	}
+	tick := time.NewTicker(progressTick)
+	defer tick.Stop()
+	for {
+		p.show(step, meter)
+		select {
+		case <-stop:
+			p.clear()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// show draws the line: a bar where the step counts, else a wheel.
+func (p *progress) show(step string, meter *snapshot.Meter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	done, total := int64(0), int64(0)
+	if meter != nil {
+		done, total = meter.Count()
+	}
+	if p.up == nil {
+		p.up = p.bar(step, total)
+	}
+	if total > 0 {
+		if p.up.GetMax64() != total {
+			p.up.ChangeMax64(total)
+		}
+		_ = p.up.Set64(min(done, total-1)) // at its end the bar would take its line away by itself
+		return
+	}
+	_ = p.up.Add64(1) // a terminal that is gone is no reason to stop
+}
+
+func (p *progress) bar(step string, total int64) *progressbar.ProgressBar {
+	counts := total > 0
+	if !counts {
+		total = -1
+	}
+	return progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(p.a.Err), progressbar.OptionSetDescription("superqode: "+step), progressbar.OptionSetWidth(24),
+		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionThrottle(0), func(b *progressbar.ProgressBar) {
+			if counts {
+				progressbar.OptionShowCount()(b)
+			}
+		})
+}
+
+// clear takes the line away, for the step's end or for a line that others print.
+func (p *progress) clear() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.up != nil {
+		_ = p.up.Clear()
+		p.up = nil
+	}
+}
