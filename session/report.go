@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,7 +124,7 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, rep a
 	var list []artifacts.New
 	for _, f := range formats {
 		var b bytes.Buffer
-		if err := s.render(ctx, &b, rendering{store, rep, f, s.rec.NoRedact, true}); err != nil {
+		if err := s.render(ctx, &b, rendering{store: store, rep: rep, format: f, noRedact: s.rec.NoRedact, quick: true}); err != nil {
 			return nil, fmt.Errorf("as %s: %w", f, err)
 		}
 		list = append(list, artifacts.New{
@@ -140,12 +141,13 @@ type rendering struct {
 	rep      artifacts.Report
 	format   ReportFormat
 	noRedact bool
-	quick    bool // every end of a session does it: it must not take long
+	quick    bool   // every end of a session does it: it must not take long
+	root     string // the address of qe-artifacts for an HTML page that does not stand in qr/
 }
 
 // render writes a report that is not masked yet.
 func (s *Session) render(ctx context.Context, w io.Writer, r rendering) error {
-	opt := report.HTMLOptions{Quick: r.quick}
+	opt := report.HTMLOptions{Quick: r.quick, Root: r.root}
 	if !r.noRedact {
 		masks := s.redactor()
 		r.rep, opt.Mask = maskedReport(r.rep, masks), masks.Text
@@ -261,7 +263,8 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 	if err != nil {
 		return err
 	}
-	return s.render(ctx, w, rendering{store, rep, opt.Format, opt.NoRedact || s.rec.NoRedact, false})
+	root := (&url.URL{Scheme: "file", Path: filepath.Join(string(s.rec.Origin), ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand
+	return s.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, noRedact: opt.NoRedact || s.rec.NoRedact, root: root})
 }
 
 // AppendStepSummary appends the report's summary to the file that a workflow's

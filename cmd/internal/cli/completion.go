@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -193,11 +194,11 @@ func (w *offers) findings(line complete.Args) (out []string) {
 	const newest = 5
 	list := w.list(line)
 	for _, s := range list[:min(len(list), newest)] {
-		data, err := m.Report(w.ctx, dir, s.ID.String(), "json")
-		if err != nil {
+		var data bytes.Buffer
+		if err := m.Report(w.ctx, dir, s.ID.String(), session.ReportOptions{Format: session.FormatJSON}, &data); err != nil {
 			continue
 		}
-		if rep, err := artifacts.ParseReport(data); err == nil {
+		if rep, err := artifacts.ParseReport(data.Bytes()); err == nil {
 			for _, f := range rep.Findings {
 				out = append(out, f.ID)
 			}
