@@ -385,3 +385,14 @@ func FuzzImport(f *testing.F) {
 		}
 	})
 }
+
+// TestImportIsLinear reads what would take hours if each line were tried with all
+// that follows it.
+func TestImportIsLinear(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"[\n", "{\"a\":\n", "{\n", "7\n", "\"\n", "[{},\n"} {
+		if list, problems := parseFindings([]byte(strings.Repeat(line, 1<<18))); len(list) > 0 || len(problems) == 0 {
+			t.Errorf("%q: %d findings, %d problems", line, len(list), len(problems))
+		}
+	}
+}

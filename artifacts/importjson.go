@@ -13,31 +13,55 @@ import (
 // one after the other, or a report with "findings". The problems name line and
 // field.
 func parseFindings(data []byte) (list []Finding, problems []string) {
-	p := &jsonFindings{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
+	p := &jsonFindings{data: data}
+	dec := json.NewDecoder(bytes.NewReader(data))
 	for {
 		var raw json.RawMessage
-		err := p.dec.Decode(&raw)
+		err := dec.Decode(&raw)
 		if errors.Is(err, io.EOF) {
-			return p.list, p.problems
+			break
 		}
 		if err != nil {
-			if !p.skipLine(err) {
-				return p.list, p.problems
-			}
-			continue
+			p.byLine(int(dec.InputOffset()), err)
+			break
 		}
-		p.value(raw, p.offset+int(p.dec.InputOffset())-len(raw))
+		p.value(raw, int(dec.InputOffset())-len(raw))
 	}
+	return p.list, p.problems
 }
 
 type jsonFindings struct {
 	data     []byte
-	dec      *json.Decoder
-	offset   int // of dec's input in data
 	list     []Finding
 	problems []string
 	last     int // the line of the last byte counted
 	counted  int // so many bytes of data were counted
+}
+
+// byLine goes on behind something that is no JSON: from the next line on each line
+// is taken for itself, so that the time does not grow with the square of the size.
+func (p *jsonFindings) byLine(at int, err error) {
+	for at < len(p.data) && strings.IndexByte(" \t\r\n,", p.data[at]) >= 0 {
+		at++
+	}
+	p.problem(at, err)
+	for {
+		i := bytes.IndexByte(p.data[min(at, len(p.data)):], '\n')
+		if i < 0 {
+			return
+		}
+		at += i + 1
+		line, _, _ := bytes.Cut(p.data[at:], []byte("\n"))
+		text := bytes.TrimSpace(line)
+		var v json.RawMessage
+		switch err := json.Unmarshal(text, &v); {
+		case len(text) == 0:
+		case err != nil:
+			p.problem(at, err)
+		default:
+			p.value(text, at)
+		}
+	}
 }
 
 // lineAt returns the line of a byte, from 1. Offsets come in rising order.
@@ -52,27 +76,10 @@ func (p *jsonFindings) lineAt(at int) int {
 }
 
 func (p *jsonFindings) problem(at int, err error) {
+	if len(p.problems) > 1000*maxImportProblems { // no more than some are told
+		return
+	}
 	p.problems = append(p.problems, fmt.Sprintf("line %d: %v", p.lineAt(at), err))
-}
-
-// skipLine goes on behind the line that is no JSON; false means that there is no
-// more.
-func (p *jsonFindings) skipLine(err error) bool {
-	at := p.offset + int(p.dec.InputOffset())
-	for at < len(p.data) && strings.ContainsRune(" \t\r\n,", rune(p.data[at])) {
-		at++
-	}
-	if s, ok := errors.AsType[*json.SyntaxError](err); ok {
-		err = errors.New(s.Error())
-	}
-	p.problem(at, err)
-	i := bytes.IndexByte(p.data[at:], '\n')
-	if i < 0 {
-		return false
-	}
-	p.offset = at + i + 1
-	p.dec = json.NewDecoder(bytes.NewReader(p.data[p.offset:]))
-	return true
 }
 
 // value takes one JSON value apart.
