@@ -19,7 +19,7 @@ func plainLines(s string) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		line = strings.ReplaceAll(line, "##[", `#\x23[`) // a workflow command of Azure, anywhere in a line
+		line = strings.ReplaceAll(line, "##[", `#\x23[`)                    // a workflow command of Azure, anywhere in a line
 		if t := strings.TrimLeft(line, " \t"); strings.HasPrefix(t, "::") { // one of GitHub's
 			line = line[:len(line)-len(t)] + `\x3a` + t[1:]
 		}
