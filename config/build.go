@@ -1,7 +1,6 @@
 package config
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,18 +42,33 @@ func (l *loader) config() *Config {
 			c.values = append(c.values, l.values[key])
 			continue
 		}
-		for _, k := range slices.Sorted(maps.Keys(l.values)) {
-			if name, ok := strings.CutPrefix(k, key+"."); ok {
-				id, err := superqode.ParseAgentID(name)
-				if err != nil {
-					continue // the decoder let no such name through
-				}
-				c.Agents[id] = str(k)
-				c.values = append(c.values, l.values[k])
+		names := l.named(key)
+		if len(names) == 0 {
+			c.values = append(c.values, l.values[key])
+		}
+		for _, name := range names {
+			k := key + "." + name
+			id, err := superqode.ParseAgentID(name)
+			if err != nil {
+				continue // the decoder let no such name through
 			}
+			c.Agents[id] = str(k)
+			c.values = append(c.values, l.values[k])
 		}
 	}
 	return c
+}
+
+// named returns the names of a dict's entries, sorted.
+func (l *loader) named(key string) []string {
+	var names []string
+	for k := range l.values {
+		if name, ok := strings.CutPrefix(k, key+"."); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func stringsOf(v any) []string {

@@ -270,6 +270,33 @@ func TestUnused(t *testing.T) {
 	}
 }
 
+// TestVariables holds that every key has a variable; lists of maps and agents are
+// YAML in it.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	src := layers(t, map[string]string{"origin": "agents: {a: origin, b: origin}\n"})
+	src.Env = append(src.Env, "SUPERQODE_SETUP=[{run: {command: ./x}}]", "SUPERQODE_INPUTS=[{from: data}]", "SUPERQODE_AGENTS={b: mine}")
+	c := load(t, src)
+	if len(c.Setup) != 1 || c.Setup[0].Run.Command != filepath.Join(src.OriginDir, "x") || len(c.Inputs) != 1 || c.Inputs[0].Path != filepath.Join(src.OriginDir, "data") {
+		t.Errorf("%+v, %+v", c.Setup, c.Inputs)
+	}
+	want := map[string]string{"setup": "environment SUPERQODE_SETUP", "inputs": "environment SUPERQODE_INPUTS", "agents.a": "superqode.yaml superqode.yaml:1", "agents.b": "environment SUPERQODE_AGENTS"}
+	if d := cmp.Diff(want, origins(c)); d != "" {
+		t.Error(d)
+	}
+	if commands := c.Commands(); len(commands) != 3 || commands[0].Origin.Layer != config.LayerEnv || commands[2].Line != "mine" {
+		t.Errorf("%+v", commands)
+	}
+	for _, v := range config.Default().Values() {
+		name := "SUPERQODE_" + strings.ToUpper(strings.ReplaceAll(v.Key, ".", "_"))
+		if _, err := config.Load(t.Context(), config.Sources{Env: []string{name + "={["}}); err == nil || !strings.Contains(err.Error(), name) {
+			if _, isList := v.Value.([]any); !isList {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
@@ -354,8 +381,8 @@ func TestRefusedOutsideOfFiles(t *testing.T) {
 		{"SUPERQODE_WORKSPACE_MAX_SIZE_MB=big", nil, `"big" is not a whole number`},
 		{"SUPERQODE_ARTIFACTS_OUTPUTS=a,[b", nil, `SUPERQODE_ARTIFACTS_OUTPUTS: "[b" is not a pattern`},
 		{"SUPERQODE_ARTIFACTS_OUTPUTS=[a", nil, `SUPERQODE_ARTIFACTS_OUTPUTS: sequence end token`},
-		{"SUPERQODE_SETUP=x", nil, `SUPERQODE_SETUP: can be set in a file only`},
-		{"SUPERQODE_AGENTS=x", nil, `SUPERQODE_AGENTS: can be set in a file only`},
+		{"SUPERQODE_SETUP=x", nil, `SUPERQODE_SETUP: setup: text where a list is expected`},
+		{"SUPERQODE_AGENTS=x", nil, `SUPERQODE_AGENTS: agents: text where keys are expected`},
 		{"", map[string][]string{"workspace.default_mode": {"x"}}, `--mode: "x" is not one of auto`},
 		{"", map[string][]string{"workspace.mode": {"x"}}, `unknown key "workspace.mode" (the nearest known one is workspace.default_mode)`},
 	} {

@@ -26,6 +26,7 @@ type set struct {
 type decoder struct {
 	name string
 	dir  string
+	bare bool // no file: lines and columns mean nothing
 	sets map[string]set
 }
 
@@ -50,7 +51,7 @@ func (d *decoder) parse(data []byte) (ast.Node, error) {
 		e := &Error{Where: d.name, Msg: err.Error()}
 		if y, ok := errors.AsType[yaml.Error](err); ok {
 			e.Msg = y.GetMessage()
-			if tk := y.GetToken(); tk != nil && tk.Position != nil && d.dir != "" {
+			if tk := y.GetToken(); tk != nil && tk.Position != nil && !d.bare {
 				e.Line, e.Column = tk.Position.Line, tk.Position.Column
 			}
 		}
@@ -80,7 +81,7 @@ func (d *decoder) text(data []byte) error {
 		r, n := utf8.DecodeRune(rest)
 		if r == 0 || r == utf8.RuneError && n == 1 {
 			e := &Error{Where: d.name, Msg: fmt.Sprintf("the byte 0x%02x is no text; the file must be UTF-8", rest[0])}
-			if d.dir != "" {
+			if !d.bare {
 				e.Line, e.Column = line, column
 			}
 			return e
@@ -96,7 +97,7 @@ func (d *decoder) text(data []byte) error {
 
 func (d *decoder) errorf(n ast.Node, key, format string, args ...any) error {
 	e := &Error{Where: d.name, Key: key, Msg: fmt.Sprintf(format, args...)}
-	if tk := n.GetToken(); tk != nil && tk.Position != nil && d.dir != "" {
+	if tk := n.GetToken(); tk != nil && tk.Position != nil && !d.bare {
 		e.Line, e.Column = tk.Position.Line, tk.Position.Column
 	}
 	return e
@@ -165,6 +166,10 @@ func (d *decoder) entries(f *field, key string, n ast.Node) error {
 	pairs, err := d.pairs(n, key)
 	if err != nil {
 		return err
+	}
+	if len(pairs) == 0 {
+		pos := n.GetToken().Position
+		d.sets[key] = set{map[string]any{}, pos.Line, pos.Column}
 	}
 	for _, p := range pairs {
 		v, err := d.entry(f, key, p)
@@ -346,7 +351,7 @@ func (f *field) parse(s string) (any, error) {
 		}
 		return s, nil
 	}
-	return nil, fmt.Errorf("can be set in a file only")
+	return nil, fmt.Errorf("%s is expected", f.kind)
 }
 
 // String names the kind as an error does.

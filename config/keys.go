@@ -31,6 +31,7 @@ type field struct {
 	name     string
 	kind     kind
 	doc      string // one sentence for the schema and the init text
+	example  string // lines for the init text
 	def      any
 	fields   []field
 	item     *field
@@ -50,9 +51,10 @@ func table() *field {
 	return &field{kind: section, fields: []field{
 		{name: "workspace", kind: section, doc: "How a session's workspace is made and how long it stays.", fields: workspaceFields()},
 		{name: "guard", kind: section, doc: "Additions to the guard's rules.", fields: guardFields()},
-		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", used: true, doc: "Files and folders that are copied or linked into the workspace before anything else."},
-		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap", used: true, doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
-		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, used: true, doc: "Name and shell command of each agent, for `run --agents`."},
+		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", used: true, example: "- {from: fixtures/data.json, to: data/, read_only: true}\n- {from: \"artifact://baseline@2\", to: baseline.json, optional: true}", doc: "Files and folders that are copied or linked into the workspace before anything else."},
+		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap", used: true,
+			example: "- file: {target: .env.test, from: .env.example, mode: \"0600\"}\n- run: {command: npm ci, timeout: 5m, fingerprint_inputs: [package-lock.json], observed: [node_modules]}", doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
+		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, used: true, example: "reviewer: codex exec 'review the last commit'", doc: "Name and shell command of each agent, for `run --agents`."},
 		{name: "claims", kind: text, def: "advisory", choices: []string{"advisory", "enforced"}, used: true, doc: "What claims on lines mean for edits: advisory keeps agents out of what others claimed, enforced also out of what they did not claim."},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), doc: "Patterns of files in the workspace that become artifacts."},

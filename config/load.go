@@ -136,6 +136,7 @@ func Default() *Config {
 // one that --config names.
 func Load(ctx context.Context, src Sources) (*Config, error) {
 	l := newLoader()
+	l.dir = src.OriginDir
 	for _, p := range slices.Backward(Paths(src)) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -180,6 +181,7 @@ func readFile(path string) ([]byte, error) {
 // loader collects values, weakest layer first.
 type loader struct {
 	root   *field
+	dir    string // what relative paths in variables count from
 	order  []string
 	fields map[string]*field
 	values map[string]Value
@@ -190,9 +192,7 @@ func newLoader() *loader {
 	l.root.leaves("", func(key string, f *field) {
 		l.order = append(l.order, key)
 		l.fields[key] = f
-		if f.kind != dict {
-			l.values[key] = Value{key, f.def, Origin{Layer: LayerDefault}, f.used}
-		}
+		l.values[key] = Value{key, f.def, Origin{Layer: LayerDefault}, f.used}
 	})
 	return l
 }
@@ -249,7 +249,7 @@ func (l *loader) environment(env []string) error {
 // envTexts splits a list's variable at commas, or reads it as a YAML list when it
 // begins like one.
 func envTexts(f *field, s string) []string {
-	if f.kind != list || strings.HasPrefix(s, "[") {
+	if f.kind != list || f.item.kind != text || strings.HasPrefix(s, "[") {
 		return []string{s}
 	}
 	return strings.Split(s, ",")
@@ -280,14 +280,15 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 	switch {
 	case len(texts) == 0:
 		return nil
-	case f.kind == list && f.item.kind == text && len(texts) == 1 && strings.HasPrefix(texts[0], "[") && layer == LayerEnv:
-		d := decoder{name: name}
-		root, perr := d.parse([]byte(texts[0]))
-		if perr != nil {
-			return perr
+	case layer == LayerEnv && f.kind == dict:
+		return l.entries(f, key, name, texts[0])
+	case layer == LayerEnv && f.kind == list && (f.item.kind != text || len(texts) == 1 && strings.HasPrefix(texts[0], "[")):
+		d := decoder{name: name, dir: l.dir, bare: true}
+		root, err := d.parse([]byte(texts[0]))
+		if err != nil || root == nil {
+			return err
 		}
-		v, err = d.value(f, key, root)
-		if err != nil {
+		if v, err = d.value(f, key, root); err != nil {
 			return err
 		}
 	case f.kind == list && f.item.kind == text:
@@ -307,5 +308,21 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 		return &Error{Where: name, Msg: err.Error()}
 	}
 	l.values[key] = Value{key, v, Origin{Layer: layer, Name: name}, f.used}
+	return nil
+}
+
+// entries sets the entries of a dict from a variable's YAML.
+func (l *loader) entries(f *field, key, name, text string) error {
+	d := decoder{name: name, dir: l.dir, bare: true, sets: map[string]set{}}
+	root, err := d.parse([]byte(text))
+	if err != nil || root == nil {
+		return err
+	}
+	if err := d.entries(f, key, root); err != nil {
+		return err
+	}
+	for k, s := range d.sets {
+		l.values[k] = Value{k, s.value, Origin{Layer: LayerEnv, Name: name}, f.used}
+	}
 	return nil
 }

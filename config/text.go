@@ -112,6 +112,12 @@ func initFields(b *strings.Builder, f *field, indent string) {
 			initFields(b, c, indent+"  ")
 			continue
 		}
+		if c.example != "" {
+			fmt.Fprintf(b, "%s# For example:\n%s#   %s:\n", indent, indent, c.name)
+			for line := range strings.SplitSeq(c.example, "\n") {
+				fmt.Fprintf(b, "%s#     %s\n", indent, line)
+			}
+		}
 		fmt.Fprintf(b, "%s#%s: %s\n", indent, c.name, Value{Value: c.def}.Text())
 	}
 }
