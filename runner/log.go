@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,22 +19,47 @@ type logFile struct {
 	f    *os.File // nil: no log, or closed
 	err  error
 	last byte // the last byte written, to begin the cut line on a line of its own
+
+	index  *os.File // nil: nobody asked for one
+	size   int64
+	stream byte // whose bytes come last: 'o', 'e' or 0
 }
 
-func openLog(path string) (*logFile, error) {
+func openLog(path, index string) (*logFile, error) {
 	if path == "" {
 		return &logFile{}, nil
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | unix.O_NOFOLLOW
+	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open command log: %w", err)
 	}
-	return &logFile{f: f, last: '\n'}, nil
+	l := &logFile{f: f, last: '\n'}
+	if index == "" {
+		return l, nil
+	}
+	st, err := f.Stat()
+	if err == nil {
+		l.size = st.Size()
+		l.index, err = os.OpenFile(index, flags, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open command log: %w", errors.Join(err, f.Close()))
+	}
+	return l, nil
 }
 
-func (l *logFile) write(p []byte) bool {
+func (l *logFile) write(stream byte, p []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.f != nil && l.err == nil && l.index != nil && stream != l.stream && len(p) > 0 {
+		// The index goes first: who reads meanwhile takes no byte for the other's.
+		if _, err := fmt.Fprintf(l.index, "%d %c\n", l.size, stream); err != nil {
+			l.err = fmt.Errorf("write command log: %w", err)
+			return false
+		}
+		l.stream = stream
+	}
 	return l.writeLocked(p)
 }
 
@@ -46,6 +72,7 @@ func (l *logFile) writeLocked(p []byte) bool {
 		return false
 	}
 	l.last = p[len(p)-1]
+	l.size += int64(len(p))
 	return true
 }
 
@@ -68,7 +95,12 @@ func (l *logFile) close() error {
 	if err := l.f.Close(); err != nil && l.err == nil {
 		l.err = fmt.Errorf("close command log: %w", err)
 	}
-	l.f = nil
+	if l.index != nil {
+		if err := l.index.Close(); err != nil && l.err == nil {
+			l.err = fmt.Errorf("close command log: %w", err)
+		}
+	}
+	l.f, l.index = nil, nil
 	return l.err
 }
 
@@ -107,9 +139,16 @@ func (s *sink) write(p []byte) error {
 	return err
 }
 
+func (s *sink) stream() byte {
+	if s.name == "stderr" {
+		return 'e'
+	}
+	return 'o'
+}
+
 func (s *sink) toLog(p []byte) {
 	if s.maxLog <= 0 {
-		if s.log.write(p) {
+		if s.log.write(s.stream(), p) {
 			s.logged.Add(int64(len(p)))
 		}
 		return
@@ -119,12 +158,12 @@ func (s *sink) toLog(p []byte) {
 		return // the cut line stands there already
 	}
 	if int64(len(p)) <= room {
-		if s.log.write(p) {
+		if s.log.write(s.stream(), p) {
 			s.logged.Add(int64(len(p)))
 		}
 		return
 	}
-	s.log.write(p[:room])
+	s.log.write(s.stream(), p[:room])
 	s.logged.Store(s.maxLog + 1) // one above the limit marks the cut
 	s.truncated.Store(true)
 	s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %d bytes]", s.name, s.maxLog))

@@ -74,6 +74,9 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 		go r.disk.start(watch)
 	}
 	r.st.start()
+	if r.spec.Started != nil {
+		r.spec.Started(r.tree.pid)
+	}
 	r.watch(ctx)
 	err = r.drain(ctx)
 	return errors.Join(r.cause, err, r.finish(res))

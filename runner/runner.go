@@ -112,6 +112,8 @@ type Spec struct {
 	// also begin the way down: KILL follows after Grace; a second one leaves a
 	// second, a third one nothing. nil is none.
 	Signals <-chan os.Signal
+	// Started is called once the program runs; nil is none.
+	Started func(pid int)
 	// Spare reports children of this process that are not the program's although
 	// they run in a session of their own; nil is none.
 	Spare func(pid int) bool

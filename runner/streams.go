@@ -31,7 +31,7 @@ type streams struct {
 
 func openStreams(spec Spec) (s *streams, err error) {
 	s = &streams{}
-	if s.log, err = openLog(spec.Log); err != nil {
+	if s.log, err = openLog(spec.Log, spec.LogIndex); err != nil {
 		return nil, err
 	}
 	defer func() {
