@@ -29,6 +29,7 @@ type New struct {
 	Description  string
 	Metadata     map[string]any
 	OriginalFile string
+	Again        bool                // of Save: a new version even of the same content
 	Session      superqode.SessionID // zero: added outside a session
 	Agent        superqode.AgentID
 
@@ -85,6 +86,7 @@ func (s *Store) AddAll(ctx context.Context, list []New) ([]Artifact, error) {
 // item is an artifact on its way in.
 type item struct {
 	Artifact
+	again   bool // saved: a new version in any case
 	replace bool // take over the path from an earlier artifact of the same session
 	saved   bool // becomes the next version of its name; see Store.Save
 	ext     string

@@ -28,10 +28,16 @@ type Result struct {
 	Revert          Revert              `json:"revert"`
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
-	Applied         *Applied            `json:"applied,omitempty"` // nil: nobody asked for it. It came after OriginCheck
-	Commits         *Commits            `json:"commits,omitempty"` // nil: it made none that are new
-	Agents          AgentRuns           `json:"agents,omitempty"`  // of a session of several agents
-	Idle            bool                `json:"-"`                 // no program ran, so the exit code says nothing
+	Applied         *Applied            `json:"applied,omitempty"`   // nil: nobody asked for it. It came after OriginCheck
+	Commits         *Commits            `json:"commits,omitempty"`   // nil: it made none that are new
+	Agents          AgentRuns           `json:"agents,omitempty"`    // of a session of several agents
+	Limit           string              `json:"limit,omitempty"`     // the limit that ended the program: memory, pids, cpu_time or disk
+	Truncated       bool                `json:"truncated,omitempty"` // not all of the program's output was passed on, or logged
+	Case            string              `json:"case_id,omitempty"`
+	CaseBytes       string              `json:"case_id_bytes,omitempty"` // base64, where the id is no UTF-8
+	Runner          string              `json:"runner_id,omitempty"`     // the agent of a session that has one
+	Outputs         *Outputs            `json:"outputs,omitempty"`       // nil: none were asked for
+	Idle            bool                `json:"-"`                       // no program ran, so the exit code says nothing
 }
 
 // Commits are those that a session made, where its policy lets it commit.

@@ -43,13 +43,54 @@ func CheckName(name string) error {
 }
 
 // Save adds n, whose Path is empty, as the next version of n.Name. The same
-// content saved again by the same session is the version that it is.
+// content saved again by the same session is the version that it is, unless n.Again.
 func (s *Store) Save(ctx context.Context, n New) (Named, error) {
+	list, err := s.SaveAll(ctx, []New{n})
+	if len(list) == 1 {
+		return list[0], err
+	}
+	return Named{}, err
+}
+
+// SaveAll saves several, all or none, with one write of the manifest.
+func (s *Store) SaveAll(ctx context.Context, list []New) ([]Named, error) {
+	var items []*item
+	for _, n := range list {
+		it, err := newSaved(n)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, it)
+	}
+	if len(items) == 0 {
+		return nil, nil
+	}
+	err := s.stage(ctx, items)
+	for _, it := range items {
+		if it.err != nil && err == nil {
+			err = fmt.Errorf("save artifact %q: %w", it.Name, it.err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.drop(items))
+	}
+	added, err := s.commit(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	var saved []Named
+	for _, a := range added {
+		saved = append(saved, Named{a, a.version()})
+	}
+	return saved, nil
+}
+
+func newSaved(n New) (*item, error) {
 	if err := CheckName(n.Name); err != nil {
-		return Named{}, err
+		return nil, err
 	}
 	if n.Path != "" {
-		return Named{}, fmt.Errorf("save artifact %q: a path is given", n.Name)
+		return nil, fmt.Errorf("save artifact %q: a path is given", n.Name)
 	}
 	ext := path.Ext(cmp.Or(n.File, n.OriginalFile)) // of a name that has its own it is no part
 	if path.Ext(n.Name) != "" || !regexp.MustCompile(`^\.[A-Za-z0-9_-]{1,16}$`).MatchString(ext) {
@@ -57,21 +98,10 @@ func (s *Store) Save(ctx context.Context, n New) (Named, error) {
 	}
 	it, err := newItem(n)
 	if err != nil {
-		return Named{}, fmt.Errorf("save artifact %q: %w", n.Name, err)
+		return nil, fmt.Errorf("save artifact %q: %w", n.Name, err)
 	}
-	it.saved, it.ext = true, ext
-	items := []*item{it}
-	if err = s.stage(ctx, items); err == nil {
-		err = it.err
-	}
-	if err != nil {
-		return Named{}, errors.Join(fmt.Errorf("save artifact %q: %w", n.Name, err), s.drop(items))
-	}
-	list, err := s.commit(ctx, items)
-	if err != nil {
-		return Named{}, err
-	}
-	return Named{list[0], list[0].version()}, nil
+	it.saved, it.ext, it.again = true, ext, n.Again
+	return it, nil
 }
 
 // save decides about an item that becomes a version of its name.
@@ -81,7 +111,7 @@ func (p *plan) save(it *item) (Artifact, error) {
 		version = max(version, latest.Version)
 		if _, sum, err := p.look(latest.Path.String()); err != nil {
 			return Artifact{}, err
-		} else if latest.Session == it.Session && latest.SHA256 == it.SHA256 && sum == it.SHA256 {
+		} else if !it.again && latest.Session == it.Session && latest.SHA256 == it.SHA256 && sum == it.SHA256 {
 			return latest.Artifact, nil
 		}
 	}

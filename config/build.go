@@ -30,6 +30,7 @@ func (l *loader) config() *Config {
 	}
 	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Allow: all("guard.allow"), Deny: all("guard.deny")}
 	c.Claims = str("claims")
+	c.Limits = limits(str, num)
 	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions"))}
 	for i, v := range l.values["setup"].Value.([]any) {
 		c.Setup = append(c.Setup, setupEntry(v.(map[string]any), i))

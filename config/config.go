@@ -29,6 +29,7 @@ type Config struct {
 	Inputs    []Input                      // in the order of the file
 	Setup     []SetupEntry                 // in the order of the file
 	Agents    map[superqode.AgentID]string // name → shell command
+	Limits    Limits
 	Artifacts Artifacts
 	Claims    string // advisory or enforced
 

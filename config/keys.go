@@ -56,8 +56,9 @@ func table() *field {
 			example: "- file: {target: .env.test, from: .env.example, mode: \"0600\"}\n- run: {command: npm ci, timeout: 5m, fingerprint_inputs: [package-lock.json], observed: [node_modules]}", doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
 		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, used: true, example: "reviewer: codex exec 'review the last commit'", doc: "Name and shell command of each agent, for `run --agents`."},
 		{name: "claims", kind: text, def: "advisory", choices: []string{"advisory", "enforced"}, used: true, doc: "What claims on lines mean for edits: advisory keeps agents out of what others claimed, enforced also out of what they did not claim."},
+		{name: "limits", kind: section, doc: "Limits of each program with all that it starts.", fields: limitFields()},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
-			{name: "outputs", kind: list, def: []any{}, item: pattern(), doc: "Patterns of files in the workspace that become artifacts."},
+			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output", used: true, doc: "Patterns of files in the workspace that become artifacts."},
 			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000, doc: "Artifacts of this many sessions are kept."},
 		}},
 	}}

@@ -2,16 +2,11 @@ package outputs
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/seed-2d964004/superqode"
 )
 
 // The names of the folders that patterns count from.
@@ -73,8 +68,6 @@ type File struct {
 	SHA256 string // 64 hex digits
 	Mode   fs.FileMode
 	Data   []byte // with Options.Inline
-
-	inline bool
 }
 
 // Skipped is one file that matched and was not taken.
@@ -86,9 +79,9 @@ type Skipped struct {
 
 // Cut tells what a limit kept out: files that matched and could have been taken.
 type Cut struct {
-	Files   int      `json:"files"`
-	Bytes   int64    `json:"bytes"`
-	Reasons []string `json:"reasons"`
+	Files   int
+	Bytes   int64
+	Reasons []string
 }
 
 // Selection is what came of the patterns.
@@ -167,71 +160,6 @@ func (s *Selection) Open(f File) (*os.File, error) {
 		return file, err
 	}
 	return nil, fs.ErrNotExist
-}
-
-type fileJSON struct {
-	Root      string  `json:"root"`
-	Path      string  `json:"path"`
-	PathBytes string  `json:"path_bytes,omitempty"`
-	Size      int64   `json:"size"`
-	SHA256    string  `json:"sha256"`
-	Mode      string  `json:"mode"`
-	Artifact  string  `json:"artifact,omitempty"`
-	Encoding  string  `json:"encoding,omitempty"` // utf-8 or base64
-	Content   *string `json:"content,omitempty"`
-}
-
-type skippedJSON struct {
-	Root      string `json:"root"`
-	Path      string `json:"path"`
-	PathBytes string `json:"path_bytes,omitempty"`
-	Reason    string `json:"reason"`
-}
-
-type selectionJSON struct {
-	Files        []json.RawMessage `json:"files"`
-	Bytes        int64             `json:"bytes"`
-	Skipped      []skippedJSON     `json:"skipped"`
-	SkippedCount int               `json:"skipped_count"`
-	Cut          *Cut              `json:"cut"`
-	Unmatched    []string          `json:"unmatched"`
-}
-
-// MarshalJSON writes the selection with contents where they were asked for: text
-// as it stands when it is UTF-8, else base64, and "encoding" says which. A path
-// that is no UTF-8 has its bytes beside it.
-func (f File) MarshalJSON() ([]byte, error) { return json.Marshal(f.json()) }
-
-func (f File) json() fileJSON {
-	out := fileJSON{Root: f.Root, Size: f.Size, SHA256: f.SHA256, Mode: fmt.Sprintf("%04o", f.Mode.Perm())}
-	out.Path, out.PathBytes = superqode.JSONPath(f.Path)
-	if f.inline {
-		text := string(f.Data)
-		out.Encoding = "utf-8"
-		if strings.ToValidUTF8(text, "") != text {
-			text, out.Encoding = base64.StdEncoding.EncodeToString(f.Data), "base64"
-		}
-		out.Content = &text
-	}
-	return out
-}
-
-// MarshalJSON writes the selection; lists are never null.
-func (s *Selection) MarshalJSON() ([]byte, error) {
-	out := selectionJSON{Files: []json.RawMessage{}, Bytes: s.Bytes, Skipped: []skippedJSON{}, SkippedCount: s.SkippedCount, Cut: s.Cut, Unmatched: append([]string{}, s.Unmatched...)}
-	for _, f := range s.Files {
-		raw, err := json.Marshal(f)
-		if err != nil {
-			return nil, err
-		}
-		out.Files = append(out.Files, raw)
-	}
-	for _, k := range s.Skipped {
-		row := skippedJSON{Root: k.Root, Reason: k.Reason}
-		row.Path, row.PathBytes = superqode.JSONPath(k.Path)
-		out.Skipped = append(out.Skipped, row)
-	}
-	return json.Marshal(out)
 }
 
 // reason says in words why a file can not be opened.

@@ -270,7 +270,7 @@ func (s *selector) read(f *File, buf []byte) error {
 			return err
 		}
 	}
-	f.Size, f.SHA256, f.inline = size, hex.EncodeToString(h.Sum(nil)), s.opt.Inline
+	f.Size, f.SHA256 = size, hex.EncodeToString(h.Sum(nil))
 	return nil
 }
 

@@ -178,6 +178,16 @@ func lower(pid, which int, value uint64) error {
 	return nil
 }
 
+// failed makes the error for a limit that was to be had and then was not.
+func (h *hold) failed(err error) error {
+	for _, one := range h.holdings {
+		if one.By == byCgroup1 || one.By == byRlimit || one.Limit == LimitDisk || one.Limit == LimitCPU {
+			return h.refuse(one.Limit, err.Error())
+		}
+	}
+	return err
+}
+
 // bindStopped waits for the stop that a traced program makes at its first
 // instruction, binds it and lets it go. It must run on the thread that started
 // the program.
@@ -196,8 +206,12 @@ func (h *hold) bindStopped(pid int) error {
 	if !ws.Stopped() {
 		return errors.New("the program ended before its limits could be set")
 	}
-	if err := h.bind(pid); err != nil {
-		return err
+	// On another thread: this one may be confined by now, and must not write to the
+	// groups.
+	bound := make(chan error)
+	go func() { bound <- h.bind(pid) }()
+	if err := <-bound; err != nil {
+		return h.failed(err)
 	}
 	if err := syscall.PtraceDetach(pid); err != nil {
 		return fmt.Errorf("let the program go: %w", err)

@@ -170,7 +170,7 @@ func (s *sink) toLog(p []byte) {
 }
 
 func (s *sink) result() Stream {
-	st := Stream{Bytes: s.bytes.Load(), Logged: s.logged.Load(), Truncated: s.truncated.Load()}
+	st := Stream{Bytes: s.bytes.Load(), Logged: s.logged.Load(), Passed: s.passed.Load(), Truncated: s.truncated.Load()}
 	if s.maxLog > 0 {
 		st.Logged = min(st.Logged, s.maxLog)
 	}

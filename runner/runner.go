@@ -136,6 +136,7 @@ type Spec struct {
 type Stream struct {
 	Bytes     int64 // written by the program
 	Logged    int64 // held by the log
+	Passed    int64 // passed on
 	Truncated bool  // the log, or what was passed on, does not hold all
 }
 

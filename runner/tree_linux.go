@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"syscall"
@@ -119,6 +121,9 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 			t.cg.remove()
 			t.cg = nil
 		}
+	}
+	if errors.Is(err, syscall.EPERM) && t.hold.stops() {
+		return t.hold.failed(fmt.Errorf("the program can not be stopped at its start (ptrace): %w", err))
 	}
 	if err != nil {
 		return err

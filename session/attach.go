@@ -87,6 +87,13 @@ func (s *Session) own() error {
 
 // inUse is the error of what needs a lock that another process holds.
 func (s *Session) inUse() error {
+	runs, _ := (&Listed{Record: s.rec, Dir: s.dir}).Runs() // only for the hint
+	for _, r := range runs {
+		if r.State == RunRunning {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.rec.ID, r.Run, visible(strings.Join(r.Command, " "))),
+				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.rec.ID, r.Run, s.rec.ID)
+		}
+	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.rec.ID), "wait for it, or end the program that runs there")
 }
 

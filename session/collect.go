@@ -21,6 +21,7 @@ type collected struct {
 	*look
 	artifacts []artifacts.Artifact
 	commits   *artifacts.Commits
+	outputs   *artifacts.Outputs // nil: none were asked for
 	warnings  []string
 }
 
@@ -140,7 +141,10 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.collectOutputs(ctx, c, store)
 }
 
 // makePatch writes base and final into the store and their difference into a

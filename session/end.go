@@ -130,8 +130,9 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 		Guard:     s.guardResult(),
 		Commits:   c.commits,
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
-		Idle:      r.Runs == 0,
+		Idle:      r.Runs == 0, Limit: r.Limit, Truncated: r.Truncated, Runner: r.Agent.String(), Outputs: c.outputs,
 	}
+	res.Case, res.CaseBytes = superqode.JSONPath(string(r.Case))
 	if r.ExitCode != nil {
 		res.ExitCode = *r.ExitCode
 	} else if r.Runs > 0 {

@@ -11,9 +11,13 @@ import (
 
 // runPaths are the places of one command of a session.
 type runPaths struct {
-	cwd    string // where the command starts
-	runDir string // fresh for this command
-	socket string
+	number   int    // of the run, from 1
+	cwd      string // where the command starts
+	runDir   string // fresh for this command
+	socket   string
+	log      string // all of its output
+	logIndex string // which of it is stderr's
+	lock     string // held while the run is under way
 }
 
 // environ builds the environment of a session's program; FORMATS.md section 3
@@ -24,10 +28,10 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		k, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(k, "GIT_CONFIG_") || k == "OLDPWD" || strings.HasPrefix(k, "SUPERQODE_FAILPOINT")
 	})
-	if opt.CleanEnv {
+	if opt.CleanEnv || len(opt.EnvAllow) > 0 {
 		env = slices.DeleteFunc(env, func(kv string) bool {
 			k, _, _ := strings.Cut(kv, "=")
-			return !slices.Contains(cleanNames(), k) && !slices.Contains(opt.EnvAllow, k)
+			return !opt.allowed(k)
 		})
 	}
 	set := append([]string{
@@ -35,7 +39,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"SUPERQODE_SESSION_ID=" + s.publicID().String(),
 		"SUPERQODE_AGENT_ID=" + s.actor().String(),
 		"SUPERQODE_RUNNER_ID=" + s.actor().String(),
-		"SUPERQODE_CASE_ID=" + s.rec.Case,
+		"SUPERQODE_CASE_ID=" + string(s.rec.Case),
 		"SUPERQODE_WORKSPACE=" + string(s.rec.Workspace),
 		"SUPERQODE_ORIGIN=" + string(s.rec.Origin),
 		"SUPERQODE_MODE=" + string(s.rec.Mode),
@@ -46,7 +50,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"TMPDIR=" + s.tmpDir(),
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
-	}, append(s.guardEnv(), opt.Env...)...)
+	}, append(append(s.portEnv(), addGitConfig(s.guardEnv(), s.gitConfig(env))...), opt.Env...)...)
 	return override(env, set)
 }
 

@@ -5,35 +5,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
 
-// defaultMaxOutput is how much of each output stream the log keeps.
-const defaultMaxOutput = 64 << 20
-
 // Exec runs one program in the session's workspace and returns when it and
-// everything that it started have ended. The error is nil whenever the program
-// ran, whatever its exit code; see runner.Run for programs that could not be
-// started.
+// everything that it started have ended. What opt leaves open the session's
+// defaults say. The error is nil whenever the program ran, whatever its exit code;
+// see runner.Run for programs that could not be started.
 func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, error) {
-	if s.rec.State == superqode.StateDone {
-		return runner.Result{}, superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID)
+	if err := s.usable(); err != nil {
+		return runner.Result{}, err
 	}
-	if s.unlock == nil { // who holds it may take the workspace away at any moment
-		return runner.Result{}, s.inUse()
+	if err := opt.complete(&s.rec); err != nil {
+		return runner.Result{}, err
 	}
 	if err := s.update(ctx, opt.starts); err != nil {
 		return runner.Result{}, err
 	}
 	paths, err := s.preparePaths(opt)
 	if err != nil {
+		return runner.Result{}, err
+	}
+	unlock, err := lockfile.TryLock(paths.lock) // held until the end is recorded: a run whose lock is free has ended, or died
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer unlock()
+	if opt.Args, err = opt.Code.write(opt.Args, paths); err != nil {
 		return runner.Result{}, err
 	}
 	files, err := s.sealGuard(ctx)
@@ -54,22 +61,15 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	side := s.openBeside(opt)
-	sup, err := listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers()))))
+	kill := make(chan time.Duration)
+	sup, err := listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers(kill)))))
 	if err != nil {
 		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
 		return runner.Result{}, err
 	}
-	if opt.MaxOutput == 0 {
-		opt.MaxOutput = defaultMaxOutput
-	}
-	if opt.StdoutToo {
-		opt.Stdout = opt.Stderr
-	}
-	spec := runner.Spec{
-		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
-		Timeout: opt.Timeout, Log: filepath.Join(paths.runDir, "output.log"), MaxOutput: opt.MaxOutput, Signals: opt.Signals, Marker: marker(paths.runDir),
-	}
+	spec := s.spec(opt, paths, env)
+	spec.Kill = kill
 	switch {
 	case kernel.Wraps():
 		spec.Wrap = kernel.Wrap
@@ -82,18 +82,67 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	err = errors.Join(sup.close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
-	s.warnOf(res, opt.MaxOutput)
+	s.warnOf(res)
 	err = errors.Join(err, s.update(after, func(r *Record) {
 		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
 		if !opt.setup {
-			r.ExitCode, r.TimedOut = &res.ExitCode, res.TimedOut
+			r.ExitCode, r.TimedOut, r.Limit, r.Truncated = &res.ExitCode, res.TimedOut, res.Limit, r.Truncated || res.Truncated
 		}
-	}))
-	return res, errors.Join(runErr, err)
+	}), s.recordEnd(opt, paths, res))
+	return res, errors.Join(hintStart(runErr, opt), err)
 }
 
-// warnOf says what of a run is not as it should be.
-func (s *Session) warnOf(res runner.Result, maxOutput int64) {
+// usable reports why nothing can be run in the session.
+func (s *Session) usable() error {
+	if s.rec.State == superqode.StateDone {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID)
+	}
+	if s.unlock == nil { // who holds it may take the workspace away at any moment
+		return s.inUse()
+	}
+	return nil
+}
+
+// spec turns the options into what the runner does.
+func (s *Session) spec(opt ExecOptions, paths runPaths, env []string) runner.Spec {
+	spec := runner.Spec{
+		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
+		Timeout: opt.Timeout, Limits: opt.Limits, Log: paths.log, LogIndex: paths.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: marker(paths.runDir),
+	}
+	if opt.StdoutToo {
+		spec.Stdout = opt.Stderr
+	}
+	if opt.MaxOutput > 0 {
+		if opt.StdoutToo { // two streams with a limit each, not one
+			spec.Stdout = struct{ io.Writer }{opt.Stderr}
+		}
+		spec.MaxPassed, spec.MaxOutput = opt.MaxOutput, max(mostLogged, opt.MaxOutput)
+	}
+	if opt.TTY {
+		spec.TTY = runner.TTYAlways
+	}
+	if spec.Limits.Disk > 0 {
+		spec.Limits.DiskFolders = []string{string(s.rec.Workspace), filepath.Join(s.dir, "tmp"), s.artifactDir()}
+	}
+	spec.Started = func(pid int) {
+		s.recordStart(opt, paths, pid)
+		if opt.Started != nil {
+			opt.Started(paths.number)
+		}
+	}
+	return spec
+}
+
+// How much of each output stream the log keeps. Who limits what is passed on wants
+// all of it in the log; a program that writes without end must still not fill the
+// disk.
+const (
+	defaultLogged = 64 << 20
+	mostLogged    = 256 << 20
+)
+
+// warnOf says what of a run a person should know.
+func (s *Session) warnOf(res runner.Result) {
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {
@@ -104,8 +153,17 @@ func (s *Session) warnOf(res runner.Result, maxOutput int64) {
 	if res.LogErr != nil {
 		s.warn("the log of the program's output is not complete: " + res.LogErr.Error())
 	}
-	if res.Truncated {
-		s.warn(fmt.Sprintf("the log keeps the first %d bytes of each output stream only", maxOutput))
+	switch passed := res.Stdout.Passed < res.Stdout.Bytes || res.Stderr.Passed < res.Stderr.Bytes; {
+	case res.Truncated && passed && res.Stdout.Logged >= res.Stdout.Bytes && res.Stderr.Logged >= res.Stderr.Bytes:
+		s.warn(fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
+			res.Stdout.Passed, res.Stdout.Bytes, res.Stderr.Passed, res.Stderr.Bytes))
+	case res.Truncated:
+		s.warn(fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", res.Stdout.Logged, res.Stderr.Logged))
+	}
+	if res.Limit != "" {
+		s.warn(limitSentence(res))
+	} else if len(res.Hits) > 0 {
+		s.warn("the program was refused processes by --pids")
 	}
 }
 
@@ -121,11 +179,17 @@ func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 			return r, err
 		}
 	}
-	for n := s.rec.Runs; ; n++ {
-		r.runDir = filepath.Join(s.dir, "tmp", "run-"+strconv.Itoa(n))
+	for n := max(s.rec.Runs, 1); ; n++ {
+		name := strconv.Itoa(n)
+		if opt.setup {
+			name = "setup-" + name // the runs of the session's program are numbered
+		}
+		r.runDir = filepath.Join(s.dir, "tmp", "run-"+name)
 		err := os.Mkdir(r.runDir, 0o700)
 		if err == nil {
-			r.socket = filepath.Join(s.dir, "sock-"+strconv.Itoa(n))
+			r.number, r.socket = n, filepath.Join(s.dir, "sock-"+name)
+			base := filepath.Join(s.dir, "log", "run-"+name)
+			r.log, r.logIndex, r.lock = base+".log", base+".idx", base+".lock"
 			break
 		}
 		if !errors.Is(err, os.ErrExist) {
@@ -224,7 +288,7 @@ func (opt ExecOptions) logName() string {
 
 // keepLog appends a command's output to a log of the session's.
 func (s *Session) keepLog(r runPaths, name string) error {
-	src := filepath.Join(r.runDir, "output.log")
+	src := r.log
 	st, err := os.Lstat(src)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
 		return nil
@@ -250,7 +314,7 @@ func (s *Session) update(ctx context.Context, change func(*Record)) (err error) 
 }
 
 // handlers are the operations that a program in the session may ask for.
-func (s *Session) handlers() map[string]handler {
+func (s *Session) handlers(kill chan<- time.Duration) map[string]handler {
 	rec, id, actor := s.rec, s.publicID(), s.actor() // copies: the conversation runs beside the session's own work
 	return map[string]handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
@@ -262,6 +326,7 @@ func (s *Session) handlers() map[string]handler {
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},
-		opTrack: s.trackHandler(),
+		opTrack:    s.trackHandler(),
+		"run.kill": killHandler(kill),
 	}
 }

@@ -228,11 +228,11 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 	now, id := m.now(), s.rec.ID
 	s.rec = Record{
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Parent: pl.parent, Case: pl.Case, Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
+		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, LeftOut: []HostPath{},
 	}
-	s.rec.Guard, s.rec.Given, s.rec.Claims = pl.guard, pl.Setup.Given, pl.Claims
+	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults
 	if pl.mode.InPlace() {
 		s.rec.Workspace = HostPath(o.Top)
 	}
@@ -318,6 +318,9 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err := s.joinGuard(); err != nil {
 		return err
 	}
+	if err := s.nameWorkspace(ctx); err != nil {
+		return err
+	}
 	s.rec.State = superqode.StateActive
 	if err := s.save(); err != nil {
 		return err
@@ -377,13 +380,4 @@ func (s *Session) saveBase(ctx context.Context) error {
 		return err
 	}
 	return s.base.Save(filepath.Join(s.dir, "base.snap"))
-}
-
-func (s *Session) warn(lines ...string) {
-	for _, l := range lines {
-		if !slices.Contains(s.rec.Warnings, l) {
-			s.rec.Warnings = append(s.rec.Warnings, l)
-			s.m.cfg.Warn(l)
-		}
-	}
 }

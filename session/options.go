@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/runner"
 )
 
 // Keep says when a session's workspace outlives its end.
@@ -50,6 +51,9 @@ type OpenOptions struct {
 	Guard  GuardOptions
 	Claims string // enforced: agents change only what they claimed; else claims are advice
 	KernelOptions
+
+	Outputs  []string // patterns of files that become artifacts at the end
+	Defaults Defaults // for the programs that are run in the session
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream
@@ -61,16 +65,24 @@ type ExecOptions struct {
 	Stdout    io.Writer
 	Stderr    io.Writer
 	Env       []string         // KEY=VALUE, added to the session's environment
-	EnvAllow  []string         // with CleanEnv: names taken over from the caller's environment
+	EnvAllow  []string         // patterns of names taken over from the caller's environment; any means CleanEnv
 	CleanEnv  bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
 	Timeout   time.Duration    // 0: none
-	MaxOutput int64            // bytes kept in the log, per stream; 0: the default of 64 MiB
+	MaxOutput int64            // bytes passed on, per stream; 0: all of them
+	Limits    runner.Limits    // of the whole tree; DiskFolders are the session's own
+	TTY       bool             // a terminal for the program, whatever the streams are
+	Code      *Code            // a program given as text; Args are its arguments
+	Blocks    []Block          // programs to run one after the other instead; see ExecAll
+	Started   func(run int)    // called once the program runs, with the run's number
 	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
 	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
 	KernelOptions
 
-	setup bool   // a command of the session's setup, not its program
-	log   string // the file in the session's log folder that gets the output; "": command.log
+	BlockEnded func(BlockResult) // called after each of Blocks
+
+	detached bool
+	setup    bool   // a command of the session's setup, not its program
+	log      string // the file in the session's log folder that gets the output; "": command.log
 }
 
 // EndOptions says how to end a session.

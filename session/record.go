@@ -27,7 +27,7 @@ type Record struct {
 	Owned         bool                `json:"owned"` // opened by `run`: its process ends it
 	Keep          Keep                `json:"keep"`
 	Agent         superqode.AgentID   `json:"agent_id"`
-	Case          string              `json:"case_id"`
+	Case          HostPath            `json:"case_id"` // any bytes
 
 	Origin       HostPath `json:"origin"`
 	Prefix       HostPath `json:"prefix"`
@@ -70,10 +70,18 @@ type Record struct {
 	Base  artifacts.Base  `json:"base"`
 	Final artifacts.Final `json:"final"`
 
+	Template HostPath `json:"template"` // directory mode: what the workspace was copied from
+	Port     int      `json:"port"`     // SUPERQODE_PORT, the first of a block; 0: there is none
+	Defaults Defaults `json:"defaults"` // what programs run in the session get when they are given nothing else
+
+	Outputs []string `json:"outputs"` // patterns of files that become artifacts
+
 	Command     []string `json:"command"` // the last command run
 	Runs        int      `json:"runs"`
 	ExitCode    *int     `json:"exit_code"`
 	TimedOut    bool     `json:"timed_out"`
+	Limit       string   `json:"limit"`        // the limit that ended it, or ""
+	Truncated   bool     `json:"truncated"`    // some run's output was cut
 	ChangeCount int      `json:"change_count"` // as last collected; -1 while nobody looked
 	HasFinal    bool     `json:"has_final"`    // refs/superqode/<id>/final stands
 	Collected   bool     `json:"collected"`    // all that the workspace held when its digest was Final.Digest is stored

@@ -73,7 +73,7 @@ func (s *Session) discard() error {
 		err = s.takeAway(ctx, true)
 	}
 	if err == nil {
-		err = errors.Join(s.unpoint(), os.RemoveAll(s.dir))
+		err = errors.Join(s.unpoint(), s.freePorts(), s.unnameCase(), os.RemoveAll(s.dir))
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -87,7 +87,7 @@ func (s *Session) discard() error {
 // clear deletes the working folders of a session that is done; its record,
 // journal, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
-	err := s.unpoint()
+	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")
 	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.trashPath()))
 	failpoint.Hit("end.trashed")

@@ -78,6 +78,13 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 			in.Errors = append(in.Errors, err.Error())
 		}
 	}
+	if in.Commands, err = s.commandRuns(); err != nil {
+		return err
+	}
+	if err := s.keepWorkspaceInfo(ctx, c, res, in.Setup); err != nil {
+		return err
+	}
+	in.Artifacts = c.artifacts
 	rep := artifacts.NewReport(in)
 	written, err := s.writeReport(ctx, store, rep)
 	c.artifacts = append(c.artifacts, written...)

@@ -44,7 +44,7 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 	if _, err := s.Setup(ctx, open.Setup.with(exec)); err != nil {
 		return s.endUnset(ctx, exec, err)
 	}
-	res, runErr := s.Exec(ctx, exec)
+	res, runErr := s.ExecAll(ctx, exec)
 	var start *runner.StartError
 	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
 	stop := ignore(exec.Signals)

@@ -59,7 +59,7 @@ func sealedSalvages(dir string) ([]string, error) {
 }
 
 // growingFiles are the state files that are only appended to.
-func growingFiles() []string { return []string{"journal.jsonl", "findings.jsonl"} }
+func growingFiles() []string { return []string{"journal.jsonl", "findings.jsonl", runsFile} }
 
 func newSeal(dir string, rec Record) (_ *seal, err error) {
 	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
@@ -213,6 +213,7 @@ func (s *seal) trusted() (rec Record, tampered bool) {
 		return rec, true
 	}
 	rec.Command, rec.Runs, rec.ExitCode, rec.TimedOut = disk.Command, disk.Runs, disk.ExitCode, disk.TimedOut
+	rec.Limit, rec.Truncated = disk.Limit, disk.Truncated
 	rec.Pinned, rec.ChangeCount, rec.UpdatedAt = disk.Pinned, disk.ChangeCount, disk.UpdatedAt
 	rec.Warnings, rec.Tampered = merged(rec.Warnings, disk.Warnings), merged(rec.Tampered, disk.Tampered)
 	rec.Kernel = weaker(rec.Kernel, disk.Kernel) // a lie can only make it less
@@ -223,6 +224,7 @@ func (s *seal) trusted() (rec Record, tampered bool) {
 // their JSON, so that a field added later is compared too.
 func sameFixed(a, b Record) bool {
 	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
+	b.Limit, b.Truncated = a.Limit, a.Truncated
 	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered, a.Kernel
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)

@@ -43,7 +43,8 @@ type app struct {
 	errColor bool
 	printed  bool // the command's one JSON document is on stdout
 	manager  *session.Manager
-	progress *progress // nil where nobody looks
+	progress *progress             // nil where nobody looks
+	blocks   []session.BlockResult // of --code-blocks, as they ended
 }
 
 func newApp(streams IO) *app {
@@ -122,10 +123,15 @@ func (a *app) steps() session.Progress {
 
 // configuration reads superqode.yaml and the layers around it.
 func (a *app) configuration(ctx context.Context) (*config.Config, error) {
+	return a.configurationFor(ctx, false)
+}
+
+// configurationFor is configuration for a command that may change nothing.
+func (a *app) configurationFor(ctx context.Context, dryRun bool) (*config.Config, error) {
 	if st, err := os.Stat(a.flags.Repo); err == nil && !st.IsDir() {
 		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", a.flags.Repo)
 	}
-	if m, err := a.sessions(); err == nil { // what a dead session's program planted is no configuration
+	if m, err := a.sessions(); err == nil && !dryRun { // what a dead session's program planted is no configuration
 		if _, err := m.RecoverInPlace(a.flags.Repo); err != nil {
 			return nil, err
 		}

@@ -70,9 +70,6 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	if err := a.setup(); err != nil {
 		return a.fail(err, kctx.Command())
 	}
-	if err := refuseUnbuilt(kctx); err != nil {
-		return a.fail(err, kctx.Command())
-	}
 	return a.run(ctx, kctx)
 }
 

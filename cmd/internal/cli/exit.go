@@ -104,7 +104,7 @@ func setupCode(err *setup.Error) (int, string) {
 
 // runsProgram reports whether a command passes a program's exit code through.
 func runsProgram(command string) bool {
-	return command == "run" || strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec")
+	return command == "run" || strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec") || command == session.DetachCommand
 }
 
 // errorPaths collects the paths that an error speaks of.

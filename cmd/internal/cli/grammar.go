@@ -42,6 +42,7 @@ func commands() []command {
 		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completionCmd{} }},
 		{name: "track", help: "Tell the session which lines an agent has changed, by hand or from an agent's hook.", build: func() any { return &trackCmd{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
+		{name: session.DetachCommand, build: func() any { return &superviseCmd{} }, hidden: true},
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
 		{name: "watch", build: unbuilt, hidden: true},
 	}
@@ -124,6 +125,10 @@ type workspaceCmd struct {
 	Create    workspaceCreateCmd    `cmd:"" help:"Open a session and leave it active; prints its id and its workspace."`
 	Exec      workspaceExecCmd      `cmd:"" help:"Run a command in an active session's workspace."`
 	Setup     workspaceSetupCmd     `cmd:"" help:"Bring a session's workspace into the state that superqode.yaml asks for; says what it does and why."`
+	Ps        workspacePsCmd        `cmd:"" help:"List the programs that run, and ran, in sessions."`
+	Logs      workspaceLogsCmd      `cmd:"" help:"Print the output of a program that runs, or ran, in a session."`
+	Kill      workspaceKillCmd      `cmd:"" help:"End a program that runs in a session, with all that it started."`
+	Collect   workspaceCollectCmd   `cmd:"" help:"Select files of a session by pattern, and keep them."`
 	End       workspaceEndCmd       `cmd:"" help:"Collect, report and remove a session."`
 	List      workspaceListCmd      `cmd:"" help:"List the sessions of this origin."`
 	Info      workspaceInfoCmd      `cmd:"" help:"Show one session whole."`

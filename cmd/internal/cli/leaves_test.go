@@ -49,32 +49,6 @@ func words(n *kong.Node) string {
 	return words(n.Parent) + " " + n.Name
 }
 
-// TestTablesNameRealFlags finds entries of the table of unbuilt flags that no
-// command has any more.
-func TestTablesNameRealFlags(t *testing.T) {
-	t.Parallel()
-	parser, err := newParser(newApp(IO{}), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := map[string][]string{}
-	for _, leaf := range parser.Model.Leaves(true) {
-		for _, f := range leaf.Flags {
-			flags[f.Name] = append(flags[f.Name], words(leaf))
-		}
-	}
-	for _, u := range unbuiltFlags() {
-		if len(flags[u.flag]) == 0 {
-			t.Errorf("no command has --%s", u.flag)
-		}
-		for _, c := range u.commands {
-			if !slices.Contains(flags[u.flag], c) {
-				t.Errorf("%s has no flag --%s", c, u.flag)
-			}
-		}
-	}
-}
-
 func TestCommandWord(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -19,6 +19,7 @@ type runCmd struct {
 	setupFlags
 	execFlags
 	agentsFlags
+	programFlags
 	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
 }
 
@@ -29,7 +30,7 @@ func (*runCmd) Help() string {
 
 // Run opens a session, runs the program and prints what came of it.
 func (c *runCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := a.configuration(ctx)
+	cfg, err := a.configurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
 	}
@@ -37,11 +38,18 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	var args []string
+	exec, err := c.execFlags.options(a, nil)
+	if err != nil {
+		return err
+	}
 	if len(team) > 0 {
 		c.Agent = nil
-	} else if args, err = programArgs(c.Cmd); err != nil {
-		return err
+	} else {
+		in, err := c.set(a, &exec, c.Cmd)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
 	}
 	a.warnUnused(cfg)
 	open, err := c.openFlags.options(a, cfg)
@@ -51,9 +59,12 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if open.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
 		return err
 	}
-	exec, err := c.execFlags.options(a, args)
-	if err != nil {
+	if open.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
 		return err
+	}
+	if c.DryRun {
+		open.Setup = c.setupFlags.given(a, cfg)
+		return a.dryRun(ctx, open, exec)
 	}
 	if open.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
 		return err

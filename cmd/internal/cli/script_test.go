@@ -22,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/runner"
 )
 
 // TestMain installs this test binary as "superqode" for the scripts, with a shim
@@ -123,6 +124,9 @@ func scriptCondition(cond string) (bool, error) {
 	case "shm":
 		var a, b syscall.Stat_t
 		return syscall.Stat("/dev/shm", &a) == nil && syscall.Stat(os.TempDir(), &b) == nil && a.Dev != b.Dev && syscall.Access("/dev/shm", 2) == nil, nil
+	case "pids":
+		_, err := runner.CheckLimits(runner.Limits{Pids: 1})
+		return err == nil, nil
 	case "python3":
 		return exec.Command("python3", "-c", "import socket").Run() == nil, nil
 	case "landlock", "landlock-tcp", "landlock-inplace":

@@ -23,18 +23,23 @@ type setupFlags struct {
 // options turns the flags and the configuration into a setup. Commands that need
 // trust and have none are asked for, or refused.
 func (f *setupFlags) options(ctx context.Context, a *app, cfg *config.Config) (session.SetupOptions, error) {
+	opt := f.given(a, cfg)
+	if f.NoSetup || len(cfg.SetupCommands()) == 0 {
+		return opt, nil
+	}
+	return opt, a.ensureTrust(ctx, cfg)
+}
+
+// given is options without asking for trust.
+func (f *setupFlags) given(a *app, cfg *config.Config) session.SetupOptions {
 	opt := session.SetupOptions{
 		Given:    session.GivenSetup{Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: session.HostPath(a.Dir)},
 		Starting: a.tellSetup,
 	}
-	if f.NoSetup {
-		return opt, nil
+	if !f.NoSetup {
+		opt.Spec = setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}
 	}
-	opt.Spec = setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}
-	if len(cfg.SetupCommands()) == 0 {
-		return opt, nil
-	}
-	return opt, a.ensureTrust(ctx, cfg)
+	return opt
 }
 
 // tellSetup shows which command the setup runs: some take minutes.

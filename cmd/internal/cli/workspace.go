@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
@@ -64,7 +65,7 @@ type workspaceJSON struct {
 
 // Run prints the session's id and its workspace.
 func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
-	cfg, err := a.configuration(ctx)
+	cfg, err := a.configurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
 	}
@@ -75,6 +76,13 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 	}
 	if opt.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
 		return err
+	}
+	if opt.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
+		return err
+	}
+	if c.DryRun {
+		opt.Setup = c.setupFlags.given(a, cfg)
+		return a.dryRun(ctx, opt, session.ExecOptions{})
 	}
 	m, err := a.sessions()
 	if err != nil {
@@ -101,40 +109,14 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 	return err
 }
 
-// workspaceExecCmd runs one more program in a session.
-type workspaceExecCmd struct {
-	sessionFlag
-	execFlags
-	Cmd []string `arg:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
-}
-
-// Run passes the program's exit code through.
-func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
-	args, err := programArgs(c.Cmd)
-	if err != nil {
-		return err
-	}
-	opt, err := c.execFlags.options(a, args)
-	if err != nil {
-		return err
-	}
-	if opt.KernelOptions, err = c.kernelFlags.options(a, nil); err != nil {
-		return err
-	}
-	opt.StdoutToo = false // there is no document to keep apart from the output
-	s, err := c.attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	res, err := s.Exec(ctx, opt)
-	return programError(res.ExitCode, err)
-}
+// endGrace lies between TERM and KILL for what --force ends.
+const endGrace = 2 * time.Second
 
 // workspaceEndCmd takes a session the whole way down.
 type workspaceEndCmd struct {
 	sessionFlag
 	Keep  bool `help:"Keep the workspace."`
+	Force bool `help:"End first what still runs in the session."`
 	Apply bool `help:"Bring the session's changes into the origin, all or none; what conflicts preserves the session."`
 }
 
@@ -146,6 +128,11 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.Close()
+	if c.Force {
+		if err := s.Release(ctx, endGrace); err != nil {
+			return err
+		}
+	}
 	rec := s.Record()
 	keep := session.KeepNever
 	if c.Keep || rec.Keep == session.KeepAlways && rec.State != superqode.StatePreserved {

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// dryRun prints what run and workspace create would do.
+func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session.ExecOptions) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	v, err := m.Preview(ctx, open, exec)
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(v)
+	}
+	var b strings.Builder
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(&b, "%-11s %s\n", key+":", printable(fmt.Sprintf(format, args...)))
+	}
+	list := func(key string, values []string) {
+		if len(values) > 0 {
+			line(key, "%s", strings.Join(values, ", "))
+		}
+	}
+	line("Mode", "%s", v.Mode)
+	line("Origin", "%s", v.Origin)
+	line("Workspace", "%s", v.Workspace)
+	base := v.From
+	if v.Head != "" {
+		base += " at " + v.Head
+	}
+	line("Base", "%s", base)
+	list("Include", v.Include)
+	list("Exclude", v.Exclude)
+	if v.Template != "" {
+		line("Template", "%s", v.Template)
+	}
+	for _, text := range v.Setup {
+		line("Setup", "%s", text)
+	}
+	line("Guard", "to be expected: shim %s, hooks %s, kernel %s", v.Shim, v.Hooks, v.Kernel)
+	for _, h := range v.Limits {
+		line("Limit", "%s", limitText(h))
+	}
+	if v.TimeoutMS > 0 {
+		line("Limit", "timeout %s", time.Duration(v.TimeoutMS)*time.Millisecond)
+	}
+	list("Outputs", v.Outputs)
+	list("Variables", v.Env)
+	line("Keep", "%s", v.Keep)
+	if len(v.Command) > 0 {
+		line("Command", "%s", commandText(v.Command))
+	}
+	a.note("dry run: nothing was done")
+	_, err = fmt.Fprint(a.Out, b.String())
+	return err
+}
+
+// limitText is one limit and how it is held.
+func limitText(h runner.Holding) string {
+	value := fmt.Sprintf("%d bytes", h.Value)
+	switch h.Limit {
+	case runner.LimitPids:
+		value = fmt.Sprint(h.Value)
+	case runner.LimitCPU:
+		value = time.Duration(h.Value).String()
+	}
+	return fmt.Sprintf("%s %s, held by %s", h.Limit, value, h.By)
+}

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// programFlags say what is run, where that is no plain command line, and what it
+// reads.
+type programFlags struct {
+	Stdin      string `placeholder:"FILE" sep:"none" help:"The program reads FILE."`
+	TTY        bool   `name:"tty" help:"Give the program a terminal even where ours is none."`
+	Lang       string `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
+	CodeFile   string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
+	CodeBlocks string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
+}
+
+// set fills in what opt runs; args are what stands after the flags. close what is
+// returned.
+func (f *programFlags) set(a *app, opt *session.ExecOptions, args []string) (io.Closer, error) {
+	nothing := io.NopCloser(nil)
+	opt.TTY = f.TTY
+	code, err := f.code(a, opt)
+	if err != nil {
+		return nothing, err
+	}
+	if code {
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		opt.Args = args
+	} else if opt.Args, err = programArgs(args); err != nil {
+		return nothing, err
+	}
+	if f.Stdin == "" {
+		return nothing, nil
+	}
+	if f.Stdin == "-" && f.fromStdin() {
+		return nothing, superqode.Errorf(superqode.ErrUsage, "--stdin -: the code is read from there")
+	}
+	if f.Stdin == "-" {
+		return nothing, nil
+	}
+	file, err := openInput(a, "--stdin", f.Stdin)
+	if err != nil {
+		return nothing, err
+	}
+	opt.Stdin = file
+	return file, nil
+}
+
+func (f *programFlags) fromStdin() bool { return f.CodeFile == "-" || f.CodeBlocks == "-" }
+
+// code reads the code that is to be run, if there is any.
+func (f *programFlags) code(a *app, opt *session.ExecOptions) (bool, error) {
+	if f.fromStdin() {
+		opt.Stdin = nil
+	}
+	switch {
+	case f.CodeBlocks != "":
+		if f.Lang != "" {
+			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
+		}
+		data, err := readInput(a, "--code-blocks", f.CodeBlocks)
+		if err != nil {
+			return false, err
+		}
+		if opt.Blocks, err = session.ParseBlocks(data); err != nil {
+			return false, superqode.Errorf(superqode.ErrUsage, "--code-blocks %s: %v", f.CodeBlocks, err)
+		}
+		opt.BlockEnded = a.blockEnded
+		return true, nil
+	case f.CodeFile != "":
+		word := f.Lang
+		if word == "" {
+			word = strings.TrimPrefix(filepath.Ext(f.CodeFile), ".")
+		}
+		if word == "" {
+			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
+		}
+		lang, err := session.ParseLang(word)
+		if err != nil {
+			return false, err
+		}
+		data, err := readInput(a, "--code-file", f.CodeFile)
+		opt.Code = &session.Code{Lang: lang, Text: data}
+		return true, err
+	case f.Lang != "":
+		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s: there is no code", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
+	}
+	return false, nil
+}
+
+// maxCode is how much code is read: it is held in memory.
+const maxCode = 16 << 20
+
+func readInput(a *app, flag, name string) ([]byte, error) {
+	var in io.Reader = a.In
+	if name != "-" {
+		f, err := openInput(a, flag, name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() // read only
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxCode+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
+	}
+	if len(data) > maxCode {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s %s: more than %d bytes", flag, name, maxCode)
+	}
+	return data, nil
+}
+
+// openInput opens a file that a flag names.
+func openInput(a *app, flag, name string) (*os.File, error) {
+	f, err := os.Open(a.abs(name))
+	if os.IsNotExist(err) {
+		return nil, superqode.Errorf(superqode.ErrNotFound, "%s: %s does not exist", flag, superqode.Visible(name))
+	}
+	if err != nil {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %v", flag, err)
+	}
+	if st, err := f.Stat(); err != nil || st.IsDir() {
+		_ = f.Close()
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %s is a folder", flag, superqode.Visible(name))
+	}
+	return f, nil
+}
+
+// blockEnded tells how one block of --code-blocks ended.
+func (a *app) blockEnded(b session.BlockResult) {
+	a.blocks = append(a.blocks, b)
+	if a.flags.Quiet {
+		return
+	}
+	how := fmt.Sprintf("exit code %d", b.ExitCode)
+	switch {
+	case b.Error != "":
+		how = printable(b.Error)
+	case b.Limit != "":
+		how += ", limit " + b.Limit
+	case b.TimedOut:
+		how += ", timed out"
+	}
+	took := time.Duration(b.DurationSeconds * float64(time.Second)).Round(10 * time.Millisecond)
+	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, took)
+}
+
+// workspaceExecCmd runs one more program in a session.
+type workspaceExecCmd struct {
+	sessionFlag
+	execFlags
+	programFlags
+	Detach bool     `short:"d" help:"Print the run's number and let it go on; see workspace logs, ps and kill."`
+	Cmd    []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+}
+
+// Run passes the program's exit code through.
+func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
+	opt, err := c.execFlags.options(a, nil)
+	if err != nil {
+		return err
+	}
+	in, err := c.set(a, &opt, c.Cmd)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if opt.KernelOptions, err = c.kernelFlags.options(a, nil); err != nil {
+		return err
+	}
+	if _, err := session.CheckLimits(opt.Defaults()); err != nil {
+		return err
+	}
+	s, err := c.attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if c.Detach {
+		return c.detach(ctx, a, s, opt)
+	}
+	run := 0
+	opt.Started = func(n int) { run = n }
+	res, err := s.ExecAll(ctx, opt)
+	if a.flags.JSON && !res.Started.IsZero() {
+		if perr := a.printRuns(s, run); perr != nil && err == nil {
+			err = perr
+		}
+	}
+	return programError(res.ExitCode, err)
+}
+
+// detach starts the program under a supervisor of its own.
+func (c *workspaceExecCmd) detach(ctx context.Context, a *app, s *session.Session, opt session.ExecOptions) error {
+	stdin := ""
+	switch {
+	case c.CodeBlocks != "":
+		return superqode.Errorf(superqode.ErrUsage, "--detach: blocks of --code-blocks can not be detached")
+	case c.Stdin == "-":
+		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
+	case c.Stdin != "":
+		stdin = a.abs(c.Stdin)
+	}
+	run, err := s.Detach(ctx, opt, stdin)
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(struct {
+			SchemaVersion int                 `json:"schema_version"`
+			SessionID     superqode.SessionID `json:"session_id"`
+			Run           int                 `json:"run"`
+		}{1, s.Record().ID, run})
+	}
+	_, err = fmt.Fprintln(a.Out, run)
+	return err
+}
+
+// superviseCmd supervises a detached run; superqode starts itself with it.
+type superviseCmd struct{}
+
+// Run answers on stdout; who started it reads that.
+func (*superviseCmd) Run(ctx context.Context, a *app) error {
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	out, ok := a.Out.(io.WriteCloser)
+	if !ok {
+		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own", session.DetachCommand)
+	}
+	return m.Supervise(ctx, a.In, out, a.Signals)
+}

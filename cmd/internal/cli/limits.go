@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// execFlags say how a program runs. A session keeps what workspace create was
+// given as defaults of the programs that are run in it later.
+type execFlags struct {
+	Timeout   durationFlag `placeholder:"DUR" help:"End the program and all that it started after DUR (90s, 15m; a plain number is seconds)."`
+	Env       []string     `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone takes yours (repeatable)."`
+	CleanEnv  bool         `help:"Begin with PATH, HOME, TERM, LANG and USER only."`
+	EnvAllow  []string     `placeholder:"K" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
+	Memory    sizeFlag     `placeholder:"SIZE" help:"Limit of memory, of the program and all that it starts."`
+	Pids      countFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
+	CPUTime   durationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
+	MaxOutput sizeFlag     `placeholder:"SIZE" help:"Pass on that much of stdout and of stderr; the log has all of it."`
+	Cwd       string       `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
+	MaxDisk   sizeFlag     `placeholder:"SIZE" help:"Limit of what the program writes into the workspace and its temporary folders."`
+	kernelFlags
+}
+
+// options turns the flags into how a program runs.
+func (f *execFlags) options(a *app, args []string) (session.ExecOptions, error) {
+	env, err := f.env(a)
+	return session.ExecOptions{
+		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
+		Timeout: time.Duration(f.Timeout), MaxOutput: int64(f.MaxOutput), StdoutToo: a.flags.JSON, Signals: a.Signals,
+		Limits: runner.Limits{Memory: int64(f.Memory), Pids: int(f.Pids), CPUTime: time.Duration(f.CPUTime), Disk: int64(f.MaxDisk)},
+	}, err
+}
+
+// defaults are what a session keeps of the flags, and of the configuration where
+// they are silent. Limits that can not be had are refused.
+func (f *execFlags) defaults(a *app, cfg *config.Config) (session.Defaults, error) {
+	opt, err := f.options(a, nil)
+	if err != nil {
+		return session.Defaults{}, err
+	}
+	d := configured(cfg).Fill(opt).Defaults()
+	_, err = session.CheckLimits(d)
+	return d, err
+}
+
+// configured are the defaults that the configuration says.
+func configured(cfg *config.Config) session.Defaults {
+	l := cfg.Limits
+	return session.Defaults{Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk}
+}
+
+// env returns the variables to set; a name alone takes the caller's value, and
+// nothing when the caller has none, as docker does.
+func (f *execFlags) env(a *app) ([]string, error) {
+	var env []string
+	for _, kv := range f.Env {
+		key, _, given := strings.Cut(kv, "=")
+		switch {
+		case key == "" || strings.ContainsRune(kv, 0):
+			return nil, superqode.Errorf(superqode.ErrUsage, "--env: %q is not K=V", kv)
+		case given:
+			env = append(env, kv)
+		default:
+			if value, ok := superqode.LookupEnv(a.Env, key); ok {
+				env = append(env, key+"="+value)
+			}
+		}
+	}
+	return env, nil
+}
+
+// durationFlag is a duration with a unit, or a whole number of seconds; it is
+// more than zero.
+type durationFlag time.Duration
+
+// UnmarshalText accepts what time.ParseDuration accepts, and whole seconds.
+func (d *durationFlag) UnmarshalText(b []byte) error {
+	v, err := superqode.ParseDuration(string(b))
+	*d = durationFlag(v)
+	return err
+}
+
+// sizeFlag is a number of bytes, see superqode.ParseSize.
+type sizeFlag int64
+
+// UnmarshalText parses a size greater than zero.
+func (z *sizeFlag) UnmarshalText(b []byte) error {
+	n, err := superqode.ParseSize(string(b))
+	*z = sizeFlag(n)
+	return err
+}
+
+// countFlag is a whole number greater than zero.
+type countFlag int
+
+// UnmarshalText parses a number.
+func (c *countFlag) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(string(b), 10, 31)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is not a whole number greater than zero", b)
+	}
+	*c = countFlag(n)
+	return nil
+}

@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// Matrix runs: a session may belong to a case and to a runner, which is its agent.
+// Every attempt is a session of its own, so a retry never touches the workspace
+// that an earlier one left; it is found by cases/<case>/<runner>/<session>, a link
+// to the workspace in the project's folder.
+
+// noName stands in a path for a session without a case, or without an agent.
+const noName = "none"
+
+// caseSegment makes one path segment of a case's or a runner's id.
+func caseSegment(id string) string {
+	if id == "" {
+		return noName
+	}
+	return segment(id, id)
+}
+
+func (s *Session) hasCase() bool { return s.rec.Case != "" || !s.rec.Agent.IsZero() }
+
+// caseLink is the link that names the session's workspace by case and runner.
+func (s *Session) caseLink() string {
+	return filepath.Join(s.p.dir, "cases", caseSegment(string(s.rec.Case)), caseSegment(s.rec.Agent.String()), s.rec.ID.String())
+}
+
+// nameWorkspace gives a workspace that was just made its ports, its place among the
+// cases and its description.
+func (s *Session) nameWorkspace(ctx context.Context) error {
+	s.takePorts(ctx)
+	return errors.Join(s.nameCase(), s.writeWorkspaceInfo())
+}
+
+// nameCase makes the link.
+func (s *Session) nameCase() error {
+	if !s.hasCase() {
+		return nil
+	}
+	link := s.caseLink()
+	if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+		return err
+	}
+	err := os.Symlink(string(s.rec.Workspace), link)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// unnameCase removes the link, and the folders that are empty then.
+func (s *Session) unnameCase() error {
+	if !s.hasCase() {
+		return nil
+	}
+	link := s.caseLink()
+	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for dir := filepath.Dir(link); dir != s.p.dir; dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil {
+			break // another session's link is there
+		}
+	}
+	return nil
+}
+
+// workspaceFile is the file in a session's folder that describes its workspace.
+const workspaceFile = "workspace.json"
+
+// workspaceInfo is the content of workspace.json.
+type workspaceInfo struct {
+	SchemaVersion int                   `json:"schema_version"`
+	SessionID     superqode.SessionID   `json:"session_id"`
+	Mode          superqode.Mode        `json:"mode"`
+	State         superqode.State       `json:"state"`
+	Origin        HostPath              `json:"origin"`
+	Path          HostPath              `json:"path"`
+	Cwd           HostPath              `json:"cwd"`
+	Template      HostPath              `json:"template"`
+	Case          HostPath              `json:"case_id"`
+	CaseSegment   string                `json:"case_segment"`
+	Runner        superqode.AgentID     `json:"runner_id"`
+	RunnerSegment string                `json:"runner_segment"`
+	Port          int                   `json:"port"`
+	Limits        []runner.Holding      `json:"limits"` // how the session's limits are held here
+	Setup         []artifacts.SetupStep `json:"setup"`
+	CreatedAt     time.Time             `json:"created_at"`
+	EndedAt       *time.Time            `json:"ended_at"`
+	ExitCode      *int                  `json:"exit_code"`
+	Preserved     bool                  `json:"preserved"`
+	CleanupError  string                `json:"cleanup_error"`
+}
+
+func (s *Session) workspaceInfo() workspaceInfo {
+	r := &s.rec
+	info := workspaceInfo{
+		SchemaVersion: schemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
+		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: []artifacts.SetupStep{},
+	}
+	if r.Case != "" {
+		info.CaseSegment = caseSegment(string(r.Case))
+	}
+	if !r.Agent.IsZero() {
+		info.RunnerSegment = caseSegment(r.Agent.String())
+	}
+	if cwd, err := s.cwd(string(r.Defaults.Cwd)); err == nil {
+		info.Cwd = HostPath(cwd)
+	} else {
+		info.Cwd = r.Workspace
+	}
+	if held, err := CheckLimits(r.Defaults); err == nil && len(held) > 0 {
+		info.Limits = held
+	}
+	return info
+}
+
+// writeWorkspaceInfo describes a workspace that is there to be used.
+func (s *Session) writeWorkspaceInfo() error {
+	return atomicfile.WriteJSON(filepath.Join(s.dir, workspaceFile), s.workspaceInfo())
+}
+
+// keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
+// is what its removal said. In a matrix run the description is an artifact, too.
+func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *artifacts.Result, setup []artifacts.SetupStep) error {
+	info := s.workspaceInfo()
+	info.State, info.Preserved, info.Setup = res.State, res.Workspace.Preserved, append(info.Setup, setup...)
+	ended := s.m.now().UTC()
+	info.EndedAt = &ended
+	if len(res.Revert.Differences) > 0 {
+		info.CleanupError = res.Revert.Differences[0]
+	}
+	if err := atomicfile.WriteJSON(filepath.Join(s.dir, workspaceFile), info); err != nil || !s.hasCase() {
+		return err
+	}
+	store, err := artifacts.Open(string(s.rec.Origin))
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(info, "", " ")
+	if err != nil {
+		return err
+	}
+	a, err := store.Add(ctx, artifacts.New{
+		Type: artifacts.TypeSummary, Path: "evidence/" + s.rec.ID.String() + "/" + workspaceFile, Description: "the workspace of the session's case and runner",
+		Data: append(data, '\n'), Session: s.rec.ID, Agent: s.rec.Agent,
+	})
+	if err == nil {
+		c.artifacts = append(c.artifacts, a)
+	}
+	return err
+}

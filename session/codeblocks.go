@@ -1,0 +1,100 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// Block is one fenced block of a Markdown file in a language that can be run.
+type Block struct {
+	Index int    `json:"index"` // from 1, among those that are run
+	Lang  string `json:"lang"`
+	Line  int    `json:"line"` // of the block's first line of code, from 1
+	Text  []byte `json:"-"`
+}
+
+// ParseBlocks finds the fenced blocks whose info string names a language that can
+// be run, in their order; others are prose. A file without any is an error that
+// wraps superqode.ErrUsage.
+func ParseBlocks(markdown []byte) ([]Block, error) {
+	var blocks []Block
+	doc := goldmark.DefaultParser().Parse(text.NewReader(markdown))
+	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		f, ok := n.(*ast.FencedCodeBlock)
+		if !ok || !entering || f.Info == nil {
+			return ast.WalkContinue, nil
+		}
+		word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(string(f.Language(markdown)))), "{")
+		lang, err := ParseLang(word)
+		if err != nil {
+			return ast.WalkContinue, nil
+		}
+		b := Block{Index: len(blocks) + 1, Lang: lang, Line: 1}
+		for i := range f.Lines().Len() {
+			line := f.Lines().At(i)
+			if i == 0 {
+				b.Line += bytes.Count(markdown[:line.Start], []byte("\n"))
+			}
+			b.Text = append(b.Text, line.Value(markdown)...)
+		}
+		blocks = append(blocks, b)
+		return ast.WalkContinue, nil
+	})
+	if err == nil && len(blocks) == 0 {
+		err = superqode.Errorf(superqode.ErrUsage, "there is no fenced block in python or bash to run")
+	}
+	return blocks, err
+}
+
+// BlockResult tells how one block ended.
+type BlockResult struct {
+	Block
+	Run             int     `json:"run"` // 0: it could not be started
+	ExitCode        int     `json:"exit_code"`
+	TimedOut        bool    `json:"timed_out"`
+	Limit           string  `json:"limit"`
+	DurationSeconds float64 `json:"duration_seconds"`
+	StdoutBytes     int64   `json:"stdout_bytes"`
+	StderrBytes     int64   `json:"stderr_bytes"`
+	Truncated       bool    `json:"truncated"`
+	Error           string  `json:"error"` // why it could not be started
+}
+
+// ExecAll runs opt's program, or its blocks one after the other. A block that
+// fails does not stop the next one; a signal does. The result is the first that
+// failed, else the last. The error tells what superqode could not do.
+func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, error) {
+	if len(opt.Blocks) == 0 {
+		return s.Exec(ctx, opt)
+	}
+	var total runner.Result
+	for i, b := range opt.Blocks {
+		one, out := opt, BlockResult{Block: b}
+		one.Code = &Code{Lang: b.Lang, Text: b.Text}
+		one.Started = func(run int) { out.Run = run }
+		res, err := s.Exec(ctx, one)
+		out.ExitCode, out.TimedOut, out.Limit, out.Truncated = res.ExitCode, res.TimedOut, res.Limit, res.Truncated
+		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = seconds(res.Ended.Sub(res.Started)), res.Stdout.Bytes, res.Stderr.Bytes
+		if err != nil {
+			out.Error = err.Error()
+		}
+		if opt.BlockEnded != nil {
+			opt.BlockEnded(out)
+		}
+		if i == 0 || total.ExitCode == 0 {
+			total = res
+		}
+		if err != nil && out.Run == 0 && !isStart(err) || res.Interrupted != nil || ctx.Err() != nil {
+			return total, err
+		}
+	}
+	return total, s.update(context.WithoutCancel(ctx), func(r *Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
+}

@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// DetachCommand is the hidden command word with which superqode starts itself to
+// supervise a detached run. It reads a detachRequest from its stdin and answers
+// with one detachReply on its stdout as soon as the program runs, or does not.
+const DetachCommand = "supervise-detached"
+
+// A detached run is supervised by a superqode process of its own, in a session of
+// its own, which no terminal's end reaches. It shares the session's lock like any
+// other run, so the session can not be ended under it; who started it keeps the
+// lock until the answer is there.
+
+// detachRequest is what the supervisor needs to know.
+type detachRequest struct {
+	Dir     string      `json:"dir"` // the session's folder
+	Options detachedRun `json:"options"`
+}
+
+// detachedRun is ExecOptions without streams, and with paths for them.
+type detachedRun struct {
+	Args     []string      `json:"args"`
+	Stdin    string        `json:"stdin"` // a file; "" is none
+	Defaults Defaults      `json:"defaults"`
+	TTY      bool          `json:"tty"`
+	Code     *Code         `json:"code"`
+	Kernel   KernelOptions `json:"kernel"`
+}
+
+type detachReply struct {
+	Run   int            `json:"run"`
+	Error *protocolError `json:"error"`
+	Hint  string         `json:"hint"`
+	Start int            `json:"start"` // exit code of a program that could not be started
+}
+
+// Detach starts a program and returns while it runs: the run's number. stdin is a
+// file that it reads from, "" for none. Its output goes to the log only, see
+// CopyLog. The errors are those of Exec.
+func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (run int, err error) {
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	request, err := json.Marshal(detachRequest{s.dir, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, opt.KernelOptions}})
+	if err != nil {
+		return 0, err
+	}
+	log, err := atomicfile.Append(filepath.Join(s.dir, "log", "superqode.log"), 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close() // the supervisor has its own
+	cmd := exec.Command(exe, "--home", s.m.cfg.Home, DetachCommand)
+	cmd.Dir, cmd.Env, cmd.Stderr = "/", s.m.cfg.Env, log // it must not keep the caller's folder busy
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("start the supervisor: %w", err)
+	}
+	_, werr := in.Write(request)
+	var reply detachReply
+	rerr := json.NewDecoder(out).Decode(&reply)
+	err = errors.Join(werr, in.Close(), out.Close())
+	if rerr != nil {
+		return 0, errors.Join(fmt.Errorf("the supervisor of the detached run did not answer: %w", rerr), err, cmd.Wait())
+	}
+	return reply.Run, errors.Join(reply.err(opt), cmd.Process.Release())
+}
+
+// err turns the answer back into the error that it was.
+func (r detachReply) err(opt ExecOptions) error {
+	if r.Error == nil {
+		return nil
+	}
+	var err error
+	if r.Start > 0 {
+		name := ""
+		if len(opt.Args) > 0 {
+			name = opt.Args[0]
+		}
+		err = &runner.StartError{Name: name, Code: r.Start, Err: errors.New(r.Error.Message)}
+	} else {
+		err = protocolErr(r.Error)
+	}
+	if r.Hint != "" {
+		err = superqode.WithHint(err, "%s", r.Hint)
+	}
+	return err
+}
+
+// protocolErr makes an error of one that came over a pipe or a socket.
+func protocolErr(e *protocolError) error {
+	for _, k := range codes() {
+		if k.code == e.Code {
+			return superqode.Errorf(k.err, "%s", e.Message)
+		}
+	}
+	return errors.New(e.Message)
+}
+
+// Supervise is the work of a detached run's supervisor: it reads the request from
+// in and answers on out.
+func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
+	var q detachRequest
+	if err := json.NewDecoder(in).Decode(&q); err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own: %v", DetachCommand, err)
+	}
+	answered := false
+	answer := func(r detachReply) error {
+		if answered {
+			return nil
+		}
+		answered = true
+		return errors.Join(json.NewEncoder(out).Encode(r), out.Close())
+	}
+	err := m.supervise(ctx, q, signals, func(run int) { _ = answer(detachReply{Run: run}) }) // who asked may be gone; the run goes on
+	if err == nil {
+		return nil
+	}
+	r := detachReply{Error: &protocolError{errorCode(err), err.Error()}, Hint: superqode.Hint(err)}
+	if start, ok := errors.AsType[*runner.StartError](err); ok {
+		r.Start, r.Error.Message = start.Code, start.Err.Error()
+	}
+	return errors.Join(answer(r), err)
+}
+
+func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan os.Signal, started func(int)) error {
+	l, err := load(q.Dir)
+	if err != nil {
+		return err
+	}
+	s, err := m.attach(l)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	opt := q.Options.Defaults.Fill(ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals})
+	opt.Started, opt.detached = started, true
+	if q.Options.Stdin != "" {
+		f, err := os.Open(q.Options.Stdin)
+		if err != nil {
+			return superqode.Errorf(superqode.ErrNotFound, "--stdin: %v", err)
+		}
+		defer f.Close() // read only
+		opt.Stdin = f
+	}
+	_, err = s.Exec(ctx, opt)
+	return err
+}

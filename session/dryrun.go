@@ -1,0 +1,133 @@
+package session
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/setup"
+)
+
+// Preview says what opening a session would do. The limits were tried here; of the
+// guard's layers it is what is to be expected, as trying them would leave traces.
+type Preview struct {
+	SchemaVersion int              `json:"schema_version"`
+	DryRun        bool             `json:"dry_run"`
+	Mode          superqode.Mode   `json:"mode"`
+	Origin        HostPath         `json:"origin"`
+	Workspace     HostPath         `json:"workspace"` // with <session> for the id that it would get
+	From          string           `json:"from"`      // working, or a commit
+	Head          string           `json:"head"`      // the commit that HEAD would be at
+	Include       []string         `json:"include"`
+	Exclude       []string         `json:"exclude"` // of a snapshot copy
+	Template      HostPath         `json:"template"`
+	Keep          Keep             `json:"keep"`
+	Setup         []string         `json:"setup"` // one line an entry, in their order
+	Outputs       []string         `json:"outputs"`
+	Env           []string         `json:"env"` // names of the variables that would be set
+	Cwd           HostPath         `json:"cwd"`
+	TimeoutMS     int64            `json:"timeout_ms"`
+	MaxOutput     int64            `json:"max_output"`
+	Limits        []runner.Holding `json:"limits"`
+	Shim          string           `json:"shim"`
+	Hooks         string           `json:"hooks"`
+	Kernel        string           `json:"kernel"`
+	Command       []string         `json:"command"`
+	Warnings      []string         `json:"warnings"`
+}
+
+// Preview finds out what Open would do with opt, and what would be run in it. It
+// writes nothing anywhere. The errors are those of Open, as far as they can be
+// known before.
+func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions) (*Preview, error) {
+	o, err := m.resolveOrigin(ctx, opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkHome(o); err != nil {
+		return nil, err
+	}
+	pl, err := m.plan(ctx, o, opt)
+	if err != nil {
+		return nil, err
+	}
+	p := m.project(o)
+	if _, err := newGuardRecord(pl, p); err != nil {
+		return nil, err
+	}
+	if p.exists() {
+		if err := claimOrigin(p, pl.mode); err != nil {
+			return nil, err
+		}
+	}
+	spec, err := opt.Setup.full()
+	if err != nil {
+		return nil, err
+	}
+	held, err := CheckLimits(opt.Defaults)
+	if err != nil {
+		return nil, err
+	}
+	d := opt.Defaults
+	v := &Preview{
+		SchemaVersion: schemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
+		Include: notNull(opt.Include), Exclude: []string{}, Template: HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
+		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
+	}
+	switch {
+	case pl.mode.InPlace():
+		v.Workspace, v.Include = v.Origin, []string{}
+	case pl.mode == superqode.ModeSnapshot:
+		v.Exclude = notNull(opt.Exclude)
+	}
+	for _, kv := range d.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		v.Env = append(v.Env, name)
+	}
+	return v, m.previewGuard(v, pl)
+}
+
+// setupLines says what a setup would see to: inputs, files, commands.
+func setupLines(spec setup.Spec) []string {
+	lines, commands := []string{}, []string{}
+	for _, in := range spec.Inputs {
+		lines = append(lines, "input "+in.From+" → "+in.To.String())
+	}
+	for _, e := range spec.Entries {
+		switch {
+		case e.File != nil:
+			lines = append(lines, "file "+e.File.Target.String())
+		case e.Run != nil:
+			words := make([]string, 0, 1+len(e.Run.Args))
+			for _, w := range append([]string{e.Run.Command}, e.Run.Args...) {
+				words = append(words, quoteWord(w))
+			}
+			commands = append(commands, "run "+strings.Join(words, " "))
+		}
+	}
+	return append(lines, commands...)
+}
+
+// previewGuard says which layers there would be.
+func (m *Manager) previewGuard(v *Preview, pl plan) error {
+	v.Shim, v.Hooks, v.Kernel = guard.LayerOff, guard.LayerOff, guard.LayerOff
+	if !pl.Guard.Off {
+		v.Shim, v.Hooks = guard.LayerActive, guard.LayerActive
+		if _, err := m.Helper(); err != nil {
+			v.Shim, v.Hooks = "unavailable: "+err.Error(), "unavailable: "+err.Error()
+		}
+	}
+	if pl.Enforce == guard.EnforceOff {
+		return nil
+	}
+	v.Kernel = guard.ExpectKernel()
+	if pl.Enforce == guard.EnforceRequired && v.Kernel != guard.LayerActive {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the kernel layer is required and %s", v.Kernel), "superqode doctor")
+	}
+	return nil
+}
+
+func notNull(list []string) []string { return append([]string{}, list...) }

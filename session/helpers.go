@@ -1,0 +1,89 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// What helps programs to live in a workspace that is not where they were written
+// for: ports of their own, git's large files where git-lfs is not there, and the
+// user's hooks where their folder did not come along.
+
+// portEnv is SUPERQODE_PORT where the session has one.
+func (s *Session) portEnv() []string {
+	if s.rec.Port == 0 {
+		return nil
+	}
+	return []string{"SUPERQODE_PORT=" + strconv.Itoa(s.rec.Port)}
+}
+
+// gitConfig is the configuration that the session's git gets besides the guard's.
+func (s *Session) gitConfig(env []string) [][2]string {
+	if s.rec.CommonDir == "" {
+		return nil
+	}
+	var list [][2]string
+	if !inPath(env, "git-lfs") {
+		list = append(list, withoutLFS()...)
+	}
+	if dir := s.hooksPath(); dir != "" {
+		list = append(list, [2]string{"core.hooksPath", dir})
+	}
+	return list
+}
+
+// withoutLFS is the configuration with which pointers of git-lfs stay what they
+// are: git ends with an error when a filter that is required can not be run.
+func withoutLFS() [][2]string {
+	return [][2]string{{"filter.lfs.smudge", "cat"}, {"filter.lfs.clean", "cat"}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}}
+}
+
+// hooksPath is where the user's core.hooksPath leads when it is relative and its
+// folder, one that git ignores for example, is in the origin alone. Where the guard's
+// hooks are active they call the user's, and core.hooksPath is theirs.
+func (s *Session) hooksPath() string {
+	if s.rec.Mode.InPlace() || s.rec.Guard.Hooks == guard.LayerActive {
+		return ""
+	}
+	st, err := guard.LoadSessionState(s.dir)
+	if err != nil || st.HooksPath == "" || filepath.IsAbs(string(st.HooksPath)) {
+		return ""
+	}
+	here, there := filepath.Join(string(s.rec.Workspace), string(st.HooksPath)), filepath.Join(string(s.rec.Origin), string(st.HooksPath))
+	if exists(here) || !exists(there) {
+		return ""
+	}
+	return there
+}
+
+// inPath reports whether a program is in the PATH of env.
+func inPath(env []string, name string) bool {
+	for _, dir := range filepath.SplitList(superqode.Getenv(env, "PATH")) {
+		if st, err := os.Stat(filepath.Join(dir, name)); err == nil && st.Mode().IsRegular() && unix.Access(filepath.Join(dir, name), unix.X_OK) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// addGitConfig adds entries to the GIT_CONFIG_COUNT of env, which may have none.
+func addGitConfig(env []string, list [][2]string) []string {
+	if len(list) == 0 {
+		return env
+	}
+	n, _ := strconv.Atoi(superqode.Getenv(env, "GIT_CONFIG_COUNT")) // 0 without one
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
+	for i, e := range list {
+		at := strconv.Itoa(n + i)
+		env = append(env, "GIT_CONFIG_KEY_"+at+"="+e[0], "GIT_CONFIG_VALUE_"+at+"="+e[1])
+	}
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n+len(list)), "GIT_LFS_SKIP_SMUDGE=1")
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+// runsFile holds two lines for each program that was run in a session: one when
+// it began and one when it had ended, which says everything.
+const runsFile = "log/runs.jsonl"
+
+// The states of a run.
+const (
+	RunRunning = "running"
+	RunExited  = "exited"
+	RunDead    = "dead" // its supervisor was killed before it could record the end
+)
+
+// RunRecord is one program that was run in a session.
+type RunRecord struct {
+	SchemaVersion   int                 `json:"schema_version"`
+	Run             int                 `json:"run"` // from 1
+	SessionID       superqode.SessionID `json:"session_id"`
+	State           string              `json:"state"` // running, exited or dead
+	Agent           superqode.AgentID   `json:"agent_id"`
+	Command         []string            `json:"command"`
+	Cwd             HostPath            `json:"cwd"`
+	PID             int                 `json:"pid"`        // the program's, while it runs
+	Supervisor      int                 `json:"supervisor"` // superqode's
+	Detached        bool                `json:"detached"`
+	StartedAt       time.Time           `json:"started_at"`
+	EndedAt         *time.Time          `json:"ended_at"`
+	DurationSeconds float64             `json:"duration_seconds"`
+	ExitCode        *int                `json:"exit_code"` // nil while it runs, and when nobody knows
+	Signal          string              `json:"signal"`
+	TimedOut        bool                `json:"timed_out"`
+	Limit           string              `json:"limit"`
+	Killed          bool                `json:"killed"` // by workspace kill
+	Limits          []runner.Holding    `json:"limits"` // how each limit was held
+	StdoutBytes     int64               `json:"stdout_bytes"`
+	StderrBytes     int64               `json:"stderr_bytes"`
+	Truncated       bool                `json:"truncated"`
+	Error           string              `json:"error"` // why it could not be started
+}
+
+// recordStart writes the first line of a run. Where that fails the run goes on:
+// its end is recorded, too.
+func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
+	if opt.setup {
+		return
+	}
+	rec := s.runRecord(opt, paths)
+	rec.State, rec.PID = RunRunning, pid
+	if err := s.appendRun(rec); err != nil {
+		s.m.cfg.Log.Warn().Err(err).Msg("record the start of a run")
+	}
+}
+
+func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
+	return RunRecord{
+		SchemaVersion: schemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.rec.Agent, Command: opt.Args, Cwd: HostPath(paths.cwd),
+		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
+	}
+}
+
+// recordEnd writes the last line of a run.
+func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) error {
+	if opt.setup {
+		return nil
+	}
+	rec := s.runRecord(opt, paths)
+	rec.State, rec.ExitCode, rec.Signal, rec.TimedOut, rec.Limit, rec.Killed = RunExited, &res.ExitCode, res.Signal, res.TimedOut, res.Limit, res.Killed
+	rec.Limits = append(rec.Limits, res.Holdings...)
+	rec.StdoutBytes, rec.StderrBytes, rec.Truncated = res.Stdout.Bytes, res.Stderr.Bytes, res.Truncated
+	ended := s.m.now().UTC()
+	rec.EndedAt = &ended
+	if res.Started.IsZero() {
+		rec.Error = "the program could not be started"
+	} else {
+		rec.StartedAt, rec.PID = res.Started.UTC(), res.PID
+		rec.DurationSeconds = seconds(res.Ended.Sub(res.Started))
+		ended = res.Ended.UTC()
+	}
+	return s.appendRun(rec)
+}
+
+func (s *Session) appendRun(rec RunRecord) error {
+	line, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	f, err := atomicfile.Append(filepath.Join(s.dir, runsFile), 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(line, '\n')) // one write: several supervisors append
+	return errors.Join(err, f.Close())
+}
+
+// readRuns returns a session's runs in the order of their numbers. A line that
+// was cut short by a crash is passed over.
+func readRuns(dir string) ([]RunRecord, error) {
+	data, err := atomicfile.Read(filepath.Join(dir, runsFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	byNumber := map[int]RunRecord{}
+	for line := range bytes.Lines(data) {
+		var rec RunRecord
+		if json.Unmarshal(line, &rec) != nil || rec.Run <= 0 {
+			continue
+		}
+		if old, ok := byNumber[rec.Run]; !ok || old.State == RunRunning {
+			byNumber[rec.Run] = rec
+		}
+	}
+	runs := make([]RunRecord, 0, len(byNumber))
+	for _, rec := range byNumber {
+		runs = append(runs, rec)
+	}
+	slices.SortFunc(runs, func(a, b RunRecord) int { return a.Run - b.Run })
+	return runs, nil
+}
+
+// Runs returns what ran, and runs, in a session. A run whose supervisor died
+// without recording its end is dead.
+func (l *Listed) Runs() ([]RunRecord, error) {
+	runs, err := readRuns(l.Dir)
+	for i := range runs {
+		runs[i].settle(l.Dir)
+	}
+	return runs, err
+}
+
+// settle finds out whether a run that has no end is still under way.
+func (r *RunRecord) settle(dir string) {
+	if r.State != RunRunning {
+		return
+	}
+	held, err := lockfile.IsHeld(filepath.Join(dir, "log", "run-"+strconv.Itoa(r.Run)+".lock"))
+	if held && err == nil {
+		r.DurationSeconds = seconds(time.Since(r.StartedAt))
+		return
+	}
+	// It may have ended since the record was read.
+	if again, err := readRuns(dir); err == nil {
+		for _, rec := range again {
+			if rec.Run == r.Run && rec.State != RunRunning {
+				*r = rec
+				return
+			}
+		}
+	}
+	r.State = RunDead
+}
+
+func socketOf(dir string, run int) string { return filepath.Join(dir, "sock-"+strconv.Itoa(run)) }
+
+// FindRun returns the run with a number; 0 is the last one. The error wraps
+// superqode.ErrNotFound.
+func (l *Listed) FindRun(number int) (RunRecord, error) {
+	runs, err := l.Runs()
+	if err != nil {
+		return RunRecord{}, err
+	}
+	if number == 0 && len(runs) > 0 {
+		return runs[len(runs)-1], nil
+	}
+	for _, r := range runs {
+		if r.Run == number {
+			return r, nil
+		}
+	}
+	what := fmt.Sprintf("no run %d", number)
+	if number == 0 {
+		what = "no run yet"
+	}
+	return RunRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has %s", l.ID, what), "superqode workspace ps --session %s", l.ID)
+}
+
+// outputTail is how many bytes of a run's output a report shows.
+const outputTail = 4 << 10
+
+// commandRuns are the session's runs as its report tells them; secrets are masked
+// where it is rendered.
+func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
+	runs, err := readRuns(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]artifacts.CommandRun, 0, len(runs))
+	for _, r := range runs {
+		c := artifacts.CommandRun{
+			Run: r.Run, Agent: r.Agent, Command: r.Command, ExitCode: exitUnknown, TimedOut: r.TimedOut, Limit: r.Limit,
+			StartedAt: artifacts.At(r.StartedAt), DurationSeconds: r.DurationSeconds, OutputBytes: r.StdoutBytes + r.StderrBytes, Truncated: r.Truncated,
+		}
+		if r.ExitCode != nil {
+			c.ExitCode = *r.ExitCode
+		}
+		tail, err := lastBytes(filepath.Join(s.dir, "log", "run-"+strconv.Itoa(r.Run)+".log"), outputTail)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		c.Output = printableText(tail)
+		list = append(list, c)
+	}
+	return list, nil
+}
