@@ -28,7 +28,7 @@ import (
 // TestMain installs this test binary as "superqode" for the scripts, with a shim
 // that is built for them.
 func TestMain(m *testing.M) {
-	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode})
+	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode, "gogit": goGit})
 }
 
 type withShim struct{ m *testing.M }
