@@ -44,7 +44,7 @@ type madeCommits struct {
 // keepCommits copies the session's commits into the store. It returns nil when there
 // are none.
 func (s *Session) keepCommits(ctx context.Context) (*madeCommits, error) {
-	if s.rec.CommonDir == "" || s.rec.Mode == superqode.ModeShared || s.rec.Mode == superqode.ModeDirectory || s.rec.Mode == superqode.ModeSnapshot {
+	if s.rec.CommonDir == "" || s.rec.Mode != superqode.ModeWorktree && !s.rec.Mode.InPlace() {
 		return nil, nil
 	}
 	gitDir, common, objects := s.programsGit()
@@ -125,13 +125,16 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 
 // baseRefs are the refs that the repository had when the session began.
 func (s *Session) baseRefs() (map[string]string, error) {
-	if s.rec.Mode.InPlace() {
-		return revert.ReadRefs(filepath.Join(s.asideDir(), "git")) // the copy that it is brought back from
+	if copied := filepath.Join(s.asideDir(), "git"); exists(copied) {
+		return revert.ReadRefs(copied) // the copy that the repository is brought back from
 	}
 	if s.state != nil {
 		return s.state.Refs, nil
 	}
 	state, err := revert.LoadState(filepath.Join(s.dir, "state.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // in shared mode nothing is compared afterwards; the base commit has to do
+	}
 	if err != nil {
 		return nil, err
 	}
