@@ -59,7 +59,7 @@ func table() *field {
 		{name: "limits", kind: section, doc: "Limits of each program with all that it starts.", fields: limitFields()},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output", used: true, doc: "Patterns of files in the workspace that become artifacts."},
-			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000, doc: "Artifacts of this many sessions are kept."},
+			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000, used: true, doc: "artifacts prune keeps the artifacts of this many sessions."},
 		}},
 	}}
 }

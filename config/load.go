@@ -203,10 +203,11 @@ func (l *loader) file(p Path, data []byte) error {
 		return err
 	}
 	for key, s := range d.sets {
-		used := false
-		if f := l.fields[key]; f != nil {
-			used = f.used
+		f := l.fields[key]
+		if dict, _, ok := strings.Cut(key, "."); f == nil && ok { // an entry of agents
+			f = l.fields[dict]
 		}
+		used := f != nil && f.used
 		l.values[key] = Value{key, s.value, Origin{p.Layer, p.Path, s.line, s.column}, used}
 	}
 	return nil

@@ -67,6 +67,12 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOpti
 	}
 	defer s.Close()
 	relay := newRelay(exec.Signals, len(opt.Agents))
+	if opt.Shared { // before the agents' values of the session are made
+		if err := s.setUpAgents(ctx, []*Session{s}, open.Setup.with(exec), relay); err != nil {
+			relay.stop()
+			return s.endUnset(ctx, exec, err)
+		}
+	}
 	members, err := s.openAgents(ctx, opt.Agents, open, opt.Shared)
 	if sig := relay.ended(); err == nil && sig != nil {
 		err = &InterruptError{sig}
@@ -80,7 +86,10 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOpti
 		relay.stop()
 		return nil, errors.Join(err, s.discard())
 	}
-	if err := s.setUpAgents(ctx, members, open.Setup.with(exec), relay); err != nil {
+	if !opt.Shared {
+		err = s.setUpAgents(ctx, members, open.Setup.with(exec), relay)
+	}
+	if err != nil {
 		relay.stop()
 		return s.endUnset(ctx, exec, err)
 	}

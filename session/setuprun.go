@@ -67,16 +67,13 @@ func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) 
 	return res, errors.Join(failed, err, eerr)
 }
 
-// setUpAgents sets up the workspace of each agent, or the one that they share.
+// setUpAgents sets up the workspace of each agent, or that of s, which they share.
 // One after the other: most setups fill caches that the next one finds filled.
 func (s *Session) setUpAgents(ctx context.Context, members []*Session, opt SetupOptions, signals *relay) error {
-	if s.rec.Shared {
-		members = []*Session{s}
-	}
 	for i, c := range members {
 		opt.Signals = signals.to[i]
 		if _, err := c.Setup(ctx, opt); err != nil {
-			if !s.rec.Shared {
+			if c != s {
 				err = fmt.Errorf("agent %s: %w", c.rec.Agent, err)
 			}
 			return err
