@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -330,7 +331,7 @@ func killAgents(t *testing.T, seed uint64, after time.Duration) {
 	if err != nil || len(leases)+len(waiters) > 0 {
 		t.Errorf("claims of killed agents: %d held, %d waiting, %v", len(leases), len(waiters), err)
 	}
-	checkRecovered(t, f, m, done[0].ID, seed, edits)
+	checkKilled(t, f, m, done[0].ID, seed, edits)
 }
 
 // waitForEdit waits until some agent has changed a file.
@@ -348,9 +349,9 @@ func waitForEdit(t *testing.T, home string) {
 	t.Fatal("no agent has edited anything in 20 s")
 }
 
-// checkRecovered compares what the agents' workspaces, which are kept, hold with
+// checkKilled compares what the agents' workspaces, which are kept, hold with
 // their patches, and with the merged one.
-func checkRecovered(t *testing.T, f *gittest.Fixture, m *Manager, id superqode.SessionID, seed uint64, edits int) {
+func checkKilled(t *testing.T, f *gittest.Fixture, m *Manager, id superqode.SessionID, seed uint64, edits int) {
 	t.Helper()
 	s, err := m.Attach(t.Context(), f.Dir, id.String())
 	if err != nil {
@@ -392,4 +393,22 @@ func checkRecovered(t *testing.T, f *gittest.Fixture, m *Manager, id superqode.S
 	if found == 0 {
 		t.Error("no edit reached a file: nothing was put to the test")
 	}
+}
+
+// childTeam is a session of two agents, which conflict in one file. Each leaves a
+// note beside the origin when it has written.
+func childTeam() int {
+	m, dir := childManager(), os.Getenv("SUPERQODE_TEST_DIR")
+	var list []AgentCommand
+	for _, name := range []string{"ALICE", "BOB"} {
+		id, _ := superqode.ParseAgentID(name)
+		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
+	}
+	exec := ExecOptions{KernelOptions: KernelOptions{Enforce: guard.EnforceOff}}
+	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
+	if err != nil && !errors.Is(err, superqode.ErrConflict) {
+		fmt.Fprintln(os.Stderr, err)
+		return 97
+	}
+	return 0
 }

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(childRevert())
 	case "cleanup", "restore", "fix":
 		os.Exit(childKeep(os.Getenv("SUPERQODE_TEST_DO")))
+	case "team":
+		os.Exit(childTeam())
 	case "agents":
 		os.Exit(childAgents())
 	case "edits":
