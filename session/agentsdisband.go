@@ -19,6 +19,9 @@ func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool
 	if len(s.rec.Agents) == 0 || s.rec.Shared {
 		return nil
 	}
+	if err := s.openStore(ctx); err != nil {
+		return err
+	}
 	kids, err := s.children()
 	if err != nil {
 		return err
@@ -33,6 +36,25 @@ func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool
 		}
 	}
 	return err
+}
+
+// leaveAgents ends the agents' own sessions or, when what they did could not be
+// put together, keeps them all: the next end of the session tries again.
+func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(superqode.AgentID) bool) error {
+	if gathered == nil {
+		return s.disband(ctx, keep)
+	}
+	kids, err := s.children()
+	for _, l := range kids {
+		c := s.child(l)
+		if herr := holdChild(c); herr != nil || c.rec.State != superqode.StateActive {
+			err = errors.Join(err, herr, c.Close())
+			continue
+		}
+		uerr := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StatePreserved, s.m.now().UTC() })
+		err = errors.Join(err, uerr, c.Close())
+	}
+	return errors.Join(gathered, err)
 }
 
 // dismiss ends the session of an agent's own workspace. What it left is stored
@@ -56,6 +78,13 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 		})
 	}
 	if c.rec.State == superqode.StatePreserved {
+		digest, err := s.seenDigest(c.rec.Agent)
+		if err != nil {
+			return err
+		}
+		if !digest.IsZero() { // looked at, and stored, by this process
+			c.rec.Final.Digest, c.rec.Collected = digest, true
+		}
 		unsaved, err := c.unsaved(ctx)
 		if err == nil && unsaved != "" {
 			_, err = c.salvageWorkspace(ctx, "workspace of agent "+c.rec.Agent.String()+" removed")

@@ -72,10 +72,8 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if !applied.fill(s, res) {
 		oerr = s.fillOriginCheck(ctx, res)
 	}
-	if gerr == nil {
-		gerr = s.disband(ctx, func(a superqode.AgentID) bool { return keep && s.keepsAgent(opt, a) })
-		res.Agents, cerr = s.agentRunsOr(cerr)
-	}
+	gerr = s.leaveAgents(ctx, gerr, func(a superqode.AgentID) bool { return keep && s.keepsAgent(opt, a) })
+	res.Agents, cerr = s.agentRunsOr(cerr)
 	failpoint.Hit("end.checked")
 	aerr, reported := applied.failure()
 	err := errors.Join(cerr, rerr, oerr, aerr, gerr, conflict)

@@ -191,6 +191,7 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	if err := s.takeAway(ctx, false); err != nil {
 		return nil, err
 	}
+	derr := s.disband(ctx, func(superqode.AgentID) bool { return false })
 	changes, err := s.readChanges()
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return nil, err
@@ -204,6 +205,9 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 		return nil, err
 	}
 	res := s.result(c, false, nil)
+	if res.Agents, err = s.agentRunsOr(derr); err != nil {
+		return res, err
+	}
 	err = s.fillOriginCheck(ctx, res)
 	return res, errors.Join(err, s.report(ctx, c, res, err), s.finish(ctx, res, false))
 }
