@@ -19,8 +19,14 @@ func (s *Session) collectAfter(ctx context.Context, gathered error) (*collected,
 	return s.collect(ctx)
 }
 
-// mergeConflict is the error of what could not be merged, nil when all could.
+// mergeConflict is the error of what could not be merged, or not even be found,
+// nil when all could.
 func (s *Session) mergeConflict() error {
+	for _, w := range s.seenWorks {
+		if w.gone != "" {
+			return superqode.Errorf(superqode.ErrVerification, "agent %s: %s; what it did there is not known", w.agent, w.gone)
+		}
+	}
 	if len(s.conflicts) == 0 {
 		return nil
 	}

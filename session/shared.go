@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -60,11 +61,16 @@ func (s *Session) sharedFiles(ctx context.Context, e *patchEnds, b *bench) ([]sh
 	if err != nil {
 		return nil, err
 	}
+	leases, err := s.grants()
+	if err != nil {
+		return nil, err
+	}
 	files := make([]sharedFile, len(changes))
 	for i, c := range changes {
 		if files[i], err = s.sharedFile(ctx, c, tracks, b); err != nil {
 			return nil, fmt.Errorf("who changed %s: %w", visible(c.path()), err)
 		}
+		files[i].byClaims(leases)
 	}
 	return files, nil
 }
@@ -116,6 +122,40 @@ func (s *Session) sharedFile(ctx context.Context, c applyChange, tracks map[stri
 		f.owners, f.known = append(f.owners, owners), append(f.known, known)
 	}
 	return f, nil
+}
+
+// byClaims gives places that no statement is about to the agent that had a claim
+// on all of them, if no other agent had one there.
+func (f *sharedFile) byClaims(leases []coordinator.Lease) {
+	for i, h := range f.hunks {
+		if len(f.owners[i]) > 0 {
+			continue
+		}
+		edit := coordinator.Edit{Path: f.path(), Lines: coordinator.Lines(h.old())}
+		if f.old == nil || f.new == nil {
+			edit.Lines = coordinator.Lines{}
+		} else if f.renamed() {
+			edit.Path = f.old.Path
+		}
+		var by foldBy
+		several := false
+		for _, l := range leases {
+			v := coordinator.Check([]coordinator.Lease{l}, coordinator.Owner{}, []coordinator.Edit{edit})
+			if len(v.Held) == 0 { // it is about another place
+				continue
+			}
+			mine := len(coordinator.Check([]coordinator.Lease{l}, l.Owner, []coordinator.Edit{edit}).Uncovered) == 0
+			several = several || !mine || !by.agent.IsZero() && by.agent != l.Agent
+			by = foldBy{l.Agent, earlier(by.at, l.Since)}
+		}
+		if several || by.agent.IsZero() {
+			continue
+		}
+		f.owners[i], f.known[i] = []foldBy{by}, true
+		for n := range h.NewLines {
+			f.fold.lines[h.NewStart-1+n].foldBy = by
+		}
+	}
 }
 
 // sideText returns what a side holds, and whether that is text; none is empty

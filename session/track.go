@@ -55,8 +55,12 @@ type trackEvent struct {
 // who wrote a line of one.
 const maxTracked = 8 << 20
 
-// tracked reports whether agents have told which changes are theirs.
-func (s *Session) tracked() bool { return exists(s.trackPath()) }
+// tracked reports whether there is something by which changes in one workspace
+// can be told apart: statements of agents, or claims of several.
+func (s *Session) tracked() bool {
+	several := s.rec.Shared || len(s.rec.Agents) == 0 && s.rec.Agent.IsZero()
+	return exists(s.trackPath()) || several && s.rec.Parent.IsZero() && exists(grantsPath(s.dir))
+}
 
 func (s *Session) trackPath() string { return filepath.Join(s.dir, "track.jsonl") }
 
