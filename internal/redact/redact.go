@@ -90,13 +90,14 @@ func (r *Redactor) Find(text []byte) []Match {
 	if r == nil || len(text) < minSecret {
 		return nil
 	}
-	return r.find(text, make([]byte, 0, len(text)))
+	return r.find(text, make([]byte, 0, len(text)), map[*rule]int{})
 }
 
-// find is Find with a buffer of the caller's.
-func (r *Redactor) find(text, buffer []byte) []Match {
+// find is Find with a buffer of the caller's, and with what the rules have used up
+// of what they may.
+func (r *Redactor) find(text, buffer []byte, spent map[*rule]int) []Match {
 	r.once.Do(r.build)
-	s := scan{text: text}
+	s := scan{text: text, spent: spent}
 	r.trie.Walk(lower(buffer[:0], text), func(end, n, pattern int64) bool {
 		s.hit(&r.words[pattern], int(end-n)+1, int(end)+1)
 		return true
@@ -137,6 +138,7 @@ type scan struct {
 	text  []byte
 	found []Match
 	tried map[*rule]int // up to where a rule has looked
+	spent map[*rule]int // bytes that it has looked at in vain
 	pem   int           // the end of the last PEM block
 }
 
@@ -160,6 +162,10 @@ const (
 	lookBehind = 128
 	lookAhead  = 1024
 	maxToken   = 4 << 10
+	// maxVain is how many bytes a rule looks at without finding anything before it
+	// is given up for a text: a program must not keep us busy for minutes with words
+	// that rules begin with.
+	maxVain = 4 << 20
 )
 
 // try looks for a rule's tokens around its keyword.
@@ -176,21 +182,38 @@ func (s *scan) try(r *rule, start, end int) {
 		return
 	}
 	from, to := s.window(r, start, end)
-	last := end
+	if s.spent[r] > maxVain || !r.plausible(s.text[from:to], end-from) {
+		return
+	}
+	if r.at {
+		if m := re.FindSubmatchIndex(s.text[start:to]); m != nil {
+			s.take(r, start, m)
+		}
+		return
+	}
+	last, before := end, len(s.found)
 	for _, m := range re.FindAllSubmatchIndex(s.text[from:to], -1) {
 		last = max(last, from+m[1])
-		a, b := group(m)
-		a, b = from+a, from+b
-		if r.entropy > 0 && entropyOf(s.text[a:b]) < r.entropy {
-			continue
-		}
-		for limit := min(b+maxToken, len(s.text)); b < limit && isTokenByte(s.text[b-1]) && isTokenByte(s.text[b]); { // the rest of a longer one
-			b++
-		}
-		s.found = append(s.found, Match{a, b, r.id})
+		s.take(r, from, m)
+	}
+	if len(s.found) == before {
+		s.spent[r] += to - from
 	}
 	// What begins in the first half of the window was looked at whole.
 	s.tried[r] = max(last, end+(to-end)/2)
+}
+
+// take enters a rule's match; m counts from the byte at from.
+func (s *scan) take(r *rule, from int, m []int) {
+	a, b := group(m)
+	a, b = from+a, from+b
+	if r.entropy > 0 && entropyOf(s.text[a:b]) < r.entropy {
+		return
+	}
+	for limit := min(b+maxToken, len(s.text)); b < limit && isTokenByte(s.text[b-1]) && isTokenByte(s.text[b]); { // the rest of a longer one
+		b++
+	}
+	s.found = append(s.found, Match{a, b, r.id})
 }
 
 // window returns what a rule sees around its keyword: some lines, cut to a fixed

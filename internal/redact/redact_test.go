@@ -269,3 +269,23 @@ func BenchmarkNew(b *testing.B) {
 		testRedactor().Text("a text that is long enough")
 	}
 }
+
+// BenchmarkWorst writes words that give reason to try many rules and never match.
+func BenchmarkWorst(b *testing.B) {
+	r := testRedactor()
+	rng := mathrand.New(mathrand.NewPCG(3, 4))
+	words := strings.Fields("curl adobe twitter sk_live_ ghp_ eyj akia sha256~ api- key secret password authorization: facebook -----begin")
+	var text bytes.Buffer
+	for text.Len() < 1<<20 {
+		for range 8 {
+			text.WriteString(words[rng.IntN(len(words))] + " ")
+		}
+		text.WriteByte('\n')
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		w := r.Writer(io.Discard)
+		_, _ = w.Write(text.Bytes())
+		_ = w.Close()
+	}
+}

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	_ "embed"
 	"math"
 	"regexp"
@@ -18,6 +19,7 @@ type rule struct {
 	keywords []string // lower case
 	entropy  float64  // the least that the token's letters must have, in bits
 	expr     string
+	at       bool // every match begins with the keyword
 
 	once sync.Once
 	re   *regexp.Regexp
@@ -36,12 +38,16 @@ func parseRules() []*rule {
 		{id: "authorization-header", keywords: []string{"authorization"}, expr: `(?i)authorization["']?\s{0,5}[:=]\s{0,5}["']?(?:bearer|basic|token|digest|apikey)\s{1,5}([A-Za-z0-9._~+/=-]{6,})`},
 	}
 	for line := range strings.Lines(rulesText) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4)
-		if len(f) != 4 {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)
+		if len(f) != 5 {
 			continue // TestRules compares the file with its source
 		}
 		entropy, _ := strconv.ParseFloat(f[1], 64)
-		list = append(list, &rule{id: f[0], entropy: entropy, keywords: strings.Fields(f[2]), expr: f[3]})
+		r := &rule{id: f[0], entropy: entropy, at: f[2] == "at", keywords: strings.Fields(f[3]), expr: f[4]}
+		if r.at {
+			r.expr = "^(?:" + r.expr + ")"
+		}
+		list = append(list, r)
 	}
 	return list
 }
@@ -55,6 +61,20 @@ func (r *rule) reach() (ahead, lines int) {
 		return lookAhead, 6
 	}
 	return lookAhead, 2
+}
+
+// plausible is a cheap look at what has to be there for the rule to match; end is
+// where the keyword ends.
+func (r *rule) plausible(window []byte, end int) bool {
+	switch {
+	case r.at: // between name and value stands a sign of assignment
+		return bytes.IndexAny(window[end:min(end+64, len(window))], "=>:|?,") >= 0
+	case r.id == "curl-auth-header":
+		return bytes.Contains(window, []byte("-H")) || bytes.Contains(window, []byte("--header"))
+	case r.id == "curl-auth-user":
+		return bytes.Contains(window, []byte("-u")) || bytes.Contains(window, []byte("--user"))
+	}
+	return true
 }
 
 // entropyOf returns the mean information of a byte of s, in bits.

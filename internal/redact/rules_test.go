@@ -21,8 +21,33 @@ func leftOut() []string { return []string{"generic-api-key", "kubernetes-secret-
 const behind = `(?:[\x60'"\s;]|\\[nr]|$)`
 
 // near begins the rules that look for a product's name beside a value: only those
-// need a look at how random the value is.
+// need a look at how random the value is. It matches what stands before the name
+// and is not needed to find the value, but costs most of the time.
 const near = `[\w.-]{0,50}?`
+
+// begins reports whether an expression's matches begin with the rule's keywords:
+// then it need not be tried anywhere else.
+func begins(expr string, keywords []string) bool {
+	expr = strings.TrimPrefix(strings.TrimPrefix(expr, "(?i)"), "(?i:")
+	if !strings.HasPrefix(expr, "(?:") {
+		return false
+	}
+	depth, end := 0, 0
+	for i, c := range expr {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			end = i + 1
+			break
+		}
+	}
+	first, err := regexp.Compile("^(?i:" + expr[:end] + ")")
+	return err == nil && !slices.ContainsFunc(keywords, func(k string) bool { return !first.MatchString(k) })
+}
 
 // TestRules holds that rules.txt is what gitleaks.toml says, and that every rule
 // compiles.
@@ -50,7 +75,12 @@ func TestRules(t *testing.T) {
 		if !strings.Contains(r.Regex, near) {
 			r.Entropy = 0
 		}
-		fmt.Fprintf(&b, "%s\t%g\t%s\t%s\n", r.ID, r.Entropy, strings.Join(r.Keywords, " "), strings.ReplaceAll(r.Regex, behind, ""))
+		where := "around"
+		expr := strings.ReplaceAll(strings.ReplaceAll(r.Regex, behind, ""), near, "")
+		if expr != strings.ReplaceAll(r.Regex, behind, "") && begins(expr, r.Keywords) {
+			where = "at"
+		}
+		fmt.Fprintf(&b, "%s\t%g\t%s\t%s\t%s\n", r.ID, r.Entropy, where, strings.Join(r.Keywords, " "), expr)
 	}
 	if *update {
 		if err := os.WriteFile("rules.txt", []byte(b.String()), 0o644); err != nil {

@@ -21,7 +21,7 @@ func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
 	if r == nil {
 		return passing{w}
 	}
-	return &writer{r: r, w: w}
+	return &writer{r: r, w: w, spent: map[*rule]int{}}
 }
 
 type passing struct{ io.Writer }
@@ -34,6 +34,7 @@ type writer struct {
 	buf   []byte
 	done  int // so many bytes of buf are written out
 	lower []byte
+	spent map[*rule]int
 	out   []byte
 	err   error
 }
@@ -66,7 +67,7 @@ func (w *writer) flush(limit int) {
 	if cap(w.lower) < len(w.buf) {
 		w.lower = make([]byte, 0, cap(w.buf))
 	}
-	found := w.r.find(w.buf, w.lower)
+	found := w.r.find(w.buf, w.lower, w.spent)
 	at := w.done
 	w.out = w.out[:0]
 	for _, m := range found {
