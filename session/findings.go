@@ -84,7 +84,10 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 	if err != nil {
 		return nil, err
 	}
-	var lines []byte
+	lines, err := s.lineEnd(ended)
+	if err != nil {
+		return nil, err
+	}
 	var added []artifacts.Finding
 	list = make([]AddedFinding, len(raws))
 	for i, raw := range raws {
@@ -159,6 +162,32 @@ func (s *Session) usedIDs(ended bool) (map[string]bool, int, error) {
 		}
 	}
 	return used, len(data), nil
+}
+
+// lineEnd returns what has to stand before the next line: a line end where a
+// killed writer left half a line.
+func (s *Session) lineEnd(ended bool) ([]byte, error) {
+	if ended {
+		return nil, nil
+	}
+	f, err := atomicfile.Open(s.findingsPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var last [1]byte
+	if st, err := f.Stat(); err != nil || st.Size() == 0 {
+		return nil, err
+	} else if _, err := f.ReadAt(last[:], st.Size()-1); err != nil {
+		return nil, err
+	}
+	if last[0] == '\n' {
+		return nil, nil
+	}
+	return []byte("\n"), nil
 }
 
 func (s *Session) appendFindings(lines []byte) error {

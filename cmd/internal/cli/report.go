@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -89,4 +90,17 @@ func (a *app) newestEnded(ctx context.Context) (string, error) {
 		}
 	}
 	return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session of this origin has ended"), "superqode workspace list")
+}
+
+// stepSummary appends a session's summary to the one of a workflow's step where
+// that was asked for.
+func (a *app) stepSummary(ctx context.Context, formats []string, id superqode.SessionID) error {
+	if !slices.Contains(formats, string(session.FormatSummary)) {
+		return nil
+	}
+	m, err := a.sessions()
+	if err != nil {
+		return err
+	}
+	return m.AppendStepSummary(ctx, a.flags.Repo, id.String())
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -88,9 +87,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if res == nil {
 		return err
 	}
-	if slices.Contains(c.Report, string(session.FormatSummary)) {
-		err = errors.Join(err, m.AppendStepSummary(ctx, a.flags.Repo, res.SessionID.String()))
-	}
+	err = errors.Join(err, a.stepSummary(ctx, c.Report, res.SessionID))
 	if perr := a.printResult(res); perr != nil && err == nil {
 		err = perr
 	}

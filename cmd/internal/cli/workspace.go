@@ -141,6 +141,7 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 	// once begun, the way down is not left half-way
 	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
 	if res != nil {
+		err = errors.Join(err, a.stepSummary(ctx, rec.Reports, res.SessionID))
 		if perr := a.printResult(res); perr != nil && err == nil {
 			err = perr
 		}
