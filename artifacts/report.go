@@ -171,7 +171,7 @@ type Run struct {
 // SetupStep is one entry of the session's setup and what came of it.
 type SetupStep struct {
 	Name            string  `json:"name"`  // the command line, or the file's target
-	Kind            string  `json:"kind"`  // file or run
+	Kind            string  `json:"kind"`  // input, file or run
 	State           string  `json:"state"` // applied, skipped, failed or optional_failed
 	Reason          string  `json:"reason"`
 	StartedAt       Time    `json:"started_at"`

@@ -108,7 +108,7 @@ func (s *Session) workspaceInfo() workspaceInfo {
 	r := &s.rec
 	info := workspaceInfo{
 		SchemaVersion: schemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
-		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: []artifacts.SetupStep{},
+		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: s.setupMasked(),
 	}
 	if r.Case != "" {
 		info.CaseSegment = caseSegment(string(r.Case))
@@ -134,9 +134,9 @@ func (s *Session) writeWorkspaceInfo() error {
 
 // keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
 // is what its removal said. In a matrix run the description is an artifact, too.
-func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *artifacts.Result, setup []artifacts.SetupStep) error {
+func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *artifacts.Result) error {
 	info := s.workspaceInfo()
-	info.State, info.Preserved, info.Setup = res.State, res.Workspace.Preserved, append(info.Setup, setup...)
+	info.State, info.Preserved = res.State, res.Workspace.Preserved
 	ended := s.m.now().UTC()
 	info.EndedAt = &ended
 	if len(res.Revert.Differences) > 0 {

@@ -81,7 +81,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if in.Commands, err = s.commandRuns(); err != nil {
 		return err
 	}
-	if err := s.keepWorkspaceInfo(ctx, c, res, in.Setup); err != nil {
+	if err := s.keepWorkspaceInfo(ctx, c, res); err != nil {
 		return err
 	}
 	in.Artifacts = c.artifacts

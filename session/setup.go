@@ -106,6 +106,20 @@ func (s *Session) setupReport() []artifacts.SetupStep {
 	return list
 }
 
+// setupMasked is setupReport without secrets, for what people other than the
+// session's user may see.
+func (s *Session) setupMasked() []artifacts.SetupStep {
+	list := s.setupReport()
+	if r := s.redactor(); r != nil {
+		for i := range list {
+			for _, text := range []*string{&list[i].Name, &list[i].Reason, &list[i].Output} {
+				*text = r.Text(*text)
+			}
+		}
+	}
+	return list
+}
+
 // Setup brings the workspace into the state that opt.Spec asks for. What it
 // makes and changes is no change of the session's, see setupbase.go. It needs the
 // session for itself: the error wraps ErrLocked while a program runs there. A
@@ -152,7 +166,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
 		err = errors.Join(err, s.foldSetup(context.WithoutCancel(ctx), before))
 	}
-	return steps, errors.Join(err, s.afterSetup())
+	return steps, errors.Join(err, s.afterSetup(), s.writeWorkspaceInfo())
 }
 
 // ownForSetup makes sure that one setup at a time is under way, and nothing else.

@@ -56,6 +56,7 @@ type createdJSON struct {
 	Mode          superqode.Mode      `json:"mode"`
 	Origin        session.HostPath    `json:"origin"`
 	Workspace     workspaceJSON       `json:"workspace"`
+	Setup         []setupStepJSON     `json:"setup"`
 	Warnings      []string            `json:"warnings"`
 }
 
@@ -103,7 +104,11 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if a.flags.JSON {
-		return a.printJSON(createdJSON{1, rec.ID, rec.Mode, rec.Origin, workspaceJSON{rec.Workspace}, rec.Warnings})
+		steps, err := session.SetupSteps(s.Dir())
+		if err != nil {
+			return err
+		}
+		return a.printJSON(createdJSON{1, rec.ID, rec.Mode, rec.Origin, workspaceJSON{rec.Workspace}, setupJSON(steps), rec.Warnings})
 	}
 	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", rec.ID, rec.Workspace)
 	return err
