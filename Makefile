@@ -1,6 +1,7 @@
 # make check   everything that must hold before a change is committed
 # make bench   superqode against git, side by side (BENCH= passes flags on)
 # make fuzz    every fuzz target for FUZZTIME
+# make docs    the pages that are generated: docs/reference.md, docs/demo.svg
 # make build   bin/superqode and bin/superqode-shim, static, with a version stamp
 # make install the same into $(PREFIX)/bin, see install.sh
 #
@@ -20,7 +21,7 @@ FAILPOINT_TESTS = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$
 # Their names: the packages' other tests have run already.
 FAILPOINT_NAMES = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | grep -v '^TestMain$$' | sort -u | paste -sd '|' -)
 
-.PHONY: check format vet staticcheck modules floors test failpoint platforms shell bench fuzz build install clean
+.PHONY: docs check format vet staticcheck modules floors test failpoint platforms shell bench fuzz build install clean
 
 check: format shell modules vet staticcheck floors platforms test failpoint
 	@echo 'check: all good'
@@ -61,6 +62,10 @@ platforms:
 	GOOS=darwin GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/superqode
+
+# A test fails when they are stale.
+docs:
+	SUPERQODE_UPDATE_DOCS=1 $(GO) test -count=1 -run '^Test(Reference|Recording)$$' ./cmd/internal/cli
 
 bench:
 	$(GO) run ./internal/bench $(BENCH)
