@@ -92,7 +92,7 @@ func drawing(text string) string {
 	const columns, width, lineHeight, margin, pause = 112, 910, 19, 18, 0.14
 	colors := map[string]string{"31": "#ff7b72", "32": "#7ee787", "33": "#e3b341", "36": "#79c0ff", "1": "#ffffff"}
 	lines := strings.Split(strings.TrimRight("\x1b[32m$\x1b[0m \x1b[1msuperqode demo\x1b[0m\n"+text, "\n"), "\n")
-	height := len(lines)*lineHeight+2*margin+22
+	height := len(lines)*lineHeight + 2*margin + 22
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="A terminal in which superqode demo runs">
 <style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#c9d1d9;white-space:pre}.b{font-weight:700}
