@@ -22,6 +22,11 @@ func SessionCommits(id superqode.SessionID) string {
 	return path.Join(folderPatches, id.String()+"-commits.mbox")
 }
 
+// AgentCommits returns the path of the mails that one agent's commits are kept as.
+func AgentCommits(id superqode.SessionID, agent superqode.AgentID) string {
+	return path.Join(folderPatches, id.String()+"-"+agent.String()+"-commits.mbox")
+}
+
 // AgentPatch returns the path of one agent's part of a session's patch.
 func AgentPatch(id superqode.SessionID, agent superqode.AgentID) string {
 	return path.Join(folderPatches, id.String()+"-"+agent.String()+".patch")

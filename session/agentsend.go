@@ -174,6 +174,13 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 	if w.child == nil {
 		return list, nil
 	}
+	series, err := s.agentCommits(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if series != nil {
+		list = append(list, *series)
+	}
 	for _, kind := range []string{"command", "setup"} {
 		file := filepath.Join(w.child.dir, "log", kind+".log")
 		if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {

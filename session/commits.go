@@ -218,6 +218,36 @@ func (s *Session) writeSeries(ctx context.Context, m *madeCommits) (_ *artifacts
 	}, nil
 }
 
+// agentCommits keeps the commits that one of several agents made in its workspace as
+// mails, and below the session's own refs. They stand on one base, side by side, so
+// none of them can be the session's: the merge of all is in its patch.
+func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.New, error) {
+	m, err := w.child.keepCommits(ctx)
+	if err != nil || m == nil {
+		return nil, err
+	}
+	ref := s.ref(commitsRef + "-of/" + w.child.rec.ID.String())
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.store.WriteRef(ctx, ref, m.head); err != nil {
+		return nil, err
+	}
+	if m.from != "" {
+		if err := s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.from); err != nil {
+			return nil, err
+		}
+	}
+	n, err := w.child.writeSeries(ctx, m)
+	if err != nil || n == nil {
+		return nil, err
+	}
+	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.rec.ID, w.agent), s.rec.ID, w.agent
+	n.Metadata["ref"] = ref
+	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, plural(m.all, "commit"), n.Path)})
+	return n, nil
+}
+
 func shortCommit(id string) string {
 	if id == "" {
 		return "an empty repository"

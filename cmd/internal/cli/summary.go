@@ -48,7 +48,9 @@ func (a *app) summary(res *artifacts.Result) {
 	if patch != "" {
 		line("patch", "%s", quotePath(filepath.Join(root, patch)))
 	}
-	if c := res.Commits; c != nil {
+	if c := res.Commits; c != nil && c.Series == "" {
+		line("commits", "%s without a change, kept as %s", plural(c.Count, "commit"), c.Ref)
+	} else if c != nil {
 		line("commits", "%s, kept: %s", plural(c.Count, "commit"), quotePath(filepath.Join(root, c.Series)))
 	}
 	if report != "" {
