@@ -126,7 +126,11 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 // baseRefs are the refs that the repository had when the session began.
 func (s *Session) baseRefs() (map[string]string, error) {
 	if copied := filepath.Join(s.asideDir(), "git"); exists(copied) {
-		return revert.ReadRefs(copied) // the copy that the repository is brought back from
+		refs, err := revert.ReadRefs(copied) // the copy that the repository is brought back from
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil // it holds files only: then no ref is loose, and the base commit has to do
+		}
+		return refs, err
 	}
 	if s.state != nil {
 		return s.state.Refs, nil
