@@ -201,6 +201,9 @@ func (a *commitApply) prepareIndex(ctx context.Context) ([]string, error) {
 			fmt.Fprintf(&in, "%s %s\t%s\x00", p.new.mode, p.new.id, p.path)
 		}
 	}
+	if err := a.refresh(ctx, env); err != nil { // git compares stat data before it writes; a copied repository has others
+		return nil, err
+	}
 	if in.Len() == 0 {
 		return env, nil
 	}
@@ -219,6 +222,9 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
+		return err
+	}
+	if err := failpoint.Err("commits.half"); err != nil {
 		return err
 	}
 	var again strings.Builder
@@ -241,9 +247,14 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 	if again.Len() > 0 {
 		err = errors.Join(err, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"checkout-index", "-f", "-u", "-z", "--stdin"}, Env: env, Stdin: strings.NewReader(again.String())}))
 	}
-	refresh := git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-q", "--refresh"}, Env: env}
-	if _, ok := errors.AsType[*git.ExitError](a.repo.Run(ctx, refresh)); ok {
-		return err // exit code 1 names files that differ, which is no failure
+	return errors.Join(err, a.refresh(ctx, env))
+}
+
+// refresh brings an index's stat data up to date.
+func (a *commitApply) refresh(ctx context.Context, env []string) error {
+	err := a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-q", "--refresh"}, Env: env})
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
+		return nil // there are files that differ
 	}
 	return err
 }

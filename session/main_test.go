@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(childEdits())
 	case "apply":
 		os.Exit(childApply())
+	case "apply-commits":
+		os.Exit(childApplyCommits())
 	case "setup":
 		os.Exit(childSetup())
 	}
@@ -105,6 +107,15 @@ func childRecover() int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 97
+	}
+	return 0
+}
+
+// childApplyCommits puts the session's commits on the origin's branch.
+func childApplyCommits() int {
+	if _, _, err := childManager().ApplyCommits(context.Background(), os.Getenv("SUPERQODE_TEST_DIR"), os.Getenv("SUPERQODE_TEST_SESSION"), false); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return 0
 }
