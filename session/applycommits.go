@@ -74,10 +74,12 @@ type commitApply struct {
 	tip  string // what its HEAD is to be
 	res  *artifacts.AppliedCommits
 
-	paths []commitPath
+	paths   []commitPath
+	missing []string // folders that the commits need and that were not there, the inner ones first
 }
 
 func (s *Session) applyCommits(ctx context.Context, check bool) (_ *artifacts.AppliedCommits, err error) {
+	s.sweepBenches()
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // object is what a tree, an index or a work tree has at one path; the zero value is
@@ -140,9 +141,29 @@ func (a *commitApply) copyIndex(name string) ([]string, error) {
 	return []string{"GIT_INDEX_FILE=" + file}, nil
 }
 
+// gitMode is an entry's mode as trees have it.
+func gitMode(e *snapshot.Entry) string {
+	switch {
+	case e.Kind == snapshot.Link:
+		return "120000"
+	case e.Perm&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
+}
+
 // begun is what the session began with, nil when that is not known any more: it
 // changed nothing then.
 func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
+	list := map[string]object{}
+	if base, err := a.s.loadBase(); err == nil { // as long as the session has not ended
+		for i := range base.Entries {
+			if e := &base.Entries[i]; !e.ID.IsZero() {
+				list[e.Path] = object{gitMode(e), e.ID.String()}
+			}
+		}
+		return list, nil
+	}
 	refs, err := a.s.store.Refs(ctx, a.s.rec.ID)
 	if err != nil || refs["base"] == "" {
 		return nil, err
@@ -151,7 +172,6 @@ func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := map[string]object{}
 	for item := range strings.SplitSeq(out, "\x00") {
 		about, path, ok := strings.Cut(item, "\t")
 		if f := strings.Fields(about); ok && len(f) == 3 {

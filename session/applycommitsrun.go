@@ -2,12 +2,14 @@ package session
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -41,6 +43,7 @@ func (a *commitApply) carryOut(ctx context.Context) error {
 		return errors.Join(err, lock.Close(), a.freeLock())
 	}
 	ctx = context.WithoutCancel(ctx)
+	a.noteFolders()
 	if err := a.moveTree(ctx, env); err != nil {
 		return errors.Join(err, a.undo(ctx, err), refs.end("abort"), lock.Close(), a.freeLock())
 	}
@@ -95,6 +98,18 @@ func (a *commitApply) dropLock() {
 	_ = os.Remove(a.lockNote())
 }
 
+// noteFolders remembers which folders git will have to make.
+func (a *commitApply) noteFolders() {
+	for _, p := range a.paths {
+		for dir := parent(p.path); dir != "" && p.new != (object{}); dir = parent(dir) {
+			if !exists(filepath.Join(a.repo.TopLevel, dir)) {
+				a.missing = append(a.missing, dir)
+			}
+		}
+	}
+	slices.SortFunc(a.missing, func(x, y string) int { return cmp.Compare(len(y), len(x)) })
+}
+
 // undo brings the paths back to what they were when they were looked at; their
 // contents lie in this apply's own folder. Where git refused to begin, nothing was
 // changed.
@@ -114,6 +129,9 @@ func (a *commitApply) undo(ctx context.Context, why error) error {
 		} else if rerr := root.Remove(p.path); !errors.Is(rerr, os.ErrNotExist) {
 			err = errors.Join(err, rerr)
 		}
+	}
+	for _, dir := range a.missing {
+		_ = root.Remove(dir) // not when something else is in it by now
 	}
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(a.dir, "work"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects"))}
 	err = errors.Join(err, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"checkout-index", "-f", "-z", "--stdin"}, Env: env, Stdin: strings.NewReader(in.String())}))
