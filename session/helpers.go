@@ -1,16 +1,14 @@
 package session
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
 )
 
 // What helps programs to live in a workspace that is not where they were written
@@ -31,19 +29,13 @@ func (s *Session) gitConfig(env []string) [][2]string {
 		return nil
 	}
 	var list [][2]string
-	if !inPath(env, "git-lfs") {
-		list = append(list, withoutLFS()...)
+	if !git.HasLFS(env) {
+		list = append(list, git.WithoutLFS()...)
 	}
 	if dir := s.hooksPath(); dir != "" {
 		list = append(list, [2]string{"core.hooksPath", dir})
 	}
 	return list
-}
-
-// withoutLFS is the configuration with which pointers of git-lfs stay what they
-// are: git ends with an error when a filter that is required can not be run.
-func withoutLFS() [][2]string {
-	return [][2]string{{"filter.lfs.smudge", "cat"}, {"filter.lfs.clean", "cat"}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}}
 }
 
 // hooksPath is where the user's core.hooksPath leads when it is relative and its
@@ -62,16 +54,6 @@ func (s *Session) hooksPath() string {
 		return ""
 	}
 	return there
-}
-
-// inPath reports whether a program is in the PATH of env.
-func inPath(env []string, name string) bool {
-	for _, dir := range filepath.SplitList(superqode.Getenv(env, "PATH")) {
-		if st, err := os.Stat(filepath.Join(dir, name)); err == nil && st.Mode().IsRegular() && unix.Access(filepath.Join(dir, name), unix.X_OK) == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // addGitConfig adds entries to the GIT_CONFIG_COUNT of env, which may have none.

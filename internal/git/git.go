@@ -61,6 +61,7 @@ type Git struct {
 	Bin     string
 	Version Version
 	env     []string
+	config  []string
 }
 
 // Find looks git up in env's PATH and checks its version once. env is the
@@ -80,7 +81,27 @@ func Locate(env []string) (*Git, error) {
 	if err != nil {
 		return nil, superqode.WithHint(errors.New("git is not in PATH"), "install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
 	}
-	return &Git{Bin: bin, env: ownEnv(env)}, nil
+	g := &Git{Bin: bin, env: ownEnv(env)}
+	if !HasLFS(env) {
+		for _, e := range WithoutLFS() {
+			g.config = append(g.config, "-c", e[0]+"="+e[1])
+		}
+	}
+	return g, nil
+}
+
+// HasLFS reports whether git-lfs can be found: in env's PATH, or where distributions
+// put git's own programs.
+func HasLFS(env []string) bool {
+	_, err := lookPath("git-lfs", append(slices.Clip(env), "PATH="+superqode.Getenv(env, "PATH")+":/usr/lib/git-core:/usr/libexec/git-core"))
+	return err == nil
+}
+
+// WithoutLFS is the configuration (key and value) for machines without git-lfs whose
+// user's configuration names it: its files stay the pointers that they are. Git ends
+// with an error when a filter that is required can not be run; an empty one is none.
+func WithoutLFS() [][2]string {
+	return [][2]string{{"filter.lfs.smudge", ""}, {"filter.lfs.clean", ""}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}}
 }
 
 // At is the git whose binary is known already; nothing is looked at or started.
@@ -205,7 +226,8 @@ func (e *ExitError) subcommand() string {
 // interrupted, and killed two seconds later.
 func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
 	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "-c", "advice.detachedHead=false",
-		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}, c.Args...)
+		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}, g.config...)
+	args = append(args, c.Args...)
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Env = append(slices.Clip(g.env), c.Env...)
