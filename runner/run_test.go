@@ -128,7 +128,7 @@ func TestStreamsAndLog(t *testing.T) {
 	if len(log) != len(out)+len(errOut) || !strings.Contains(log, "err") {
 		t.Errorf("log %q", log)
 	}
-	if res.Stdout != (Stream{Bytes: 15, Logged: 15}) || res.Stderr != (Stream{Bytes: 3, Logged: 3}) {
+	if res.Stdout != (Stream{Bytes: 15, Logged: 15, Passed: 15}) || res.Stderr != (Stream{Bytes: 3, Logged: 3, Passed: 3}) {
 		t.Errorf("%+v", res)
 	}
 	if st, _ := os.Stat(spec.Log); st.Mode().Perm() != 0o600 {
@@ -211,7 +211,7 @@ func TestLogIsCutAndOutputIsNot(t *testing.T) {
 	if strings.Count(log, "is cut here, after 4 bytes]\n") != 2 || strings.Contains(log, "4567") || !strings.Contains(log, "0123\n") {
 		t.Errorf("log %q", log)
 	}
-	if !res.Truncated || res.Stdout != (Stream{Bytes: 14, Logged: 4, Truncated: true}) || !res.Stderr.Truncated {
+	if !res.Truncated || res.Stdout != (Stream{Bytes: 14, Logged: 4, Passed: 14, Truncated: true}) || !res.Stderr.Truncated {
 		t.Errorf("%+v", res)
 	}
 	spec.MaxPassed = 3

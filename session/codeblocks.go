@@ -37,12 +37,9 @@ func ParseBlocks(markdown []byte) ([]Block, error) {
 		if err != nil {
 			return ast.WalkContinue, nil
 		}
-		b := Block{Index: len(blocks) + 1, Lang: lang, Line: 1}
+		b := Block{Index: len(blocks) + 1, Lang: lang, Line: 2 + bytes.Count(markdown[:f.Info.Segment.Start], []byte("\n"))}
 		for i := range f.Lines().Len() {
 			line := f.Lines().At(i)
-			if i == 0 {
-				b.Line += bytes.Count(markdown[:line.Start], []byte("\n"))
-			}
 			b.Text = append(b.Text, line.Value(markdown)...)
 		}
 		blocks = append(blocks, b)

@@ -1,0 +1,141 @@
+package session
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/runner"
+)
+
+func TestSegment(t *testing.T) {
+	t.Parallel()
+	safe := regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,90}$`)
+	seen := map[string]string{}
+	for _, id := range []string{"a/b", "a-b", "a_b", "a b", "A-B", ".", "..", "../..", "\n", "a\nb", "\xff", "\xfe", strings.Repeat("x", 300), strings.Repeat("x", 301), "-rf", "ä", "none", "a.txt", "a.tx", "con."} {
+		s := caseSegment(id)
+		if !safe.MatchString(s) || strings.Contains(s, "..") {
+			t.Errorf("%q becomes %q", id, s)
+		}
+		if other, ok := seen[s]; ok {
+			t.Errorf("%q and %q are both %q", id, other, s)
+		}
+		seen[s] = id
+	}
+	if caseSegment("") != noName || seen[noName] != "" {
+		t.Error("no id is not apart")
+	}
+}
+
+func TestPortsAreShared(t *testing.T) {
+	t.Parallel()
+	m := NewManager(Config{Home: t.TempDir()})
+	dirs := t.TempDir()
+	var mu sync.Mutex
+	var ports []int
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			id := superqode.NewSessionID(time.Now())
+			dir := filepath.Join(dirs, id.String())
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Error(err)
+			}
+			port, err := m.takePorts(t.Context(), dir, id)
+			if err != nil || port < firstPort || port%portBlock != 0 {
+				t.Error(port, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ports = append(ports, port)
+		})
+	}
+	wg.Wait()
+	slices.Sort(ports)
+	if len(slices.Compact(ports)) != 20 {
+		t.Errorf("%v", ports)
+	}
+	// What lies on links whose sessions are gone comes back.
+	if err := os.RemoveAll(dirs); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.freeStalePorts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := readNames(m.portsPath()); err != nil || len(left) != 0 {
+		t.Error(left, err)
+	}
+}
+
+func TestPortsInUseAreNotTaken(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, text, _ := net.SplitHostPort(l.Addr().String())
+	port, _ := strconv.Atoi(text)
+	if portsFree(port - port%portBlock) {
+		t.Errorf("port %d is taken, and its block counts as free", port)
+	}
+}
+
+func TestParseBlocks(t *testing.T) {
+	t.Parallel()
+	blocks, err := ParseBlocks([]byte("# x\n```python\nprint(1)\n```\n\n```go\nx\n```\n> ```sh\n> echo 2\n> ```\n\n```bash {.numberLines}\n```\n\n```\nnothing\n```\n"))
+	if err != nil || len(blocks) != 3 {
+		t.Fatalf("%+v %v", blocks, err)
+	}
+	for i, want := range []struct {
+		lang, text string
+		line       int
+	}{{"python", "print(1)\n", 3}, {"bash", "echo 2\n", 10}, {"bash", "", 13}} {
+		if b := blocks[i]; b.Lang != want.lang || string(b.Text) != want.text || b.Line != want.line {
+			t.Errorf("%d: %+v %q", i, b, b.Text)
+		}
+	}
+	for _, none := range []string{"", "```\nx\n```", "    python\n", "```perl\nx\n```"} {
+		if _, err := ParseBlocks([]byte(none)); !errors.Is(err, superqode.ErrUsage) {
+			t.Errorf("%q: %v", none, err)
+		}
+	}
+}
+
+func TestDefaultsFill(t *testing.T) {
+	t.Parallel()
+	d := Defaults{Env: []string{"A=1"}, Timeout: time.Minute, Memory: 5, Pids: 3, Cwd: "src"}
+	opt := d.Fill(ExecOptions{Env: []string{"A=2"}, Limits: runner.Limits{Memory: 7}})
+	if opt.Limits.Memory != 7 || opt.Limits.Pids != 3 || opt.Timeout != time.Minute || opt.Cwd != "src" || strings.Join(opt.Env, " ") != "A=1 A=2" {
+		t.Errorf("%+v", opt)
+	}
+	if again := opt.Defaults(); again.Memory != 7 || again.Pids != 3 || again.Cwd != "src" {
+		t.Errorf("%+v", again)
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	t.Parallel()
+	opt := ExecOptions{EnvAllow: []string{"FOO_*", "BAR"}}
+	for name, want := range map[string]bool{"FOO_A": true, "FOO": false, "BAR": true, "BARS": false, "PATH": true, "SECRET": false} {
+		if opt.allowed(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
+func TestPrintableText(t *testing.T) {
+	t.Parallel()
+	if got := printableText([]byte("a\x1b[31mb\r\nc\td\xffé\x00")); got != "a\\x1b[31mb\nc\td\\xffé\\x00" {
+		t.Errorf("%q", got)
+	}
+}
