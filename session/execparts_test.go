@@ -99,7 +99,7 @@ func TestParseBlocks(t *testing.T) {
 	for i, want := range []struct {
 		lang, text string
 		line       int
-	}{{"python", "print(1)\n", 3}, {"bash", "echo 2\n", 10}, {"bash", "", 13}} {
+	}{{"python", "print(1)\n", 3}, {"bash", "echo 2\n", 10}, {"bash", "", 14}} {
 		if b := blocks[i]; b.Lang != want.lang || string(b.Text) != want.text || b.Line != want.line {
 			t.Errorf("%d: %+v %q", i, b, b.Text)
 		}
