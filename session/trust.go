@@ -95,7 +95,7 @@ func (m *Manager) Trusted() ([]Trust, error) {
 // may run, or nil. Commands of the user's own file, of variables and of flags
 // need nobody's trust; those of superqode.yaml do, and those of
 // superqode.local.yaml and --config when git tracks the file in the origin, or
-// somebody else owns it.
+// somebody else owns it; outside of git those of superqode.local.yaml always.
 func (m *Manager) Untrusted(ctx context.Context, originDir string, cfg *config.Config) (*Trust, error) {
 	t, err := m.NeedsTrust(ctx, originDir, cfg)
 	if err != nil || t == nil {
@@ -176,7 +176,7 @@ func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (
 	}
 	out, err := g.Output(ctx, git.Cmd{Dir: origin, Args: []string{"ls-files", "-z", "--", ":(literal)" + rel}})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit != nil {
-		return false, nil // outside of git
+		return o.Layer == config.LayerLocal, nil // outside of git nobody can say whether it came with the rest
 	}
 	return len(out) > 0, err
 }
