@@ -77,9 +77,9 @@ func workspaceFields() []field {
 		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), used: true, doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
 		{name: "include", kind: list, def: texts(".env"), item: &field{kind: text, check: ignorePattern}, flag: "--include", used: true, doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},
 		{name: "watcher", kind: section, doc: "How changes are watched while a session runs.", fields: []field{
-			{name: "enabled", kind: boolean, def: true, doc: "Watch for changes."},
-			{name: "debounce_ms", kind: integer, def: int64(100), max: 60_000, doc: "Changes within this many milliseconds are told together."},
-			{name: "ignore_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "__pycache__/**"), item: pattern(), doc: "Files that are not watched."},
+			{name: "enabled", kind: boolean, def: true, used: true, doc: "Watch for changes."},
+			{name: "debounce_ms", kind: integer, def: int64(100), max: 60_000, used: true, doc: "Changes within this many milliseconds are told together."},
+			{name: "ignore_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "__pycache__/**"), item: pattern(), used: true, doc: "Files that are not watched."},
 		}},
 	}
 }

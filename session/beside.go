@@ -1,17 +1,28 @@
 package session
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // beside is what goes on next to one run of a program and ends with it: its
-// agent's claims.
+// agent's claims, and the watching.
 type beside struct {
+	s      *Session
 	claims *claimDesk
+	watch  *watching
 }
 
-func (s *Session) openBeside(ExecOptions) *beside {
-	return &beside{claims: s.openClaims()}
+func (s *Session) openBeside(opt ExecOptions) *beside {
+	b := &beside{s: s, claims: s.openClaims()}
+	if !opt.setup {
+		b.watch = s.startWatching()
+	}
+	return b
 }
 
 func (b *beside) handlers(m map[string]handler) map[string]handler { return b.claims.handlers(m) }
 
-func (b *beside) close(ctx context.Context) error { return b.claims.close(ctx) }
+func (b *beside) close(ctx context.Context) error {
+	return errors.Join(b.claims.close(ctx), b.s.stopWatching(b.watch))
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,6 +38,8 @@ type Session struct {
 
 	crew
 	fitting
+	watched map[string]time.Time // when paths were first seen to change, by who watched this value's runs
+
 	salvages []string // ids of what this process salvaged
 	baseKept bool     // an in-place session's base contents are in the store
 
@@ -232,7 +235,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, LeftOut: []HostPath{},
 	}
-	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults
+	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults, s.rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
 	if pl.mode.InPlace() {
 		s.rec.Workspace = HostPath(o.Top)
 	}

@@ -48,8 +48,9 @@ type OpenOptions struct {
 	Reports  []string     // report formats beside json, md and html: sarif, junit, summary
 	NoRedact bool         // leave secrets in logs and reports
 
-	Guard  GuardOptions
-	Claims string // enforced: agents change only what they claimed; else claims are advice
+	Guard   GuardOptions
+	Claims  string         // enforced: agents change only what they claimed; else claims are advice
+	Watcher WatcherOptions // how changes are watched while a program runs
 	KernelOptions
 
 	Outputs  []string // patterns of files that become artifacts at the end

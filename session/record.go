@@ -48,6 +48,8 @@ type Record struct {
 	Shared bool                `json:"shared_workspace,omitempty"` // the agents work in one workspace
 	Merged bool                `json:"merged,omitempty"`           // the workspace holds what the agents' own ones held
 
+	Watcher WatcherOptions `json:"watcher"`
+
 	NoRevert  bool       `json:"no_revert"`  // in place: the changes stay in the end
 	TopFolder folderInfo `json:"top_folder"` // in place: the origin's own folder
 	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder

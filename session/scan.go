@@ -224,6 +224,9 @@ func (s *Session) stampSeen(changes []superqode.Change) error {
 		key := c.Path.String()
 		if _, ok := seen[key]; !ok {
 			seen[key], fresh = now, true
+			if at, ok := s.watched[key]; ok && at.Before(now) {
+				seen[key] = at
+			}
 		}
 		c.FirstSeen = seen[key]
 	}

@@ -89,6 +89,7 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 		Reports: f.Report, NoRedact: f.NoRedact,
 		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
 		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
+		Watcher: session.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
 	}
 	if opt.Mode == "" {
 		opt.Mode = cfg.Workspace.DefaultMode

@@ -1,0 +1,173 @@
+package session
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/watch"
+)
+
+// WatcherOptions say how a session's workspace is watched while a program runs
+// there. The times at which changes were first seen are all that comes of it:
+// what changed is found out by a look at everything in the end, whether somebody
+// watched or not.
+type WatcherOptions struct {
+	Enabled  bool          `json:"enabled"`
+	Debounce time.Duration `json:"debounce"`
+	Ignore   []string      `json:"ignore_patterns"`
+}
+
+// WatchOptions returns how the workspace is watched.
+func (r *Record) WatchOptions() watch.Options {
+	ignore := []string{".git"}
+	if r.Mode.InPlace() {
+		ignore = append(ignore, ".superqode")
+	}
+	return watch.Options{Root: string(r.Workspace), Ignore: append(ignore, r.Watcher.Ignore...), Debounce: r.Watcher.Debounce}
+}
+
+const (
+	// watchAfter is how long a program must run to be watched: one that is done
+	// before that must not wait for anything.
+	watchAfter = 20 * time.Millisecond
+	// maxWatched is how many paths are remembered.
+	maxWatched = 100_000
+)
+
+// watching watches during one run. Its goroutine starts after a moment, and what
+// goes wrong there goes wrong for nobody else.
+type watching struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	first  map[string]time.Time // read it after close
+	warned []string
+}
+
+// startWatching begins to watch, or returns nil where that is not wanted.
+func (s *Session) startWatching() *watching {
+	if !s.rec.Watcher.Enabled {
+		return nil
+	}
+	opt := s.rec.WatchOptions()
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &watching{cancel: cancel, done: make(chan struct{}), first: map[string]time.Time{}}
+	base, file := s.base, filepath.Join(s.dir, "base.snap")
+	opt.Warn = func(line string) { w.warned = append(w.warned, line) }
+	go func() {
+		defer close(w.done)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchAfter):
+		}
+		if base == nil {
+			base, _ = snapshot.Load(file) // without one all that is there counts as known
+		}
+		if base != nil {
+			opt.Baseline = baseline{base}
+		}
+		w.run(ctx, opt)
+	}()
+	return w
+}
+
+func (w *watching) run(ctx context.Context, opt watch.Options) {
+	watcher, err := watch.Start(ctx, opt)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.warned = append(w.warned, "the workspace is not watched: "+err.Error())
+		}
+		return
+	}
+	for e := range watcher.Events() {
+		for _, p := range []string{e.Path, e.Old} {
+			if _, seen := w.first[p]; p != "" && !seen && len(w.first) < maxWatched {
+				w.first[p] = e.At
+			}
+		}
+	}
+}
+
+// close ends the watching and keeps the times. A nil one was never begun.
+func (s *Session) stopWatching(w *watching) error {
+	if w == nil {
+		return nil
+	}
+	w.cancel()
+	<-w.done
+	for _, line := range w.warned {
+		s.warn(line)
+	}
+	if len(w.first) == 0 {
+		return nil
+	}
+	if s.watched == nil {
+		s.watched = map[string]time.Time{}
+	}
+	for p, at := range w.first {
+		if _, seen := s.watched[p]; !seen {
+			s.watched[p] = at.UTC().Truncate(time.Millisecond)
+		}
+	}
+	if s.rec.Owned && s.rec.Parent.IsZero() && s.as.IsZero() {
+		return nil // this value ends the session, too
+	}
+	seen, err := s.readSeen()
+	if err != nil {
+		return err
+	}
+	for p, at := range s.watched {
+		if _, known := seen[p]; !known {
+			seen[p] = at
+		}
+	}
+	return s.writeSeen(seen)
+}
+
+// baseline is a session's base as the watcher asks for it.
+type baseline struct{ s *snapshot.Snapshot }
+
+// Find returns what a path was.
+func (b baseline) Find(path string) (watch.Stamp, bool) {
+	e := b.s.Find(path)
+	if e == nil {
+		return watch.Stamp{}, false
+	}
+	return stampOf(e), true
+}
+
+// Below lists a folder's contents.
+func (b baseline) Below(dir string, yield func(string, watch.Stamp)) {
+	if dir != "" {
+		dir += "/"
+	}
+	list := b.s.Entries
+	for i := sort.Search(len(list), func(i int) bool { return list[i].Path >= dir }); i < len(list) && strings.HasPrefix(list[i].Path, dir); i++ {
+		yield(list[i].Path, stampOf(&list[i]))
+	}
+}
+
+func stampOf(e *snapshot.Entry) watch.Stamp {
+	s := watch.Stamp{Mode: fs.FileMode(e.Perm & 0o777), Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime}
+	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if e.Perm&bit != 0 {
+			s.Mode |= mode
+		}
+	}
+	switch e.Kind {
+	case snapshot.Dir:
+		s.Mode |= fs.ModeDir
+		s.Size, s.Mtime = 0, 0
+	case snapshot.Link:
+		s.Mode |= fs.ModeSymlink
+	case snapshot.File:
+	default:
+		s.Mode |= fs.ModeIrregular // of a special file only that it is there counts
+	}
+	return s
+}

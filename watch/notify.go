@@ -1,0 +1,245 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// notifier gets its hints from the system. Three goroutines: fsnotify's own reads
+// the kernel's queue; drain takes its events at once, whatever else goes on, so
+// that the queue does not fill; and work watches new folders, after which it
+// looks at what is in them, for a file that was made before the watch was gives
+// no event.
+type notifier struct {
+	e *engine
+	w *fsnotify.Watcher
+
+	mu    sync.Mutex
+	jobs  []job
+	wake  chan struct{}
+	dirs  map[string]uint64 // watched folders and their inodes; work's own
+	where map[uint64]string // the folder that was watched last under an inode
+}
+
+// job is a folder to look after.
+type job struct {
+	rel    string
+	moved  bool // something was moved away from there
+	rescan bool // everything has to be looked at
+}
+
+// limitError means that the system does not let more be watched.
+type limitError struct {
+	dirs int
+	err  error
+}
+
+func (e *limitError) Error() string {
+	return fmt.Sprintf("%d folders are watched, and no more can be: %v", e.dirs, e.err)
+}
+func (e *limitError) Unwrap() error { return e.err }
+
+// advice names the setting that would help.
+func (e *limitError) advice(every time.Duration) string {
+	name := "fs.inotify.max_user_watches"
+	if errors.Is(e.err, syscall.EMFILE) || errors.Is(e.err, syscall.ENFILE) {
+		name = "fs.inotify.max_user_instances (and fs.inotify.max_user_watches, and ulimit -n)"
+	}
+	return fmt.Sprintf("the limit of inotify is reached after %d folders, so changes are looked for every %s instead of being told at once; raise it: sudo sysctl %s=1048576", e.dirs, every, name)
+}
+
+func isLimit(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+}
+
+func (n *notifier) run(ctx context.Context, ready func()) (err error) {
+	n.wake, n.dirs, n.where = make(chan struct{}, 1), map[string]uint64{}, map[uint64]string{}
+	if n.w, err = fsnotify.NewWatcher(); err != nil {
+		if isLimit(err) {
+			return &limitError{0, err}
+		}
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var drained sync.WaitGroup
+	drained.Go(n.drain)
+	defer func() {
+		cancel()
+		err = errors.Join(err, n.w.Close())
+		drained.Wait()
+	}()
+	if err := n.e.sweep(ctx, true, n.add); err != nil {
+		return n.ended(ctx, err)
+	}
+	ready()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		}
+		if n.e.rootGone() {
+			return n.e.lostRoot()
+		}
+		for _, j := range n.take() {
+			if err := n.work(ctx, j); err != nil {
+				return n.ended(ctx, err)
+			}
+		}
+	}
+}
+
+func (n *notifier) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// drain takes events until the watcher is closed.
+func (n *notifier) drain() {
+	for {
+		select {
+		case ev, ok := <-n.w.Events:
+			if !ok {
+				return
+			}
+			n.event(ev)
+		case err, ok := <-n.w.Errors:
+			if !ok {
+				return
+			}
+			if err != nil { // the queue was full, or something else was lost
+				n.push(job{rescan: true})
+			}
+		}
+	}
+}
+
+func (n *notifier) event(ev fsnotify.Event) {
+	rel, err := filepath.Rel(n.e.opt.Root, ev.Name)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return
+	}
+	if rel == "." {
+		if ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) {
+			n.push(job{rescan: true})
+		}
+		return
+	}
+	n.e.touch(rel, time.Now())
+	if ev.Has(fsnotify.Create) || ev.Has(fsnotify.Remove) || ev.Has(fsnotify.Rename) {
+		n.push(job{rel: rel, moved: ev.Has(fsnotify.Rename)})
+	}
+}
+
+func (n *notifier) push(j job) {
+	if j.rel != "" && n.e.opt.ignored(j.rel) {
+		return
+	}
+	n.mu.Lock()
+	n.jobs = append(n.jobs, j)
+	n.mu.Unlock()
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *notifier) take() []job {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := n.jobs
+	n.jobs = nil
+	return list
+}
+
+// work brings the watches in line with what is at a path now.
+func (n *notifier) work(ctx context.Context, j job) error {
+	if j.rescan {
+		return n.e.sweep(ctx, false, n.add)
+	}
+	var again []string
+	if _, watched := n.dirs[j.rel]; watched {
+		again = n.drop(j.rel, j.moved)
+	}
+	for _, rel := range append(again, j.rel) {
+		s, there := n.e.stat(rel)
+		if !there || !s.isDir() {
+			continue
+		}
+		if err := n.tree(ctx, rel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree watches a folder and what is below, and hints at all that is there.
+func (n *notifier) tree(ctx context.Context, rel string) error {
+	return n.e.sweepDir(ctx, rel, false, map[string]struct{}{}, n.add)
+}
+
+// add watches one folder.
+func (n *notifier) add(rel string) error {
+	full := filepath.Join(n.e.opt.Root, rel)
+	if n.e.opt.limit > 0 && len(n.dirs) >= n.e.opt.limit {
+		return &limitError{len(n.dirs), syscall.ENOSPC}
+	}
+	if ino, ok := n.dirs[rel]; ok {
+		if s, there := n.e.stat(rel); there && s.Ino == ino {
+			return nil
+		}
+	}
+	if err := n.w.Add(full); err != nil {
+		if isLimit(err) {
+			return &limitError{len(n.dirs), err}
+		}
+		return nil // gone meanwhile, or not to be read
+	}
+	st, err := os.Lstat(full)
+	if err != nil || !st.IsDir() { // a link came into its place, and was followed
+		_ = n.w.Remove(full)
+		return nil
+	}
+	n.dirs[rel], n.where[inode(st)] = inode(st), rel
+	return nil
+}
+
+// drop forgets a folder's watch. When the folder was moved the watches below it
+// go, too: they would speak of paths that are no more. A watch belongs to the
+// folder and not to the name, so one that was found under its new name before
+// has lost its watch by this, and is returned to be watched again.
+func (n *notifier) drop(rel string, moved bool) (again []string) {
+	gone := []string{rel}
+	if moved {
+		for d := range n.dirs {
+			if strings.HasPrefix(d, rel+"/") {
+				gone = append(gone, d)
+			}
+		}
+	}
+	for _, d := range gone {
+		ino := n.dirs[d]
+		delete(n.dirs, d)
+		_ = n.w.Remove(filepath.Join(n.e.opt.Root, d)) // it may have gone by itself
+		switch now := n.where[ino]; {
+		case now == d:
+			delete(n.where, ino)
+		case now != "":
+			_ = n.w.Remove(filepath.Join(n.e.opt.Root, now))
+			delete(n.dirs, now)
+			again = append(again, now)
+		}
+	}
+	return again
+}

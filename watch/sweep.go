@@ -1,0 +1,116 @@
+package watch
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// sweep looks at everything and notes a hint about each path that is not what is
+// known of it, and about those that are gone. first is called for each folder
+// before it is read, so that it can be watched from before that on; learn takes
+// what is found for known instead.
+func (e *engine) sweep(ctx context.Context, learn bool, first func(rel string) error) error {
+	e.whole.Lock()
+	defer e.whole.Unlock()
+	seen := map[string]struct{}{}
+	if err := e.sweepDir(ctx, "", learn, seen, first); err != nil || learn {
+		return err
+	}
+	var lost []string
+	e.know.Lock()
+	e.below("", func(p string, _ Stamp) {
+		if _, ok := seen[p]; !ok {
+			lost = append(lost, p)
+		}
+	})
+	e.know.Unlock()
+	now := time.Now()
+	for _, p := range lost {
+		e.touch(p, now)
+	}
+	return nil
+}
+
+func (e *engine) sweepDir(ctx context.Context, rel string, learn bool, seen map[string]struct{}, first func(string) error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if first != nil {
+		if err := first(rel); err != nil {
+			return err
+		}
+	}
+	// Read in pieces: a folder with a million files is no reason to hold them all.
+	d, err := os.Open(filepath.Join(e.opt.Root, rel))
+	if err != nil {
+		return nil // gone meanwhile, or not to be read: nothing can be told of it
+	}
+	defer d.Close()
+	var dirs []string
+	for {
+		list, err := d.ReadDir(1024)
+		now := time.Now()
+		for _, entry := range list {
+			p := entry.Name()
+			if rel != "" {
+				p = rel + "/" + p
+			}
+			if e.opt.ignored(p) {
+				continue
+			}
+			if learn && e.inBaseline(p, entry.Type()) {
+				if entry.IsDir() {
+					dirs = append(dirs, p)
+				}
+				continue
+			}
+			s, ok := e.stat(p)
+			if !ok {
+				continue
+			}
+			if !learn {
+				seen[p] = struct{}{}
+			}
+			e.meet(p, s, learn, now)
+			if s.isDir() {
+				dirs = append(dirs, p)
+			}
+		}
+		if err != nil || len(list) == 0 {
+			break
+		}
+	}
+	for _, p := range dirs {
+		if err := e.sweepDir(ctx, p, learn, seen, first); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inBaseline reports whether the baseline has something of that type at a path. What
+// it has is not looked at in the beginning: of a big folder that would take
+// longer than many a program.
+func (e *engine) inBaseline(p string, kind fs.FileMode) bool {
+	if e.base == nil {
+		return false
+	}
+	s, ok := e.base.Find(p)
+	return ok && s.Mode.Type() == kind
+}
+
+// meet takes note of what is at a path.
+func (e *engine) meet(p string, s Stamp, learn bool, now time.Time) {
+	e.know.Lock()
+	before, known := e.find(p)
+	if learn && e.base == nil {
+		e.known[p] = s
+	}
+	e.know.Unlock()
+	if (!learn || e.base != nil) && (!known || !before.same(s)) {
+		e.touch(p, now)
+	}
+}

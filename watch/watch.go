@@ -1,0 +1,219 @@
+// Package watch tells what changes in a folder while it changes.
+//
+//	w, err := watch.Start(ctx, watch.Options{Root: dir})
+//	for e := range w.Events() { … }
+//	return w.Err()
+//
+// What the system says is taken for a hint only, that something about a path may
+// be different. A moment later (Options.Debounce) the path is looked at and
+// compared with what was known of it, and the difference is the event. So an
+// editor's save by temporary file and rename is one modification, a file that
+// came and went in between is nothing, and where hints were lost (the kernel's
+// queue was full) one look at everything makes up for them. Where the system
+// gives no hints, the same comparison finds them out by looking at all files
+// again and again.
+//
+// Promises: every state that lasts is told. Not promised: that every state in
+// between is, nor that no program hides a change by giving a file its old size,
+// inode and times again. Links are not followed, and git's own folders, .git at
+// any depth, are not looked at.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// Type says what happened to a path.
+type Type string
+
+// The types of event. Moved has two paths. A folder is never modified: what is
+// in it has events of its own.
+const (
+	Created  Type = "created"
+	Modified Type = "modified"
+	Deleted  Type = "deleted"
+	Moved    Type = "moved"
+)
+
+// Event is one change. Paths are relative to the root, slash-separated raw bytes.
+type Event struct {
+	Type Type
+	Path string
+	Old  string // of Moved
+	Dir  bool
+	At   time.Time // when the first sign of it was seen
+}
+
+// Options say what to watch. The zero value of every field but Root is usable.
+type Options struct {
+	Root     string
+	Ignore   []string      // doublestar patterns relative to the root; one without a slash is for names at any depth
+	Debounce time.Duration // how long a path must be quiet before it is told; 0: DefaultDebounce
+	Ceiling  time.Duration // how long one that is never quiet is kept back; 0: DefaultCeiling
+	Poll     time.Duration // look this often instead of asking the system; 0: ask it
+	Baseline Baseline      // what was there before, where that is known; nil: what is there now
+	Warn     func(string)  // told when polling has to do; nil: nobody
+
+	limit int // for tests: folders that the system lets be watched
+}
+
+// Baseline is what a folder held before. Its methods are called from several
+// goroutines.
+type Baseline interface {
+	// Find returns what a path was, and whether it was there.
+	Find(path string) (Stamp, bool)
+	// Below calls yield for every path below a folder, "" for all.
+	Below(dir string, yield func(path string, s Stamp))
+}
+
+// The defaults of Options.
+const (
+	DefaultDebounce = 100 * time.Millisecond
+	DefaultCeiling  = time.Second
+	DefaultPoll     = 500 * time.Millisecond
+)
+
+// ErrRootGone means that the folder that was watched was deleted or moved away.
+var ErrRootGone = errors.New("the watched folder is gone")
+
+// Watcher watches until its context ends or Close is called.
+type Watcher struct {
+	e      *engine
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// Start begins to watch and returns when every folder is: from then on nothing
+// is missed. It returns an error for a root that is no folder and for patterns
+// that are none.
+func Start(ctx context.Context, opt Options) (*Watcher, error) {
+	for _, p := range opt.Ignore {
+		if !doublestar.ValidatePattern(p) {
+			return nil, fmt.Errorf("%q is not a pattern", p)
+		}
+	}
+	real, err := filepath.EvalSymlinks(opt.Root)
+	if err != nil {
+		return nil, err
+	}
+	st, err := os.Lstat(real)
+	if err != nil {
+		return nil, err
+	}
+	if !st.IsDir() {
+		return nil, fmt.Errorf("%s is not a folder", opt.Root)
+	}
+	opt.Root = real
+	if opt.Debounce <= 0 {
+		opt.Debounce = DefaultDebounce
+	}
+	if opt.Ceiling <= 0 {
+		opt.Ceiling = DefaultCeiling
+	}
+	opt.Ceiling = max(opt.Ceiling, opt.Debounce)
+	if opt.Warn == nil {
+		opt.Warn = func(string) {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	w := &Watcher{e: newEngine(opt, st), cancel: cancel}
+	ready := make(chan error, 1)
+	w.done.Go(func() {
+		defer close(w.e.out)
+		w.run(ctx, ready)
+	})
+	if err := <-ready; err != nil {
+		cancel()
+		for range w.e.out { // nothing comes any more
+		}
+		return nil, err
+	}
+	return w, nil
+}
+
+// run is the watcher's life: hints come in, events go out.
+func (w *Watcher) run(ctx context.Context, ready chan<- error) {
+	var once sync.Once
+	began := func(err error) { once.Do(func() { ready <- err }) }
+	hints, stop := context.WithCancel(ctx)
+	var sources sync.WaitGroup
+	sources.Go(func() {
+		err := w.e.hints(hints, func() { began(nil) })
+		if err != nil && hints.Err() == nil {
+			w.e.fail(err)
+		}
+		began(err)
+	})
+	w.e.flushes(ctx)
+	stop()
+	sources.Wait()
+	w.e.flush(true)
+}
+
+// hints runs the system's source, or polls where there is none.
+func (e *engine) hints(ctx context.Context, ready func()) error {
+	every, begun := e.opt.Poll, false
+	if every == 0 {
+		every = DefaultPoll
+		kind := networkFS(e.opt.Root)
+		if kind == "" {
+			err := (&notifier{e: e}).run(ctx, func() {
+				begun = true
+				ready()
+			})
+			limit, isLimit := errors.AsType[*limitError](err)
+			if !isLimit {
+				return err
+			}
+			e.opt.Warn(limit.advice(every))
+		} else {
+			e.opt.Warn(fmt.Sprintf("%s is on a network file system (%s), which does not tell what others change there: it is looked at every %s instead; on a local one the limit is fs.inotify.max_user_watches", e.opt.Root, kind, every))
+		}
+	}
+	return (&poller{e: e, every: every, begun: begun}).run(ctx, ready)
+}
+
+// Events returns the channel of events, which is closed when the watcher ends.
+// Who does not read keeps the watcher from telling, not from noticing.
+func (w *Watcher) Events() <-chan Event { return w.e.out }
+
+// Close ends the watcher. What was noticed is told at once: go on reading until
+// the channel is closed.
+func (w *Watcher) Close() { w.cancel() }
+
+// Err returns why the watcher ended by itself, after its channel was closed.
+func (w *Watcher) Err() error {
+	w.done.Wait()
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	return w.e.err
+}
+
+// ignored reports whether a path is not looked at, and for a folder nothing below
+// it.
+func (o *Options) ignored(rel string) bool {
+	base := path.Base(rel)
+	if base == ".git" {
+		return true
+	}
+	for _, p := range o.Ignore {
+		p = strings.TrimSuffix(p, "/")
+		name := rel
+		if !strings.Contains(p, "/") {
+			name = base
+		}
+		if ok, _ := doublestar.Match(p, name); ok { // Start looked at the patterns
+			return true
+		}
+	}
+	return false
+}
