@@ -8,11 +8,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
 )
 
-// A command is one word of the first level. A hidden one is not built yet, or is
+// A command is one word of the first level. A hidden one is
 // superqode's own.
 type command struct {
 	name   string
@@ -24,7 +23,6 @@ type command struct {
 // commands is the first level of the grammar in the order in which help prints
 // it.
 func commands() []command {
-	unbuilt := func() any { return &unbuiltCmd{} }
 	return []command{
 		{name: "run", help: "Run a program in a session of its own: open, run, collect, report, remove.", build: func() any { return &runCmd{} }},
 		{name: "workspace", help: "Open, use, look at and end sessions.", build: func() any { return &workspaceCmd{} }},
@@ -36,6 +34,7 @@ func commands() []command {
 		{name: "trust", help: "Let the commands of this origin's superqode.yaml run.", build: func() any { return &trustCmd{} }},
 		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
 		{name: "claim", help: "Leases of agents on files and ranges of lines.", build: func() any { return &claimCmd{} }},
+		{name: "watch", help: "Tell of changes as they happen.", build: func() any { return &watchCmd{} }},
 		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
 		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctorCmd{} }},
 		{name: "demo", help: "See it work: an unruly program in a throw-away repository, in a few seconds.", build: func() any { return &demoCmd{} }},
@@ -44,7 +43,6 @@ func commands() []command {
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
 		{name: session.DetachCommand, build: func() any { return &superviseCmd{} }, hidden: true},
 		{name: session.SweepCommand, build: func() any { return &sweepCmd{} }, hidden: true},
-		{name: "watch", build: unbuilt, hidden: true},
 	}
 }
 
@@ -69,9 +67,6 @@ func newParser(a *app, word string) (*kong.Kong, error) {
 		target, tags := any(&struct{}{}), []string(nil)
 		if c.name == word || !known {
 			target = c.build()
-			if _, unbuilt := target.(*unbuiltCmd); unbuilt {
-				tags = append(tags, `cmd:""`, `passthrough:""`)
-			}
 		}
 		if c.hidden {
 			tags = append(tags, `hidden:""`)
@@ -145,17 +140,4 @@ type workspaceCmd struct {
 	Cleanup   workspaceCleanupCmd   `cmd:"" help:"Remove ended and forgotten sessions, their records and the trash."`
 	Pin       workspacePinCmd       `cmd:"" help:"Keep cleanup away from a session."`
 	Unpin     workspaceUnpinCmd     `cmd:"" help:"Let cleanup at a pinned session again."`
-}
-
-// unbuiltCmd stands for a command that the documents name and that this version
-// does not have: it is refused by name instead of being unknown.
-type unbuiltCmd struct {
-	Rest []string `arg:"" optional:""`
-}
-
-// Run refuses.
-func (*unbuiltCmd) Run(kctx *kong.Context) error {
-	return superqode.WithHint(
-		superqode.Errorf(superqode.ErrUsage, "%s is not built yet in this version", strings.TrimSpace(kctx.Selected().Path())),
-		"superqode --help")
 }
