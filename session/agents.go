@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 )
 
 // Several agents in one session work in a workspace each. Each of these is that
@@ -41,6 +42,8 @@ type crew struct {
 	seenWorks []*agentWork      // what the agents were found to have done, when this value has looked
 	conflicts []AgentConflict   // what of it could not be merged, when this value has merged it for good
 	credits   credits           // whose the changes are
+
+	teamOutputs *artifacts.Outputs // what the agents' workspaces had of the outputs asked for, when this value has taken them
 }
 
 // publicID is the session that what runs here knows: that of all agents.

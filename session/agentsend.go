@@ -233,7 +233,11 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	if err != nil {
 		return err
 	}
-	notes = append(notes, imported...)
+	saved, err := s.inheritOutputs(ctx, c, store)
+	if err != nil {
+		return err
+	}
+	notes = append(append(notes, imported...), saved...)
 	for _, p := range problems {
 		notes = append(notes, "left in the artifact folder: "+p.String())
 	}
@@ -244,6 +248,29 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 		s.rec.Tampered = merged(s.rec.Tampered, []string{w.agent.String() + ": " + name})
 	}
 	return errors.Join(s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+}
+
+// inheritOutputs saves what an agent's workspace has of the outputs that the
+// session was opened for.
+func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifacts.Store) ([]string, error) {
+	if len(s.rec.Outputs) == 0 || !exists(string(c.rec.Workspace)) {
+		return nil, nil
+	}
+	own := *c
+	own.rec.ID, own.rec.Agents = s.rec.ID, nil // they are the session's, by the agent
+	part := &collected{look: &look{}}
+	if err := own.collectOutputs(ctx, part, store); err != nil || part.outputs == nil {
+		return part.warnings, err
+	}
+	if s.teamOutputs == nil {
+		s.teamOutputs = part.outputs
+		return part.warnings, nil
+	}
+	all := s.teamOutputs
+	all.Files, all.Bytes = append(all.Files, part.outputs.Files...), all.Bytes+part.outputs.Bytes
+	all.Skipped, all.SkippedCount = append(all.Skipped, part.outputs.Skipped...), all.SkippedCount+part.outputs.SkippedCount
+	all.Unmatched = slices.DeleteFunc(all.Unmatched, func(p string) bool { return !slices.Contains(part.outputs.Unmatched, p) })
+	return part.warnings, nil
 }
 
 // inheritLines appends the lines of one of an agent's files to the session's own.

@@ -72,6 +72,11 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err := s.shareParts(ctx, c); err != nil {
 		return c, err
 	}
+	if len(s.rec.Agents) > 0 && !s.rec.Shared { // with what the agents left
+		if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil {
+			return c, err
+		}
+	}
 	for _, w := range store.Warnings() {
 		c.warnings = append(c.warnings, "artifacts: "+w.String())
 	}

@@ -73,6 +73,10 @@ func (s *Session) collectOutputs(ctx context.Context, c *collected, store *artif
 	if len(s.rec.Outputs) == 0 {
 		return nil
 	}
+	if len(s.rec.Agents) > 0 && !s.rec.Shared {
+		c.outputs = s.teamOutputs // taken from the agents' own workspaces
+		return nil
+	}
 	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.rec.Outputs})
 	if err != nil {
 		return fmt.Errorf("collect outputs: %w", err)
