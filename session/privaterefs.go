@@ -202,6 +202,9 @@ func refAt(gitDir, common, name string) string {
 
 // readBelow reads a small file below a folder without following any link.
 func readBelow(dir, name string) string {
+	if st, err := os.Lstat(dir); err != nil || !st.IsDir() { // a FIFO that the program put there would never open
+		return ""
+	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ""
