@@ -247,7 +247,7 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	for _, name := range c.rec.Tampered {
 		s.rec.Tampered = merged(s.rec.Tampered, []string{w.agent.String() + ": " + name})
 	}
-	return errors.Join(s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+	return errors.Join(s.inheritRuns(c), s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
 
 // inheritOutputs saves what an agent's workspace has of the outputs that the

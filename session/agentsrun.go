@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,15 +115,16 @@ type team struct {
 	members []*Session
 	relay   *relay
 
-	mu     sync.Mutex
-	status []AgentStatus
-	errs   []error
+	mu      sync.Mutex
+	status  []AgentStatus
+	results []AgentRecord // the members' records hold the session's own list, and must not see it change
+	errs    []error
 }
 
 // run runs every agent and returns when all have ended. One that fails stops no
 // other.
 func (t *team) run(ctx context.Context) error {
-	t.errs = make([]error, len(t.members))
+	t.errs, t.results = make([]error, len(t.members)), slices.Clone(t.s.rec.Agents)
 	for i, a := range t.opt.Agents {
 		t.status[i] = AgentStatus{Agent: a.Agent, State: AgentWaiting, Changes: -1}
 	}
@@ -168,7 +170,7 @@ func (t *team) one(ctx context.Context, i int) error {
 	t.set(i, func(st *AgentStatus) { st.State, st.EndedAt, st.ExitCode = AgentEnded, t.s.m.now(), res.ExitCode })
 	t.relay.leave(i)
 	t.mu.Lock()
-	rec := &t.s.rec.Agents[i]
+	rec := &t.results[i]
 	rec.StartedAt, rec.EndedAt, rec.TimedOut = t.status[i].StartedAt.UTC(), t.status[i].EndedAt.UTC(), res.TimedOut
 	code := res.ExitCode
 	if rec.ExitCode = &code; err != nil && code == 0 {
@@ -209,7 +211,7 @@ func (t *team) tell() {
 // record writes down how the agents ended. The session's own exit code is the
 // first that is not zero.
 func (t *team) record(ctx context.Context) error {
-	agents := slices.Clone(t.s.rec.Agents)
+	agents := t.results
 	return t.s.update(ctx, func(r *Record) {
 		r.Agents, r.Runs, r.Command = agents, len(agents), commandOf(t.opt.Agents)
 		r.ExitCode, r.TimedOut = nil, false
@@ -226,6 +228,7 @@ func (t *team) record(ctx context.Context) error {
 		}
 		for _, m := range t.members {
 			r.Kernel = weaker(r.Kernel, m.rec.Kernel)
+			r.Limit, r.Truncated = cmp.Or(r.Limit, m.rec.Limit), r.Truncated || m.rec.Truncated
 		}
 	})
 }

@@ -161,7 +161,7 @@ func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 	case l.Pinned && !c.opt.Force:
 		c.spare(id, "pinned")
 		return
-	case l.Dead && isChild(&l):
+	case isChild(&l):
 		c.spare(id, "it belongs to session "+l.Parent.String())
 		return
 	case l.Dead:

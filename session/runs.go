@@ -71,7 +71,7 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 
 func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
-		SchemaVersion: schemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.rec.Agent, Command: opt.Args, Cwd: HostPath(paths.cwd),
+		SchemaVersion: schemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
 		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
 	}
 }
