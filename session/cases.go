@@ -127,9 +127,15 @@ func (s *Session) workspaceInfo() workspaceInfo {
 	return info
 }
 
-// writeWorkspaceInfo describes a workspace that is there to be used.
+// writeWorkspaceInfo describes a workspace that is there to be used. The end writes
+// it anew, so this one need not outlive a power cut: opening a session waits for
+// the disk often enough.
 func (s *Session) writeWorkspaceInfo() error {
-	return atomicfile.WriteJSON(filepath.Join(s.dir, workspaceFile), s.workspaceInfo())
+	data, err := json.Marshal(s.workspaceInfo())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, workspaceFile), append(data, '\n'), 0o600)
 }
 
 // keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup

@@ -89,6 +89,10 @@ func (s *Session) discard() error {
 func (s *Session) clear() error {
 	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")
+	sockets, _ := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*")) // the pattern is good; of supervisors that were killed
+	for _, socket := range sockets {
+		err = errors.Join(err, os.RemoveAll(socket))
+	}
 	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.trashPath()))
 	failpoint.Hit("end.trashed")
 	for _, name := range []string{repositorySnap, ignoredFile, setupBeforeFile, setupAfterFile, setupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
