@@ -54,7 +54,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		checks = append(checks, checkFileSystem(existingParent(home), a.flags.Repo)...)
 	}
 	checks = append(checks, a.checkConfinement(ctx)...)
-	checks = append(checks, checkProcesses())
+	checks = append(checks, checkProcesses(), checkLimits())
 	checks = append(checks, a.checkTerminal())
 	if err == nil {
 		checks = append(checks, a.checkState(ctx, c.Fix)...)

@@ -67,6 +67,8 @@ func (a *app) headline(res *artifacts.Result) string {
 	verdict := a.paintErr(fmt.Sprintf("exit code %d", res.ExitCode), green)
 	if res.Idle {
 		verdict = "no program ran"
+	} else if res.Limit != "" {
+		verdict = a.paintErr(fmt.Sprintf("exit code %d, limit %s", res.ExitCode, res.Limit), red)
 	} else if res.TimedOut {
 		verdict = a.paintErr("timed out", red)
 	} else if res.ExitCode != 0 {

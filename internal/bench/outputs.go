@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// What selecting outputs may take.
+const (
+	outputFiles = 10_000
+	outputBytes = 2000 // of each
+	outputTime  = time.Second
+	outputPeak  = 64 << 20
+)
+
+// measureOutputs lets workspace collect select ten thousand files by overlapping
+// patterns.
+func measureOutputs(ctx context.Context, o *options, r *report, base, where string) (err error) {
+	defer caught(&err)
+	s := newSubject(ctx, o, base, guardFiles)
+	r.head(where, base, outputFiles)
+	_, id, path := s.create()
+	data := make([]byte, outputBytes)
+	for i := range outputFiles {
+		sub := filepath.Join(path, "outputs", fmt.Sprint("d", i%100))
+		s.m.fail(os.MkdirAll(sub, 0o755))
+		s.m.fail(os.WriteFile(filepath.Join(sub, fmt.Sprint("f", i)), data, 0o600))
+	}
+	s.m.peak = 0
+	var took []time.Duration
+	for i := range o.runs + 1 {
+		u := s.superqode("-q", "workspace", "collect", "--session", id, "--max-files", fmt.Sprint(2*outputFiles), "outputs/**/f*", "outputs/d1/**")
+		if i > 0 {
+			took = append(took, u.wall)
+		}
+	}
+	r.absolute("outputs: 10,000 files by two patterns", took, outputTime)
+	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  <= %d MiB %s\n", "peak memory", float64(s.m.peak)/(1<<20), "", "", outputPeak>>20, r.verdict(s.m.peak <= outputPeak))
+	s.superqode("workspace", "end", "--session", id)
+	s.quiet() // the trash is swept by a process of its own
+	return errors.Join(s.m.err, os.RemoveAll(s.base))
+}
