@@ -14,6 +14,8 @@ const (
 	slackShim   = 2 * time.Millisecond
 	slackStatus = 4 * time.Millisecond
 	slackStart  = 15 * time.Millisecond
+	slackCommit = 10 * time.Millisecond
+	limitCheck  = 5 * time.Millisecond
 	guardFiles  = 1000
 )
 
@@ -58,7 +60,27 @@ func measureGuard(ctx context.Context, o *options, r *report, base, where string
 		}
 	}
 	r.ratio("run with all layers : run without the guard", with, without, bound{ratio: 1, slack: slackStart, holds: true})
+	s.guardInstalled(o.runs, r)
 	return errors.Join(s.m.err, os.RemoveAll(s.base))
+}
+
+// guardInstalled measures commits in a repository with guard install, whose hooks
+// decide and let them pass, beside the same without any hook; and guard check.
+func (s *subject) guardInstalled(runs int, r *report) {
+	s.m.fail(os.WriteFile(filepath.Join(s.Dir, "superqode.yaml"), []byte("guard: {allow: [commit]}\n"), 0o600))
+	s.superqode("guard", "install")
+	var with, without, check []time.Duration
+	for i := range 10*runs + 1 {
+		a := s.git(s.Dir, "commit", "-q", "--allow-empty", "-m", "guarded")
+		b := s.git(s.Dir, "-c", "core.hooksPath=/dev/null", "commit", "-q", "--allow-empty", "-m", "bare")
+		c := s.superqode("guard", "check", "--", "cd src && git add -A && git log --oneline | head")
+		if i > 0 {
+			with, without, check = append(with, a.wall), append(without, b.wall), append(check, c.wall)
+		}
+	}
+	r.ratio("git commit with guard install : without", with, without, bound{ratio: 1, slack: slackCommit, holds: true})
+	r.absolute("guard check of one line", check, limitCheck)
+	s.superqode("guard", "uninstall")
 }
 
 // sessionMeter runs commands with the environment of a session's program; shim is
