@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // A session whose policy lets commits through makes them on a HEAD of its own (see
@@ -170,6 +171,34 @@ func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*ma
 		m.from = f[1]
 	}
 	return m, nil
+}
+
+// forgetCommits brings the session's own HEAD and refs back to the beginning: the next
+// program finds a git directory that is made anew. What was committed is kept under a
+// name of its own.
+func (s *Session) forgetCommits(ctx context.Context) error {
+	m, err := s.keepCommits(ctx)
+	if err != nil {
+		return fmt.Errorf("keep the session's commits: %w", err)
+	}
+	if m != nil {
+		ref := s.ref("reverted-" + commitsRef + "/" + shortCommit(m.head))
+		err := s.store.WriteRef(ctx, ref, m.head)
+		if err == nil && m.from != "" {
+			err = s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.from)
+		}
+		for _, name := range []string{commitsRef, commitsRef + snapshot.BaseSuffix} {
+			err = errors.Join(err, s.store.DeleteRef(ctx, s.ref(name)))
+		}
+		if err != nil {
+			return err
+		}
+		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", plural(m.all, "commit"), ref))
+	}
+	if dir := string(s.privateGit().Dir); exists(dir) {
+		return worktree.ToTrash(dir, s.p.trashPath())
+	}
+	return nil
 }
 
 // collectCommits keeps the commits and writes them down for the user. That they can

@@ -96,6 +96,9 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 	case opt.DryRun && len(opt.Paths) == 0:
 		repo, err = s.restoreRepository(ctx, opt.How, true)
 	case len(opt.Paths) == 0:
+		if err = s.forgetCommits(ctx); err != nil { // a damaged repository must not wait for them
+			s.warn(err.Error())
+		}
 		repo, err = s.bringBackRepository(ctx, opt.How)
 	}
 	if err != nil {
@@ -208,6 +211,9 @@ func (s *Session) reopenWorkspace(opt RevertOptions) error {
 
 // resetWorktree brings HEAD and the index of a linked worktree back.
 func (s *Session) resetWorktree(ctx context.Context) error {
+	if err := s.forgetCommits(ctx); err != nil {
+		return err
+	}
 	repo, err := s.repo(ctx)
 	if err != nil {
 		return err

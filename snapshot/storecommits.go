@@ -74,6 +74,14 @@ func revisions(head string, not []string) *bytes.Buffer {
 	return in
 }
 
+// DeleteRef deletes one ref, if it is there.
+func (s *Store) DeleteRef(ctx context.Context, ref string) error {
+	if !validRef(ref) {
+		return fmt.Errorf("bad ref name %q", ref)
+	}
+	return s.run(ctx, git.Cmd{Args: []string{"update-ref", "-d", ref}})
+}
+
 // RevList runs git rev-list in the store: commits of head that are not of not.
 func (s *Store) RevList(ctx context.Context, args []string, head string, not []string) (string, error) {
 	var out bytes.Buffer
