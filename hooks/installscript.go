@@ -33,12 +33,12 @@ func script(name, helper, next string) string {
 	if slices.Contains(deciders(), name) {
 		b.WriteString("guard=" + singleQuoted(helper) + "\n")
 		b.WriteString(`if [ -x "$guard" ]`)
-		switch name { // a process is saved where the hook of the transaction, which always comes, is early enough
+		switch name {
 		case transactionHook:
 			b.WriteString(` && [ "$1" = prepared ]`)
-		case "pre-commit": // the user's own, which may take long, must not run for nothing
-			b.WriteString(` && [ -x "$next" ]`)
-		case "prepare-commit-msg": // nor must an editor open
+		case "prepare-commit-msg":
+			// Between pre-commit and the transaction it is needed with --no-verify only, lest
+			// an editor opens, or a hook of the user's runs, for nothing.
 			b.WriteString(` && { [ "$2" != message ] || [ -x "$next" ]; }`)
 		}
 		b.WriteString("; then\n\t" + `exec "$guard" ` + InstalledCommand + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
