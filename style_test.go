@@ -72,8 +72,13 @@ func checkFile(t *testing.T, path string) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := sel.X.(*ast.Ident); ok && x.Obj == nil && belowMain[x.Name+"."+sel.Sel.Name] {
+			x, ok := sel.X.(*ast.Ident)
+			switch {
+			case !ok || x.Obj != nil:
+			case belowMain[x.Name+"."+sel.Sel.Name]:
 				t.Errorf("%s: %s.%s belongs into main", fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
+			case x.Name == "os" && sel.Sel.Name == "OpenRoot" && path != "internal/atomicfile/root.go":
+				t.Errorf("%s: os.OpenRoot waits for ever where a program has put a FIFO: use atomicfile.OpenRoot", fset.Position(sel.Pos()))
 			}
 		}
 		return true

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // New describes an artifact to be added. Exactly one of Data, Content and File
@@ -148,7 +148,7 @@ func newItem(n New) (*item, error) {
 // openFile opens a regular file by path: links above it are the caller's way of
 // naming it, the file itself must not be one.
 func openFile(name string) (io.ReadCloser, error) {
-	dir, err := os.OpenRoot(filepath.Dir(name))
+	dir, err := atomicfile.OpenRoot(filepath.Dir(name))
 	if err != nil {
 		return nil, err
 	}

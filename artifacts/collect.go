@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // Sub-folders of the staging folder that have no namesake in the store.
@@ -96,7 +97,7 @@ func (s *Store) Collect(ctx context.Context, opt CollectOptions) ([]Artifact, []
 }
 
 func openStaging(dir string) (*os.Root, error) {
-	parent, err := os.OpenRoot(filepath.Dir(dir))
+	parent, err := atomicfile.OpenRoot(filepath.Dir(dir))
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -87,7 +88,7 @@ type place struct {
 func (p *place) close() error { return errors.Join(p.root.Close(), p.dot.Close()) }
 
 func (s *Store) open(create bool) (*place, error) {
-	origin, err := os.OpenRoot(s.origin)
+	origin, err := atomicfile.OpenRoot(s.origin)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // The names of the folders that patterns count from.
@@ -151,7 +153,7 @@ func (s *Selection) Open(f File) (*os.File, error) {
 		if one[0] != f.Root {
 			continue
 		}
-		root, err := os.OpenRoot(one[1])
+		root, err := atomicfile.OpenRoot(one[1])
 		if err != nil {
 			return nil, err
 		}

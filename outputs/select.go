@@ -17,6 +17,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // selector does the work of one Select.
@@ -33,7 +35,7 @@ type selector struct {
 
 // root works through one folder.
 func (s *selector) root(ctx context.Context, name, dir string, patterns []*pattern) error {
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -117,7 +117,7 @@ func (a *commitApply) undo(ctx context.Context, why error) error {
 	if errors.Is(why, superqode.ErrConflict) {
 		return nil
 	}
-	root, err := os.OpenRoot(a.repo.TopLevel)
+	root, err := atomicfile.OpenRoot(a.repo.TopLevel)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 		return err
 	}
 	var again strings.Builder
-	root, err := os.OpenRoot(a.repo.TopLevel)
+	root, err := atomicfile.OpenRoot(a.repo.TopLevel)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -118,7 +119,7 @@ func (b *bench) fetchOrigin(name string, e *snapshot.Entry) error {
 
 // fetchFrom is fetchOrigin for any folder.
 func (b *bench) fetchFrom(dir, name string, e *snapshot.Entry) error {
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return err
 	}

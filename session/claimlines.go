@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -104,7 +103,7 @@ func (b *baseLines) contents(ctx context.Context, path string) ([]byte, error) {
 
 // readWorkspaceFile reads a regular file below root; links do not lead out of it.
 func readWorkspaceFile(root, path string) (_ []byte, err error) {
-	r, err := os.OpenRoot(root)
+	r, err := atomicfile.OpenRoot(root)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func readBelow(dir, name string) string {
 	if st, err := os.Lstat(dir); err != nil || !st.IsDir() { // a FIFO that the program put there would never open
 		return ""
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return ""
 	}

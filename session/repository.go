@@ -50,8 +50,11 @@ func skipSessions(path string, _ snapshot.Kind) bool {
 
 // isObject reports whether a path below the common dir is a file that is named
 // after its contents and never changed: git's objects and packs, those of
-// submodules and those of git-lfs.
+// submodules and those of git-lfs. What git tells about them in info is rewritten.
 func isObject(path string) bool {
+	if strings.Contains(path, "objects/info/") {
+		return false
+	}
 	return strings.HasPrefix(path, "objects/") || strings.HasPrefix(path, "lfs/objects/") || strings.HasPrefix(path, "modules/") && strings.Contains(path, "/objects/")
 }
 
@@ -121,13 +124,13 @@ func sameObjects(ctx context.Context, dir string, sn *snapshot.Snapshot) (bool, 
 	}
 	then := 0
 	for i := range sn.Entries {
-		if e := &sn.Entries[i]; e.Kind == snapshot.File && strings.HasPrefix(e.Path, "objects/") {
+		if e := &sn.Entries[i]; e.Kind == snapshot.File && strings.HasPrefix(e.Path, "objects/") && isObject(e.Path) {
 			then++
 		}
 	}
 	for i := range now.Entries {
 		e := &now.Entries[i]
-		if e.Kind != snapshot.File {
+		if e.Kind != snapshot.File || !isObject("objects/"+e.Path) {
 			continue
 		}
 		then--

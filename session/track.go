@@ -152,7 +152,7 @@ func (s *Session) track(ctx context.Context, t Track) (err error) {
 
 // keepTracked keeps what the file holds.
 func (s *Session) keepTracked(e *trackEvent) error {
-	root, err := os.OpenRoot(string(s.rec.Workspace))
+	root, err := atomicfile.OpenRoot(string(s.rec.Workspace))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -55,7 +56,7 @@ func (l *look) open(dir string, problems []snapshot.Problem) (any bool) {
 	if l.inPlace || len(problems) == 0 {
 		return false
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return false
 	}
@@ -108,7 +109,7 @@ func (l *look) close(dir string) error {
 	if len(l.opened) == 0 {
 		return nil
 	}
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // A fingerprint is a SHA-256 over fields, each written as its length and its
@@ -92,7 +93,7 @@ func (c *command) outside(ctx context.Context) (string, error) {
 			continue
 		}
 		base, rest := doublestar.SplitPattern(pattern)
-		root, err := os.OpenRoot(base)
+		root, err := atomicfile.OpenRoot(base)
 		if errors.Is(err, fs.ErrNotExist) {
 			f.group("missing", pattern)
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -190,7 +191,7 @@ func (in *input) fingerprint(ctx context.Context) (string, error) {
 		f.group("link", in.source)
 		return f.sum(), nil
 	}
-	root, err := os.OpenRoot(filepath.Dir(in.source))
+	root, err := atomicfile.OpenRoot(filepath.Dir(in.source))
 	if err != nil {
 		return "", err
 	}

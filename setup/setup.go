@@ -33,6 +33,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
@@ -177,7 +178,7 @@ func Reconcile(ctx context.Context, h Host, spec Spec, opt Options) (steps []Ste
 	if w.state, err = Load(h.State); err != nil {
 		return nil, err
 	}
-	if w.root, err = os.OpenRoot(h.Workspace); err != nil {
+	if w.root, err = atomicfile.OpenRoot(h.Workspace); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.root.Close()) }()

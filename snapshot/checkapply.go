@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -71,7 +71,7 @@ func (s *Store) Checkout(ctx context.Context, opt CheckApplyOptions, dir, from s
 
 // removeAll removes files below dir; no link leads out of it.
 func removeAll(dir string, names []string) error {
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return err
 	}

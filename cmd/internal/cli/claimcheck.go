@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -209,7 +210,7 @@ func (p *claimPlace) locate(dir, name string) (root, rel string, ok bool) {
 // readFileBelow reads a file as the editing tool will find it; a link that leads
 // out is not followed.
 func readFileBelow(root, rel string) (_ []byte, err error) {
-	r, err := os.OpenRoot(root)
+	r, err := atomicfile.OpenRoot(root)
 	if err != nil {
 		return nil, err
 	}
