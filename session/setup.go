@@ -269,8 +269,8 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 		return err
 	}
 	sv, err := s.salvage(ctx, "setup", salvagePart{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
-	if err == nil && sv != nil && !slices.Contains(s.salvages, sv.ID) {
-		s.salvages = append(s.salvages, sv.ID)
+	if err == nil && sv != nil {
+		s.m.cfg.Warn(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", visible(path), sv.ID))
 	}
 	return err
 }
