@@ -8,7 +8,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Snippet is what makes a coding agent ask guard check before it runs a command.
+// Snippet is what makes a coding agent ask guard check before it runs a command,
+// and claim check before it edits a file.
 type Snippet struct {
 	Text  string   // the file's contents, or what to merge into it
 	Where []string // the files in which it belongs, and what to mind
@@ -18,28 +19,35 @@ type Snippet struct {
 // documentation (see Format). program is how the agent finds superqode.
 func AgentSnippet(f Format, program string) (Snippet, error) {
 	command := shellWord(program) + " guard check --format " + string(f)
-	group := func(matcher string, timeout int) any {
-		return []any{ordered{{"matcher", matcher}, {"hooks", []any{ordered{{"type", "command"}, {"command", command}, {"timeout", timeout}}}}}}
+	claims := shellWord(program) + " claim check --format " + string(f)
+	group := func(matcher, command string, timeout int) any {
+		return ordered{{"matcher", matcher}, {"hooks", []any{ordered{{"type", "command"}, {"command", command}, {"timeout", timeout}}}}}
+	}
+	both := func(runs, edits string, timeout int) []any {
+		return []any{group(runs+"|"+edits, command, timeout), group(edits, claims, timeout)}
 	}
 	var doc any
 	var where []string
 	switch f {
 	case Claude:
-		doc = ordered{{"hooks", ordered{{"PreToolUse", group("Bash|Write|Edit|MultiEdit|NotebookEdit", 10)}}}}
+		doc = ordered{{"hooks", ordered{{"PreToolUse", both("Bash", "Write|Edit|MultiEdit|NotebookEdit", 10)}}}}
 		where = []string{"merge into .claude/settings.json of the repository, or ~/.claude/settings.json for all of them"}
 	case Codex:
-		doc = ordered{{"hooks", ordered{{"PreToolUse", group("Bash|apply_patch", 10)}}}}
+		doc = ordered{{"hooks", ordered{{"PreToolUse", both("Bash", "apply_patch", 10)}}}}
 		where = []string{"merge into .codex/hooks.json of the repository, or ~/.codex/hooks.json for all of them", "Codex runs it after it was reviewed and trusted: /hooks"}
 	case Gemini:
-		doc = ordered{{"hooks", ordered{{"BeforeTool", group("run_shell_command|write_file|replace", 10000)}}}}
+		doc = ordered{{"hooks", ordered{{"BeforeTool", both("run_shell_command", "write_file|replace", 10000)}}}}
 		where = []string{"merge into .gemini/settings.json of the repository, or ~/.gemini/settings.json for all of them"}
 	case Cursor:
-		entry := []any{ordered{{"command", command}, {"timeout", 10}, {"failClosed", true}}}
-		doc = ordered{{"version", 1}, {"hooks", ordered{{"beforeShellExecution", entry}}}}
+		entry := ordered{{"command", command}, {"timeout", 10}, {"failClosed", true}}
+		edits := ordered{{"command", claims}, {"matcher", "Write|Edit|Delete"}, {"timeout", 10}, {"failClosed", true}}
+		doc = ordered{{"version", 1}, {"hooks", ordered{{"beforeShellExecution", []any{entry}}, {"preToolUse", []any{edits}}}}}
 		where = []string{"merge into .cursor/hooks.json of the repository, or ~/.cursor/hooks.json for all of them"}
 	case Copilot:
-		entry := []any{ordered{{"type", "command"}, {"bash", command}, {"timeoutSec", 10}}}
-		doc = ordered{{"version", 1}, {"hooks", ordered{{"preToolUse", entry}}}}
+		entry := func(command string) any {
+			return ordered{{"type", "command"}, {"bash", command}, {"timeoutSec", 10}}
+		}
+		doc = ordered{{"version", 1}, {"hooks", ordered{{"preToolUse", []any{entry(command), entry(claims)}}}}}
 		where = []string{"save as .github/hooks/superqode.json of the repository, or ~/.copilot/hooks/superqode.json for all of them"}
 	default:
 		return Snippet{}, superqode.Errorf(superqode.ErrUsage, "%q is no coding agent whose hooks are known", string(f))

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 )
 
-// TestAgentSnippet: each snippet is JSON that calls guard check in the agent's own
-// format, and says where it belongs.
+// TestAgentSnippet: each snippet is JSON that calls guard check and claim check in
+// the agent's own format, and says where it belongs.
 func TestAgentSnippet(t *testing.T) {
 	t.Parallel()
 	for _, f := range guard.Formats()[2:] {
@@ -33,13 +34,16 @@ func TestAgentSnippet(t *testing.T) {
 			var commands []string
 			for _, list := range doc.Hooks {
 				for _, e := range list {
-					commands = append(commands, e.Command+e.Bash)
+					if own := e.Command + e.Bash; own != "" {
+						commands = append(commands, own)
+					}
 					for _, h := range e.Hooks {
 						commands = append(commands, h.Command)
 					}
 				}
 			}
-			if got := strings.Join(commands, ""); got != want+" guard check --format "+string(f) {
+			slices.Sort(commands)
+			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --format "+string(f) {
 				t.Errorf("%s: %q", f, got)
 			}
 			if len(s.Where) == 0 {

@@ -57,7 +57,7 @@ func parse(stderr io.Writer, args []string) (*options, error) {
 	sizes := flags.String("sizes", "1000,10000,100000", "numbers of files, separated by commas")
 	where := flags.String("where", "tmpfs,disk", "tmpfs (/dev/shm), disk, or both")
 	runs := flags.Int("runs", 7, "measured runs of each command")
-	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, guard, outputs, short")
+	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, guard, outputs, claims, short")
 	bin := flags.String("bin", "", "superqode to measure (default: build it)")
 	disk := flags.String("disk", "/var/tmp", "folder for the repositories on disk")
 	strict := flags.Bool("strict", false, "exit with 3 when a bound is missed")
@@ -148,6 +148,11 @@ func runIn(ctx context.Context, o *options, r *report, where string) (err error)
 	}
 	if o.only.MatchString("outputs") {
 		if err := measureOutputs(ctx, o, r, base, where); err != nil {
+			return err
+		}
+	}
+	if o.only.MatchString("claims") {
+		if err := measureClaims(ctx, o, r, base, where); err != nil {
 			return err
 		}
 	}

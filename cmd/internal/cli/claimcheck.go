@@ -136,7 +136,7 @@ func (c *claimCheckCmd) hook(ctx context.Context, a *app, format guard.Format) (
 	if len(request.Writes) == 0 {
 		return allowed()
 	}
-	p, err := c.place(ctx, a, true)
+	p, err := c.place(ctx, a, false) // who has no name has no claims, and is kept out of those of the others
 	if err != nil {
 		return guard.Reply{}, err
 	}

@@ -9,7 +9,7 @@ import (
 
 // hooksCmd groups what goes into coding agents' own configurations.
 type hooksCmd struct {
-	Print hooksPrintCmd `cmd:"" help:"Print the configuration that makes a coding agent ask the guard before it runs a command."`
+	Print hooksPrintCmd `cmd:"" help:"Print the configuration that makes a coding agent ask before it runs a command or edits a file."`
 }
 
 // hooksPrintCmd prints a snippet for one agent.
