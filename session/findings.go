@@ -112,8 +112,8 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 		return list, nil
 	}
 	if ended {
-		return list, s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) {
-			return rep.WithFindings(append(rep.AllFindings(), added...)), nil
+		return list, s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report {
+			return rep.WithFindings(append(rep.AllFindings(), added...))
 		})
 	}
 	return list, s.appendFindings(lines)
@@ -143,7 +143,7 @@ func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifac
 func (s *Session) usedIDs(ended bool) (map[string]bool, int, error) {
 	used := map[string]bool{}
 	if ended {
-		rep, err := s.rawReport()
+		rep, err := s.readReport(s.shownReportPath())
 		for _, f := range rep.AllFindings() {
 			used[f.ID] = true
 		}
@@ -203,18 +203,21 @@ func (s *Session) appendFindings(lines []byte) error {
 }
 
 // Findings returns the session's findings in the order in which they came, those
-// that do not count among them. A line that is no finding (cut by a crash) is
-// passed over.
+// that do not count among them, with secrets masked.
 func (s *Session) Findings() ([]artifacts.Finding, error) {
 	if s.rec.State == superqode.StateDone {
-		rep, err := s.rawReport()
-		if err == nil {
-			return rep.AllFindings(), nil
-		}
+		rep, err := s.readReport(s.shownReportPath())
 		if !errors.Is(err, superqode.ErrNotFound) {
-			return nil, err
+			return rep.AllFindings(), err
 		}
 	}
+	list, err := s.rawFindings()
+	return maskedFindings(list, s.redactor()), err
+}
+
+// rawFindings returns what was found, as it was told. A line that is no finding
+// (cut by a crash) is passed over.
+func (s *Session) rawFindings() ([]artifacts.Finding, error) {
 	list := []artifacts.Finding{}
 	for _, path := range []string{s.findingsPath(), s.importedPath()} {
 		data, err := atomicfile.Read(path)

@@ -181,8 +181,8 @@ func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) erro
 		return err
 	}
 	defer func() { _ = unlock() }() // the lock goes with the process in any case
-	return s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) {
+	return s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report {
 		rep = rep.WithArtifacts([]artifacts.Artifact{added})
-		return rep.WithFindings(withPatches(rep.AllFindings(), []artifacts.Artifact{added})), nil
+		return rep.WithFindings(withPatches(rep.AllFindings(), []artifacts.Artifact{added}))
 	})
 }

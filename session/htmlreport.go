@@ -3,9 +3,13 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"os"
+	"slices"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/report"
 )
 
@@ -26,7 +30,7 @@ func page(ctx context.Context, store *artifacts.Store, rep artifacts.Report, opt
 	}
 	for _, a := range list {
 		agent, known := names[a.Path.String()]
-		if !known {
+		if !known || slices.ContainsFunc(opt.Patches, func(p report.Patch) bool { return p.Path == a.Path.String() }) {
 			continue
 		}
 		data, err := readArtifact(store, a)
@@ -38,6 +42,22 @@ func page(ctx context.Context, store *artifacts.Store, rep artifacts.Report, opt
 	var b bytes.Buffer
 	err = report.HTML(&b, rep, opt)
 	return b.Bytes(), err
+}
+
+// shownPatch gives a page the copy of the session's patch without secrets, where
+// there is one.
+func (s *Session) shownPatch(opt *report.HTMLOptions) error {
+	f, err := atomicfile.Open(s.shownPatchPath())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPagePatch))
+	opt.Patches = append(opt.Patches, report.Patch{Path: artifacts.SessionPatch(s.rec.ID), Data: data})
+	return err
 }
 
 func readArtifact(store *artifacts.Store, a artifacts.Artifact) ([]byte, error) {

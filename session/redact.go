@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -104,17 +105,27 @@ func maskedReport(rep artifacts.Report, r *redact.Redactor) artifacts.Report {
 	if r == nil {
 		return rep
 	}
-	for _, list := range []*[]artifacts.Finding{&rep.Findings, &rep.Suppressed} {
-		held := make([]artifacts.Finding, len(*list))
-		for i, f := range *list {
-			held[i] = f.WithFingerprint()
-		}
-		*list = held
+	rep.Findings, rep.Suppressed = fixed(rep.Findings), fixed(rep.Suppressed)
+	maskStrings(reflect.ValueOf(&rep).Elem(), r)
+	return rep
+}
+
+// maskedFindings returns copies of findings without secrets.
+func maskedFindings(list []artifacts.Finding, r *redact.Redactor) []artifacts.Finding {
+	if r != nil {
+		list = fixed(list)
+		maskStrings(reflect.ValueOf(&list).Elem(), r)
 	}
-	v := reflect.New(reflect.TypeOf(rep)).Elem()
-	v.Set(reflect.ValueOf(rep))
-	maskStrings(v, r)
-	return v.Interface().(artifacts.Report)
+	return list
+}
+
+// fixed returns copies of findings whose fingerprints stay when texts are masked.
+func fixed(list []artifacts.Finding) []artifacts.Finding {
+	out := make([]artifacts.Finding, len(list))
+	for i, f := range list {
+		out[i] = f.WithFingerprint()
+	}
+	return out
 }
 
 // maskStrings masks every exported string below v. Slices and pointers are copied
@@ -168,8 +179,55 @@ func (s *Session) flagSecrets(ctx context.Context, file string) ([]string, error
 		return nil, err
 	}
 	defer f.Close()
-	return secretsInPatch(ctx, f, r)
+	found, err := secretsInPatch(ctx, f, r)
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return found, err
+	}
+	return found, errors.Join(clearWay(s.shownPatchPath()), atomicfile.WriteFunc(s.shownPatchPath(), 0o600, func(w io.Writer) error {
+		return maskPatch(w, f, r)
+	}))
 }
+
+// shownPatchPath is a copy of the session's patch without the secrets that it
+// holds, for showing it; it is there only when there are some.
+func (s *Session) shownPatchPath() string { return filepath.Join(s.dir, "patch.shown") }
+
+// maskPatch copies a patch line by line, so that it keeps its form.
+func maskPatch(w io.Writer, patch io.Reader, r *redact.Redactor) error {
+	in, out := bufio.NewReader(patch), bufio.NewWriter(w)
+	key := 0 // lines of a private key that may still come
+	for {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case key > 0 && len(line) > 1:
+			if key--; bytes.Contains(line, []byte("-----END")) {
+				key = 0
+			} else {
+				line = append(line[:1:1], "[redacted:private-key]\n"...)
+			}
+		case redact.BeginsPrivateKey(line):
+			key = maxKeyLines
+		default:
+			line = r.Bytes(line)
+		}
+		_, werr := out.Write(line)
+		if werr != nil {
+			return werr
+		}
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// maxKeyLines bounds a private key in a patch: the biggest in use have 200 lines.
+const maxKeyLines = 400
 
 func secretsInPatch(ctx context.Context, patch io.Reader, r *redact.Redactor) ([]string, error) {
 	var found []string
@@ -182,7 +240,11 @@ func secretsInPatch(ctx context.Context, patch io.Reader, r *redact.Redactor) ([
 		}
 		at.read(line)
 		if at.content && len(line) > 1 {
-			for _, m := range r.Find(line[1:]) {
+			matches := r.Find(line[1:])
+			if redact.BeginsPrivateKey(line[1:]) && !slices.ContainsFunc(matches, func(m redact.Match) bool { return m.Name == "private-key" }) {
+				matches = append(matches, redact.Match{Name: "private-key"})
+			}
+			for _, m := range matches {
 				if len(found) == maxFlags {
 					return append(found, "the patch holds more secrets than are named here"), nil
 				}

@@ -32,6 +32,15 @@ func TestSecretsInPatch(t *testing.T) {
 			t.Errorf("found %q, want %q", got[i], w)
 		}
 	}
+	var out strings.Builder
+	key := "@@ -0,0 +1,4 @@\n+-----BEGIN PRIVATE KEY-----\n+MIIEvQIBADAN\n+Bgkqhki\n+-----END PRIVATE KEY-----\n plain " + testSecret + "\n"
+	if err := maskPatch(&out, strings.NewReader(key), redact.New(nil, testSecret)); err != nil || strings.Contains(out.String(), "MIIE") || strings.Contains(out.String(), "Bgkq") ||
+		strings.Count(out.String(), "\n") != 6 || !strings.HasSuffix(out.String(), " plain [redacted:secret]\n") {
+		t.Errorf("masked: %q %v", out.String(), err)
+	}
+	if got, _ := secretsInPatch(context.Background(), strings.NewReader("--- a/k\n+++ b/k\n"+key), redact.New(nil)); len(got) != 1 || !strings.HasSuffix(got[0], "k:1 (private-key)") {
+		t.Errorf("found %q", got)
+	}
 	many := "--- a/x\n+++ b/x\n@@ -0,0 +1,99 @@\n" + strings.Repeat("+"+testSecret+"\n", 99)
 	if got, _ := secretsInPatch(context.Background(), strings.NewReader(many), redact.New(nil, testSecret)); len(got) != maxFlags+1 {
 		t.Errorf("%d are named", len(got))

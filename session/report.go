@@ -43,8 +43,11 @@ func (f ReportFormat) file(id superqode.SessionID) string {
 	return artifacts.ReportFile(id, string(f))
 }
 
-// rawReportPath is where the session keeps its report unmasked.
-func (s *Session) rawReportPath() string { return filepath.Join(s.dir, "report.json") }
+// The session keeps its report twice: as it is, for --no-redact, and as it is
+// shown. What was secret when the session ended stays so for whoever asks later,
+// in whose environment the secrets are not.
+func (s *Session) rawReportPath() string   { return filepath.Join(s.dir, "report.json") }
+func (s *Session) shownReportPath() string { return filepath.Join(s.dir, "report.shown.json") }
 
 // report writes the session's report; failed is what superqode could not do.
 func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
@@ -52,7 +55,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if err != nil {
 		return err
 	}
-	findings, err := s.Findings()
+	findings, err := s.rawFindings()
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	}
 	in.Artifacts = c.artifacts
 	rep := artifacts.NewReport(in)
-	written, err := s.writeReport(ctx, store, rep)
+	written, err := s.writeReport(ctx, store, rep, maskedReport(rep, s.redactor()))
 	c.artifacts = append(c.artifacts, written...)
 	res.Artifacts = artifacts.Refs(c.artifacts)
 	failpoint.Hit("end.reported")
@@ -112,15 +115,17 @@ func withPatches(list []artifacts.Finding, all []artifacts.Artifact) []artifacts
 	return list
 }
 
-// writeReport keeps the report as it is in the session's folder and files it,
-// with secrets masked, in every format that is wanted.
-func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, rep artifacts.Report) ([]artifacts.Artifact, error) {
-	raw, err := rep.JSON()
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(clearWay(s.rawReportPath()), atomicfile.Write(s.rawReportPath(), raw, 0o600)); err != nil {
-		return nil, err
+// writeReport keeps the report in the session's folder, as it is and as it is
+// shown, and files what is shown in every format that is wanted.
+func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, raw, shown artifacts.Report) ([]artifacts.Artifact, error) {
+	for path, rep := range map[string]artifacts.Report{s.rawReportPath(): raw, s.shownReportPath(): shown} {
+		data, err := rep.JSON()
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(clearWay(path), atomicfile.Write(path, data, 0o600)); err != nil {
+			return nil, err
+		}
 	}
 	formats := []ReportFormat{FormatJSON, FormatMD, FormatHTML}
 	for _, f := range s.rec.Reports {
@@ -131,12 +136,12 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, rep a
 	var list []artifacts.New
 	for _, f := range formats {
 		var b bytes.Buffer
-		if err := s.render(ctx, &b, rendering{store: store, rep: rep, format: f, noRedact: s.rec.NoRedact, quick: true}); err != nil {
+		if err := s.render(ctx, &b, rendering{store: store, rep: shown, format: f, noRedact: s.rec.NoRedact, quick: true}); err != nil {
 			return nil, fmt.Errorf("as %s: %w", f, err)
 		}
 		list = append(list, artifacts.New{
 			Type: artifacts.TypeQR, Path: f.file(s.rec.ID), Description: "quality report", Session: s.rec.ID, Data: b.Bytes(),
-			Metadata: map[string]any{"verdict": string(rep.Verdict)},
+			Metadata: map[string]any{"verdict": string(shown.Verdict)},
 		})
 	}
 	return store.AddAll(ctx, list)
@@ -145,19 +150,22 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, rep a
 // rendering is one report in one format.
 type rendering struct {
 	store    *artifacts.Store
-	rep      artifacts.Report
+	rep      artifacts.Report // as it is to be shown
 	format   ReportFormat
-	noRedact bool
+	noRedact bool   // leave secrets in the lines of the patch
 	quick    bool   // every end of a session does it: it must not take long
 	root     string // the address of qe-artifacts for an HTML page that does not stand in qr/
 }
 
-// render writes a report that is not masked yet.
+// render writes a report. The page shows the patch too, which holds what the
+// session's programs wrote.
 func (s *Session) render(ctx context.Context, w io.Writer, r rendering) error {
 	opt := report.HTMLOptions{Quick: r.quick, Root: r.root}
 	if !r.noRedact {
-		masks := s.redactor()
-		r.rep, opt.Mask = maskedReport(r.rep, masks), masks.Text
+		opt.Mask = s.redactor().Text
+		if err := s.shownPatch(&opt); err != nil {
+			return err
+		}
 	}
 	switch r.format {
 	case FormatJSON:
@@ -185,11 +193,11 @@ func (s *Session) render(ctx context.Context, w io.Writer, r rendering) error {
 	return superqode.Errorf(superqode.ErrUsage, "%q is not a report format", r.format)
 }
 
-// rawReport reads the session's report as it is, or, where an older superqode
-// ended the session, as it was filed. The error wraps ErrNotFound when there is
-// none.
-func (s *Session) rawReport() (rep artifacts.Report, err error) {
-	data, err := atomicfile.Read(s.rawReportPath())
+// readReport reads one of the session's two reports, or, where an older superqode
+// ended the session, the one that was filed. The error wraps ErrNotFound when
+// there is none.
+func (s *Session) readReport(path string) (rep artifacts.Report, err error) {
+	data, err := atomicfile.Read(path)
 	if err == nil {
 		if err = json.Unmarshal(data, &rep); err == nil && rep.SessionID == s.rec.ID {
 			return rep, nil
@@ -199,36 +207,42 @@ func (s *Session) rawReport() (rep artifacts.Report, err error) {
 	if err != nil {
 		return rep, err
 	}
-	list, err := store.List(context.Background(), artifacts.Filter{Session: s.rec.ID, Type: artifacts.TypeQR})
-	if err != nil {
+	if data, err = s.filed(store, FormatJSON); err != nil {
 		return rep, err
 	}
+	return artifacts.ParseReport(data)
+}
+
+// filed reads the session's report as it was filed in a format.
+func (s *Session) filed(store *artifacts.Store, format ReportFormat) ([]byte, error) {
+	list, err := store.List(context.Background(), artifacts.Filter{Session: s.rec.ID, Type: artifacts.TypeQR})
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range list {
-		if a.Path.String() != FormatJSON.file(s.rec.ID) {
+		if a.Path.String() != format.file(s.rec.ID) {
 			continue
 		}
 		f, err := store.OpenArtifact(a)
 		if err != nil {
-			return rep, err
+			return nil, err
 		}
 		data, err := io.ReadAll(f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return rep, err
-		}
-		return artifacts.ParseReport(data)
+		return data, errors.Join(err, f.Close())
 	}
-	return rep, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.rec.ID), "superqode workspace end --session %s", s.rec.ID)
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.rec.ID), "superqode workspace end --session %s", s.rec.ID)
 }
 
 // reportAgain changes the report of a session that has ended, goes by the
 // suppressions of now, and files it anew. The caller holds findings.lock, or
 // changes nothing.
-func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report) (artifacts.Report, error)) error {
-	rep, err := s.rawReport()
+func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report) artifacts.Report) error {
+	raw, err := s.readReport(s.rawReportPath())
 	if err != nil {
 		return err
 	}
-	if rep, err = change(rep); err != nil {
+	shown, err := s.readReport(s.shownReportPath())
+	if err != nil {
 		return err
 	}
 	entries, warnings, err := s.suppressions()
@@ -238,12 +252,15 @@ func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report)
 	for _, w := range warnings {
 		s.m.cfg.Warn(w)
 	}
-	rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.m.now()))
+	for _, rep := range []*artifacts.Report{&raw, &shown} {
+		*rep = change(*rep)
+		*rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.m.now()))
+	}
 	store, err := artifacts.Open(string(s.rec.Origin))
 	if err != nil {
 		return err
 	}
-	if _, err := s.writeReport(ctx, store, rep); err != nil {
+	if _, err := s.writeReport(ctx, store, raw, maskedReport(shown, s.redactor())); err != nil {
 		return fmt.Errorf("write the report anew: %w", err)
 	}
 	return nil
@@ -262,7 +279,11 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 		return err
 	}
 	s := m.session(l)
-	rep, err := s.rawReport()
+	path, open := s.shownReportPath(), opt.NoRedact || s.rec.NoRedact
+	if opt.NoRedact {
+		path = s.rawReportPath()
+	}
+	rep, err := s.readReport(path)
 	if err != nil {
 		return err
 	}
@@ -271,7 +292,7 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 		return err
 	}
 	root := (&url.URL{Scheme: "file", Path: filepath.Join(string(s.rec.Origin), ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand
-	return s.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, noRedact: opt.NoRedact || s.rec.NoRedact, root: root})
+	return s.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, noRedact: open, root: root})
 }
 
 // AppendStepSummary appends the report's summary to the file that a workflow's

@@ -89,7 +89,7 @@ func (s *Session) SuppressFinding(ctx context.Context, ref string, entry artifac
 	if s.rec.State != superqode.StateDone {
 		return entry, nil
 	}
-	err = s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) { return rep, nil })
+	err = s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report { return rep })
 	if errors.Is(err, superqode.ErrNotFound) {
 		err = nil
 	}

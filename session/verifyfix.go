@@ -186,5 +186,5 @@ func (s *Session) enterFix(ctx context.Context, fix artifacts.Fix) error {
 		return err
 	}
 	defer func() { _ = unlock() }() // the lock goes with the process in any case
-	return s.reportAgain(ctx, func(rep artifacts.Report) (artifacts.Report, error) { return rep.WithFix(fix), nil })
+	return s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(fix) })
 }

@@ -35,6 +35,12 @@ func (s *scan) privateKey(start int) {
 	}
 }
 
+// BeginsPrivateKey reports whether the block of a private key begins in a line.
+func BeginsPrivateKey(line []byte) bool {
+	i := bytes.Index(lower(nil, line), []byte(pemWord))
+	return i >= 0 && pemBegin().Match(line[i:])
+}
+
 // keyText returns how much of body can belong to a key: base64, blanks, line ends
 // (also as \n in a string), and the headers of RFC 1421.
 func keyText(body []byte) int {
@@ -56,5 +62,5 @@ func keyText(body []byte) int {
 }
 
 func notKey(r rune) bool {
-	return (r > 0x7f || !isTokenByte(byte(r))) && r != '\\' && r != ' ' && r != '\t' && r != '\r' && r != '"' && r != '\'' && r != '|'
+	return (r > 0x7f || !isTokenByte(byte(r))) && r != '\\' && r != '\r' && r != '"' && r != '\'' && r != '|'
 }
