@@ -179,6 +179,7 @@ func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 			return r, err
 		}
 	}
+	makeStagingFolders(s.artifactDir())
 	for n := max(s.rec.Runs, 1); ; n++ {
 		name := strconv.Itoa(n)
 		if opt.setup {

@@ -186,3 +186,17 @@ func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) erro
 		return rep.WithFindings(withPatches(rep.AllFindings(), []artifacts.Artifact{added}))
 	})
 }
+
+// makeStagingFolders makes the folders that a program finds in its artifact
+// folder. What an earlier program put in their place stays: no link is followed,
+// and a folder that can not be made is one that the program has to make itself.
+func makeStagingFolders(dir string) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, name := range artifacts.StagingFolders() {
+		_ = root.Mkdir(name, 0o700)
+	}
+}

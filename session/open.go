@@ -233,7 +233,7 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
-		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, LeftOut: []HostPath{},
+		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []HostPath{},
 	}
 	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults, s.rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
 	if pl.mode.InPlace() {

@@ -47,6 +47,7 @@ type OpenOptions struct {
 	Setup    SetupOptions // what Run and Create bring about before the program runs
 	Reports  []string     // report formats beside json, md and html: sarif, junit, summary
 	NoRedact bool         // leave secrets in logs and reports
+	Trial    bool         // verify-fix opens it
 
 	Guard   GuardOptions
 	Claims  string         // enforced: agents change only what they claimed; else claims are advice

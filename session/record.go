@@ -64,6 +64,7 @@ type Record struct {
 
 	Reports  []string `json:"reports"`   // formats that are written beside json, md and html
 	NoRedact bool     `json:"no_redact"` // secrets stay in logs and reports
+	Trial    bool     `json:"trial"`     // verify-fix opened it: it is nobody's last session
 
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`

@@ -125,7 +125,7 @@ func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
 // tryFix runs the tests in a fresh session, on the base and with the fix.
 func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
 	open, head := opt.Open, ""
-	open.Dir, open.Owned, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, "verify-fix "+v.FindingID, KeepNever, false
+	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, true, "verify-fix "+v.FindingID, KeepNever, false
 	open.Mode, open.From = superqode.ModeDirectory, FromWorking
 	if s.rec.GitDir != "" && s.rec.Base.Head != "" {
 		open.Mode, open.From, head = superqode.ModeWorktree, s.rec.Base.Head, s.rec.Base.Head

@@ -85,7 +85,7 @@ func (a *app) newestEnded(ctx context.Context) (string, error) {
 		return "", err
 	}
 	for _, s := range sessions {
-		if s.State.Ended() {
+		if s.State.Ended() && !s.Trial {
 			return s.ID.String(), nil
 		}
 	}
