@@ -191,7 +191,7 @@ func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) erro
 // folder. What an earlier program put in their place stays: no link is followed,
 // and a folder that can not be made is one that the program has to make itself.
 func makeStagingFolders(dir string) {
-	root, err := os.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return
 	}
