@@ -18,7 +18,7 @@ type execFlags struct {
 	Timeout   durationFlag `placeholder:"DUR" help:"End the program and all that it started after DUR (90s, 15m; a plain number is seconds)."`
 	Env       []string     `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone takes yours (repeatable)."`
 	CleanEnv  bool         `help:"Begin with PATH, HOME, TERM, LANG and USER only."`
-	EnvAllow  []string     `placeholder:"K" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
+	EnvAllow  namesFlag    `placeholder:"K" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
 	Memory    sizeFlag     `placeholder:"SIZE" help:"Limit of memory, of the program and all that it starts."`
 	Pids      countFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
 	CPUTime   durationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
@@ -95,6 +95,16 @@ func (z *sizeFlag) UnmarshalText(b []byte) error {
 	n, err := superqode.ParseSize(string(b))
 	*z = sizeFlag(n)
 	return err
+}
+
+// namesFlag is a list of names, separated by commas or given by several flags. An
+// empty text is a name that nothing has: a list that was given is never no list.
+type namesFlag []string
+
+// UnmarshalText adds the names of one flag.
+func (n *namesFlag) UnmarshalText(b []byte) error {
+	*n = append(*n, strings.Split(string(b), ",")...)
+	return nil
 }
 
 // countFlag is a whole number greater than zero.
