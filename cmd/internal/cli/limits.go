@@ -18,7 +18,7 @@ type execFlags struct {
 	Timeout   durationFlag `placeholder:"DUR" help:"End the program and all that it started after DUR (90s, 15m; a plain number is seconds)."`
 	Env       []string     `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone takes yours (repeatable)."`
 	CleanEnv  bool         `help:"Begin with PATH, HOME, TERM, LANG and USER only."`
-	EnvAllow  namesFlag    `placeholder:"K" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
+	EnvAllow  namesFlag    `placeholder:"K,…" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
 	Memory    sizeFlag     `placeholder:"SIZE" help:"Limit of memory, of the program and all that it starts."`
 	Pids      countFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
 	CPUTime   durationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
