@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // helperName is this test binary in the folder of a session.
@@ -31,5 +32,6 @@ func TestMain(m *testing.M) {
 			Exe: exe, Name: filepath.Base(os.Args[0]), Args: os.Args[1:], Env: os.Environ(), Dir: dir, In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		}))
 	}
+	gittest.LeaveSession()
 	os.Exit(m.Run())
 }

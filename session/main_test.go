@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // The test binary stands in for superqode where a whole process is needed: one
@@ -20,6 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("SUPERQODE_TEST_DO") {
 	case "":
+		gittest.LeaveSession()
 		os.Exit(m.Run())
 	case "run":
 		os.Exit(childRun())

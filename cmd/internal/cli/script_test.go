@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 type withShim struct{ m *testing.M }
 
 func (w withShim) Run() int {
+	gittest.LeaveSession()
 	dir, err := os.MkdirTemp("", "superqode-shim-*")
 	if err == nil {
 		defer os.RemoveAll(dir)
