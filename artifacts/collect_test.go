@@ -2,6 +2,7 @@ package artifacts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
@@ -67,6 +68,9 @@ func TestCollect(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("unix", filepath.Join(staging, "sock"))
+	if errors.Is(err, syscall.EINVAL) {
+		t.Skip("the temporary folder's path is too long for a socket")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,11 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() == 0 {
 		asNobody(t, cmd)
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("nobody but root reaches the temporary folder")
+	}
+	if err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(guard.Shim(context.Background(), guard.ShimCall{Exe: exe, Argv: os.Args, Env: os.Environ(), Dir: dir, Err: os.Stderr}))
 	}
+	gittest.LeaveSession()
 	os.Exit(m.Run())
 }
 

@@ -297,7 +297,11 @@ func TestSweepUnprivileged(t *testing.T) {
 			}
 		}
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("nobody but root reaches the temporary folder")
+	}
+	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if left, err := os.ReadDir(trash); err != nil || len(left) > 0 {
