@@ -14,7 +14,8 @@
 //     and hexadecimal write them.
 //   - The time grows with the length of the text alone. One pass of an
 //     Aho-Corasick automaton looks for every word by which a rule can begin, and
-//     regular expressions see short pieces around those words only.
+//     regular expressions see short pieces around those words only. A rule that has
+//     looked at four megabytes of such pieces in vain is given up for that text.
 //
 // # What is not
 //
