@@ -387,3 +387,64 @@ func many(t testing.TB, n int) (artifacts.Report, HTMLOptions) {
 	}
 	return small(t, nil, changes...), HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patch.String())}}}
 }
+
+func TestChangedPart(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ a, b, inA, inB string }{
+		{"func Session() error", "func Sitzung() error", "Session", "Sitzung"},
+		{"a := one + two", "a := one + three", "two", "three"},
+		{"same line here", "same line here, longer", "", ", longer"},
+		{"x = \"\u00e4\u00f6\" // text", "x = \"\u00e4\u00fc\" // text", "\u00e4\u00f6", "\u00e4\u00fc"},
+		{"nothing", "in common at all", "", ""},
+		{"", "", "", ""},
+	} {
+		a, b := changedPart(tt.a, tt.b)
+		if tt.a[a.from:a.to] != tt.inA || tt.b[b.from:b.to] != tt.inB {
+			t.Errorf("%q → %q: %q → %q, want %q → %q", tt.a, tt.b, tt.a[a.from:a.to], tt.b[b.from:b.to], tt.inA, tt.inB)
+		}
+	}
+}
+
+// FuzzHTMLText holds that nothing of a text becomes markup, and that the text can
+// be read back but for what is shown as escapes.
+func FuzzHTMLText(f *testing.F) {
+	f.Add(hostile)
+	f.Add("plain & <b>bold</b>\t\r\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		var b bytes.Buffer
+		writeText(&b, s)
+		doc, err := html.Parse(strings.NewReader("<!doctype html><pre>x" + b.String() + "</pre>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range elements(doc, "") {
+			switch e.Data {
+			case "html", "head", "body", "pre", "b":
+			default:
+				t.Fatalf("%q became <%s>", s, e.Data)
+			}
+		}
+		for _, r := range b.String() {
+			if r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x202e) {
+				t.Fatalf("%q is written with %U", s, r)
+			}
+		}
+	})
+}
+
+// FuzzPatch holds that every patch, however broken, can be shown, and that no more
+// lines are shown than a page may have.
+func FuzzPatch(f *testing.F) {
+	f.Add(patchOfAll)
+	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,99999999 +1 @@\n+\x00\xff\n")
+	f.Fuzz(func(t *testing.T, patch string) {
+		d := &differ{code: &coder{}, rows: 50} // without colours, which are chroma's to get right
+		v := d.view(1, change(t, superqode.ChangeModified, "a.go", 1, 1), parsePatch([]byte(patch)))
+		if n := strings.Count(string(v.Body), `<div class="l`); n > 50 {
+			t.Fatalf("%d lines", n)
+		}
+		if _, err := html.Parse(strings.NewReader(string(v.Body))); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -203,6 +203,9 @@ func changedPart(a, b string) (span, span) {
 	for pre > 0 && (pre < len(a) && !utf8.RuneStart(a[pre]) || pre < len(b) && !utf8.RuneStart(b[pre])) {
 		pre--
 	}
+	for pre > 0 && inWord(a, b, pre-1) && (inWord(a, a, pre) || inWord(b, b, pre)) { // whole words are easier to see
+		pre--
+	}
 	post := 0
 	for post < len(a)-pre && post < len(b)-pre && a[len(a)-1-post] == b[len(b)-1-post] {
 		post++
@@ -210,8 +213,17 @@ func changedPart(a, b string) (span, span) {
 	for post > 0 && !utf8.RuneStart(a[len(a)-post]) {
 		post--
 	}
+	for post > 0 && isWord(a[len(a)-post]) && (len(a)-post > pre && isWord(a[len(a)-post-1]) || len(b)-post > pre && isWord(b[len(b)-post-1])) {
+		post--
+	}
 	if (pre+post)*3 < max(len(a), len(b)) {
 		return span{}, span{}
 	}
 	return span{pre, len(a) - post}, span{pre, len(b) - post}
+}
+
+func inWord(a, b string, i int) bool { return i < len(a) && i < len(b) && isWord(a[i]) && isWord(b[i]) }
+
+func isWord(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
 }

@@ -86,6 +86,9 @@ type agentView struct {
 	Patch, Log                      template.URL
 }
 
+// maxAgentCommands bounds how many agents have a command of their own.
+const maxAgentCommands = 8
+
 // maxRowsTable bounds each table of the page; the JSON report has every row.
 const maxRowsTable = 500
 
@@ -289,6 +292,11 @@ func commandsOf(rep artifacts.Report) []command {
 			add("Take them out again afterwards", "git", "-C", origin, "apply", "-R", patch)
 		}
 	}
+	for _, a := range rep.Run.Agents[:min(len(rep.Run.Agents), maxAgentCommands)] {
+		if len(a.Changes) > 0 && len(rep.Run.Agents) > 1 && !stays {
+			add("Only what "+a.Agent.String()+" changed", sq("workspace", "apply", "--session", id, "--agent", a.Agent.String())...)
+		}
+	}
 	if rep.Mode == superqode.ModeGitSnapshot && !rep.Revert.Verified && rep.Revert.Method != "none" {
 		add("Bring your repository back to how it was", sq("workspace", "revert", "--session", id)...)
 	}
@@ -327,7 +335,7 @@ func (p *page) fillRuns(opt HTMLOptions) {
 	}
 	for _, a := range p.Run.Agents {
 		v := agentView{
-			Name: a.Agent.String(), Command: a.Command, State: fmt.Sprintf("exit code %d", a.ExitCode), Changes: len(a.Changes), Bad: a.ExitCode != 0 || a.TimedOut,
+			Name: a.Agent.String(), Command: a.Command, State: fmt.Sprintf("exit code %d", a.ExitCode), Changes: len(a.Changes), Bad: a.ExitCode != 0 || a.TimedOut || len(a.Conflicts) > 0,
 			Conflicts: a.Conflicts,
 		}
 		if a.TimedOut {
