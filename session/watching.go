@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -45,6 +46,8 @@ type watching struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	first  map[string]time.Time // read it after close
+
+	mu     sync.Mutex
 	warned []string
 }
 
@@ -57,7 +60,7 @@ func (s *Session) startWatching() *watching {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watching{cancel: cancel, done: make(chan struct{}), first: map[string]time.Time{}}
 	base, file := s.base, filepath.Join(s.dir, "base.snap")
-	opt.Warn = func(line string) { w.warned = append(w.warned, line) }
+	opt.Warn = w.warn
 	go func() {
 		defer close(w.done)
 		select {
@@ -76,11 +79,17 @@ func (s *Session) startWatching() *watching {
 	return w
 }
 
+func (w *watching) warn(line string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warned = append(w.warned, line)
+}
+
 func (w *watching) run(ctx context.Context, opt watch.Options) {
 	watcher, err := watch.Start(ctx, opt)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.warned = append(w.warned, "the workspace is not watched: "+err.Error())
+			w.warn("the workspace is not watched: " + err.Error())
 		}
 		return
 	}
@@ -100,6 +109,8 @@ func (s *Session) stopWatching(w *watching) error {
 	}
 	w.cancel()
 	<-w.done
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, line := range w.warned {
 		s.warn(line)
 	}

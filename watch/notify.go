@@ -69,13 +69,11 @@ func (n *notifier) run(ctx context.Context, ready func()) (err error) {
 		}
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var drained sync.WaitGroup
-	drained.Go(n.drain)
+	go n.drain()
 	defer func() {
-		cancel()
-		err = errors.Join(err, n.w.Close())
-		drained.Wait()
+		// Linux takes up to 50 ms to end an inotify instance, and nobody needs to
+		// wait for that; drain ends with it.
+		go func() { _ = n.w.Close() }()
 	}()
 	if err := n.e.sweep(ctx, true, n.add); err != nil {
 		return n.ended(ctx, err)

@@ -145,15 +145,17 @@ func (w *Watcher) run(ctx context.Context, ready chan<- error) {
 	var once sync.Once
 	began := func(err error) { once.Do(func() { ready <- err }) }
 	hints, stop := context.WithCancel(ctx)
-	go func() {
+	var sources sync.WaitGroup
+	sources.Go(func() {
 		err := w.e.hints(hints, func() { began(nil) })
 		if err != nil && hints.Err() == nil {
 			w.e.fail(err)
 		}
 		began(err)
-	}()
+	})
 	w.e.flushes(ctx)
-	stop() // and wait for nobody: Linux takes 50 ms to end an inotify instance
+	stop()
+	sources.Wait()
 	w.e.flush(true)
 }
 
