@@ -283,6 +283,17 @@ func TestMarkdownThroughAParser(t *testing.T) {
 	}
 }
 
+func TestHTMLHoldsNoWorkflowCommands(t *testing.T) {
+	t.Parallel()
+	nasty, opt := hostileReport(t)
+	page, _ := render(t, nasty, opt)
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimLeft(line, " \t"), "::") {
+			t.Errorf("a workflow would obey %q", line)
+		}
+	}
+}
+
 func TestStepSummary(t *testing.T) {
 	t.Parallel()
 	text := summaryOf(t, plainReport(t))

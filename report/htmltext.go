@@ -99,6 +99,10 @@ func block(s string) template.HTML {
 		if text, ok := strings.CutSuffix(l, "\r\n"); ok { // a terminal shows no difference
 			l = text + "\n"
 		}
+		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub's, should somebody print the page there
+			b.WriteString(l[:len(l)-len(t)] + "&#58;")
+			l = t[1:]
+		}
 		writeText(&b, l)
 	}
 	return template.HTML(b.String())
