@@ -12,8 +12,6 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // MergeError says that changes of agents conflict. They are in the agents' own
@@ -304,57 +302,4 @@ func (s *Session) inheritLines(c *Session, name string) error {
 		return err
 	}
 	return atomicfile.Write(mark, nil, 0o600)
-}
-
-// settle brings the session's own workspace to what was merged, and proves it.
-func (s *Session) settle(ctx context.Context, m *teamMerge) error {
-	ws := string(s.rec.Workspace)
-	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
-		if err := os.Mkdir(ws, 0o700); err != nil {
-			return err
-		}
-	}
-	drop := s.skip()
-	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || isLarge(m.now.Find(path)) }
-	tree := &revert.Tree{Dir: ws, Base: withoutLarge(m.now), Skip: skip, Store: s.store}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{})
-	if err != nil {
-		return err
-	}
-	if !res.Verified {
-		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", isAre(len(res.Differences)), firstOf(res.Differences))
-	}
-	return s.settleLarge(ctx, m)
-}
-
-// settleLarge takes over the large files that agents made or changed: no store
-// has them, only the agents' workspaces.
-func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
-	for _, w := range m.works {
-		var paths []superqode.RelPath
-		for _, c := range w.large {
-			if c.new == nil {
-				continue
-			}
-			if e := m.now.Find(c.new.Path); isLarge(e) && e.ID == c.new.ID {
-				p, err := superqode.ParseRelPath(c.new.Path)
-				if err != nil {
-					return err
-				}
-				paths = append(paths, p)
-			}
-		}
-		if len(paths) == 0 {
-			continue
-		}
-		tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.store, Aside: string(w.child.rec.Workspace)}
-		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
-		if err == nil && !res.Verified {
-			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", isAre(len(res.Differences)), w.agent, firstOf(res.Differences))
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -255,7 +255,7 @@ func (m *teamMerge) put(w *agentWork, st *applyStep, entries map[string]snapshot
 		if from := w.final.Find(st.path()); from != nil && !st.bits {
 			mtime = from.Stat.Mtime
 		}
-		e.Stat = snapshot.Stat{Mtime: mtime} // it is not the file of the workspace whose stat data it came with
+		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID} // it is not the file of the workspace whose stat data it came with
 		entries[e.Path] = e
 		for dir := path.Dir(e.Path); dir != "."; dir = path.Dir(dir) {
 			if have, ok := entries[dir]; ok && have.Kind == snapshot.Dir {

@@ -1,0 +1,96 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// settle brings the session's own workspace to what was merged, and proves it.
+func (s *Session) settle(ctx context.Context, m *teamMerge) error {
+	ws := string(s.rec.Workspace)
+	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
+		if err := os.Mkdir(ws, 0o700); err != nil {
+			return err
+		}
+	}
+	drop := s.skip()
+	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || isLarge(m.now.Find(path)) }
+	wide, closed := readable(m.now)
+	tree := &revert.Tree{Dir: ws, Base: withoutLarge(wide), Skip: skip, Store: s.store}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{})
+	if err != nil {
+		return err
+	}
+	if !res.Verified {
+		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", isAre(len(res.Differences)), firstOf(res.Differences))
+	}
+	if err := s.settleLarge(ctx, m); err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(closed) { // what is in a folder comes after it
+		if err := snapshot.Adjust(ctx, ws, []snapshot.Entry{e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readable returns the snapshot with what its owner could not read, or not search,
+// opened, so that it can be written and proven, and the entries as they have to
+// be in the end.
+func readable(sn *snapshot.Snapshot) (wide *snapshot.Snapshot, closed []snapshot.Entry) {
+	out := *sn
+	out.Entries = slices.Clone(sn.Entries)
+	for i := range out.Entries {
+		e, need := &out.Entries[i], uint32(0)
+		switch e.Kind {
+		case snapshot.File:
+			need = 0o400
+		case snapshot.Dir:
+			need = 0o700
+		}
+		if e.Perm&need != need && !isLarge(e) {
+			closed = append(closed, *e)
+			e.Perm |= need
+		}
+	}
+	return &out, closed
+}
+
+// settleLarge takes over the large files that agents made or changed: no store
+// has them, only the agents' workspaces.
+func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
+	for _, w := range m.works {
+		var paths []superqode.RelPath
+		for _, c := range w.large {
+			if c.new == nil {
+				continue
+			}
+			if e := m.now.Find(c.new.Path); isLarge(e) && e.ID == c.new.ID {
+				p, err := superqode.ParseRelPath(c.new.Path)
+				if err != nil {
+					return err
+				}
+				paths = append(paths, p)
+			}
+		}
+		if len(paths) == 0 {
+			continue
+		}
+		tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.store, Aside: string(w.child.rec.Workspace)}
+		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
+		if err == nil && !res.Verified {
+			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", isAre(len(res.Differences)), w.agent, firstOf(res.Differences))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
