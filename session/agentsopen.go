@@ -77,6 +77,7 @@ func (s *Session) sibling(agent superqode.AgentID) *Session {
 func (m *Manager) forAgent(agent superqode.AgentID) *Manager {
 	cfg := m.cfg
 	cfg.Warn = func(line string) { m.cfg.Warn(agent.String() + ": " + line) }
+	cfg.Progress = nil // several at a time have no one line to share
 	am := NewManager(cfg)
 	m.gitOnce.Lock()
 	defer m.gitOnce.Unlock()
