@@ -68,7 +68,7 @@ func (r *rule) reach() (ahead, lines int) {
 func (r *rule) plausible(window []byte, end int) bool {
 	switch {
 	case r.at: // between name and value stands a sign of assignment
-		return bytes.IndexAny(window[end:min(end+64, len(window))], "=>:|?,") >= 0
+		return bytes.ContainsAny(window[end:min(end+64, len(window))], "=>:|?,")
 	case r.id == "curl-auth-header":
 		return bytes.Contains(window, []byte("-H")) || bytes.Contains(window, []byte("--header"))
 	case r.id == "curl-auth-user":
