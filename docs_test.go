@@ -50,7 +50,7 @@ func TestArchitecture(t *testing.T) {
 func TestLinksOfThePages(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)|src="([^":]+)"`)
-	for page, dir := range map[string]string{"README.md": "", "docs/guide.md": "docs/", "docs/architecture.md": "docs/", "docs/recovery.md": "docs/", "docs/reference.md": "docs/", "docs/guard.md": "docs/"} {
+	for page, dir := range map[string]string{"README.md": "", "docs/guide.md": "docs/", "docs/architecture.md": "docs/", "docs/recovery.md": "docs/", "docs/reference.md": "docs/", "docs/guard.md": "docs/", "docs/setup.md": "docs/", "docs/exec.md": "docs/", "docs/agents.md": "docs/", "docs/claims.md": "docs/"} {
 		data, err := os.ReadFile(page)
 		if err != nil {
 			t.Error(err)
