@@ -111,12 +111,18 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 	if len(added) == 0 {
 		return list, nil
 	}
-	if ended {
-		return list, s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report {
-			return rep.WithFindings(append(rep.AllFindings(), added...))
-		})
+	if !ended {
+		if err := s.appendFindings(lines); err != nil || s.rec.State != superqode.StatePreserved {
+			return list, err
+		}
 	}
-	return list, s.appendFindings(lines)
+	err = s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report {
+		return rep.WithFindings(append(rep.AllFindings(), added...))
+	})
+	if !ended && errors.Is(err, superqode.ErrNotFound) { // preserved before it had a report
+		err = nil
+	}
+	return list, err
 }
 
 // newFinding checks one finding and completes it.

@@ -45,7 +45,7 @@ func readSuppressions(origin string) ([]byte, error) {
 func (s *Session) suppressions() (map[string]artifacts.Suppression, []string, error) {
 	var data []byte
 	var err error
-	if s.rec.State == superqode.StateDone {
+	if s.rec.State.Ended() {
 		data, err = readSuppressions(string(s.rec.Origin))
 	} else if data, err = atomicfile.Read(filepath.Join(s.dir, suppressionsCopy)); errors.Is(err, os.ErrNotExist) {
 		data, err = nil, nil
@@ -86,8 +86,13 @@ func (s *Session) SuppressFinding(ctx context.Context, ref string, entry artifac
 	if err := s.enterSuppression(ctx, entry); err != nil {
 		return entry, err
 	}
-	if s.rec.State != superqode.StateDone {
+	if !s.rec.State.Ended() {
 		return entry, nil
+	}
+	if s.rec.State == superqode.StatePreserved { // it may go on
+		if err := s.keepSuppressions(); err != nil {
+			return entry, err
+		}
 	}
 	err = s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report { return rep })
 	if errors.Is(err, superqode.ErrNotFound) {
