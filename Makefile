@@ -53,6 +53,7 @@ floors:
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
 	GORACE=atexit_sleep_ms=0 $(GO) test $(RACE) -parallel 4 -timeout 20m ./...
+	[ -z "$(RACE)" ] || $(GO) test -run '^TestProcesses$$' ./coordinator
 
 failpoint:
 	$(GO) test -tags failpoint -timeout 20m -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)

@@ -92,8 +92,11 @@ func start(t *testing.T, job, dir, name string, rounds int) (*exec.Cmd, io.Reade
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	processes, rounds := 32, 1000
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		processes, rounds = 8, 50
+	case raceDetector: // looks into each process alone, and takes ten times as long; make test runs it without as well
+		rounds = 50
 	}
 	dir := t.TempDir()
 	var children []*exec.Cmd
