@@ -142,18 +142,38 @@ func (c *findingAddCmd) adder(ctx context.Context, a *app) (findingAdder, error)
 	return findingAdder{add: s.AddFindings, patch: s.AddFix, done: func() { _ = s.Close() }}, nil
 }
 
-// attachEnded attaches to the session of the flag; without one to the open one or,
-// where there is none, to the one that ended last.
+// attachEnded attaches to the session of the flag; without one to the only one
+// that has not ended or, where there is none, to the one that ended last, whether
+// it was preserved or not.
 func (f *sessionFlag) attachEnded(ctx context.Context, a *app) (*session.Session, error) {
-	s, err := f.attach(ctx, a)
-	if f.ref(a) != "" || !errors.Is(err, superqode.ErrNotFound) {
-		return s, err
+	if f.ref(a) != "" {
+		return f.attach(ctx, a)
 	}
-	ref, nerr := a.newestEnded(ctx)
-	if nerr != nil {
+	m, err := a.sessions()
+	if err != nil {
+		return nil, err
+	}
+	sessions, _, err := m.List(ctx, a.flags.Repo, false)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(sessions, func(l session.Listed) bool { return !l.State.Ended() }) {
+		return f.attachOpen(ctx, a, sessions)
+	}
+	ref, err := a.newestEnded(ctx)
+	if err != nil {
 		return nil, err
 	}
 	return (&sessionFlag{Session: ref}).attach(ctx, a)
+}
+
+// attachOpen attaches to the only session that has not ended.
+func (f *sessionFlag) attachOpen(ctx context.Context, a *app, sessions []session.Listed) (*session.Session, error) {
+	open := slices.DeleteFunc(slices.Clone(sessions), func(l session.Listed) bool { return l.State.Ended() })
+	if len(open) > 1 {
+		return f.attach(ctx, a) // which refuses, and names them
+	}
+	return (&sessionFlag{Session: open[0].ID.String()}).attach(ctx, a)
 }
 
 func (a *app) printAdded(id string) error {
