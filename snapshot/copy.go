@@ -96,8 +96,8 @@ func Copy(ctx context.Context, src *Snapshot, dst string, opt CopyOptions) (*Sna
 		wg.Go(func() { (&copyWorker{copier: c}).run() })
 	}
 	wg.Wait()
-	if c.err != nil {
-		return nil, c.problems, fmt.Errorf("copy %s to %s: %w", src.Root, dst, c.err)
+	if err := c.failure(); err != nil {
+		return nil, c.problems, fmt.Errorf("copy %s to %s: %w", src.Root, dst, err)
 	}
 	out := slices.DeleteFunc(c.out, func(e Entry) bool { return e.Kind == 0 })
 	slices.SortFunc(c.problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
@@ -283,4 +283,12 @@ func (c *copier) fail(err error) {
 	}
 	c.mu.Unlock()
 	c.stop.Store(true)
+}
+
+// failure returns the first error. The end of a context may come in at any time,
+// after the last file, too.
+func (c *copier) failure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }
