@@ -219,12 +219,16 @@ func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snap
 			last = folder
 		}
 	}
+	entries := make([]*snapshot.Entry, 0, len(list)) // found before they are changed: a search reads its neighbours
+	for _, e := range list {
+		entries = append(entries, sn.Find(e.Path))
+	}
 	const workers = 4
 	left := make([][]snapshot.Entry, workers)
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		g.Go(func() (err error) {
-			left[w], err = linkSome(ctx, list[w*len(list)/workers:(w+1)*len(list)/workers], dir, sn)
+			left[w], err = linkSome(gctx, entries[w*len(list)/workers:(w+1)*len(list)/workers], dir, sn.Root)
 			return err
 		})
 	}
@@ -239,19 +243,19 @@ func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snap
 }
 
 // linkSome links a part of the list and returns what has to be copied.
-func linkSome(ctx context.Context, list []snapshot.Entry, dir string, sn *snapshot.Snapshot) (left []snapshot.Entry, err error) {
+func linkSome(ctx context.Context, list []*snapshot.Entry, dir, root string) (left []snapshot.Entry, err error) {
 	for _, e := range list {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		to := filepath.Join(dir, e.Path)
-		err := os.Link(filepath.Join(sn.Root, e.Path), to)
+		err := os.Link(filepath.Join(root, e.Path), to)
 		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EOPNOTSUPP) {
-			left = append(left, e)
+			left = append(left, *e)
 			continue
 		}
 		if err == nil {
-			err = restat(to, sn.Find(e.Path))
+			err = restat(to, e)
 		}
 		if err != nil {
 			return nil, err
