@@ -170,7 +170,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 		"(trap '' HUP INT TERM QUIT USR1 USR2; exec sleep 1000) & p=$!; trap 'echo HUP; kill -9 $p; exit 2' HUP; " +
 		"echo ready; while :; do wait $p; done"
 	spec := shell(t, script)
-	signals := make(chan os.Signal)
+	signals := make(chan os.Signal, 8) // so that nobody waits where the program has ended too early
 	spec.Signals = signals
 	spec.Grace = 2 * liveness
 	pr, pw, err := os.Pipe()
@@ -180,7 +180,9 @@ func TestSignalsArePassedOn(t *testing.T) {
 	defer pr.Close()
 	spec.Stdout = pw
 	var heard []string
+	all := make(chan struct{})
 	go func() {
+		defer close(all)
 		lines := bufio.NewScanner(pr)
 		lines.Scan()
 		for _, s := range []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGHUP} {
@@ -193,6 +195,7 @@ func TestSignalsArePassedOn(t *testing.T) {
 	}()
 	res, err := finished(t, spec)
 	pw.Close()
+	<-all
 	if err != nil || res.ExitCode != 2 || res.Interrupted != syscall.SIGHUP {
 		t.Errorf("%+v %v", res, err)
 	}

@@ -83,6 +83,8 @@ func (p *progress) show(step string, meter *snapshot.Meter) {
 	_ = p.up.Add64(1) // a terminal that is gone is no reason to stop
 }
 
+// bar makes the line. It turns its wheel only when show tells it: with an interval
+// of its own it would write beside clear, and after it.
 func (p *progress) bar(step string, total int64) *progressbar.ProgressBar {
 	counts := total > 0
 	if !counts {
@@ -91,7 +93,7 @@ func (p *progress) bar(step string, total int64) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(p.a.Err), progressbar.OptionSetDescription("superqode: "+step), progressbar.OptionSetWidth(24),
 		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
-		progressbar.OptionThrottle(0), func(b *progressbar.ProgressBar) {
+		progressbar.OptionThrottle(0), progressbar.OptionSetSpinnerChangeInterval(0), func(b *progressbar.ProgressBar) {
 			if counts {
 				progressbar.OptionShowCount()(b)
 			}
