@@ -30,7 +30,7 @@ func leave(t testing.TB, files map[string]string) string {
 
 func imported(t testing.TB, files map[string]string) ([]Finding, string) {
 	t.Helper()
-	list, problems, err := ImportFindings(ImportOptions{Staging: leave(t, files), Roots: []string{"/work/space"}})
+	list, problems, err := ImportFindings(ImportOptions{Staging: leave(t, files), Roots: []string{"/origin/space"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ const sarifFile = `{"$schema":"https://json.schemastore.org/sarif-2.1.0.json","v
 "tool":{"driver":{"name":"lint","rules":[
  {"id":"R1","name":"NoEval","shortDescription":{"text":"eval is bad"},"fullDescription":{"text":"at length"},"help":{"text":"do not"},"properties":{"tags":["security"],"security-severity":"9.8"}},
  {"id":"R2","defaultConfiguration":{"level":"note"},"messageStrings":{"m":{"text":"found {0}"}}}]}},
-"originalUriBaseIds":{"ROOT":{"uri":"file:///work/space/"},"SUB":{"uri":"sub/","uriBaseId":"ROOT"}},
+"originalUriBaseIds":{"ROOT":{"uri":"file:///origin/space/"},"SUB":{"uri":"sub/","uriBaseId":"ROOT"}},
 "artifacts":[{"location":{"uri":"from/index.go"}}],
 "results":[
  {"ruleId":"R1","message":{"text":"eval used\nsecond line"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a%20b.js","uriBaseId":"SUB"},"region":{"startLine":3,"endLine":4,"snippet":{"text":"eval(x)"}}}}],
