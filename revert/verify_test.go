@@ -1,7 +1,6 @@
 package revert_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -117,34 +117,11 @@ func TestRestoreTellsWhyNot(t *testing.T) {
 	}
 }
 
-// unprivileged reports whether the test goes on here. Root is kept out by no
-// permission bits, so as root the test is run again, as somebody else.
-func unprivileged(t *testing.T) bool {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		t.Errorf("as nobody:\n%s", out)
-	case err != nil:
-		t.Skipf("can not run as nobody: %v", err)
-	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
-		t.Skipf("not run as nobody:\n%s", out)
-	}
-	return false
-}
-
 // Folders and files that somebody closed are opened for the look, and end up as
 // they were; those that were closed before are changed nevertheless.
 func TestRestoreClosedFolders(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	dir := fill(t)

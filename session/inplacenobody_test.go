@@ -1,44 +1,18 @@
 package session
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// unprivileged reports whether the test goes on here. Root is kept out by no
-// permission bits, so as root the test is run again, as somebody else.
-func unprivileged(t *testing.T) bool {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		t.Errorf("as nobody:\n%s", out)
-	case err != nil:
-		t.Skipf("can not run as nobody: %v", err)
-	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
-		t.Skipf("not run as nobody:\n%s", out)
-	}
-	return false
-}
-
 // Who is no root is kept out by permission bits, also where they are wrong.
 func TestGitSnapshotUnprivileged(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	scripts := map[string]string{}
@@ -76,7 +50,7 @@ func TestGitSnapshotUnprivileged(t *testing.T) {
 // left alone, and the rest comes back.
 func TestGitSnapshotUnreadable(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	f := gittest.Dirty(t)
@@ -121,7 +95,7 @@ func openUp(dir string) {
 // deleted that was not kept.
 func TestGitSnapshotSalvagesClosedFiles(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	f := gittest.Dirty(t)

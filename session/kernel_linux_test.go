@@ -145,7 +145,7 @@ func TestConfinedInPlace(t *testing.T) {
 // TestConfinedUnprivileged: the same as somebody who is not root.
 func TestConfinedUnprivileged(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	t.Run("origin", TestConfinedOrigin)

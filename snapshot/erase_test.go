@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // whole scans a folder and knows all contents.
@@ -165,7 +166,7 @@ func TestAdjust(t *testing.T) {
 // Folders that their owner closed can be worked in, and are closed again.
 func TestEraseAndAdjustInClosedFolders(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	dir := tree(t, map[string]string{"d/f": "1", "d/g": "2", "d/e/h": "3"})

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -159,27 +157,4 @@ func TestSettle(t *testing.T) {
 	if s.vouches(&whole) {
 		t.Error("a file system with whole seconds was trusted within two of them")
 	}
-}
-
-// unprivileged re-runs a test as a user who can not read everything: root runs
-// the test binary again as nobody. It reports whether the caller is that run.
-func unprivileged(t *testing.T) bool {
-	t.Helper()
-	if os.Getuid() != 0 {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit):
-		t.Errorf("as nobody:\n%s", out)
-	case err != nil:
-		t.Skipf("can not run as nobody: %v", err)
-	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
-		t.Skipf("not run as nobody:\n%s", out)
-	}
-	return false
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // tree makes files below a fresh directory: a name that ends in a slash is a
@@ -237,7 +239,7 @@ func TestScanSkipsAndStatOnly(t *testing.T) {
 
 func TestScanNamesWhatItCanNotRead(t *testing.T) {
 	t.Parallel()
-	if !unprivileged(t) {
+	if !gittest.Unprivileged(t) {
 		return
 	}
 	dir := tree(t, map[string]string{"closed/f": "1", "secret": "2", "open": "3"})
