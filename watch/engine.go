@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 )
@@ -140,9 +141,9 @@ func (e *engine) due(all bool) (list []Event, next time.Duration) {
 	if len(due) == 0 {
 		return nil, next
 	}
-	b := &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}}
-	for p, first := range due {
-		b.look(p, first)
+	b := newBatch(e)
+	for _, p := range slices.Sorted(maps.Keys(due)) { // a folder first: with it all that is in it is done
+		b.look(p, due[p])
 	}
 	b.partners()
 	return b.events(), next
@@ -154,11 +155,16 @@ type found struct {
 	first time.Time
 }
 
-// batch is what one flush found out.
+// batch is what one flush found out: the difference between what was told before
+// and what will be known after it. The tree may change while it is looked at, so
+// a path can be met more than once; only the last state counts.
 type batch struct {
-	e           *engine
-	gone, fresh map[string]found
-	list        []Event
+	e                    *engine
+	gone, fresh, changed map[string]found
+}
+
+func newBatch(e *engine) *batch {
+	return &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}}
 }
 
 // look compares a path with what is known of it.
@@ -172,26 +178,37 @@ func (b *batch) look(rel string, first time.Time) {
 		return
 	case known && there && before.Mode.Type() == now.Mode.Type() && !now.isDir():
 		b.e.known[rel] = now
-		b.list = append(b.list, Event{Type: Modified, Path: rel, At: first})
+		if f, told := b.fresh[rel]; told {
+			b.fresh[rel] = found{now, f.first}
+		} else {
+			b.changed[rel] = found{now, first}
+		}
 		return
 	}
 	if known {
-		b.gone[rel] = found{before, first}
-		b.e.forget(rel)
+		all := map[string]Stamp{rel: before}
 		if before.isDir() {
-			b.e.below(rel, func(p string, s Stamp) {
-				b.gone[p] = found{s, first}
-			})
-			for p := range b.gone {
-				if strings.HasPrefix(p, rel+"/") {
-					b.e.forget(p)
-				}
-			}
+			b.e.below(rel, func(p string, s Stamp) { all[p] = s })
+		}
+		for p, s := range all {
+			b.lose(p, s, first)
 		}
 	}
 	if there {
 		b.add(rel, now, first)
 	}
+}
+
+// lose notes that a path is gone. What this batch itself had met before is as if
+// it had never been.
+func (b *batch) lose(rel string, before Stamp, first time.Time) {
+	b.e.forget(rel)
+	delete(b.changed, rel)
+	if _, met := b.fresh[rel]; met {
+		delete(b.fresh, rel)
+		return
+	}
+	b.gone[rel] = found{before, first}
 }
 
 // add notes something new and, of a folder, all that is in it: when a folder was

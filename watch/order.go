@@ -28,13 +28,16 @@ func (b *batch) events() []Event {
 	for p, f := range b.gone {
 		was[f.stamp.identity()] = p
 	}
-	var moves []Event
+	var moves, rest []Event
+	for p, f := range b.changed {
+		rest = append(rest, Event{Type: Modified, Path: p, At: f.first})
+	}
 	for p, f := range b.fresh {
 		ev := Event{Type: Created, Path: p, Dir: f.stamp.isDir(), At: f.first}
 		old, ok := was[f.stamp.identity()]
 		g, still := b.gone[old]
 		if !ok || !still || old == p {
-			b.list = append(b.list, ev)
+			rest = append(rest, ev)
 			continue
 		}
 		ev.Type, ev.Old = Moved, old
@@ -50,8 +53,8 @@ func (b *batch) events() []Event {
 	}
 	byTime(out)
 	byTime(moves)
-	moved, rest := chain(moves)
-	rest = append(rest, b.list...)
+	moved, broken := chain(moves)
+	rest = append(rest, broken...)
 	byTime(rest)
 	return slices.Concat(out, moved, rest)
 }
