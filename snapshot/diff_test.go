@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -369,6 +370,34 @@ func TestDescribeKeepsWhatGitDoesNotSee(t *testing.T) {
 	want := "type  both 100644 010644 0 1\nrenamed gone moved 100644 100640 1 0\nmode  perm 100644 100600 0 0"
 	if s := strings.Join(have, "\n"); s != want {
 		t.Errorf("got\n%s\nwant\n%s", s, want)
+	}
+}
+
+// TestDescribeSameBigFiles: contents too big to be prepared in memory are told
+// apart only after they are written, and a pack may hold each one once.
+func TestDescribeSameBigFiles(t *testing.T) {
+	t.Parallel()
+	for same := range 12 { // the trees come to different numbers of objects, once to the announced one
+		a, b := t.TempDir(), t.TempDir()
+		big := strings.Repeat("a line\n", packSmall/7+1)
+		for i := range same + 1 {
+			mustWrite(t, b, fmt.Sprintf("d%d/e/big%d", i%3, i), big, 0o644)
+		}
+		mustWrite(t, b, "other", big+"another\n", 0o644)
+		s := testStore(t, "", SHA1)
+		base, final := testWalk(t, a, true), testWalk(t, b, true)
+		got, err := s.Describe(t.Context(), base, final, plainChanges(t, base, final))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range got {
+			if want := strings.Count(big, "\n"); c.LinesAdded != want && c.Path.String() != "other" {
+				t.Errorf("%s: %d lines, not %d", c.Path, c.LinesAdded, want)
+			}
+		}
+		if len(got) != same+2 {
+			t.Errorf("%d changes", len(got))
+		}
 	}
 }
 

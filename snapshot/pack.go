@@ -44,6 +44,7 @@ type packWriter struct {
 	off      int64
 	objects  []packedObject
 	seen     map[ID]bool
+	cut      bool // bytes were taken back: sum is of more than there is
 }
 
 type packedObject struct {
@@ -85,7 +86,8 @@ func (p *packWriter) add(id ID, encoded []byte) error {
 
 // stream writes a blob of exactly size bytes from r and returns its id. If r ends
 // early the blob is filled up with zeros, for its size is written already; the
-// id then tells that it is not what was wanted.
+// id then tells that it is not what was wanted. A blob that the pack has already
+// is taken back again: git refuses a pack that holds more objects than its index.
 func (p *packWriter) stream(size int64, r io.Reader) (ID, error) {
 	crc, off := crc32.NewIEEE(), p.off
 	sink := writerFunc(func(b []byte) (int, error) {
@@ -112,9 +114,25 @@ func (p *packWriter) stream(size int64, r io.Reader) (ID, error) {
 		return ID{}, err
 	}
 	id := IDFrom(h.Sum(nil))
-	p.seen[id] = true // twice in one pack does no harm, the index names one
+	if p.seen[id] {
+		return id, p.back(off)
+	}
+	p.seen[id] = true
 	p.objects = append(p.objects, packedObject{id, off, crc.Sum32()})
 	return id, nil
+}
+
+// back takes away what was written after off.
+func (p *packWriter) back(off int64) error {
+	p.off, p.cut = off, true
+	if err := p.buf.Flush(); err != nil {
+		return err
+	}
+	if err := p.f.Truncate(off); err != nil {
+		return err
+	}
+	_, err := p.f.Seek(off, io.SeekStart)
+	return err
 }
 
 // finish completes the pack, makes its index and gives both their names. With
@@ -156,13 +174,13 @@ func (p *packWriter) abort() error {
 }
 
 // trailer ends the file with its checksum. Where fewer or more objects came than
-// were announced (a file vanished meanwhile) the header is set right and the sum
-// taken anew.
+// were announced (a file vanished meanwhile, two are the same) the header is set
+// right and the sum taken anew.
 func (p *packWriter) trailer() ([]byte, error) {
 	if err := p.buf.Flush(); err != nil {
 		return nil, err
 	}
-	if len(p.objects) != p.declared {
+	if len(p.objects) != p.declared || p.cut {
 		var n [4]byte
 		binary.BigEndian.PutUint32(n[:], uint32(len(p.objects)))
 		if _, err := p.f.WriteAt(n[:], 8); err != nil {
