@@ -36,3 +36,11 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// Plural is a number with what it counts: "1 file", "2 files".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

@@ -135,7 +135,7 @@ func (d *differ) hunks(b *bytes.Buffer, v *fileView, p filePatch, placed map[str
 		d.hunk(b, p, hunkText{head: hunkHead(h), comment: h.Comment, rows: list}, placed)
 	}
 	if left > 0 {
-		v.Cut = fmt.Sprintf("%s more of this diff", plural(left, "line"))
+		v.Cut = fmt.Sprintf("%s more of this diff", superqode.Plural(left, "line"))
 	}
 	return written
 }

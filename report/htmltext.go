@@ -165,13 +165,6 @@ func link(root, p string) template.URL {
 	return template.URL(root + "/" + strings.Join(parts, "/"))
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 func moment(t artifacts.Time) string {
 	if t.IsZero() {
 		return "not known"

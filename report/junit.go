@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 )
 
@@ -140,7 +141,7 @@ func checked(name string, held bool, differences []string) junitCase {
 		for _, d := range differences[:min(len(differences), maxListed)] {
 			lines = append(lines, plain(d))
 		}
-		c.Failure = &junitResult{Message: plural(len(differences), "difference"), Type: "difference", Text: strings.Join(lines, "\n")}
+		c.Failure = &junitResult{Message: superqode.Plural(len(differences), "difference"), Type: "difference", Text: strings.Join(lines, "\n")}
 	case !held:
 		c.Skipped = &junitResult{Message: "not checked"}
 	}

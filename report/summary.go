@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 )
 
@@ -36,7 +37,7 @@ func StepSummary(w io.Writer, rep artifacts.Report) error {
 	for _, c := range rep.Changes {
 		added, removed = added+max(c.LinesAdded, 0), removed+max(c.LinesRemoved, 0)
 	}
-	row("Changes", fmt.Sprintf("%s, +%d −%d lines", plural(len(rep.Changes), "path"), added, removed))
+	row("Changes", fmt.Sprintf("%s, +%d −%d lines", superqode.Plural(len(rep.Changes), "path"), added, removed))
 	row("Findings", findingCounts(rep))
 	row("Blocked operations", fmt.Sprint(len(rep.Guard.Blocked)))
 	row("Reverted", checkWord(rep.Revert.Verified, len(rep.Revert.Differences), "verified"))
@@ -77,7 +78,7 @@ func findingCounts(rep artifacts.Report) string {
 func checkWord(held bool, differences int, good string) string {
 	switch {
 	case differences > 0:
-		return fmt.Sprintf("**not %s**: %s", good, plural(differences, "difference"))
+		return fmt.Sprintf("**not %s**: %s", good, superqode.Plural(differences, "difference"))
 	case held:
 		return good
 	}
@@ -122,14 +123,14 @@ func summaryFindings(b *strings.Builder, rep artifacts.Report) {
 	slices.SortStableFunc(list, func(x, y artifacts.Finding) int {
 		return slices.Index(order, x.Severity) - slices.Index(order, y.Severity)
 	})
-	folded(b, plural(len(list), "finding"), "| severity | finding | at | found by |", len(list), func(i int) []string {
+	folded(b, superqode.Plural(len(list), "finding"), "| severity | finding | at | found by |", len(list), func(i int) []string {
 		f := list[i]
 		return []string{string(f.Severity), artifacts.MarkdownCell(clip(f.Title, 300)), artifacts.MarkdownCell(clip(f.Location(), 300)), artifacts.MarkdownText(clip(f.FoundBy, 100))}
 	})
 }
 
 func summaryChanges(b *strings.Builder, rep artifacts.Report) {
-	folded(b, plural(len(rep.Changes), "changed path"), "| type | path | lines |", len(rep.Changes), func(i int) []string {
+	folded(b, superqode.Plural(len(rep.Changes), "changed path"), "| type | path | lines |", len(rep.Changes), func(i int) []string {
 		c := rep.Changes[i]
 		lines := fmt.Sprintf("+%d −%d", max(c.LinesAdded, 0), max(c.LinesRemoved, 0))
 		if c.Binary {
@@ -141,7 +142,7 @@ func summaryChanges(b *strings.Builder, rep artifacts.Report) {
 
 func summaryBlocked(b *strings.Builder, rep artifacts.Report) {
 	list := rep.Guard.Blocked
-	folded(b, plural(len(list), "blocked operation"), "| operation | command | layer |", len(list), func(i int) []string {
+	folded(b, superqode.Plural(len(list), "blocked operation"), "| operation | command | layer |", len(list), func(i int) []string {
 		return []string{artifacts.MarkdownCell(clip(list[i].Operation, 100)), artifacts.MarkdownCell(clip(commandLine(list[i].Command...), 300)), artifacts.MarkdownText(list[i].Layer)}
 	})
 }

@@ -148,7 +148,7 @@ func (p *Plan) addParents(t *Tree) {
 		have[p.Write[i].Path] = true
 	}
 	for _, e := range slices.Clone(p.Write) {
-		for dir := parent(e.Path); dir != "" && !have[dir]; dir = parent(dir) {
+		for dir := snapshot.Parent(e.Path); dir != "" && !have[dir]; dir = snapshot.Parent(dir) {
 			have[dir] = true
 			old, now := t.Base.Find(dir), p.Now.Find(dir)
 			if old == nil || now != nil && now.Kind == snapshot.Dir {
@@ -164,8 +164,6 @@ func (p *Plan) addParents(t *Tree) {
 	slices.SortFunc(p.Write, byPath)
 	slices.SortFunc(p.Remove, byPath)
 }
-
-func parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 func inside(path string, within []superqode.RelPath) bool {
 	if len(within) == 0 {

@@ -118,7 +118,7 @@ func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) 
 		have[entries[i].Path] = true
 	}
 	for i := range entries {
-		for dir := parent(entries[i].Path); dir != "" && !have[dir]; dir = parent(dir) {
+		for dir := snapshot.Parent(entries[i].Path); dir != "" && !have[dir]; dir = snapshot.Parent(dir) {
 			have[dir] = true
 			if e := folder(dir); e != nil {
 				out = append(out, *e)
@@ -139,7 +139,7 @@ func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
 	}
 	for _, list := range [][]snapshot.Entry{p.Remove, p.Write} {
 		for i := range list {
-			dir := parent(list[i].Path)
+			dir := snapshot.Parent(list[i].Path)
 			if dir == "" || have[dir] {
 				continue
 			}

@@ -37,7 +37,7 @@ func (s *Session) openMergeBench(ctx context.Context) (*mergeBench, error) {
 func (b *mergeBench) merge(ctx context.Context) merger {
 	merge := b.bench.merge(ctx)
 	return func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
-		if isLarge(base) || isLarge(ours) || isLarge(theirs) {
+		if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 			return snapshot.Entry{}, false, true, nil
 		}
 		return merge(base, ours, theirs)
@@ -46,7 +46,7 @@ func (b *mergeBench) merge(ctx context.Context) merger {
 
 // similar is bench.similar for files that are in the store.
 func (b *mergeBench) similar(base, now *snapshot.Entry) (bool, error) {
-	if isLarge(base) || isLarge(now) {
+	if base.IsLarge() || now.IsLarge() {
 		return false, nil
 	}
 	return b.bench.similar(base, now)

@@ -140,7 +140,7 @@ func (s *Session) saveLost(ctx context.Context, c *Session) error {
 		if err != nil {
 			return err
 		}
-		if isLarge(e) {
+		if e.IsLarge() {
 			if _, err := c.moveLarge(ctx, string(c.rec.Workspace), []snapshot.Entry{*e}); err != nil {
 				return err
 			}

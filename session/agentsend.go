@@ -25,7 +25,7 @@ func (e *MergeError) Error() string {
 	if n := len(e.Conflicts) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", count(len(e.Conflicts), "change"), visible(first.Path.String()), first.Agent, more)
+	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", superqode.Plural(len(e.Conflicts), "change"), visible(first.Path.String()), first.Agent, more)
 }
 
 // Unwrap returns superqode.ErrConflict.

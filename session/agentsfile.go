@@ -3,8 +3,10 @@ package session
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -51,7 +53,7 @@ func (s *Session) agentsPath() string { return filepath.Join(s.dir, "agents.json
 
 func (s *Session) writeAgents(f *agentsFile, c credits) error {
 	f.SchemaVersion, f.Credits = schemaVersion, []creditEntry{}
-	for _, p := range sortedKeys(c) {
+	for _, p := range slices.Sorted(maps.Keys(c)) {
 		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
 	}
 	return atomicfile.WriteJSON(s.agentsPath(), f)

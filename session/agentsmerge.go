@@ -201,7 +201,7 @@ func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *applyStep) (
 		return nil
 	}
 	ours := m.now.Find(at)
-	if ours == nil || ours.Kind != snapshot.File || isLarge(ours) || isLarge(st.new) {
+	if ours == nil || ours.Kind != snapshot.File || ours.IsLarge() || st.new.IsLarge() {
 		return nil
 	}
 	m.b.labels[0] = m.before(ours.Path)

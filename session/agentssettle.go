@@ -20,7 +20,7 @@ func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 		}
 	}
 	drop := s.skip()
-	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || isLarge(m.now.Find(path)) }
+	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.now.Find(path).IsLarge() }
 	wide, closed := readable(m.now)
 	tree := &revert.Tree{Dir: ws, Base: withoutLarge(wide), Skip: skip, Store: s.store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{})
@@ -55,7 +55,7 @@ func readable(sn *snapshot.Snapshot) (wide *snapshot.Snapshot, closed []snapshot
 		case snapshot.Dir:
 			need = 0o700
 		}
-		if e.Perm&need != need && !isLarge(e) {
+		if e.Perm&need != need && !e.IsLarge() {
 			closed = append(closed, *e)
 			e.Perm |= need
 		}
@@ -72,7 +72,7 @@ func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 			if c.new == nil {
 				continue
 			}
-			if e := m.now.Find(c.new.Path); isLarge(e) && e.ID == c.new.ID {
+			if e := m.now.Find(c.new.Path); e.IsLarge() && e.ID == c.new.ID {
 				p, err := superqode.ParseRelPath(c.new.Path)
 				if err != nil {
 					return err

@@ -29,7 +29,7 @@ type ApplyError struct{ Conflicts []artifacts.ApplyConflict }
 
 // Error counts the conflicts; each has a line of its own in Conflicts.
 func (e *ApplyError) Error() string {
-	return count(len(e.Conflicts), "conflict") + "; nothing was applied"
+	return superqode.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
 }
 
 // Unwrap returns superqode.ErrConflict.

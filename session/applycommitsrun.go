@@ -101,7 +101,7 @@ func (a *commitApply) dropLock() {
 // noteFolders remembers which folders git will have to make.
 func (a *commitApply) noteFolders() {
 	for _, p := range a.paths {
-		for dir := parent(p.path); dir != "" && p.new != (object{}); dir = parent(dir) {
+		for dir := snapshot.Parent(p.path); dir != "" && p.new != (object{}); dir = snapshot.Parent(dir) {
 			if !exists(filepath.Join(a.repo.TopLevel, dir)) {
 				a.missing = append(a.missing, dir)
 			}

@@ -315,7 +315,7 @@ func (d *decider) inTheWay(s *applyStep, removed map[string]bool) *Conflict {
 	if s.put == nil || s.bits {
 		return nil
 	}
-	for dir := parent(s.put.Path); dir != ""; dir = parent(dir) {
+	for dir := snapshot.Parent(s.put.Path); dir != ""; dir = snapshot.Parent(dir) {
 		e := d.now.Find(dir)
 		if e == nil || e.Kind == snapshot.Dir || removed[dir] {
 			continue

@@ -42,7 +42,7 @@ func testTree(files map[string]string) *snapshot.Snapshot {
 		if e := testEntry(path, spec); e != nil {
 			sn.Entries = append(sn.Entries, *e)
 		}
-		for dir := parent(path); dir != ""; dir = parent(dir) {
+		for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
 			if !dirs[dir] && files[dir] == "" {
 				dirs[dir] = true
 				sn.Entries = append(sn.Entries, *testEntry(dir, "DIR"))

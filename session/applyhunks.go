@@ -235,20 +235,13 @@ func selectHunks(ranges []HunkRange, total int) (selection, error) {
 	sel := selection{}
 	for _, r := range ranges {
 		if r.Last > total {
-			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, count(total, "hunk"))
+			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, superqode.Plural(total, "hunk"))
 		}
 		for n := r.First; n <= r.Last; n++ {
 			sel[n] = true
 		}
 	}
 	return sel, nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // chosen returns the positions of a section's hunks that are selected; first is

@@ -1,11 +1,11 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +42,7 @@ func viewOrigin(ctx context.Context, root string, format snapshot.Format, change
 				continue
 			}
 			wanted[e.Path] = true
-			for dir := parent(e.Path); dir != ""; dir = parent(dir) {
+			for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
 				above[dir] = true
 			}
 		}
@@ -50,13 +50,13 @@ func viewOrigin(ctx context.Context, root string, format snapshot.Format, change
 	v := &originView{others: map[string]bool{}}
 	var mu sync.Mutex
 	skip := func(p string, _ snapshot.Kind) bool {
-		for at := p; at != ""; at = parent(at) {
+		for at := p; at != ""; at = snapshot.Parent(at) {
 			if wanted[at] || at == p && above[at] {
 				return false
 			}
 		}
 		mu.Lock()
-		v.others[parent(p)] = true
+		v.others[snapshot.Parent(p)] = true
 		mu.Unlock()
 		return true
 	}
@@ -113,13 +113,13 @@ func planSwap(view *originView, steps []applyStep, keep string) *swap.Plan {
 		}
 	}
 	l.clearEmptied()
-	for _, path := range sortedKeys(l.removed) {
+	for _, path := range slices.Sorted(maps.Keys(l.removed)) {
 		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.now.Find(path))})
 	}
-	for _, path := range slices.Backward(sortedKeys(l.cleared)) { // what is in a folder sorts after it
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(l.cleared))) { // what is in a folder sorts after it
 		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.now.Find(path)), Optional: !l.cleared[path]})
 	}
-	for _, path := range sortedKeys(l.made) {
+	for _, path := range slices.Sorted(maps.Keys(l.made)) {
 		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Side: l.side(path), Perm: l.made[path]})
 	}
 	l.addPuts()
@@ -169,7 +169,7 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 	if e.Kind == snapshot.File {
 		perm = 0o700 | e.Perm&0o666 | e.Perm&0o444>>2
 	}
-	for dir := parent(e.Path); dir != ""; dir = parent(dir) {
+	for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
 		if now := l.view.now.Find(dir); now != nil && now.Kind == snapshot.Dir {
 			return
 		}
@@ -183,23 +183,23 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 func (l *layout) clearEmptied() {
 	left := map[string]int{} // what a folder will still hold
 	for i := range l.view.now.Entries {
-		left[parent(l.view.now.Entries[i].Path)]++
+		left[snapshot.Parent(l.view.now.Entries[i].Path)]++
 	}
 	for i := range l.steps {
 		if e := l.steps[i].put; e != nil && (l.view.now.Find(e.Path) == nil || l.removed[e.Path]) {
-			left[parent(e.Path)]++
+			left[snapshot.Parent(e.Path)]++
 		}
 	}
 	for dir := range l.made {
 		if l.view.now.Find(dir) == nil {
-			left[parent(dir)]++
+			left[snapshot.Parent(dir)]++
 		}
 	}
 	for path := range l.removed {
 		if _, again := l.made[path]; again {
 			continue // a folder comes in its place
 		}
-		for dir := parent(path); dir != ""; dir = parent(dir) {
+		for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
 			left[dir]--
 			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || dir == l.keep || strings.HasPrefix(l.keep, dir+"/") {
 				break
@@ -211,8 +211,8 @@ func (l *layout) clearEmptied() {
 
 // side returns the nearest folder above path that is there now and stays.
 func (l *layout) side(path string) superqode.HostPath {
-	dir := parent(path)
-	for ; dir != ""; dir = parent(dir) {
+	dir := snapshot.Parent(path)
+	for ; dir != ""; dir = snapshot.Parent(dir) {
 		_, gone := l.cleared[dir]
 		if e := l.view.now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
 			break
@@ -226,13 +226,4 @@ func stateOf(e *snapshot.Entry) *swap.State {
 	return &swap.State{
 		Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime, Ctime: e.Stat.Ctime, Mode: e.Mode(), Nlink: e.Stat.Nlink, UID: e.Stat.UID, GID: e.Stat.GID,
 	}
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, cmp.Compare[string])
-	return keys
 }

@@ -210,7 +210,7 @@ func (s *Session) storeContents(ctx context.Context, l *look) error {
 	}
 	var fresh []snapshot.Entry
 	for _, c := range l.changes {
-		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !isLarge(e) {
+		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
 			fresh = append(fresh, *e)
 		}
 	}

@@ -193,7 +193,7 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", plural(m.all, "commit"), ref))
+		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.all, "commit"), ref))
 	}
 	if dir := string(s.privateGit().Dir); exists(dir) {
 		return worktree.ToTrash(dir, s.p.trashPath())
@@ -243,7 +243,7 @@ func (s *Session) writeSeries(ctx context.Context, m *madeCommits) (_ *artifacts
 	}
 	about := fmt.Sprintf("the session's commits; git am brings them onto %s", shortCommit(m.from))
 	if n < m.all {
-		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, plural(m.all, "commit"))
+		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, superqode.Plural(m.all, "commit"))
 	}
 	return &artifacts.New{
 		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.rec.ID), Description: about, File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent,
@@ -277,7 +277,7 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	}
 	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.rec.ID, w.agent), s.rec.ID, w.agent
 	n.Metadata["ref"] = ref
-	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, plural(m.all, "commit"), n.Path)})
+	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.all, "commit"), n.Path)})
 	return n, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
@@ -177,7 +178,7 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 		sn.Entries = append(sn.Entries, e)
 	}
 	unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
-		for at := p.Path; at != ""; at = parent(at) {
+		for at := p.Path; at != ""; at = snapshot.Parent(at) {
 			if skip(at) {
 				return true
 			}

@@ -28,7 +28,7 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
 		return "", nil
 	case len(l.problems) > 0:
-		return fmt.Sprintf("it holds %s that can not be read", plural(len(l.problems), "path")), nil
+		return fmt.Sprintf("it holds %s that can not be read", superqode.Plural(len(l.problems), "path")), nil
 	}
 	if s.rec.State == superqode.StatePreserved && s.rec.Collected {
 		digest, err := l.final.Digest()
@@ -39,7 +39,7 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("it holds %s that %s kept nowhere else", plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
+	return fmt.Sprintf("it holds %s that %s kept nowhere else", superqode.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
 }
 
 // salvageIgnored is how many bytes of new ignored files go into the salvage of a
@@ -88,7 +88,7 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal,
 	for _, c := range snapshot.Compare(base, l.final, snapshot.CompareOptions{Dirs: true}) {
 		switch e := l.final.Find(c.Path.String()); {
 		case e == nil:
-		case !isLarge(e) || s.isOrphan():
+		case !e.IsLarge() || s.isOrphan():
 			part.Entries = append(part.Entries, *e)
 		case extra[e.Path]:
 			d.ignored = append(d.ignored, *e)
@@ -205,7 +205,7 @@ func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
 	}
 	var there []snapshot.Entry
 	for _, f := range files {
-		if e := now.Find(f.Path); isLarge(e) {
+		if e := now.Find(f.Path); e.IsLarge() {
 			there = append(there, *e)
 		}
 	}

@@ -47,7 +47,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	for round, rest := 1, fresh; len(rest) > 0; round++ {
 		var ask, later []*snapshot.Entry
 		for _, e := range rest {
-			dir := parent(e.Path)
+			dir := snapshot.Parent(e.Path)
 			switch {
 			case ignored[dir]:
 				ignored[e.Path] = ignored[e.Path] || e.Kind == snapshot.Dir
@@ -76,7 +76,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 		if len(ignored) == 0 || s.base.Find(e.Path) != nil {
 			return false
 		}
-		for p := e.Path; p != ""; p = parent(p) {
+		for p := e.Path; p != ""; p = snapshot.Parent(p) {
 			if ignored[p] {
 				return true
 			}
@@ -85,16 +85,11 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	})
 	var top []string
 	for p := range ignored {
-		if ignored[p] && !ignored[parent(p)] {
+		if ignored[p] && !ignored[snapshot.Parent(p)] {
 			top = append(top, p)
 		}
 	}
 	return before - len(now.Entries), top, nil
-}
-
-func parent(path string) string {
-	i := strings.LastIndexByte(path, '/')
-	return path[:max(i, 0)]
 }
 
 // newEntries returns the entries of now whose paths base does not have.

@@ -31,7 +31,7 @@ func (set pathSet) covers(path string) bool {
 	if len(set) == 0 {
 		return false
 	}
-	for p := path; p != ""; p = parent(p) {
+	for p := path; p != ""; p = snapshot.Parent(p) {
 		if set[p] {
 			return true
 		}
@@ -126,7 +126,7 @@ func (s *Session) keepBase(ctx context.Context, l *look) error {
 	}
 	var list []snapshot.Entry
 	for i := range held.Entries {
-		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !isLarge(e) {
+		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !e.IsLarge() {
 			list = append(list, *e)
 		}
 	}

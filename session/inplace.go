@@ -169,7 +169,7 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 		return
 	}
 	gone := func(path string) bool {
-		for p := path; p != ""; p = parent(p) {
+		for p := path; p != ""; p = snapshot.Parent(p) {
 			if _, ok := out[p]; ok {
 				return true
 			}

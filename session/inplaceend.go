@@ -100,13 +100,6 @@ func firstOf(list []string) string {
 	return out
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // bringBackRepository restores the origin's own folder and its git dir.
 func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
 	defer s.m.begin("bringing your repository back", nil)()

@@ -13,24 +13,13 @@ import (
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
-// largeFile is the size from which a file is in no patch and in no commit of the
-// store: git would hold both sides of it in memory, and one with holes would
-// lose them. Such a file is never read for a copy of it, but moved: what a
-// session leaves, or what a revert would overwrite, goes into the session's
-// folder large/.
-const largeFile = 100 << 20
-
-func isLarge(e *snapshot.Entry) bool {
-	return e != nil && e.Kind == snapshot.File && e.Size > largeFile
-}
-
 // withoutLarge returns the snapshot without its large files.
 func withoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
-	if !slices.ContainsFunc(sn.Entries, func(e snapshot.Entry) bool { return isLarge(&e) }) {
+	if !slices.ContainsFunc(sn.Entries, func(e snapshot.Entry) bool { return e.IsLarge() }) {
 		return sn
 	}
 	out := *sn
-	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return isLarge(&e) })
+	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return e.IsLarge() })
 	return &out
 }
 
@@ -41,7 +30,7 @@ func (l *look) takeLarge(changes []superqode.Change) (small, large []superqode.C
 		if old.IsZero() {
 			old = c.Path
 		}
-		if isLarge(l.final.Find(c.Path.String())) || isLarge(l.base.Find(old.String())) {
+		if l.final.Find(c.Path.String()).IsLarge() || l.base.Find(old.String()).IsLarge() {
 			c.Binary = true
 			large = append(large, c)
 			continue
@@ -56,7 +45,7 @@ func (l *look) takeLarge(changes []superqode.Change) (small, large []superqode.C
 func (s *Session) moveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
 	var files []snapshot.Entry
 	for i := range entries {
-		if isLarge(&entries[i]) {
+		if entries[i].IsLarge() {
 			files = append(files, entries[i])
 		}
 	}
@@ -100,7 +89,7 @@ func (s *Session) saveLarge(ctx context.Context, final *snapshot.Snapshot, chang
 	}
 	var files []snapshot.Entry
 	for _, c := range changes {
-		if e := final.Find(c.Path.String()); isLarge(e) {
+		if e := final.Find(c.Path.String()); e.IsLarge() {
 			files = append(files, *e)
 		}
 	}

@@ -308,7 +308,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err := s.openStore(ctx); err != nil {
 		return err
 	}
-	missing = slices.DeleteFunc(missing, func(e snapshot.Entry) bool { return isLarge(&e) })
+	missing = slices.DeleteFunc(missing, func(e snapshot.Entry) bool { return e.IsLarge() })
 	if len(missing) > 0 {
 		if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), missing); err != nil {
 			return fmt.Errorf("keep the base's contents: %w", err)

@@ -163,7 +163,7 @@ func (r *radarSide) touches(path string) bool {
 	if r.touched[path] {
 		return true
 	}
-	for dir := parent(path); dir != ""; dir = parent(dir) {
+	for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
 		if r.touched[dir] {
 			return true
 		}
@@ -211,7 +211,7 @@ func meetOn(ctx context.Context, bench *bench, a, b *radarSide, both []applyChan
 		now: a.look.final, moved: moved, ours: func(string) string { return a.name() }, theirs: b.name(),
 		similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
 		merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
-			if isLarge(base) || isLarge(ours) || isLarge(theirs) {
+			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 				return snapshot.Entry{}, false, true, nil
 			}
 			err := errors.Join(bench.fetch("base", base.ID), bench.fetchFrom(roots[0], "ours", ours), bench.fetchFrom(roots[1], "theirs", theirs))

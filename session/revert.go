@@ -185,7 +185,7 @@ func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
 		if spared[path] {
 			return true
 		}
-		if path != ".git" && skipGit(path, kind) && base.Find(parent(path)) == nil {
+		if path != ".git" && skipGit(path, kind) && base.Find(snapshot.Parent(path)) == nil {
 			return false // of a repository that the program made
 		}
 		return drop(path, kind)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -95,7 +96,7 @@ func (s *Session) warnLeftOut(left []LeftOut) {
 		s.warn("can not be salvaged: " + visible(l.Path) + ": " + l.Reason)
 	}
 	if n := len(left) - maxLeftOutWarnings; n > 0 {
-		s.warn(fmt.Sprintf("can not be salvaged: %s more", plural(n, "path")))
+		s.warn(fmt.Sprintf("can not be salvaged: %s more", superqode.Plural(n, "path")))
 	}
 }
 

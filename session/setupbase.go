@@ -142,7 +142,7 @@ func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, 
 	}
 	var fresh []snapshot.Entry
 	for _, p := range touched {
-		if e := l.final.Find(p); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !isLarge(e) {
+		if e := l.final.Find(p); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
 			fresh = append(fresh, *e)
 		}
 	}

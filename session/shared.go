@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -164,7 +165,7 @@ func sideText(b *bench, e *snapshot.Entry) ([]byte, bool, error) {
 	switch {
 	case e == nil:
 		return nil, true, nil
-	case e.Kind != snapshot.File || isLarge(e) || e.ID.IsZero():
+	case e.Kind != snapshot.File || e.IsLarge() || e.ID.IsZero():
 		return nil, false, nil
 	}
 	if err := b.fetch("side", e.ID); err != nil {
@@ -312,7 +313,7 @@ func (s *Session) sharedPart(ctx context.Context, all *patchEnds, agent superqod
 		return e, err
 	}
 	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format}
-	for _, p := range sortedKeys(entries) {
+	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		part.Entries = append(part.Entries, entries[p])
 	}
 	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{{

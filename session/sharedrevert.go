@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,7 +54,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", isAre(len(r.Differences)), firstOf(r.Differences))
 	}
 	if len(r.Mixed) > 0 {
-		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", count(len(r.Mixed), "change"), agent)
+		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", superqode.Plural(len(r.Mixed), "change"), agent)
 	}
 	return r, errors.Join(err, s.update(ctx, func(r *Record) { r.ChangeCount = -1 }))
 }
@@ -151,7 +152,7 @@ func (s *Session) withoutAgent(l *look, b *bench, files []sharedFile, agent supe
 		}
 	}
 	target := &snapshot.Snapshot{Root: l.final.Root, Format: l.final.Format, Taken: l.final.Taken}
-	for _, p := range sortedKeys(entries) {
+	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		target.Entries = append(target.Entries, entries[p])
 	}
 	return target, paths, nil

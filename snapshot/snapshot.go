@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,18 @@ type Entry struct {
 	ID   ID     // content id of a file or a link's target; zero while not known
 	Stat Stat
 }
+
+// largeFile is the size from which a file is in no patch and in no commit of the
+// store: git would hold both sides of it in memory, and one with holes would
+// lose them. Such a file is never read for a copy of it, but moved.
+const largeFile = 100 << 20
+
+// IsLarge reports whether the entry, which may be nil, is a file too large for a
+// commit of the store.
+func (e *Entry) IsLarge() bool { return e != nil && e.Kind == File && e.Size > largeFile }
+
+// Parent returns the folder of an entry's path, "" for one that stands at the root.
+func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Mode returns the entry's st_mode: file type and permission bits.
 func (e *Entry) Mode() uint32 {

@@ -213,12 +213,12 @@ func (ch *chooser) parents() {
 		if ch.keep[i] != kept {
 			continue
 		}
-		dir := parent(ch.entries[i].Path)
+		dir := snapshot.Parent(ch.entries[i].Path)
 		if dir == last {
 			continue
 		}
 		last = dir
-		for ; dir != ""; dir = parent(dir) {
+		for ; dir != ""; dir = snapshot.Parent(dir) {
 			k, ok := ch.find(dir)
 			if !ok || ch.keep[k] == kept {
 				break // what is above it was kept in its turn
@@ -227,9 +227,6 @@ func (ch *chooser) parents() {
 		}
 	}
 }
-
-// parent returns the folder that p lies in, "" for the root.
-func parent(p string) string { return p[:max(strings.LastIndexByte(p, '/'), 0)] }
 
 // chosen returns the kept entries; sockets, FIFOs and devices can not be copied.
 func (ch *chooser) chosen() *snapshot.Snapshot {

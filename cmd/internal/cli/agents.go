@@ -127,9 +127,9 @@ func (a *app) agentLines(res *artifacts.Result) []string {
 		width = max(width, len(g.Agent.String()))
 	}
 	for _, g := range res.Agents {
-		line := padded(g.Agent.String(), width) + "  " + a.exitWord(g.ExitCode, g.TimedOut) + ", " + plural(len(g.Changes), "path")
+		line := padded(g.Agent.String(), width) + "  " + a.exitWord(g.ExitCode, g.TimedOut) + ", " + superqode.Plural(len(g.Changes), "path")
 		if n := len(g.Conflicts); n > 0 {
-			line += ", " + a.paintErr(plural(n, "conflict"), yellow) + ": " + quotePath(g.Conflicts[0])
+			line += ", " + a.paintErr(superqode.Plural(n, "conflict"), yellow) + ": " + quotePath(g.Conflicts[0])
 			if n > 1 {
 				line += ", …"
 			}

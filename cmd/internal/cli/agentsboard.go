@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -144,10 +145,10 @@ func (b *board) line(st session.AgentStatus) string {
 		line += string(st.State)
 	}
 	if st.Changes >= 0 {
-		line += ", " + plural(st.Changes, "path")
+		line += ", " + superqode.Plural(st.Changes, "path")
 	}
 	if st.Conflicts > 0 {
-		line += ", " + b.a.paintErr(plural(st.Conflicts, "conflict"), yellow)
+		line += ", " + b.a.paintErr(superqode.Plural(st.Conflicts, "conflict"), yellow)
 	}
 	return line
 }

@@ -215,7 +215,7 @@ func (a *app) printCheck(check artifacts.Check) error {
 		fmt.Fprintf(w, "problem\t%s\n", printable(p.String()))
 	}
 	if check.OK() {
-		fmt.Fprintf(w, "verified %s\n", plural(check.Checked, "file"))
+		fmt.Fprintf(w, "verified %s\n", superqode.Plural(check.Checked, "file"))
 	}
 	return w.Flush()
 }

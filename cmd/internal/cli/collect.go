@@ -77,7 +77,7 @@ func (a *app) printOutputs(out *artifacts.Outputs) error {
 		a.warn("no file answers to " + printable(p))
 	}
 	if c := out.Cut; c != nil {
-		a.warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
+		a.warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", superqode.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
 	}
 	return nil
 }

@@ -133,5 +133,5 @@ func (s *findingStream) finish(ctx context.Context) error {
 		return nil
 	}
 	first := s.bad[0]
-	return superqode.Errorf(superqode.ErrUsage, "%s of stdin left out, %s added; line %d: %s", plural(len(s.bad), "line"), plural(s.added, "finding"), first.Line, first.Message)
+	return superqode.Errorf(superqode.ErrUsage, "%s of stdin left out, %s added; line %d: %s", superqode.Plural(len(s.bad), "line"), superqode.Plural(s.added, "finding"), first.Line, first.Message)
 }

@@ -49,9 +49,9 @@ func (a *app) summary(res *artifacts.Result) {
 		line("patch", "%s", quotePath(filepath.Join(root, patch)))
 	}
 	if c := res.Commits; c != nil && c.Series == "" {
-		line("commits", "%s without a change, kept as %s", plural(c.Count, "commit"), c.Ref)
+		line("commits", "%s without a change, kept as %s", superqode.Plural(c.Count, "commit"), c.Ref)
 	} else if c != nil {
-		line("commits", "%s, kept: %s", plural(c.Count, "commit"), quotePath(filepath.Join(root, c.Series)))
+		line("commits", "%s, kept: %s", superqode.Plural(c.Count, "commit"), quotePath(filepath.Join(root, c.Series)))
 	}
 	if report != "" {
 		line("report", "%s", quotePath(filepath.Join(root, report)))
@@ -92,14 +92,7 @@ func countChanges(changes []superqode.Change) string {
 		added += max(c.LinesAdded, 0)
 		removed += max(c.LinesRemoved, 0)
 	}
-	return fmt.Sprintf("%s (+%d -%d)", plural(len(changes), "path"), added, removed)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%s (+%d -%d)", superqode.Plural(len(changes), "path"), added, removed)
 }
 
 // changeLine is one change as people read it: type, path, lines.
@@ -139,7 +132,7 @@ func blockedLine(g artifacts.Guard) string {
 		return fmt.Sprintf("nothing (%s)", guard)
 	}
 	last := g.Blocked[len(g.Blocked)-1]
-	return fmt.Sprintf("%s, last: %s (%s)", plural(len(g.Blocked), "operation"), printable(strings.Join(last.Command, " ")), guard)
+	return fmt.Sprintf("%s, last: %s (%s)", superqode.Plural(len(g.Blocked), "operation"), printable(strings.Join(last.Command, " ")), guard)
 }
 
 func (a *app) originLine(check artifacts.OriginCheck) string {

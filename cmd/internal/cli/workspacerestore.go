@@ -72,7 +72,7 @@ func (c *workspaceRestoreCmd) Run(ctx context.Context, a *app) error {
 	for _, l := range r.Salvage.LeftOut {
 		a.warn(quotePath(l.Path) + " could not be salvaged: " + l.Reason)
 	}
-	a.note("restored %s of %s, verified %s", plural(r.Files, "file"), r.Salvage.ID, r.Digest)
+	a.note("restored %s of %s, verified %s", superqode.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
 	if a.flags.JSON {
 		a.printed = true
 		return errors.Join(err, a.printJSON(restoredJSON{1, r.Salvage.ID, superqode.HostPath(r.Path), r.Files, r.Digest, pathsJSON(r.Special), pathsJSON(r.Lost), r.Salvage.LeftOut}))

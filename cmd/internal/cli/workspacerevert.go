@@ -105,7 +105,7 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	for _, id := range res.Salvages {
 		a.note("what was overwritten is kept: superqode workspace restore " + id)
 	}
-	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", plural(len(res.Paths), "path"), spaced(res.Digest))
+	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", superqode.Plural(len(res.Paths), "path"), spaced(res.Digest))
 	return errors.Join(err, perr)
 }
 
