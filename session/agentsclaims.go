@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -14,7 +15,7 @@ import (
 // change, or nil where claims are advice only. The answer is why it had not, ""
 // for a change that is right. What counts are all claims that the agent was
 // granted while the session lasted: by now it has let them go.
-func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *applyChange) string, error) {
+func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.Change) string, error) {
 	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced {
 		return nil, nil
 	}
@@ -25,7 +26,7 @@ func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *applyCh
 	if err != nil {
 		return nil, err
 	}
-	return func(w *agentWork, c *applyChange) string {
+	return func(w *agentWork, c *merge.Change) string {
 		return s.unclaimed(ctx, s.claimOwner(w.agent), grants, c)
 	}, nil
 }
@@ -40,7 +41,7 @@ func (s *Session) claimOwner(agent superqode.AgentID) coordinator.Owner {
 }
 
 // unclaimed says which part of a change no claim of its agent covers, or "".
-func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *applyChange) string {
+func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *merge.Change) string {
 	own := make([]coordinator.Lease, 0, len(grants))
 	for _, l := range grants {
 		if l.Owner == o {
@@ -52,18 +53,18 @@ func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []c
 
 // editsOf are the lines of the base that a change concerns. What has no lines is
 // changed as a whole.
-func (s *Session) editsOf(ctx context.Context, c *applyChange) []coordinator.Edit {
+func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Edit {
 	var out []coordinator.Edit
-	for _, e := range []*snapshot.Entry{c.old, c.new} {
+	for _, e := range []*snapshot.Entry{c.Old, c.New} {
 		if e != nil && (len(out) == 0 || out[0].Path != e.Path) {
 			out = append(out, coordinator.Edit{Path: e.Path})
 		}
 	}
-	if c.old == nil || c.new == nil || c.renamed() || c.binary || c.old.Kind != snapshot.File || c.new.Kind != snapshot.File || c.old.Mode() != c.new.Mode() {
+	if c.Old == nil || c.New == nil || c.Renamed() || c.Binary || c.Old.Kind != snapshot.File || c.New.Kind != snapshot.File || c.Old.Mode() != c.New.Mode() {
 		return out
 	}
 	var base, final bytes.Buffer
-	if c.old.Size > maxClaimFile || c.new.Size > maxClaimFile || s.store.ReadBlob(ctx, c.old.ID, &base) != nil || s.store.ReadBlob(ctx, c.new.ID, &final) != nil {
+	if c.Old.Size > maxClaimFile || c.New.Size > maxClaimFile || s.store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.store.ReadBlob(ctx, c.New.ID, &final) != nil {
 		return out
 	}
 	path := out[0].Path
@@ -77,7 +78,7 @@ func (s *Session) editsOf(ctx context.Context, c *applyChange) []coordinator.Edi
 // refuseUnclaimed returns the changes, as conflicts, that may not be applied
 // where claims are enforced. What several agents did was judged when it was
 // merged.
-func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []applyChange) (out []artifacts.ApplyConflict, err error) {
+func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
 	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.rec.Agents) > 0 {
 		return nil, nil
 	}
@@ -87,8 +88,8 @@ func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, 
 	grants, err := s.grants()
 	for i := range list {
 		if why := s.unclaimed(ctx, s.claimOwner(agent), grants, &list[i]); why != "" {
-			p, _ := superqode.ParseRelPath(list[i].path()) // it came out of a snapshot
-			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(ConflictClaim), Message: "CONFLICT (claim): " + visible(list[i].path()) + ": " + why})
+			p, _ := superqode.ParseRelPath(list[i].Path()) // it came out of a snapshot
+			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + visible(list[i].Path()) + ": " + why})
 		}
 	}
 	return out, err

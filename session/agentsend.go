@@ -206,7 +206,7 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 		if c.file != "" {
 			e.File = evidencePath(s.rec.ID, agent, c.Path.String())
 			list = append(list, artifacts.New{
-				Type: artifacts.TypeError, Path: e.File, File: m.b.path(c.file), Session: s.rec.ID, Agent: agent,
+				Type: artifacts.TypeError, Path: e.File, File: m.b.Path(c.file), Session: s.rec.ID, Agent: agent,
 				Description: c.Message, Name: filepath.Base(e.File),
 			})
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // noAgent is the error of an agent that has no part in the session.
@@ -15,12 +16,12 @@ func (s *Session) noAgent(agent superqode.AgentID) error {
 // agentEnds is ends for what one agent changed: in a workspace of its own all of
 // that, whether it could be merged with the others' or not; in a shared one what
 // is known to be the agent's.
-func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e patchEnds, err error) {
+func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	i := slices.IndexFunc(s.rec.Agents, func(a AgentRecord) bool { return a.Agent == agent })
 	switch {
 	case i < 0 && agent == s.rec.Agent:
 		e, err = s.ends(ctx)
-		if err == nil && e.base != "" {
+		if err == nil && e.Base != "" {
 			err = s.openStore(ctx)
 		}
 		return e, err
@@ -37,9 +38,9 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e pat
 			return e, err
 		}
 		w := s.seenWorks[i]
-		e.changes, e.left = w.list, w.left
+		e.Changes, e.Left = w.list, w.left
 		if w.commit != "" {
-			e.base, e.final = s.agentBase(i), s.agentRef(i)
+			e.Base, e.Final = s.agentBase(i), s.agentRef(i)
 		}
 		return e, nil
 	}
@@ -47,9 +48,9 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e pat
 	if err != nil || f == nil || i >= len(f.Agents) {
 		return e, err
 	}
-	e.changes = f.Agents[i].Changes
+	e.Changes = f.Agents[i].Changes
 	if f.Agents[i].HasFinal {
-		e.base, e.final = s.agentBase(i), s.agentRef(i)
+		e.Base, e.Final = s.agentBase(i), s.agentRef(i)
 	}
 	return e, nil
 }
@@ -60,5 +61,5 @@ func (s *Session) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]
 		return s.Changes(ctx)
 	}
 	e, err := s.agentEnds(ctx, agent)
-	return e.changes, err
+	return e.Changes, err
 }

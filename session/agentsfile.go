@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // agentsFile is a session's agents.json: what its agents did, once that was
@@ -35,10 +36,10 @@ type agentResult struct {
 // conflictEntry is an AgentConflict as it is kept. Paths are bytes.
 type conflictEntry struct {
 	Path    []byte              `json:"path"`
-	Kind    ConflictKind        `json:"kind"`
+	Kind    merge.ConflictKind  `json:"kind"`
 	Message string              `json:"message"`
 	With    []superqode.AgentID `json:"with"`
-	Lines   []LineRange         `json:"lines"`
+	Lines   []merge.LineRange   `json:"lines"`
 	File    string              `json:"file"` // below qe-artifacts, "" for none
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -27,16 +28,16 @@ type AgentConflict struct {
 	Agent   superqode.AgentID
 	With    []superqode.AgentID // whose changes stand in the way, where that is known
 	Path    superqode.RelPath
-	Kind    ConflictKind
+	Kind    merge.ConflictKind
 	Message string
-	Lines   []LineRange // of the base; none where it is not about lines
-	file    string      // in the bench: the text with git's marks; "" for none
+	Lines   []merge.LineRange // of the base; none where it is not about lines
+	file    string            // in the bench: the text with git's marks; "" for none
 }
 
 // teamMerge is a merge under way.
 type teamMerge struct {
 	s         *Session
-	b         *mergeBench
+	b         *merge.StoreBench
 	base      *snapshot.Snapshot
 	now       *snapshot.Snapshot // base with what was merged so far
 	works     []*agentWork
@@ -45,7 +46,7 @@ type teamMerge struct {
 	touched   map[string][]superqode.AgentID // who changed what stands at a path now, in order
 	conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent
-	judge     func(w *agentWork, c *applyChange) string
+	judge     func(w *agentWork, c *merge.Change) string
 }
 
 // merge merges what the agents did. Close it.
@@ -70,27 +71,27 @@ func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*a
 	return m, nil
 }
 
-func (m *teamMerge) close() error { return m.b.close() }
+func (m *teamMerge) close() error { return m.b.Close() }
 
 // add brings one agent's changes in. Where some conflict the others are decided
 // upon again without them: one may have needed what the other would have done.
 func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
-	m.b.labels[1] = w.agent.String()
-	d := &decider{now: m.now, merge: m.b.merge(ctx), similar: m.b.similar, ours: m.before, theirs: w.agent.String(), moved: m.moved}
+	m.b.Labels[1] = w.agent.String()
+	d := &merge.Decider{Now: m.now, Merge: m.b.Merge(ctx), Similar: m.b.Similar, Ours: m.before, Theirs: w.agent.String(), Moved: m.moved}
 	todo := m.refuseUnclaimed(w)
 	for {
-		steps, err := d.decide(todo)
+		steps, err := d.Decide(todo)
 		if err != nil {
 			return err
 		}
-		var rest []applyChange
+		var rest []merge.Change
 		for i := range steps {
-			if st := &steps[i]; st.conflict != nil {
+			if st := &steps[i]; st.Conflict != nil {
 				if err := m.note(ctx, w, st); err != nil {
 					return err
 				}
 			} else {
-				rest = append(rest, st.applyChange)
+				rest = append(rest, st.Change)
 			}
 		}
 		if len(rest) == len(todo) {
@@ -102,12 +103,12 @@ func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
 }
 
 // refuseUnclaimed takes out the changes that an agent had no right to make.
-func (m *teamMerge) refuseUnclaimed(w *agentWork) []applyChange {
+func (m *teamMerge) refuseUnclaimed(w *agentWork) []merge.Change {
 	all := append(slices.Clone(w.changes), w.large...)
 	if m.judge == nil {
 		return all
 	}
-	var out []applyChange
+	var out []merge.Change
 	for i := range all {
 		c := &all[i]
 		why := m.judge(w, c)
@@ -115,8 +116,8 @@ func (m *teamMerge) refuseUnclaimed(w *agentWork) []applyChange {
 			out = append(out, *c)
 			continue
 		}
-		p, _ := superqode.ParseRelPath(c.path())
-		m.conflicts = append(m.conflicts, AgentConflict{Agent: w.agent, Path: p, Kind: ConflictClaim, Message: "CONFLICT (claim): " + why})
+		p, _ := superqode.ParseRelPath(c.Path())
+		m.conflicts = append(m.conflicts, AgentConflict{Agent: w.agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
 	}
 	return out
 }
@@ -174,12 +175,12 @@ func (m *teamMerge) rank(a superqode.AgentID) int {
 }
 
 // note remembers a conflict.
-func (m *teamMerge) note(ctx context.Context, w *agentWork, st *applyStep) error {
-	c := AgentConflict{Agent: w.agent, Kind: st.conflict.Kind, Message: st.conflict.Message}
-	c.Path, _ = superqode.ParseRelPath(st.conflict.Path) // it came out of git's tree
-	c.With = m.who(st.path())
-	if len(c.With) == 0 && st.old != nil {
-		c.With = m.who(st.old.Path)
+func (m *teamMerge) note(ctx context.Context, w *agentWork, st *merge.Step) error {
+	c := AgentConflict{Agent: w.agent, Kind: st.Conflict.Kind, Message: st.Conflict.Message}
+	c.Path, _ = superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
+	c.With = m.who(st.Path())
+	if len(c.With) == 0 && st.Old != nil {
+		c.With = m.who(st.Old.Path)
 	}
 	err := m.mark(ctx, &c, st)
 	m.conflicts = append(m.conflicts, c)
@@ -188,24 +189,24 @@ func (m *teamMerge) note(ctx context.Context, w *agentWork, st *applyStep) error
 
 // mark writes a file with git's marks for a conflict of two texts. Of two that
 // were both made the base is empty.
-func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *applyStep) (err error) {
-	if st.new == nil || st.new.Kind != snapshot.File {
+func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) (err error) {
+	if st.New == nil || st.New.Kind != snapshot.File {
 		return nil
 	}
-	at := st.new.Path
+	at := st.New.Path
 	switch {
-	case st.conflict.Kind == ConflictAddAdd:
-	case st.conflict.Kind == ConflictContent && st.old != nil:
-		at = m.at(st.old.Path)
+	case st.Conflict.Kind == merge.ConflictAddAdd:
+	case st.Conflict.Kind == merge.ConflictContent && st.Old != nil:
+		at = m.at(st.Old.Path)
 	default:
 		return nil
 	}
 	ours := m.now.Find(at)
-	if ours == nil || ours.Kind != snapshot.File || ours.IsLarge() || st.new.IsLarge() {
+	if ours == nil || ours.Kind != snapshot.File || ours.IsLarge() || st.New.IsLarge() {
 		return nil
 	}
-	m.b.labels[0] = m.before(ours.Path)
-	c.file, c.Lines, err = m.b.marks(ctx, st.old, ours, st.new)
+	m.b.Labels[0] = m.before(ours.Path)
+	c.file, c.Lines, err = m.b.Marks(ctx, st.Old, ours, st.New)
 	return err
 }
 
@@ -217,13 +218,13 @@ func (m *teamMerge) at(path string) string {
 }
 
 // take does the steps in m.now.
-func (m *teamMerge) take(w *agentWork, steps []applyStep) {
+func (m *teamMerge) take(w *agentWork, steps []merge.Step) {
 	entries := make(map[string]snapshot.Entry, len(m.now.Entries))
 	for _, e := range m.now.Entries {
 		entries[e.Path] = e
 	}
 	for i := range steps {
-		if e := steps[i].remove; e != nil {
+		if e := steps[i].Remove; e != nil {
 			delete(entries, e.Path)
 		}
 	}
@@ -241,18 +242,18 @@ func (m *teamMerge) take(w *agentWork, steps []applyStep) {
 
 // put does one step and remembers whose it was. What an earlier agent has done
 // just so stays that agent's.
-func (m *teamMerge) put(w *agentWork, st *applyStep, entries map[string]snapshot.Entry) {
-	if st.done() {
+func (m *teamMerge) put(w *agentWork, st *merge.Step, entries map[string]snapshot.Entry) {
+	if st.Done() {
 		return
 	}
 	var before []superqode.AgentID
-	if st.remove != nil {
-		before = m.touched[st.remove.Path]
+	if st.Remove != nil {
+		before = m.touched[st.Remove.Path]
 	}
-	if st.put != nil {
-		e := *st.put
+	if st.Put != nil {
+		e := *st.Put
 		mtime := e.Stat.Mtime
-		if from := w.final.Find(st.path()); from != nil && !st.bits {
+		if from := w.final.Find(st.Path()); from != nil && !st.Bits {
 			mtime = from.Stat.Mtime
 		}
 		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID} // it is not the file of the workspace whose stat data it came with
@@ -269,19 +270,19 @@ func (m *teamMerge) put(w *agentWork, st *applyStep, entries map[string]snapshot
 		}
 		m.credit(e.Path, append(before, w.agent))
 	}
-	if st.remove == nil {
+	if st.Remove == nil {
 		return
 	}
-	if st.put == nil || st.put.Path != st.remove.Path {
-		m.credit(st.remove.Path, []superqode.AgentID{w.agent})
+	if st.Put == nil || st.Put.Path != st.Remove.Path {
+		m.credit(st.Remove.Path, []superqode.AgentID{w.agent})
 	}
-	if st.renamed() && st.put != nil {
-		from := st.remove.Path
+	if st.Renamed() && st.Put != nil {
+		from := st.Remove.Path
 		if base, ok := m.origins[from]; ok {
 			delete(m.origins, from)
 			from = base
 		}
-		m.moved[from], m.origins[st.put.Path] = st.put.Path, from
+		m.moved[from], m.origins[st.Put.Path] = st.Put.Path, from
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // mergeCase is what two agents do to one base, and what their merged patch makes
@@ -163,7 +164,7 @@ func conflictsOfRun(t *testing.T, f *gittest.Fixture, m *Manager, res *artifacts
 	for _, p := range parts.Agents {
 		for _, c := range p.Conflicts {
 			list = append(list, string(c.Kind)+" "+string(c.Path))
-			if c.Kind != ConflictContent || strings.HasPrefix(string(c.Path), "l") {
+			if c.Kind != merge.ConflictContent || strings.HasPrefix(string(c.Path), "l") {
 				continue
 			}
 			data, err := os.ReadFile(filepath.Join(f.Dir, ".superqode", "qe-artifacts", c.File))

@@ -69,11 +69,11 @@ func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 	for _, w := range m.works {
 		var paths []superqode.RelPath
 		for _, c := range w.large {
-			if c.new == nil {
+			if c.New == nil {
 				continue
 			}
-			if e := m.now.Find(c.new.Path); e.IsLarge() && e.ID == c.new.ID {
-				p, err := superqode.ParseRelPath(c.new.Path)
+			if e := m.now.Find(c.New.Path); e.IsLarge() && e.ID == c.New.ID {
+				p, err := superqode.ParseRelPath(c.New.Path)
 				if err != nil {
 					return err
 				}

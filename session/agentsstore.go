@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -26,7 +27,7 @@ func (s *Session) mergedRef(i int) string { return s.ref("merged/" + strconv.Ito
 
 // commit stores what was merged.
 func (m *teamMerge) commit(ctx context.Context) error {
-	if err := m.b.keep(ctx); err != nil {
+	if err := m.b.Keep(ctx); err != nil {
 		return err
 	}
 	s := m.s
@@ -60,7 +61,7 @@ func (m *teamMerge) commit(ctx context.Context) error {
 // names is "" where the file is not there.
 type fileHunks struct {
 	old, fresh string
-	hunks      []Hunk
+	hunks      []merge.Hunk
 }
 
 // key names the file by the base or, where it is new, by its new name.
@@ -79,12 +80,12 @@ func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHu
 		return nil, err
 	}
 	opt.Bare = true
-	var read hunkCollector
+	var read merge.HunkCollector
 	if err := s.store.Diff(ctx, opt, &read); err != nil {
 		return nil, err
 	}
 	var list []fileHunks
-	files := read.files
+	files := read.Files
 	for _, p := range pairs {
 		f := fileHunks{}
 		if p.Old != nil {
@@ -98,7 +99,7 @@ func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHu
 			n = 2 // one that goes and one that comes
 		}
 		if len(files) < n {
-			return nil, errNotThePatch
+			return nil, merge.ErrNotThePatch
 		}
 		f.hunks = slices.Concat(files[:n]...)
 		files = files[n:]
@@ -118,10 +119,10 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := map[superqode.AgentID]map[string][]Hunk{}
+	own := map[superqode.AgentID]map[string][]merge.Hunk{}
 	seen := map[superqode.AgentID]map[string]time.Time{}
 	for _, w := range m.works {
-		own[w.agent], seen[w.agent] = map[string][]Hunk{}, map[string]time.Time{}
+		own[w.agent], seen[w.agent] = map[string][]merge.Hunk{}, map[string]time.Time{}
 		for _, c := range w.list {
 			seen[w.agent][c.Path.String()] = c.FirstSeen
 			if !c.OldPath.IsZero() {
@@ -156,7 +157,7 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 		for _, h := range f.hunks {
 			ch := superqode.ChangeHunk{OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines}
 			for _, a := range c.agents {
-				if slices.ContainsFunc(own[a][f.key()], h.touches) {
+				if slices.ContainsFunc(own[a][f.key()], h.Touches) {
 					ch.Agent, ch.FirstSeen = a, seenAt(seen[a], at, f.old)
 					break
 				}
@@ -207,3 +208,14 @@ func (c credits) stamp(changes []superqode.Change) {
 		}
 	}
 }
+
+// credit says whose a change is.
+type credit struct {
+	agents []superqode.AgentID // in the order in which they did it
+	seen   time.Time
+	hunks  []superqode.ChangeHunk
+	unsure bool // of some of it nobody is known to have done it
+}
+
+// credits says whose the changes of several agents are, by path.
+type credits map[string]credit

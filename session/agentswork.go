@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -21,8 +22,8 @@ type agentWork struct {
 	base    string             // the commit that it is compared with: the session's base with what the agent's setup made
 	commit  string             // of final in the store; "" when it changed nothing that git can hold
 	list    []superqode.Change // with line counts, sorted by path
-	changes []applyChange      // the same as the merge takes them
-	large   []applyChange      // files that are too big for the store, which are taken or left whole
+	changes []merge.Change     // the same as the merge takes them
+	large   []merge.Change     // files that are too big for the store, which are taken or left whole
 	left    []string           // what no patch can hold
 	notes   []string           // what the reader should know
 	gone    string             // why its workspace can not be looked at
@@ -92,33 +93,33 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 		return err
 	}
 	w.list = l.changes
-	e := patchEnds{changes: l.changes}
-	if e.base, e.final, err = c.storeEnds(ctx, l); err != nil {
+	e := merge.Ends{Changes: l.changes}
+	if e.Base, e.Final, err = c.storeEnds(ctx, l); err != nil {
 		return err
 	}
-	w.base, w.commit = e.base, e.final
+	w.base, w.commit = e.Base, e.Final
 	_, big := l.takeLarge(l.changes)
-	e.changes = slices.DeleteFunc(slices.Clone(e.changes), func(x superqode.Change) bool {
+	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(x superqode.Change) bool {
 		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
 	})
 	for _, x := range big {
 		w.large = append(w.large, largeChange(l, x))
 	}
-	if w.changes, err = c.pairs(ctx, &e, nil); err != nil {
+	if w.changes, err = e.Pairs(ctx, c.store, nil); err != nil {
 		return err
 	}
-	w.left = e.left
+	w.left = e.Left
 	return nil
 }
 
 // largeChange is the change of a large file; a rename counts as one that is
 // deleted and one that is made.
-func largeChange(l *look, c superqode.Change) applyChange {
+func largeChange(l *look, c superqode.Change) merge.Change {
 	old := c.OldPath
 	if old.IsZero() {
 		old = c.Path
 	}
-	return applyChange{old: l.base.Find(old.String()), new: l.final.Find(c.Path.String()), binary: true}
+	return merge.Change{Old: l.base.Find(old.String()), New: l.final.Find(c.Path.String()), Binary: true}
 }
 
 // lookAgents is look for a session whose agents' changes are not merged yet: the

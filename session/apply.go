@@ -6,18 +6,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // ApplyOptions says which of a session's changes are brought into the origin.
 type ApplyOptions struct {
 	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
-	Hunks []HunkRange       // only these hunks of the diff of Paths; none: all
+	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
 	Agent superqode.AgentID // only what this agent changed; zero: all
 	Check bool              // decide only
 	Stay  string            // an absolute path: this folder is not removed when nothing is left in it, because the caller stands there
@@ -93,7 +92,7 @@ func (s *Session) apply(ctx context.Context, opt ApplyOptions) (*artifacts.Appli
 	}
 	ends := s.ends
 	if !opt.Agent.IsZero() {
-		ends = func(ctx context.Context) (patchEnds, error) { return s.agentEnds(ctx, opt.Agent) }
+		ends = func(ctx context.Context) (merge.Ends, error) { return s.agentEnds(ctx, opt.Agent) }
 	}
 	e, err := ends(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Session) checkTarget() error {
 
 // applyEnds applies what lies between two states. Nobody else does that, or works
 // in the origin itself, at the same time.
-func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) (res *artifacts.Applied, err error) {
+func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt ApplyOptions) (res *artifacts.Applied, err error) {
 	unlock, err := s.p.lock(ctx)
 	if err != nil {
 		return nil, err
@@ -137,7 +136,7 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer func() { err = errors.Join(err, b.Close()) }()
 	list, err := s.wanted(ctx, &e, b, opt)
 	if err != nil {
 		return nil, err
@@ -146,18 +145,18 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 	if err != nil {
 		return nil, err
 	}
-	view, err := viewOrigin(ctx, string(s.rec.Origin), b.format, list)
+	view, err := merge.Look(ctx, string(s.rec.Origin), b.Format, list)
 	if err == nil {
-		err = view.err()
+		err = view.Err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	steps, err := (&decider{now: view.now, merge: b.merge(ctx), similar: b.similar}).decide(list)
+	steps, err := (&merge.Decider{Now: view.Now, Merge: b.Merge(ctx), Similar: b.Similar}).Decide(list)
 	if err != nil {
 		return nil, err
 	}
-	res = s.outcome(steps, e.left)
+	res = s.outcome(steps, e.Left)
 	res.Checked, res.Conflicts = opt.Check, append(refused, res.Conflicts...)
 	switch {
 	case len(res.Conflicts) > 0:
@@ -169,8 +168,8 @@ func (s *Session) applyEnds(ctx context.Context, e patchEnds, opt ApplyOptions) 
 }
 
 // wanted returns the changes that were asked for.
-func (s *Session) wanted(ctx context.Context, e *patchEnds, b *bench, opt ApplyOptions) ([]applyChange, error) {
-	list, err := s.pairs(ctx, e, opt.Paths)
+func (s *Session) wanted(ctx context.Context, e *merge.Ends, b *merge.Bench, opt ApplyOptions) ([]merge.Change, error) {
+	list, err := e.Pairs(ctx, s.store, opt.Paths)
 	if err != nil {
 		return nil, err
 	}
@@ -178,43 +177,22 @@ func (s *Session) wanted(ctx context.Context, e *patchEnds, b *bench, opt ApplyO
 		return nil, err
 	}
 	if len(opt.Hunks) > 0 {
-		if list, err = s.onlyHunks(ctx, e, b, opt.Paths, opt.Hunks); err != nil {
+		if list, err = b.OnlyHunks(ctx, e, opt.Paths, opt.Hunks); err != nil {
 			return nil, err
 		}
 	}
-	return e.withoutOwn(list), nil
-}
-
-// withoutOwn leaves superqode's own folder alone; a rename out of it, or into it,
-// is half a change.
-func (e *patchEnds) withoutOwn(list []applyChange) []applyChange {
-	out := list[:0]
-	for _, c := range list {
-		for _, side := range []**snapshot.Entry{&c.old, &c.new} {
-			if *side == nil {
-				continue
-			}
-			if top, _, _ := strings.Cut((*side).Path, "/"); strings.EqualFold(top, ".superqode") {
-				e.left = append(e.left, visible((*side).Path)+" lies in superqode's own folder")
-				*side = nil
-			}
-		}
-		if c.old != nil || c.new != nil {
-			out = append(out, c)
-		}
-	}
-	return out
+	return e.WithoutOwn(list), nil
 }
 
 // outcome tells what the steps come to.
-func (s *Session) outcome(steps []applyStep, left []string) *artifacts.Applied {
+func (s *Session) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 	res := &artifacts.Applied{LeftOut: left}
 	for i := range steps {
 		switch st := &steps[i]; {
-		case st.conflict != nil:
-			path, _ := superqode.ParseRelPath(st.conflict.Path) // it came out of git's tree
-			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.conflict.Kind), Message: st.conflict.Message})
-		case st.done():
+		case st.Conflict != nil:
+			path, _ := superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
+			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
+		case st.Done():
 			res.Already = append(res.Already, s.tell(st))
 		default:
 			res.Applied = append(res.Applied, s.tell(st))
@@ -224,27 +202,27 @@ func (s *Session) outcome(steps []applyStep, left []string) *artifacts.Applied {
 }
 
 // tell describes a step as the session's change.
-func (s *Session) tell(st *applyStep) artifacts.AppliedPath {
-	p := artifacts.AppliedPath{Merged: st.merged}
-	p.Path, _ = superqode.ParseRelPath(st.path())
-	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.added, st.removed, st.binary, s.rec.Agent
-	if st.old != nil {
-		p.OldMode = st.old.Mode()
+func (s *Session) tell(st *merge.Step) artifacts.AppliedPath {
+	p := artifacts.AppliedPath{Merged: st.Merged}
+	p.Path, _ = superqode.ParseRelPath(st.Path())
+	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.Added, st.Removed, st.Binary, s.rec.Agent
+	if st.Old != nil {
+		p.OldMode = st.Old.Mode()
 	}
-	if st.new != nil {
-		p.NewMode = st.new.Mode()
+	if st.New != nil {
+		p.NewMode = st.New.Mode()
 	}
 	switch {
-	case st.old == nil:
+	case st.Old == nil:
 		p.Type = superqode.ChangeCreated
-	case st.new == nil:
+	case st.New == nil:
 		p.Type = superqode.ChangeDeleted
-	case st.renamed():
+	case st.Renamed():
 		p.Type = superqode.ChangeRenamed
-		p.OldPath, _ = superqode.ParseRelPath(st.old.Path)
-	case st.old.Kind != st.new.Kind:
+		p.OldPath, _ = superqode.ParseRelPath(st.Old.Path)
+	case st.Old.Kind != st.New.Kind:
 		p.Type = superqode.ChangeKind
-	case sameData(st.old, st.new):
+	case merge.SameData(st.Old, st.New):
 		p.Type = superqode.ChangeMode
 	default:
 		p.Type = superqode.ChangeModified

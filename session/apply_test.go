@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // childApply applies the only session of the origin.
@@ -79,7 +80,7 @@ func (a *applyTest) checkClean() {
 	a.t.Helper()
 	for _, dir := range []string{a.Dir, a.m.cfg.Home} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if name := d.Name(); strings.HasPrefix(name, ".superqode-") || strings.HasPrefix(name, benchPrefix) || name == "apply.json" {
+			if name := d.Name(); strings.HasPrefix(name, ".superqode-") || strings.HasPrefix(name, merge.Prefix) || name == "apply.json" {
 				a.t.Errorf("left behind: %s", path)
 			}
 			return err
@@ -488,8 +489,8 @@ func editMore(rnd *rand.Rand, f *gittest.Fixture) {
 
 // somePatch picks hunks of a patch, at random, and makes a patch of them. What
 // changes its type stays whole.
-func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, total int) {
-	var reader hunkReader
+func somePatch(rnd *rand.Rand, patch string) (part string, hunks []merge.HunkRange, total int) {
+	var reader merge.HunkReader
 	var out, header strings.Builder
 	take, whole, written := false, false, false
 	last, lastTook, first := "", false, false // of the file before: its first line, and whether any of it was taken
@@ -497,7 +498,7 @@ func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, to
 		if header.Len() > 0 && whole {
 			total++
 			if rnd.IntN(2) == 0 {
-				hunks = append(hunks, HunkRange{total, total})
+				hunks = append(hunks, merge.HunkRange{First: total, Last: total})
 				out.WriteString(header.String())
 			}
 		}
@@ -507,12 +508,12 @@ func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, to
 		if line == "" {
 			continue
 		}
-		switch reader.next([]byte(strings.TrimSuffix(line, "\n"))) {
-		case lineFile:
+		switch reader.Next([]byte(strings.TrimSuffix(line, "\n"))) {
+		case merge.LineFile:
 			flush()
 			header.WriteString(line)
 			whole, written, take, first = true, false, false, true
-		case lineHunk:
+		case merge.LineHunk:
 			whole = false
 			total++
 			head, _, _ := strings.Cut(header.String(), "\n")
@@ -521,14 +522,14 @@ func somePatch(rnd *rand.Rand, patch string) (part string, hunks []HunkRange, to
 			}
 			last, lastTook, first = head, take, false
 			if take {
-				hunks = append(hunks, HunkRange{total, total})
+				hunks = append(hunks, merge.HunkRange{First: total, Last: total})
 				if !written {
 					out.WriteString(header.String())
 					written = true
 				}
 				out.WriteString(line)
 			}
-		case lineBody:
+		case merge.LineBody:
 			if take {
 				out.WriteString(line)
 			}

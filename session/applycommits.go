@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // ApplyCommits puts the commits of the session that ref names on the origin's
@@ -100,7 +101,7 @@ func (s *Session) applyCommits(ctx context.Context, check bool) (_ *artifacts.Ap
 	if a.repo, err = s.repo(ctx); err != nil {
 		return nil, err
 	}
-	if a.dir, err = os.MkdirTemp(s.dir, benchPrefix+"*"); err != nil {
+	if a.dir, err = os.MkdirTemp(s.dir, merge.Prefix+"*"); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(a.dir)) }()

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -174,20 +175,20 @@ func (a *commitApply) salvage(ctx context.Context) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	changes := make([]applyChange, len(paths))
+	changes := make([]merge.Change, len(paths))
 	for i, p := range paths {
-		changes[i].old = &snapshot.Entry{Path: p}
+		changes[i].Old = &snapshot.Entry{Path: p}
 	}
-	view, err := viewOrigin(ctx, a.repo.TopLevel, a.s.store.Format(), changes)
+	view, err := merge.Look(ctx, a.repo.TopLevel, a.s.store.Format(), changes)
 	if err == nil {
-		err = view.err()
+		err = view.Err()
 	}
 	if err != nil {
 		return err
 	}
 	part := salvagePart{Dir: a.repo.TopLevel}
 	for _, p := range paths {
-		if e := view.now.Find(p); e != nil {
+		if e := view.Now.Find(p); e != nil {
 			part.Entries = append(part.Entries, *e)
 		}
 	}

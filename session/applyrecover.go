@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/swap"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // What Recovered says of an apply that was interrupted.
@@ -146,7 +147,7 @@ func (s *Session) finishedApply(ctx context.Context, d *swap.Dir, in *applyInten
 func (s *Session) sweepBenches() {
 	names, _ := readNames(s.dir)
 	for _, n := range names {
-		if strings.HasPrefix(n, benchPrefix) {
+		if strings.HasPrefix(n, merge.Prefix) {
 			_ = os.RemoveAll(s.dir + "/" + n) // nothing depends on them
 		}
 	}

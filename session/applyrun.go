@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/swap"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -76,12 +77,12 @@ func readIntent(sessionDir string) (*applyIntent, error) {
 // carryOut does what was decided. What is overwritten or deleted is salvaged
 // first; then every new file is written beside its place, which is all that can
 // fail for want of space; then they change places.
-func (s *Session) carryOut(ctx context.Context, view *originView, steps []applyStep, b *bench, opt ApplyOptions, res *artifacts.Applied) error {
+func (s *Session) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt ApplyOptions, res *artifacts.Applied) error {
 	keep, err := filepath.Rel(string(s.rec.Origin), realPrefix(opt.Stay))
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
 	}
-	in := &applyIntent{SchemaVersion: schemaVersion, SessionID: s.rec.ID, Origin: s.rec.Origin, StartedAt: s.m.now().UTC(), Plan: planSwap(view, steps, keep)}
+	in := &applyIntent{SchemaVersion: schemaVersion, SessionID: s.rec.ID, Origin: s.rec.Origin, StartedAt: s.m.now().UTC(), Plan: merge.Plan(view, steps, keep)}
 	if in.Salvage, err = s.salvageOverwritten(ctx, view, in.Plan); err != nil {
 		return err
 	}
@@ -106,12 +107,12 @@ func (s *Session) carryOut(ctx context.Context, view *originView, steps []applyS
 
 // salvageOverwritten keeps what the plan overwrites and deletes and returns the
 // salvage's id.
-func (s *Session) salvageOverwritten(ctx context.Context, view *originView, plan *swap.Plan) (string, error) {
+func (s *Session) salvageOverwritten(ctx context.Context, view *merge.View, plan *swap.Plan) (string, error) {
 	var over []snapshot.Entry
 	for i := range plan.Steps {
 		st := &plan.Steps[i]
 		if st.Op == swap.Remove || st.Op == swap.Put && st.Was != nil {
-			over = append(over, *view.now.Find(string(st.Path)))
+			over = append(over, *view.Now.Find(string(st.Path)))
 		}
 	}
 	sv, err := s.salvage(ctx, "apply", salvagePart{Dir: string(s.rec.Origin), Entries: over})
@@ -127,12 +128,12 @@ func (s *Session) salvageOverwritten(ctx context.Context, view *originView, plan
 // runIntent takes a plan from its beginning to the point where everything is in
 // its place. On an error everything is as it was, unless the error says
 // otherwise.
-func (s *Session) runIntent(ctx context.Context, d *swap.Dir, in *applyIntent, b *bench) error {
+func (s *Session) runIntent(ctx context.Context, d *swap.Dir, in *applyIntent, b *merge.Bench) error {
 	if err := s.saveIntent(in, swap.Staging); err != nil {
 		return err
 	}
 	failpoint.Hit("apply.begun")
-	err := d.Stage(ctx, in.Plan, func(_ context.Context, st *swap.Step, w io.Writer) error { return b.fill(st.Data, w) })
+	err := d.Stage(ctx, in.Plan, func(_ context.Context, st *swap.Step, w io.Writer) error { return b.Fill(st.Data, w) })
 	if err != nil {
 		return errors.Join(err, s.dropIntent())
 	}
@@ -204,35 +205,35 @@ func (s *Session) applyFailed(err error, in *applyIntent) error {
 
 // verifyApplied reads again what was written and looks whether what was deleted
 // is gone.
-func (s *Session) verifyApplied(ctx context.Context, view *originView, steps []applyStep) error {
-	var changes []applyChange
+func (s *Session) verifyApplied(ctx context.Context, view *merge.View, steps []merge.Step) error {
+	var changes []merge.Change
 	for i := range steps {
-		changes = append(changes, steps[i].applyChange)
+		changes = append(changes, steps[i].Change)
 	}
-	now, err := viewOrigin(ctx, string(s.rec.Origin), view.now.Format, changes)
+	now, err := merge.Look(ctx, string(s.rec.Origin), view.Now.Format, changes)
 	if err != nil {
 		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}
 	var wrong []string
 	closed := map[string]bool{}
-	for _, p := range now.problems {
+	for _, p := range now.Problems {
 		closed[p.Path] = errors.Is(p.Err, os.ErrPermission)
 	}
 	for i := range steps {
-		if e := steps[i].put; e != nil {
-			is := now.now.Find(e.Path)
+		if e := steps[i].Put; e != nil {
+			is := now.Now.Find(e.Path)
 			same := is != nil && (e.Kind == snapshot.Link || is.Perm&0o777 == e.Perm&0o777)
 			if same && closed[e.Path] && e.Perm&0o400 == 0 { // the session took the right to read it
 				same = is.Kind == e.Kind && is.Size == e.Size
 			} else if same {
-				same = sameData(is, e)
+				same = merge.SameData(is, e)
 			}
 			if !same {
 				wrong = append(wrong, visible(e.Path))
 			}
 		}
-		if e := steps[i].remove; e != nil {
-			if is := now.now.Find(e.Path); is != nil && is.Kind != snapshot.Dir {
+		if e := steps[i].Remove; e != nil {
+			if is := now.Now.Find(e.Path); is != nil && is.Kind != snapshot.Dir {
 				wrong = append(wrong, visible(e.Path))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -118,7 +119,7 @@ func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, err
 		if err != nil {
 			return nil, nil, err
 		}
-		if e.base == "" {
+		if e.Base == "" {
 			return s.unchanged(ctx)
 		}
 		chain = append(chain, version{ref: s.ref("final"), agent: s.rec.Agent})
@@ -179,7 +180,7 @@ func (s *Session) blameLines(ctx context.Context, b *Blame, versions []version, 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bench.close()) }()
+	defer func() { err = errors.Join(err, bench.Close()) }()
 	var lines []BlamedLine
 	before := ""
 	for i, v := range versions {
@@ -188,17 +189,17 @@ func (s *Session) blameLines(ctx context.Context, b *Blame, versions []version, 
 			lines, before = nil, ""
 			continue
 		}
-		if err := bench.fetch(name, v.entry.ID); err != nil {
+		if err := bench.Fetch(name, v.entry.ID); err != nil {
 			return err
 		}
-		if b.Binary, err = isBinary(bench.path(name)); err != nil {
+		if b.Binary, err = merge.IsBinary(bench.Path(name)); err != nil {
 			return err
 		}
 		if b.Binary {
 			lines, before = nil, ""
 			continue
 		}
-		text, err := readLines(bench.path(name))
+		text, err := readLines(bench.Path(name))
 		if err != nil {
 			return err
 		}
@@ -209,9 +210,9 @@ func (s *Session) blameLines(ctx context.Context, b *Blame, versions []version, 
 		case !v.agent.IsZero():
 			fresh.Author, fresh.Agent = AuthorAgent, v.agent
 		}
-		hunks := []Hunk{{OldStart: 0, OldLines: 0, NewStart: 1, NewLines: len(text)}}
+		hunks := []merge.Hunk{{OldStart: 0, OldLines: 0, NewStart: 1, NewLines: len(text)}}
 		if before != "" {
-			if hunks, err = bench.hunks(ctx, before, name); err != nil {
+			if hunks, err = bench.Hunks(ctx, before, name); err != nil {
 				return err
 			}
 		}
@@ -229,11 +230,11 @@ func (s *Session) blameLines(ctx context.Context, b *Blame, versions []version, 
 
 // follow returns the lines of a new version: those that stayed keep their author,
 // the others are like fresh.
-func follow(old []BlamedLine, hunks []Hunk, text [][]byte, fresh BlamedLine) []BlamedLine {
+func follow(old []BlamedLine, hunks []merge.Hunk, text [][]byte, fresh BlamedLine) []BlamedLine {
 	out := make([]BlamedLine, 0, len(text))
 	at := 0
 	for _, h := range hunks {
-		r := h.old()
+		r := h.Old()
 		for at < min(r.Start-1, len(old)) {
 			out = append(out, old[at])
 			at++

@@ -238,10 +238,10 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 	do := snapshot.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
 	if !opt.Agent.IsZero() {
 		e, err := s.agentEnds(ctx, opt.Agent)
-		if err != nil || e.base == "" {
+		if err != nil || e.Base == "" {
 			return err
 		}
-		do.Base, do.Final = e.base, e.final
+		do.Base, do.Final = e.Base, e.Final
 		return s.store.Diff(ctx, do, w)
 	}
 	if s.past() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -30,8 +31,8 @@ type RadarConflict struct {
 	A       RadarSide
 	B       RadarSide
 	Path    superqode.RelPath
-	Kind    ConflictKind
-	Lines   []LineRange // of the base; none where it is not about lines
+	Kind    merge.ConflictKind
+	Lines   []merge.LineRange // of the base; none where it is not about lines
 	Message string
 }
 
@@ -40,7 +41,7 @@ type radarSide struct {
 	RadarSide
 	s       *Session
 	look    *look
-	changes []applyChange
+	changes []merge.Change
 	touched map[string]bool // paths, and the folders above them
 }
 
@@ -137,13 +138,13 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 		if from.IsZero() {
 			from = c.Path
 		}
-		ch := applyChange{old: l.base.Find(from.String()), new: l.final.Find(c.Path.String())}
-		for _, e := range []**snapshot.Entry{&ch.old, &ch.new} {
+		ch := merge.Change{Old: l.base.Find(from.String()), New: l.final.Find(c.Path.String())}
+		for _, e := range []**snapshot.Entry{&ch.Old, &ch.New} {
 			if *e != nil && (*e).Kind != snapshot.File && (*e).Kind != snapshot.Link {
 				*e = nil
 			}
 		}
-		if ch.old == nil && ch.new == nil {
+		if ch.Old == nil && ch.New == nil {
 			continue
 		}
 		r.changes = append(r.changes, ch)
@@ -178,9 +179,9 @@ func (r *radarSide) touches(path string) bool {
 
 // meet returns what would conflict if b's changes were merged with a's.
 func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
-	var both []applyChange
+	var both []merge.Change
 	for _, c := range b.changes {
-		if c.old != nil && a.touches(c.old.Path) || c.new != nil && a.touches(c.new.Path) {
+		if c.Old != nil && a.touches(c.Old.Path) || c.New != nil && a.touches(c.New.Path) {
 			both = append(both, c)
 		}
 	}
@@ -195,43 +196,43 @@ func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
 		return nil, err
 	}
 	list, err := meetOn(ctx, bench, a, b, both)
-	return list, errors.Join(err, bench.close())
+	return list, errors.Join(err, bench.Close())
 }
 
-func meetOn(ctx context.Context, bench *bench, a, b *radarSide, both []applyChange) ([]RadarConflict, error) {
-	lines := map[string][]LineRange{}
+func meetOn(ctx context.Context, bench *merge.Bench, a, b *radarSide, both []merge.Change) ([]RadarConflict, error) {
+	lines := map[string][]merge.LineRange{}
 	roots := [2]string{string(a.s.rec.Workspace), string(b.s.rec.Workspace)}
 	moved := map[string]string{}
 	for _, c := range a.changes {
-		if c.renamed() {
-			moved[c.old.Path] = c.new.Path
+		if c.Renamed() {
+			moved[c.Old.Path] = c.New.Path
 		}
 	}
-	d := &decider{
-		now: a.look.final, moved: moved, ours: func(string) string { return a.name() }, theirs: b.name(),
-		similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
-		merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
+	d := &merge.Decider{
+		Now: a.look.final, Moved: moved, Ours: func(string) string { return a.name() }, Theirs: b.name(),
+		Similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
+		Merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
 			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 				return snapshot.Entry{}, false, true, nil
 			}
-			err := errors.Join(bench.fetch("base", base.ID), bench.fetchFrom(roots[0], "ours", ours), bench.fetchFrom(roots[1], "theirs", theirs))
+			err := errors.Join(bench.Fetch("base", base.ID), bench.FetchFrom(roots[0], "ours", ours), bench.FetchFrom(roots[1], "theirs", theirs))
 			if err != nil {
 				return snapshot.Entry{}, false, false, err
 			}
 			for _, name := range []string{"base", "ours", "theirs"} {
-				if binary, err := isBinary(bench.path(name)); binary || err != nil {
+				if binary, err := merge.IsBinary(bench.Path(name)); binary || err != nil {
 					return snapshot.Entry{}, false, binary, err
 				}
 			}
-			name := bench.fresh("merged-")
-			ok, err := bench.mergeFile(ctx, name)
+			name := bench.Fresh("merged-")
+			ok, err := bench.MergeFile(ctx, name)
 			if err == nil && !ok {
-				lines[theirs.Path], err = bench.overlap(ctx)
+				lines[theirs.Path], err = bench.Overlap(ctx)
 			}
-			return *theirs, ok, false, errors.Join(err, bench.drop(name))
+			return *theirs, ok, false, errors.Join(err, bench.Drop(name))
 		},
 	}
-	steps, err := d.decide(both)
+	steps, err := d.Decide(both)
 	if errors.Is(err, superqode.ErrConflict) {
 		return nil, nil // somebody writes just now: the next look will tell
 	}
@@ -240,9 +241,9 @@ func meetOn(ctx context.Context, bench *bench, a, b *radarSide, both []applyChan
 	}
 	var list []RadarConflict
 	for i := range steps {
-		if c := steps[i].conflict; c != nil {
+		if c := steps[i].Conflict; c != nil {
 			path, _ := superqode.ParseRelPath(c.Path) // it came out of a scan
-			list = append(list, RadarConflict{A: a.RadarSide, B: b.RadarSide, Path: path, Kind: c.Kind, Lines: lines[steps[i].path()], Message: c.Message})
+			list = append(list, RadarConflict{A: a.RadarSide, B: b.RadarSide, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
 		}
 	}
 	return list, nil

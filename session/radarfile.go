@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // MarshalJSON writes paths as every document of superqode's does.
@@ -16,7 +17,7 @@ func (c RadarConflict) MarshalJSON() ([]byte, error) {
 	j := radarJSON{A: c.A, B: c.B, Kind: c.Kind, Lines: c.Lines, Message: c.Message}
 	j.Path, j.PathBytes = superqode.JSONPath(c.Path.String())
 	if j.Lines == nil {
-		j.Lines = []LineRange{}
+		j.Lines = []merge.LineRange{}
 	}
 	return json.Marshal(j)
 }
@@ -34,13 +35,13 @@ func (c *RadarConflict) UnmarshalJSON(b []byte) error {
 }
 
 type radarJSON struct {
-	A         RadarSide    `json:"a"`
-	B         RadarSide    `json:"b"`
-	Path      string       `json:"path"`
-	PathBytes string       `json:"path_bytes,omitempty"`
-	Kind      ConflictKind `json:"kind"`
-	Lines     []LineRange  `json:"lines"` // of the base
-	Message   string       `json:"message"`
+	A         RadarSide          `json:"a"`
+	B         RadarSide          `json:"b"`
+	Path      string             `json:"path"`
+	PathBytes string             `json:"path_bytes,omitempty"`
+	Kind      merge.ConflictKind `json:"kind"`
+	Lines     []merge.LineRange  `json:"lines"` // of the base
+	Message   string             `json:"message"`
 }
 
 // radarFile is a project's radar.json: what the radar saw when it last looked.

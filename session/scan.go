@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -169,8 +170,8 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 	l.changes = append(small, large...)
 	slices.SortStableFunc(l.changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 	if s.tracked() {
-		e := patchEnds{changes: l.changes}
-		if e.base, e.final, err = s.storeEnds(ctx, l); err != nil {
+		e := merge.Ends{Changes: l.changes}
+		if e.Base, e.Final, err = s.storeEnds(ctx, l); err != nil {
 			return err
 		}
 		if s.credits, err = s.sharedCredits(ctx, &e); err != nil {

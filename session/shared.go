@@ -12,15 +12,16 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // sharedFile is a changed file of a workspace in which several agents work, with
 // what is known of who changed what in it.
 type sharedFile struct {
-	applyChange
-	base, now [][]byte // the lines of both sides; nil where there is none, or no text
-	hunks     []Hunk   // between them
+	merge.Change
+	base, now [][]byte     // the lines of both sides; nil where there is none, or no text
+	hunks     []merge.Hunk // between them
 	owners    [][]foldBy
 	known     []bool
 	said      []superqode.AgentID // who made a statement about the file at all
@@ -53,12 +54,12 @@ func (f *sharedFile) whole(agent superqode.AgentID) bool {
 }
 
 // sharedFiles finds out who changed what between two commits of the store.
-func (s *Session) sharedFiles(ctx context.Context, e *patchEnds, b *bench) ([]sharedFile, error) {
+func (s *Session) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench) ([]sharedFile, error) {
 	tracks, err := s.readTracks()
 	if err != nil {
 		return nil, err
 	}
-	changes, err := s.pairs(ctx, e, nil)
+	changes, err := e.Pairs(ctx, s.store, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -69,18 +70,18 @@ func (s *Session) sharedFiles(ctx context.Context, e *patchEnds, b *bench) ([]sh
 	files := make([]sharedFile, len(changes))
 	for i, c := range changes {
 		if files[i], err = s.sharedFile(ctx, c, tracks, b); err != nil {
-			return nil, fmt.Errorf("who changed %s: %w", visible(c.path()), err)
+			return nil, fmt.Errorf("who changed %s: %w", visible(c.Path()), err)
 		}
 		files[i].byClaims(leases)
 	}
 	return files, nil
 }
 
-func (s *Session) sharedFile(ctx context.Context, c applyChange, tracks map[string][]trackEvent, b *bench) (sharedFile, error) {
-	f := sharedFile{applyChange: c}
-	events := slices.Clone(tracks[c.path()])
-	if c.renamed() {
-		events = append(events, tracks[c.old.Path]...)
+func (s *Session) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Bench) (sharedFile, error) {
+	f := sharedFile{Change: c}
+	events := slices.Clone(tracks[c.Path()])
+	if c.Renamed() {
+		events = append(events, tracks[c.Old.Path]...)
 		slices.SortStableFunc(events, func(a, b trackEvent) int { return a.At.Compare(b.At) })
 	}
 	for _, e := range events {
@@ -89,11 +90,11 @@ func (s *Session) sharedFile(ctx context.Context, c applyChange, tracks map[stri
 		}
 		f.first = earlier(f.first, e.At)
 	}
-	base, text, err := sideText(b, c.old)
+	base, text, err := sideText(b, c.Old)
 	if err != nil || !text {
 		return f, err
 	}
-	now, text, err := sideText(b, c.new)
+	now, text, err := sideText(b, c.New)
 	if err != nil || !text {
 		return f, err
 	}
@@ -132,11 +133,11 @@ func (f *sharedFile) byClaims(leases []coordinator.Lease) {
 		if len(f.owners[i]) > 0 {
 			continue
 		}
-		edit := coordinator.Edit{Path: f.path(), Lines: coordinator.Lines(h.old())}
-		if f.old == nil || f.new == nil {
+		edit := coordinator.Edit{Path: f.Path(), Lines: coordinator.Lines(h.Old())}
+		if f.Old == nil || f.New == nil {
 			edit.Lines = coordinator.Lines{}
-		} else if f.renamed() {
-			edit.Path = f.old.Path
+		} else if f.Renamed() {
+			edit.Path = f.Old.Path
 		}
 		var by foldBy
 		several := false
@@ -161,20 +162,20 @@ func (f *sharedFile) byClaims(leases []coordinator.Lease) {
 
 // sideText returns what a side holds, and whether that is text; none is empty
 // text.
-func sideText(b *bench, e *snapshot.Entry) ([]byte, bool, error) {
+func sideText(b *merge.Bench, e *snapshot.Entry) ([]byte, bool, error) {
 	switch {
 	case e == nil:
 		return nil, true, nil
 	case e.Kind != snapshot.File || e.IsLarge() || e.ID.IsZero():
 		return nil, false, nil
 	}
-	if err := b.fetch("side", e.ID); err != nil {
+	if err := b.Fetch("side", e.ID); err != nil {
 		return nil, false, err
 	}
-	if binary, err := isBinary(b.path("side")); binary || err != nil {
+	if binary, err := merge.IsBinary(b.Path("side")); binary || err != nil {
 		return nil, false, err
 	}
-	data, err := os.ReadFile(b.path("side"))
+	data, err := os.ReadFile(b.Path("side"))
 	return data, true, err
 }
 
@@ -183,7 +184,7 @@ func (f *sharedFile) with(take func(i int) bool) []byte {
 	var out bytes.Buffer
 	at := 0
 	for i, h := range f.hunks {
-		r := h.old()
+		r := h.Old()
 		for ; at < r.Start-1; at++ {
 			out.Write(f.base[at])
 		}
@@ -207,19 +208,19 @@ func (f *sharedFile) with(take func(i int) bool) []byte {
 
 // sharedCredits says whose the changes in a shared workspace are, as far as it is
 // known.
-func (s *Session) sharedCredits(ctx context.Context, e *patchEnds) (_ credits, err error) {
+func (s *Session) sharedCredits(ctx context.Context, e *merge.Ends) (_ credits, err error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	files, err := s.sharedFiles(ctx, e, b.bench)
+	defer func() { err = errors.Join(err, b.Close()) }()
+	files, err := s.sharedFiles(ctx, e, b.Bench)
 	if err != nil {
 		return nil, err
 	}
 	out := credits{}
 	for i := range files {
-		out[files[i].path()] = files[i].credit()
+		out[files[i].Path()] = files[i].credit()
 	}
 	return out, nil
 }
@@ -248,33 +249,33 @@ func (f *sharedFile) credit() credit {
 
 // sharedEnds is agentEnds for agents that work in one workspace: the base with
 // those places, and those whole files, that are known to be the agent's alone.
-func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e patchEnds, err error) {
+func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	all, err := s.ends(ctx)
-	if err != nil || all.base == "" {
+	if err != nil || all.Base == "" {
 		return e, err
 	}
 	if err := s.openStore(ctx); err != nil {
 		return e, err
 	}
 	e, err = s.sharedPart(ctx, &all, agent)
-	if err == nil && len(e.changes)+len(e.left) == 0 {
+	if err == nil && len(e.Changes)+len(e.Left) == 0 {
 		err = s.noAgent(agent)
 	}
 	return e, err
 }
 
 // sharedPart is sharedEnds between two commits of the store.
-func (s *Session) sharedPart(ctx context.Context, all *patchEnds, agent superqode.AgentID) (e patchEnds, err error) {
+func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return e, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	files, err := s.sharedFiles(ctx, all, b.bench)
+	defer func() { err = errors.Join(err, b.Close()) }()
+	files, err := s.sharedFiles(ctx, all, b.Bench)
 	if err != nil {
 		return e, err
 	}
-	base, err := s.store.Tree(ctx, all.base)
+	base, err := s.store.Tree(ctx, all.Base)
 	if err != nil {
 		return e, err
 	}
@@ -285,31 +286,31 @@ func (s *Session) sharedPart(ctx context.Context, all *patchEnds, agent superqod
 	var made []snapshot.Entry
 	for i := range files {
 		f := &files[i]
-		entry, mixed, err := s.agentsPart(b.bench, f, agent, i)
+		entry, mixed, err := s.agentsPart(b.Bench, f, agent, i)
 		if err != nil {
 			return e, err
 		}
 		if mixed {
-			e.left = append(e.left, visible(f.path())+": places that "+agent.String()+" and others, or nobody known, changed together")
+			e.Left = append(e.Left, visible(f.Path())+": places that "+agent.String()+" and others, or nobody known, changed together")
 		}
 		if entry == nil {
 			continue
 		}
-		if f.old != nil && (f.new == nil || f.renamed()) {
-			delete(entries, f.old.Path)
+		if f.Old != nil && (f.New == nil || f.Renamed()) {
+			delete(entries, f.Old.Path)
 		}
-		if f.new != nil {
+		if f.New != nil {
 			entries[entry.Path] = *entry
-			if name, ok := b.made[entry.ID.String()]; ok {
+			if name, ok := b.Made[entry.ID.String()]; ok {
 				made = append(made, snapshot.Entry{Path: name, Kind: snapshot.File, Size: entry.Size, ID: entry.ID})
 			}
 		}
-		e.changes = append(e.changes, agentChange(all.changes, f, agent)...)
+		e.Changes = append(e.Changes, agentChange(all.Changes, f, agent)...)
 	}
-	if len(e.changes) == 0 {
+	if len(e.Changes) == 0 {
 		return e, nil
 	}
-	if err := s.store.WriteBlobs(ctx, b.dir, made); err != nil {
+	if err := s.store.WriteBlobs(ctx, b.Dir, made); err != nil {
 		return e, err
 	}
 	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format}
@@ -322,18 +323,18 @@ func (s *Session) sharedPart(ctx context.Context, all *patchEnds, agent superqod
 	if err != nil {
 		return e, err
 	}
-	e.base, e.final = all.base, ids[0]
+	e.Base, e.Final = all.Base, ids[0]
 	return e, nil
 }
 
 // agentsPart is what a file would be with one agent's changes only; nil where it
 // has none of its own. mixed says that there are some that can not be told apart.
-func (s *Session) agentsPart(b *bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
+func (s *Session) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
 	if f.whole(agent) {
-		if f.new == nil {
-			return f.old, false, nil
+		if f.New == nil {
+			return f.Old, false, nil
 		}
-		return f.new, false, nil
+		return f.New, false, nil
 	}
 	if len(f.hunks) == 0 {
 		return nil, slices.Contains(f.said, agent), nil
@@ -343,30 +344,22 @@ func (s *Session) agentsPart(b *bench, f *sharedFile, agent superqode.AgentID, n
 		some = some || f.of(i, agent)
 		mixed = mixed || f.partly(i, agent)
 	}
-	if !some || f.old == nil || f.new == nil {
+	if !some || f.Old == nil || f.New == nil {
 		return nil, mixed || some, nil
 	}
-	made, err := b.write(fmt.Sprintf("part-%d", n), f.with(func(i int) bool { return f.of(i, agent) }))
+	made, err := b.Write(fmt.Sprintf("part-%d", n), f.with(func(i int) bool { return f.of(i, agent) }))
 	if err != nil {
 		return nil, mixed, err
 	}
-	e := *f.new
+	e := *f.New
 	e.ID, e.Size = made.ID, made.Size
 	return &e, mixed, nil
-}
-
-// write puts a text on the bench.
-func (b *bench) write(name string, text []byte) (snapshot.Entry, error) {
-	if err := os.WriteFile(b.path(name), text, 0o600); err != nil {
-		return snapshot.Entry{}, err
-	}
-	return b.result(name)
 }
 
 // agentChange is the change of a file as it is told for one agent.
 func agentChange(all []superqode.Change, f *sharedFile, agent superqode.AgentID) []superqode.Change {
 	for _, c := range all {
-		if c.Path.String() == f.path() {
+		if c.Path.String() == f.Path() {
 			c.Agent, c.Agents, c.Hunks = agent, nil, nil
 			if len(f.hunks) > 0 {
 				c.LinesAdded, c.LinesRemoved = 0, 0

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // shareParts stores, for agents that worked in one workspace, what is known to be
@@ -36,13 +37,13 @@ func (s *Session) shareParts(ctx context.Context, c *collected) error {
 }
 
 func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *agentResult) error {
-	all := patchEnds{base: s.ref("base"), final: s.ref("final"), changes: c.changes}
+	all := merge.Ends{Base: s.ref("base"), Final: s.ref("final"), Changes: c.changes}
 	e, err := s.sharedPart(ctx, &all, r.Agent)
-	if err != nil || e.base == "" {
+	if err != nil || e.Base == "" {
 		return err
 	}
-	r.Changes = e.changes
-	patch, err := s.patchOf(ctx, e.base, e.final)
+	r.Changes = e.Changes
+	patch, err := s.patchOf(ctx, e.Base, e.Final)
 	if err != nil || patch == nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -65,20 +66,20 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
-	e := patchEnds{changes: l.changes}
-	if e.base, e.final, err = s.storeEnds(ctx, l); err != nil {
+	e := merge.Ends{Changes: l.changes}
+	if e.Base, e.Final, err = s.storeEnds(ctx, l); err != nil {
 		return err
 	}
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	files, err := s.sharedFiles(ctx, &e, b.bench)
+	defer func() { err = errors.Join(err, b.Close()) }()
+	files, err := s.sharedFiles(ctx, &e, b.Bench)
 	if err != nil {
 		return err
 	}
-	target, paths, err := s.withoutAgent(l, b.bench, files, agent, opt.Paths, r)
+	target, paths, err := s.withoutAgent(l, b.Bench, files, agent, opt.Paths, r)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		}
 		return nil
 	}
-	if err := b.keep(ctx); err != nil {
+	if err := b.Keep(ctx); err != nil {
 		return err
 	}
 	tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: target, Skip: s.skip(), Store: s.store}
@@ -101,7 +102,7 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 
 // withoutAgent returns what the workspace would be without an agent's changes, and
 // the paths that would differ.
-func (s *Session) withoutAgent(l *look, b *bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
+func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
 	entries := map[string]snapshot.Entry{}
 	for _, e := range l.final.Entries {
 		entries[e.Path] = e
@@ -113,7 +114,7 @@ func (s *Session) withoutAgent(l *look, b *bench, files []sharedFile, agent supe
 	}
 	for i := range files {
 		f := &files[i]
-		if len(within) > 0 && !slices.ContainsFunc(within, func(p superqode.RelPath) bool { return inPaths(f.path(), []string{p.String()}) }) {
+		if len(within) > 0 && !slices.ContainsFunc(within, func(p superqode.RelPath) bool { return merge.InPaths(f.Path(), []string{p.String()}) }) {
 			continue
 		}
 		keep := func(i int) bool { return !f.of(i, agent) }
@@ -124,31 +125,31 @@ func (s *Session) withoutAgent(l *look, b *bench, files []sharedFile, agent supe
 			}
 			if f.partly(k, agent) {
 				mixed = true
-				r.Mixed = append(r.Mixed, fmt.Sprintf("%s: lines %s: changed together with %s", visible(f.path()), rangeText(f.hunks[k]), f.others(k, agent)))
+				r.Mixed = append(r.Mixed, fmt.Sprintf("%s: lines %s: changed together with %s", visible(f.Path()), rangeText(f.hunks[k]), f.others(k, agent)))
 			}
 		}
 		switch {
 		case f.whole(agent):
-			if f.new != nil {
-				delete(entries, f.new.Path)
-				touch(f.new.Path)
+			if f.New != nil {
+				delete(entries, f.New.Path)
+				touch(f.New.Path)
 			}
-			if f.old != nil {
-				old := l.base.Find(f.old.Path)
-				entries[f.old.Path] = *old
-				touch(f.old.Path)
+			if f.Old != nil {
+				old := l.base.Find(f.Old.Path)
+				entries[f.Old.Path] = *old
+				touch(f.Old.Path)
 			}
-		case mine > 0 && f.old != nil && f.new != nil:
-			made, err := b.write(fmt.Sprintf("without-%d", i), f.with(keep))
+		case mine > 0 && f.Old != nil && f.New != nil:
+			made, err := b.Write(fmt.Sprintf("without-%d", i), f.with(keep))
 			if err != nil {
 				return nil, nil, err
 			}
-			e := entries[f.new.Path]
+			e := entries[f.New.Path]
 			e.ID, e.Size, e.Stat = made.ID, made.Size, snapshot.Stat{}
-			entries[f.new.Path] = e
-			touch(f.new.Path)
+			entries[f.New.Path] = e
+			touch(f.New.Path)
 		case mine > 0 || mixed && len(f.hunks) == 0:
-			r.Mixed = append(r.Mixed, visible(f.path())+": made or deleted by more than one")
+			r.Mixed = append(r.Mixed, visible(f.Path())+": made or deleted by more than one")
 		}
 	}
 	target := &snapshot.Snapshot{Root: l.final.Root, Format: l.final.Format, Taken: l.final.Taken}
@@ -173,7 +174,7 @@ func (f *sharedFile) others(i int, agent superqode.AgentID) string {
 }
 
 // rangeText is a hunk's lines as the file has them now.
-func rangeText(h Hunk) string {
+func rangeText(h merge.Hunk) string {
 	if h.NewLines <= 1 {
 		return fmt.Sprint(h.NewStart)
 	}
@@ -190,18 +191,18 @@ func (s *Session) sharedBlame(ctx context.Context, b *Blame) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bench.close()) }()
-	files, err := s.sharedFiles(ctx, &e, bench.bench)
+	defer func() { err = errors.Join(err, bench.Close()) }()
+	files, err := s.sharedFiles(ctx, &e, bench.Bench)
 	if err != nil {
 		return err
 	}
 	for i := range files {
 		f := &files[i]
-		if f.path() != b.Path.String() || f.new == nil {
+		if f.Path() != b.Path.String() || f.New == nil {
 			continue
 		}
 		if b.Agents = f.credit().agents; f.fold == nil {
-			b.Binary, b.Link = f.new.Kind == snapshot.File, f.new.Kind == snapshot.Link
+			b.Binary, b.Link = f.New.Kind == snapshot.File, f.New.Kind == snapshot.Link
 			return nil
 		}
 		b.Lines = nil

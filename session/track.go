@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // Where several agents work in one workspace, who wrote what is known from what
@@ -29,8 +30,8 @@ import (
 type Track struct {
 	Agent superqode.AgentID
 	Path  superqode.RelPath
-	Lines []LineRange // of the file as it is now; none: all that is new since the last statement about the file
-	Edits []TrackEdit // what was replaced by what, where the agent's hook tells; then Lines is none
+	Lines []merge.LineRange // of the file as it is now; none: all that is new since the last statement about the file
+	Edits []TrackEdit       // what was replaced by what, where the agent's hook tells; then Lines is none
 }
 
 // TrackEdit is one replacement of text.
@@ -47,7 +48,7 @@ type trackEvent struct {
 	Path          []byte            `json:"path"`
 	Content       string            `json:"content"` // sha256 of what the file held, "" when it was not there
 	Mode          uint32            `json:"mode"`
-	Lines         []LineRange       `json:"lines,omitempty"`
+	Lines         []merge.LineRange `json:"lines,omitempty"`
 	Edits         []TrackEdit       `json:"edits,omitempty"`
 }
 
@@ -71,7 +72,7 @@ const opTrack = "track"
 type trackArgs struct {
 	Agent superqode.AgentID `json:"agent_id"`
 	Path  []byte            `json:"path"`
-	Lines []LineRange       `json:"lines,omitempty"`
+	Lines []merge.LineRange `json:"lines,omitempty"`
 	Edits []TrackEdit       `json:"edits,omitempty"`
 }
 

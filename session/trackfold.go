@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 )
 
 // fold follows the lines of one file of a shared workspace from the base through
 // every statement about it to what it holds now. A new line belongs to the agent
 // whose statement covers it; one that no statement covers belongs to nobody.
 type fold struct {
-	b     *bench
+	b     *merge.Bench
 	lines []foldLine
 	text  [][]byte
 	gone  map[int]foldBy // lines of the base that were deleted
@@ -33,7 +34,7 @@ type foldBy struct {
 	at    time.Time
 }
 
-func newFold(b *bench, base []byte) *fold {
+func newFold(b *merge.Bench, base []byte) *fold {
 	f := &fold{b: b, text: splitLines(base), gone: map[int]foldBy{}}
 	f.lines = make([]foldLine, len(f.text))
 	for i := range f.lines {
@@ -63,7 +64,7 @@ func (f *fold) step(ctx context.Context, content []byte, e *trackEvent) error {
 	out := make([]foldLine, 0, len(text))
 	at := 0
 	for _, h := range hunks {
-		r := h.old()
+		r := h.Old()
 		for ; at < min(r.Start-1, len(f.lines)); at++ {
 			out = append(out, f.lines[at])
 		}
@@ -109,7 +110,7 @@ func (f *fold) covers(e *trackEvent, content []byte, text [][]byte) (mine func(l
 	switch {
 	case len(e.Lines) > 0:
 		return func(line int) bool {
-			return slices.ContainsFunc(e.Lines, func(r LineRange) bool { return line >= r.Start && line <= r.End })
+			return slices.ContainsFunc(e.Lines, func(r merge.LineRange) bool { return line >= r.Start && line <= r.End })
 		}, false
 	case len(e.Edits) == 0:
 		return none, true
@@ -125,21 +126,21 @@ func (f *fold) covers(e *trackEvent, content []byte, text [][]byte) (mine func(l
 	if bytes.Equal(before, content) {
 		return none, true
 	}
-	var ranges []LineRange
+	var ranges []merge.LineRange
 	for _, ed := range e.Edits {
 		ranges = append(ranges, occurrences(content, ed.New)...)
 	}
 	return func(line int) bool {
-		return slices.ContainsFunc(ranges, func(r LineRange) bool { return line >= r.Start && line <= r.End })
+		return slices.ContainsFunc(ranges, func(r merge.LineRange) bool { return line >= r.Start && line <= r.End })
 	}, false
 }
 
 // occurrences returns the lines in which a text stands.
-func occurrences(content []byte, text string) []LineRange {
+func occurrences(content []byte, text string) []merge.LineRange {
 	if text == "" {
 		return nil
 	}
-	var list []LineRange
+	var list []merge.LineRange
 	for at := 0; ; {
 		i := bytes.Index(content[at:], []byte(text))
 		if i < 0 {
@@ -147,13 +148,13 @@ func occurrences(content []byte, text string) []LineRange {
 		}
 		start := at + i
 		first := 1 + bytes.Count(content[:start], []byte("\n"))
-		list = append(list, LineRange{first, first + bytes.Count([]byte(text[:len(text)-1]), []byte("\n"))})
+		list = append(list, merge.LineRange{Start: first, End: first + bytes.Count([]byte(text[:len(text)-1]), []byte("\n"))})
 		at = start + len(text)
 	}
 }
 
 // diff compares the version that the fold has with the next one.
-func (f *fold) diff(ctx context.Context, next [][]byte) ([]Hunk, error) {
+func (f *fold) diff(ctx context.Context, next [][]byte) ([]merge.Hunk, error) {
 	old := f.text
 	head := 0
 	for head < min(len(old), len(next)) && bytes.Equal(old[head], next[head]) {
@@ -163,7 +164,7 @@ func (f *fold) diff(ctx context.Context, next [][]byte) ([]Hunk, error) {
 	for tail < min(len(old), len(next))-head && bytes.Equal(old[len(old)-1-tail], next[len(next)-1-tail]) {
 		tail++
 	}
-	h := Hunk{OldStart: head + 1, OldLines: len(old) - tail - head, NewStart: head + 1, NewLines: len(next) - tail - head}
+	h := merge.Hunk{OldStart: head + 1, OldLines: len(old) - tail - head, NewStart: head + 1, NewLines: len(next) - tail - head}
 	if h.OldLines == 0 {
 		h.OldStart--
 	}
@@ -174,29 +175,29 @@ func (f *fold) diff(ctx context.Context, next [][]byte) ([]Hunk, error) {
 	case h.OldLines == 0 && h.NewLines == 0:
 		return nil, nil
 	case h.OldLines == 0, h.NewLines == 0, h.OldLines == 1 && h.NewLines == 1:
-		return []Hunk{h}, nil
+		return []merge.Hunk{h}, nil
 	}
 	f.n++
 	a, b := "fold-a-"+strconv.Itoa(f.n), "fold-b-"+strconv.Itoa(f.n)
 	for name, text := range map[string][][]byte{a: old, b: next} {
-		if err := os.WriteFile(f.b.path(name), bytes.Join(text, nil), 0o600); err != nil {
+		if err := os.WriteFile(f.b.Path(name), bytes.Join(text, nil), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	hunks, err := f.b.hunks(ctx, a, b)
+	hunks, err := f.b.Hunks(ctx, a, b)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.b.drop(a); err != nil {
+	if err := f.b.Drop(a); err != nil {
 		return nil, err
 	}
-	return hunks, f.b.drop(b)
+	return hunks, f.b.Drop(b)
 }
 
 // owners returns who made a hunk of the difference between the base and now: of
 // its new lines and of those of the base that it takes away. known is false when
 // nobody said so of one of them.
-func (f *fold) owners(h Hunk) (list []foldBy, known bool) {
+func (f *fold) owners(h merge.Hunk) (list []foldBy, known bool) {
 	known = true
 	add := func(by foldBy) {
 		if by.agent.IsZero() {

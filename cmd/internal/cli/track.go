@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -120,7 +121,7 @@ func (c *trackCmd) fromArgs(a *app) ([]session.Track, error) {
 }
 
 // splitTarget reads FILE, FILE:LINE and FILE:START-END.
-func splitTarget(arg string) (name string, lines []session.LineRange, err error) {
+func splitTarget(arg string) (name string, lines []merge.LineRange, err error) {
 	at := strings.LastIndexByte(arg, ':')
 	if at < 0 || at == len(arg)-1 || strings.Trim(arg[at+1:], "0123456789-") != "" {
 		return arg, nil, nil
@@ -134,7 +135,7 @@ func splitTarget(arg string) (name string, lines []session.LineRange, err error)
 	if err1 != nil || err2 != nil || start == 0 || end < start {
 		return "", nil, superqode.Errorf(superqode.ErrUsage, "%q is no range of lines: expected START-END, counted from 1", arg[at+1:])
 	}
-	return arg[:at], []session.LineRange{{Start: int(start), End: int(end)}}, nil
+	return arg[:at], []merge.LineRange{{Start: int(start), End: int(end)}}, nil
 }
 
 // hookEdits is what of the agents' payloads tells which text was put in.

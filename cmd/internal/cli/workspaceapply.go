@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -27,11 +28,11 @@ func (*workspaceApplyCmd) Help() string {
 }
 
 // hunkFlag is a hunk's number, or a range of them.
-type hunkFlag session.HunkRange
+type hunkFlag merge.HunkRange
 
 // UnmarshalText reads "3" or "2-5".
 func (h *hunkFlag) UnmarshalText(b []byte) error {
-	r, err := session.ParseHunks(string(b))
+	r, err := merge.ParseHunks(string(b))
 	*h = hunkFlag(r)
 	return err
 }
@@ -64,7 +65,7 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, h := range c.Hunk {
-		opt.Hunks = append(opt.Hunks, session.HunkRange(h))
+		opt.Hunks = append(opt.Hunks, merge.HunkRange(h))
 	}
 	res, rec, err := a.manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
 	if res == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -76,7 +77,7 @@ func sideName(s session.RadarSide) string {
 }
 
 // linesText prints ranges of lines as "3, 7-9".
-func linesText(list []session.LineRange) string {
+func linesText(list []merge.LineRange) string {
 	var out []string
 	for _, r := range list {
 		switch {

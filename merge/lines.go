@@ -1,10 +1,7 @@
-package session
+package merge
 
 import (
 	"bytes"
-	"time"
-
-	"github.com/seed-2d964004/superqode"
 )
 
 // LineRange is a range of lines, counted from 1, both ends included. A place
@@ -17,18 +14,18 @@ type LineRange struct {
 // Hunk is one place where two versions of a file differ, without context.
 type Hunk struct{ OldStart, OldLines, NewStart, NewLines int }
 
-// old is the hunk's lines in the old version.
-func (h Hunk) old() LineRange {
+// Old is the hunk's lines in the old version.
+func (h Hunk) Old() LineRange {
 	if h.OldLines == 0 { // diff names the line before
 		return LineRange{h.OldStart + 1, h.OldStart}
 	}
 	return LineRange{h.OldStart, h.OldStart + h.OldLines - 1}
 }
 
-// touches reports whether two hunks of the same old version meet, as they do for
+// Touches reports whether two hunks of the same old version meet, as they do for
 // git's merge: one line apart is apart.
-func (h Hunk) touches(o Hunk) bool {
-	a, b := h.old(), o.old()
+func (h Hunk) Touches(o Hunk) bool {
+	a, b := h.Old(), o.Old()
 	return a.Start <= b.End+1 && b.Start <= a.End+1
 }
 
@@ -37,10 +34,10 @@ func overlaps(a, b []Hunk) []LineRange {
 	var list []LineRange
 	for _, h := range a {
 		for _, o := range b {
-			if !h.touches(o) {
+			if !h.Touches(o) {
 				continue
 			}
-			x, y := h.old(), o.old()
+			x, y := h.Old(), o.Old()
 			r := LineRange{min(x.Start, y.Start), max(x.End, y.End)}
 			if n := len(list); n > 0 && r.Start <= list[n-1].End+1 {
 				list[n-1] = LineRange{min(list[n-1].Start, r.Start), max(list[n-1].End, r.End)}
@@ -52,16 +49,16 @@ func overlaps(a, b []Hunk) []LineRange {
 	return list
 }
 
-// hunkCollector reads the hunks out of a patch without context that goes through
+// HunkCollector reads the hunks out of a patch without context that goes through
 // it, by file.
-type hunkCollector struct {
-	reader hunkReader
+type HunkCollector struct {
+	reader HunkReader
 	line   []byte
-	files  [][]Hunk
+	Files  [][]Hunk
 }
 
 // Write takes any pieces.
-func (c *hunkCollector) Write(b []byte) (int, error) {
+func (c *HunkCollector) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')
 		if i < 0 {
@@ -69,12 +66,12 @@ func (c *hunkCollector) Write(b []byte) (int, error) {
 			break
 		}
 		c.line = append(c.line, rest[:i]...)
-		switch c.reader.next(c.line) {
-		case lineFile:
-			c.files = append(c.files, nil)
-		case lineHunk:
-			if n := len(c.files); n > 0 {
-				c.files[n-1] = append(c.files[n-1], parseHunk(c.line))
+		switch c.reader.Next(c.line) {
+		case LineFile:
+			c.Files = append(c.Files, nil)
+		case LineHunk:
+			if n := len(c.Files); n > 0 {
+				c.Files[n-1] = append(c.Files[n-1], parseHunk(c.line))
 			}
 		}
 		c.line, rest = c.line[:0], rest[i+1:]
@@ -83,11 +80,11 @@ func (c *hunkCollector) Write(b []byte) (int, error) {
 }
 
 // hunks are those of the only file.
-func (c *hunkCollector) hunks() []Hunk {
-	if len(c.files) == 0 {
+func (c *HunkCollector) hunks() []Hunk {
+	if len(c.Files) == 0 {
 		return nil
 	}
-	return c.files[0]
+	return c.Files[0]
 }
 
 // parseHunk reads "@@ -a,b +c,d @@".
@@ -110,14 +107,3 @@ func leadingInt(b []byte) (n int) {
 	}
 	return n
 }
-
-// credit says whose a change is.
-type credit struct {
-	agents []superqode.AgentID // in the order in which they did it
-	seen   time.Time
-	hunks  []superqode.ChangeHunk
-	unsure bool // of some of it nobody is known to have done it
-}
-
-// credits says whose the changes of several agents are, by path.
-type credits map[string]credit

@@ -1,4 +1,4 @@
-package session
+package merge
 
 import (
 	"errors"
@@ -83,31 +83,31 @@ func testSimilar(base, now *snapshot.Entry) (bool, error) {
 }
 
 // change is "path: old => new" or "old path, new path: old => new".
-func testChange(s string) applyChange {
+func testChange(s string) Change {
 	names, sides, _ := strings.Cut(s, ": ")
 	from, to, renamed := strings.Cut(names, ", ")
 	if !renamed {
 		to = from
 	}
 	old, fresh, _ := strings.Cut(sides, "=>")
-	return applyChange{old: testEntry(from, strings.TrimSpace(old)), new: testEntry(to, strings.TrimSpace(fresh))}
+	return Change{Old: testEntry(from, strings.TrimSpace(old)), New: testEntry(to, strings.TrimSpace(fresh))}
 }
 
 // describe is the inverse: what the step does.
-func (s *applyStep) describe() string {
-	if s.conflict != nil {
-		return "CONFLICT " + string(s.conflict.Kind) + " " + s.conflict.Path
+func (s *Step) describe() string {
+	if s.Conflict != nil {
+		return "CONFLICT " + string(s.Conflict.Kind) + " " + s.Conflict.Path
 	}
 	var out []string
-	if s.remove != nil {
-		out = append(out, "remove "+s.remove.Path)
+	if s.Remove != nil {
+		out = append(out, "remove "+s.Remove.Path)
 	}
-	if e := s.put; e != nil {
+	if e := s.Put; e != nil {
 		what := "put"
-		if s.bits {
+		if s.Bits {
 			what = "bits"
 		}
-		if s.merged {
+		if s.Merged {
 			what = "merged"
 		}
 		content := "->" + e.Link
@@ -237,11 +237,11 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var changes []applyChange
+			var changes []Change
 			for s := range strings.SplitSeq(tt.changes, "; ") {
 				changes = append(changes, testChange(s))
 			}
-			steps, err := (&decider{now: testTree(tt.now), merge: testMerge, similar: testSimilar}).decide(changes)
+			steps, err := (&Decider{Now: testTree(tt.now), Merge: testMerge, Similar: testSimilar}).Decide(changes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +249,7 @@ func TestDecide(t *testing.T) {
 			for i := range steps {
 				s := &steps[i]
 				got = append(got, s.describe())
-				if c := s.conflict; c != nil && (s.put != nil || s.remove != nil || !strings.HasPrefix(c.Message, "CONFLICT (")) {
+				if c := s.Conflict; c != nil && (s.Put != nil || s.Remove != nil || !strings.HasPrefix(c.Message, "CONFLICT (")) {
 					t.Errorf("a conflict with something to do, or without a message: %+v", s)
 				}
 			}
@@ -258,7 +258,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&decider{now: testTree(map[string]string{"f": "c"}), merge: testMerge, similar: testSimilar}).decide([]applyChange{testChange("f: broken => b")}); err == nil {
+	if _, err := (&Decider{Now: testTree(map[string]string{"f": "c"}), Merge: testMerge, Similar: testSimilar}).Decide([]Change{testChange("f: broken => b")}); err == nil {
 		t.Error("a merge that could not be made was passed over")
 	}
 }
@@ -277,25 +277,25 @@ func TestDecideBits(t *testing.T) {
 		{0o755, 0o644, 0o4755, 0o644}, // of the file's nine bits; package swap keeps the others when only bits change
 	} {
 		c := testChange("f: a => a")
-		c.old.Perm, c.new.Perm = tt.base, tt.final
+		c.Old.Perm, c.New.Perm = tt.base, tt.final
 		now := testTree(map[string]string{"f": "a"})
 		now.Entries[0].Perm = tt.origin
-		steps, err := (&decider{now: now, merge: testMerge, similar: testSimilar}).decide([]applyChange{c})
+		steps, err := (&Decider{Now: now, Merge: testMerge, Similar: testSimilar}).Decide([]Change{c})
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := tt.origin
-		if steps[0].put != nil {
-			got = steps[0].put.Perm
+		if steps[0].Put != nil {
+			got = steps[0].Put.Perm
 		}
 		if got&0o777 != tt.want {
 			t.Errorf("%o → %o on %o: %o, want %o", tt.base, tt.final, tt.origin, got, tt.want)
 		}
 	}
-	if c := testChange("f: => a"); c.new != nil {
-		c.new.Perm = 0o6755
-		steps, err := (&decider{now: testTree(nil)}).decide([]applyChange{c})
-		if err != nil || steps[0].put.Perm != 0o755 {
+	if c := testChange("f: => a"); c.New != nil {
+		c.New.Perm = 0o6755
+		steps, err := (&Decider{Now: testTree(nil)}).Decide([]Change{c})
+		if err != nil || steps[0].Put.Perm != 0o755 {
 			t.Errorf("a set-id bit came along: %v, %v", steps, err)
 		}
 	}
@@ -332,16 +332,16 @@ func TestPlanSwap(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var changes []applyChange
+			var changes []Change
 			for s := range strings.SplitSeq(tt.changes, "; ") {
 				changes = append(changes, testChange(s))
 			}
-			view := &originView{now: testTree(tt.now), others: map[string]bool{tt.others: true}}
-			steps, err := (&decider{now: view.now, merge: testMerge, similar: testSimilar}).decide(changes)
+			view := &View{Now: testTree(tt.now), others: map[string]bool{tt.others: true}}
+			steps, err := (&Decider{Now: view.Now, Merge: testMerge, Similar: testSimilar}).Decide(changes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan := planSwap(view, steps, tt.keep)
+			plan := Plan(view, steps, tt.keep)
 			if err := plan.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -374,15 +374,15 @@ func TestPlanSwap(t *testing.T) {
 // A new folder can be entered by those who may read what is in it.
 func TestNewFolderBits(t *testing.T) {
 	t.Parallel()
-	view := &originView{now: testTree(nil), others: map[string]bool{}}
-	changes := []applyChange{testChange("a/secret: => a"), testChange("b/c/open: => a"), testChange("b/secret: => b"), testChange("d/link: => ->x"), testChange("e/group: => a")}
-	changes[0].new.Perm, changes[2].new.Perm, changes[4].new.Perm = 0o600, 0o600, 0o664
-	steps, err := (&decider{now: view.now}).decide(changes)
+	view := &View{Now: testTree(nil), others: map[string]bool{}}
+	changes := []Change{testChange("a/secret: => a"), testChange("b/c/open: => a"), testChange("b/secret: => b"), testChange("d/link: => ->x"), testChange("e/group: => a")}
+	changes[0].New.Perm, changes[2].New.Perm, changes[4].New.Perm = 0o600, 0o600, 0o664
+	steps, err := (&Decider{Now: view.Now}).Decide(changes)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, s := range planSwap(view, steps, "").Steps {
+	for _, s := range Plan(view, steps, "").Steps {
 		if s.Op == "mkdir" {
 			got = append(got, fmt.Sprintf("%s %o", s.Path, s.Perm))
 		}

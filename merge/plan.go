@@ -1,93 +1,21 @@
-package session
+package merge
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/swap"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
-// originView is the part of the origin that an apply is about.
-type originView struct {
-	now      *snapshot.Snapshot // see decider
-	others   map[string]bool    // folders that hold something which was not looked at
-	problems []snapshot.Problem // what could not be read
-}
-
-// err is what could not be read, for those who can not do without.
-func (v *originView) err() error {
-	var err error
-	for _, p := range v.problems {
-		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: visible(p.Path), Err: p.Err})
-	}
-	return err
-}
-
-// viewOrigin looks at the paths of the changes, at the folders above them and at
-// what lies below, and at nothing else. Contents of the paths themselves are read.
-func viewOrigin(ctx context.Context, root string, format snapshot.Format, changes []applyChange) (*originView, error) {
-	wanted, above := map[string]bool{}, map[string]bool{}
-	for _, c := range changes {
-		for _, e := range []*snapshot.Entry{c.old, c.new} {
-			if e == nil {
-				continue
-			}
-			wanted[e.Path] = true
-			for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
-				above[dir] = true
-			}
-		}
-	}
-	v := &originView{others: map[string]bool{}}
-	var mu sync.Mutex
-	skip := func(p string, _ snapshot.Kind) bool {
-		for at := p; at != ""; at = snapshot.Parent(at) {
-			if wanted[at] || at == p && above[at] {
-				return false
-			}
-		}
-		mu.Lock()
-		v.others[snapshot.Parent(p)] = true
-		mu.Unlock()
-		return true
-	}
-	var err error
-	v.now, v.problems, err = snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
-	if err != nil {
-		return nil, fmt.Errorf("look at the origin: %w", err)
-	}
-	read := &snapshot.Snapshot{Root: v.now.Root, Format: format, Taken: v.now.Taken}
-	var at []int
-	for i := range v.now.Entries {
-		if e := &v.now.Entries[i]; e.Kind == snapshot.File && wanted[e.Path] {
-			read.Entries, at = append(read.Entries, *e), append(at, i)
-		}
-	}
-	more, err := snapshot.HashMissing(ctx, read)
-	if err != nil {
-		return nil, fmt.Errorf("look at the origin: %w", err)
-	}
-	for i, k := range at {
-		v.now.Entries[k] = read.Entries[i]
-	}
-	v.problems = append(v.problems, more...)
-	return v, nil
-}
-
 // layout works out the order of what has to be done: out of the way first, then
 // folders from the top, then files.
 type layout struct {
-	view    *originView
-	steps   []applyStep
+	view    *View
+	steps   []Step
 	keep    string          // a folder of the origin that stays even when it is empty
 	removed map[string]bool // files and links that go
 	cleared map[string]bool // folders that go: true when a file takes their place, false when they only become empty
@@ -95,29 +23,29 @@ type layout struct {
 	plan    *swap.Plan
 }
 
-// planSwap turns steps without conflicts into a plan.
-func planSwap(view *originView, steps []applyStep, keep string) *swap.Plan {
+// Plan turns steps without conflicts into a plan.
+func Plan(view *View, steps []Step, keep string) *swap.Plan {
 	l := &layout{
 		view: view, steps: steps, keep: keep, removed: map[string]bool{}, cleared: map[string]bool{}, made: map[string]uint32{},
 		plan: &swap.Plan{Phase: swap.Staging, Nonce: strings.ToLower(rand.Text()[:12])},
 	}
 	for i := range steps {
-		if e := steps[i].remove; e != nil {
+		if e := steps[i].Remove; e != nil {
 			l.removed[e.Path] = true
 		}
 	}
 	for i := range steps {
-		if e := steps[i].put; e != nil && !steps[i].bits {
+		if e := steps[i].Put; e != nil && !steps[i].Bits {
 			l.clear(e.Path)
 			l.makeFolders(e)
 		}
 	}
 	l.clearEmptied()
 	for _, path := range slices.Sorted(maps.Keys(l.removed)) {
-		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.now.Find(path))})
+		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.Now.Find(path))})
 	}
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(l.cleared))) { // what is in a folder sorts after it
-		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.now.Find(path)), Optional: !l.cleared[path]})
+		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.Now.Find(path)), Optional: !l.cleared[path]})
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.made)) {
 		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Side: l.side(path), Perm: l.made[path]})
@@ -130,7 +58,7 @@ func (l *layout) add(s swap.Step) { l.plan.Steps = append(l.plan.Steps, s) }
 
 func (l *layout) addPuts() {
 	for i := range l.steps {
-		e := l.steps[i].put
+		e := l.steps[i].Put
 		if e == nil {
 			continue
 		}
@@ -138,10 +66,10 @@ func (l *layout) addPuts() {
 		if e.Kind == snapshot.File {
 			s.Data = e.ID.String()
 		}
-		if now := l.view.now.Find(e.Path); now != nil && now.Kind != snapshot.Dir {
+		if now := l.view.Now.Find(e.Path); now != nil && now.Kind != snapshot.Dir {
 			s.Was = stateOf(now)
 		}
-		if l.steps[i].bits {
+		if l.steps[i].Bits {
 			s = swap.Step{Op: swap.Chmod, Path: s.Path, Was: s.Was, Perm: e.Perm}
 		}
 		l.add(s)
@@ -150,11 +78,11 @@ func (l *layout) addPuts() {
 
 // clear plans to remove the folder, empty by then, that stands where a file will.
 func (l *layout) clear(path string) {
-	if e := l.view.now.Find(path); e == nil || e.Kind != snapshot.Dir {
+	if e := l.view.Now.Find(path); e == nil || e.Kind != snapshot.Dir {
 		return
 	}
 	l.cleared[path] = true
-	for _, e := range below(l.view.now, path) {
+	for _, e := range below(l.view.Now, path) {
 		if e.Kind == snapshot.Dir {
 			l.cleared[e.Path] = true
 		}
@@ -170,7 +98,7 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 		perm = 0o700 | e.Perm&0o666 | e.Perm&0o444>>2
 	}
 	for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
-		if now := l.view.now.Find(dir); now != nil && now.Kind == snapshot.Dir {
+		if now := l.view.Now.Find(dir); now != nil && now.Kind == snapshot.Dir {
 			return
 		}
 		l.made[dir] |= perm
@@ -182,16 +110,16 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 // and those above it, stay.
 func (l *layout) clearEmptied() {
 	left := map[string]int{} // what a folder will still hold
-	for i := range l.view.now.Entries {
-		left[snapshot.Parent(l.view.now.Entries[i].Path)]++
+	for i := range l.view.Now.Entries {
+		left[snapshot.Parent(l.view.Now.Entries[i].Path)]++
 	}
 	for i := range l.steps {
-		if e := l.steps[i].put; e != nil && (l.view.now.Find(e.Path) == nil || l.removed[e.Path]) {
+		if e := l.steps[i].Put; e != nil && (l.view.Now.Find(e.Path) == nil || l.removed[e.Path]) {
 			left[snapshot.Parent(e.Path)]++
 		}
 	}
 	for dir := range l.made {
-		if l.view.now.Find(dir) == nil {
+		if l.view.Now.Find(dir) == nil {
 			left[snapshot.Parent(dir)]++
 		}
 	}
@@ -214,7 +142,7 @@ func (l *layout) side(path string) superqode.HostPath {
 	dir := snapshot.Parent(path)
 	for ; dir != ""; dir = snapshot.Parent(dir) {
 		_, gone := l.cleared[dir]
-		if e := l.view.now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
+		if e := l.view.Now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
 			break
 		}
 	}

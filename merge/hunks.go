@@ -1,9 +1,8 @@
-package session
+package merge
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -37,23 +36,23 @@ func ParseHunks(s string) (HunkRange, error) {
 	return HunkRange{int(first), int(last)}, nil
 }
 
-// hunkReader follows a patch line by line. It counts the lines of each hunk, so
+// HunkReader follows a patch line by line. It counts the lines of each hunk, so
 // that nothing in a file is taken for part of the patch.
-type hunkReader struct{ old, new int }
+type HunkReader struct{ old, new int }
 
 // patchLine is what one line of a patch is.
 type patchLine uint8
 
 const (
 	lineHeader patchLine = iota // between the hunks
-	lineFile                    // "diff --git …": a file begins
-	lineHunk                    // "@@ -…": a hunk begins
+	LineFile                    // "diff --git …": a file begins
+	LineHunk                    // "@@ -…": a hunk begins
 	lineBinary                  // "GIT binary patch"
-	lineBody                    // in a hunk
+	LineBody                    // in a hunk
 )
 
-// next classifies a line, given without its newline.
-func (r *hunkReader) next(line []byte) patchLine {
+// Next classifies a line, given without its newline.
+func (r *HunkReader) Next(line []byte) patchLine {
 	if r.old > 0 || r.new > 0 {
 		switch {
 		case len(line) == 0 || line[0] == ' ':
@@ -64,19 +63,19 @@ func (r *hunkReader) next(line []byte) patchLine {
 		case line[0] == '+':
 			r.new--
 		}
-		return lineBody
+		return LineBody
 	}
 	switch {
 	case bytes.HasPrefix(line, []byte(`\ `)):
-		return lineBody
+		return LineBody
 	case bytes.HasPrefix(line, []byte("diff --git ")):
-		return lineFile
+		return LineFile
 	case bytes.Equal(line, []byte("GIT binary patch")):
 		return lineBinary
 	}
 	if old, fresh, ok := hunkSizes(line); ok {
 		r.old, r.new = old, fresh
-		return lineHunk
+		return LineHunk
 	}
 	return lineHeader
 }
@@ -105,13 +104,14 @@ func hunkSizes(line []byte) (old, fresh int, ok bool) {
 // or on a line of its own for a file without hunks.
 type numberWriter struct {
 	w       *bufio.Writer
-	reader  hunkReader
+	reader  HunkReader
 	line    []byte
 	n       int
 	pending bool // a file's header is under way and it has no number yet
 }
 
-func newNumberWriter(w io.Writer) *numberWriter { return &numberWriter{w: bufio.NewWriter(w)} }
+// NewNumberWriter passes on to w; Close writes what is left.
+func NewNumberWriter(w io.Writer) *numberWriter { return &numberWriter{w: bufio.NewWriter(w)} }
 
 // Write takes any pieces; lines are passed on whole.
 func (n *numberWriter) Write(b []byte) (int, error) {
@@ -129,13 +129,13 @@ func (n *numberWriter) Write(b []byte) (int, error) {
 }
 
 func (n *numberWriter) flushLine() {
-	kind := n.reader.next(n.line)
+	kind := n.reader.Next(n.line)
 	line := n.line
 	switch kind {
-	case lineFile, lineBinary:
+	case LineFile, lineBinary:
 		n.whole()
-		n.pending = kind == lineFile
-	case lineHunk:
+		n.pending = kind == LineFile
+	case LineHunk:
 		n.n++
 		n.pending = false
 		at := bytes.Index(line[2:], []byte("@@")) + 4
@@ -164,13 +164,6 @@ func (n *numberWriter) Close() error {
 	return n.w.Flush()
 }
 
-// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
-// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
-func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
-	n := newNumberWriter(w)
-	return errors.Join(s.Diff(ctx, n, opt), n.Close())
-}
-
 // section is one file of a patch: its hunks as they stand there, none for one
 // without text.
 type section struct {
@@ -180,13 +173,13 @@ type section struct {
 
 // isOf reports whether the section can be that of a change. Names that git
 // quotes are believed.
-func (s *section) isOf(c *applyChange) bool {
+func (s *section) isOf(c *Change) bool {
 	if strings.Contains(s.header, `"`) {
 		return true
 	}
-	from, to := c.path(), c.path()
-	if c.renamed() {
-		from = c.old.Path
+	from, to := c.Path(), c.Path()
+	if c.Renamed() {
+		from = c.Old.Path
 	}
 	return s.header == "diff --git a/"+from+" b/"+to
 }
@@ -197,13 +190,13 @@ func (s *section) count() int { return max(len(s.hunks), 1) }
 // splitPatch cuts a patch into its files and their hunks.
 func splitPatch(r io.Reader) ([]section, error) {
 	var files []section
-	var reader hunkReader
+	var reader HunkReader
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := in.ReadBytes('\n')
 		if len(line) > 0 {
-			kind := reader.next(bytes.TrimSuffix(line, []byte("\n")))
-			if kind == lineFile {
+			kind := reader.Next(bytes.TrimSuffix(line, []byte("\n")))
+			if kind == LineFile {
 				files = append(files, section{header: strings.TrimSuffix(string(line), "\n")})
 			}
 			if len(files) == 0 {
@@ -211,9 +204,9 @@ func splitPatch(r io.Reader) ([]section, error) {
 			}
 			f := &files[len(files)-1]
 			switch {
-			case kind == lineHunk:
+			case kind == LineHunk:
 				f.hunks = append(f.hunks, line)
-			case kind == lineBody && len(f.hunks) > 0:
+			case kind == LineBody && len(f.hunks) > 0:
 				last := len(f.hunks) - 1
 				f.hunks[last] = append(f.hunks[last], line...)
 			}

@@ -1,4 +1,4 @@
-package session
+package merge
 
 import (
 	"bytes"
@@ -76,7 +76,7 @@ func TestNumbering(t *testing.T) {
 	t.Parallel()
 	for _, chunk := range []int{1, 7, 1 << 20} {
 		var out bytes.Buffer
-		w := newNumberWriter(&out)
+		w := NewNumberWriter(&out)
 		for rest := samplePatch; rest != ""; {
 			n := min(chunk, len(rest))
 			if _, err := w.Write([]byte(rest[:n])); err != nil {
@@ -211,7 +211,7 @@ func FuzzHunks(f *testing.F) {
 	f.Add([]byte("@@ -1 +1 @@"))
 	f.Fuzz(func(t *testing.T, patch []byte) {
 		var out bytes.Buffer
-		w := newNumberWriter(&out)
+		w := NewNumberWriter(&out)
 		if _, err := w.Write(patch); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,96 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/merge"
+)
+
+// ends finds what a session's patch lies between: as the workspace is now or, of
+// a session that has ended, as it was in the end.
+func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
+	if s.rec.State == superqode.StateDone {
+		return s.storedEnds(ctx)
+	}
+	l, err := s.look(ctx)
+	if err != nil {
+		return e, err
+	}
+	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	if l.gone != "" {
+		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.gone), "superqode workspace info --session %s", s.rec.ID)
+	}
+	for _, p := range l.problems {
+		e.Left = append(e.Left, visible(p.Path)+" could not be read: "+p.Err.Error())
+	}
+	e.Changes = l.changes
+	if len(l.changes) == 0 {
+		return e, nil
+	}
+	e.Base, e.Final, err = s.storeEnds(ctx, l)
+	return e, err
+}
+
+// storedEnds are the ends that were stored when the session was collected.
+func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
+	e.Changes, err = s.readChanges()
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return e, err
+	}
+	if !s.rec.HasFinal {
+		return e, nil
+	}
+	e.Base, e.Final = s.ref("base"), s.ref("final")
+	return e, s.openStore(ctx)
+}
+
+// checkPaths refuses a path that no change lies in.
+func (s *Session) checkPaths(list []merge.Change, paths []string) error {
+	for _, p := range paths {
+		one := []string{p}
+		if !slices.ContainsFunc(list, func(c merge.Change) bool {
+			return c.New != nil && merge.InPaths(c.New.Path, one) || c.Old != nil && merge.InPaths(c.Old.Path, one)
+		}) {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", s.rec.ID, visible(p)), "superqode workspace changes --session %s", s.rec.ID)
+		}
+	}
+	return nil
+}
+
+// merge.Open makes a bench for merges with the origin, merge.OpenStoreBench one for what
+// lies in the store.
+func (s *Session) openBench(ctx context.Context) (*merge.Bench, error) {
+	opt, err := s.benchOptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt.Origin = string(s.rec.Origin)
+	return merge.Open(ctx, opt)
+}
+
+func (s *Session) openMergeBench(ctx context.Context) (*merge.StoreBench, error) {
+	opt, err := s.benchOptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return merge.OpenStoreBench(ctx, opt)
+}
+
+func (s *Session) benchOptions(ctx context.Context) (merge.Options, error) {
+	if err := s.openStore(ctx); err != nil {
+		return merge.Options{}, err
+	}
+	g, err := s.m.git(ctx)
+	return merge.Options{Git: g, Store: s.store, Dir: s.dir}, err
+}
+
+// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
+// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
+func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
+	n := merge.NewNumberWriter(w)
+	return errors.Join(s.Diff(ctx, n, opt), n.Close())
+}
