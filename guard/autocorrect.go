@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,12 +15,12 @@ func (c *checker) autocorrect(inv *invocation) string {
 		return ""
 	}
 	best, count, to := 1<<30, 0, ""
-	for _, cand := range gitCommands {
+	for _, cand := range gitCommands.all() {
 		if strings.Contains(cand, "--") {
 			continue
 		}
 		d := 0
-		if !strings.HasPrefix(cand, inv.command) || !slices.Contains(commonCommands, cand) {
+		if !strings.HasPrefix(cand, inv.command) || !commonCommands.has(cand) {
 			d = editDistance(inv.command, cand) + 1
 		}
 		switch {

@@ -15,6 +15,9 @@ type Context struct {
 	Env []string
 	// Resolver answers what only the repository knows; nil is allowed.
 	Resolver Resolver
+	// Find makes the Resolver when the first question comes up, and returns nil when
+	// there is none: most commands need no answer. It is used where Resolver is nil.
+	Find func() Resolver
 	// Guarded is the common git directory of the guarded repository, absolute
 	// and free of symbolic links. When it is set and the Resolver finds that a
 	// command acts on another repository, the command is let through (except

@@ -260,7 +260,7 @@ func (k *call) lfs() {
 }
 
 // newFileExtensions end the names of files that --output usually makes.
-var newFileExtensions = strings.Fields(".patch .diff .mbox .log .out .tar .gz .tgz .zip .bundle .xz .bz2")
+var newFileExtensions = words{text: ".patch .diff .mbox .log .out .tar .gz .tgz .zip .bundle .xz .bz2"}
 
 // outputFile checks the options by which reading commands write a file.
 func (k *call) outputFile() {
@@ -299,7 +299,7 @@ func (k *call) outputFile() {
 	case Yes:
 		k.op("output.overwrite")
 	case NotKnown:
-		if !slices.Contains(newFileExtensions, path.Ext(full)) {
+		if !newFileExtensions.has(path.Ext(full)) {
 			k.op("output.overwrite")
 		}
 	}

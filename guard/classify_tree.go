@@ -2,7 +2,6 @@ package guard
 
 import (
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -135,16 +134,16 @@ func isPathspec(x string) bool {
 // message, than ":/path", a path from the top of the work tree.
 func isMessageRev(x string) bool {
 	text, ok := strings.CutPrefix(x, ":/")
-	return ok && text != "" && !strings.ContainsAny(text, "./*?[") && !slices.Contains(pathNames, text)
+	return ok && text != "" && !strings.ContainsAny(text, "./*?[") && !pathNames.has(text)
 }
 
 // pathExtensions end the names of files, hardly ever those of branches.
-var pathExtensions = strings.Fields(`.go .js .ts .tsx .jsx .mjs .cjs .py .rb .rs .c .h .cc .cpp .hpp .java .kt .swift .php .cs .sh .bash .zsh .md .txt .rst
+var pathExtensions = words{text: `.go .js .ts .tsx .jsx .mjs .cjs .py .rb .rs .c .h .cc .cpp .hpp .java .kt .swift .php .cs .sh .bash .zsh .md .txt .rst
  .json .yaml .yml .toml .lock .xml .html .css .scss .less .sql .proto .cfg .ini .conf .env .log .csv .tsv .svg .png .jpg .gif .pdf .bin .patch .diff .mod .sum
- .vue .svelte .lua .pl .ex .exs .erl .hs .ml .scala .clj .dart .r .ipynb .gradle .tf .bak .orig .out .dat .gitignore .gitattributes .gitmodules`)
+ .vue .svelte .lua .pl .ex .exs .erl .hs .ml .scala .clj .dart .r .ipynb .gradle .tf .bak .orig .out .dat .gitignore .gitattributes .gitmodules`}
 
-var pathNames = strings.Fields(`Makefile Dockerfile README LICENSE Gemfile Rakefile Procfile Vagrantfile Jenkinsfile CODEOWNERS CHANGELOG src lib pkg cmd internal
- node_modules vendor packages tests scripts public assets dist build app`)
+var pathNames = words{text: `Makefile Dockerfile README LICENSE Gemfile Rakefile Procfile Vagrantfile Jenkinsfile CODEOWNERS CHANGELOG src lib pkg cmd internal
+ node_modules vendor packages tests scripts public assets dist build app`}
 
 // looksLikePath judges a word by its looks, for when nobody can be asked.
 func looksLikePath(x string) bool {
@@ -155,11 +154,11 @@ func looksLikePath(x string) bool {
 	if strings.HasPrefix(base, ".") && len(base) > 1 && !strings.HasPrefix(base, "..") {
 		return true
 	}
-	if slices.Contains(pathExtensions, strings.ToLower(path.Ext(base))) || slices.Contains(pathNames, base) {
+	if pathExtensions.has(strings.ToLower(path.Ext(base))) || pathNames.has(base) {
 		return true
 	}
 	first, _, nested := strings.Cut(x, "/")
-	return nested && slices.Contains(pathNames, first)
+	return nested && pathNames.has(first)
 }
 
 const switchOptions = `c/create= C/force-create= guess discard-changes q/quiet recurse-submodules? progress m/merge conflict= d/detach t/track? f/force orphan=

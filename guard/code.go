@@ -42,16 +42,45 @@ var langs = []lang{
 		longs: "--eval -eval --execute -execute"},
 }
 
-var interpreters = map[string]string{
-	"python": "python", "pypy": "python", "ipython": "python", "perl": "perl", "ruby": "ruby", "jruby": "ruby", "node": "node", "nodejs": "node", "bun": "node", "deno": "node",
-	"tsx": "node", "ts-node": "node", "php": "php", "lua": "lua", "luajit": "lua", "awk": "awk", "gawk": "awk", "mawk": "awk", "nawk": "awk", "tclsh": "tcl", "expect": "tcl",
-	"R": "r", "Rscript": "r", "julia": "julia", "elixir": "elixir", "iex": "elixir", "groovy": "groovy", "scala": "groovy", "osascript": "applescript", "emacs": "emacs", "emacsclient": "emacs",
+// languageName is the language of an interpreter, or "".
+func languageName(program string) string {
+	switch program {
+	case "python", "pypy", "ipython":
+		return "python"
+	case "perl":
+		return "perl"
+	case "ruby", "jruby":
+		return "ruby"
+	case "node", "nodejs", "bun", "deno", "tsx", "ts-node":
+		return "node"
+	case "php":
+		return "php"
+	case "lua", "luajit":
+		return "lua"
+	case "awk", "gawk", "mawk", "nawk":
+		return "awk"
+	case "tclsh", "expect":
+		return "tcl"
+	case "R", "Rscript":
+		return "r"
+	case "julia":
+		return "julia"
+	case "elixir", "iex":
+		return "elixir"
+	case "groovy", "scala":
+		return "groovy"
+	case "osascript":
+		return "applescript"
+	case "emacs", "emacsclient":
+		return "emacs"
+	}
+	return ""
 }
 
 // language returns the language of an interpreter, or nil.
 func language(program string) *lang {
-	name, ok := interpreters[strings.TrimRight(program, "0123456789.")]
-	if !ok {
+	name := languageName(strings.TrimRight(program, "0123456789."))
+	if name == "" {
 		return nil
 	}
 	i := slices.IndexFunc(langs, func(l lang) bool { return l.name == name })

@@ -102,11 +102,11 @@ func (s *codeScan) argv(name string, args []argument) []string {
 	return nil
 }
 
-var fileWriters = strings.Fields(`rmtree remove removeSync unlink unlinkSync rmdir rename renameSync replace rmSync rm rm_rf rm_r delete writeFileSync writeFile
- appendFileSync mkdirSync makedirs mkdir move symlink chmod truncate write_text write_bytes touch outputFileSync file_put_contents write`)
+var fileWriters = words{text: `rmtree remove removeSync unlink unlinkSync rmdir rename renameSync replace rmSync rm rm_rf rm_r delete writeFileSync writeFile
+ appendFileSync mkdirSync makedirs mkdir move symlink chmod truncate write_text write_bytes touch outputFileSync file_put_contents write`}
 
 // copiers write the last of their arguments only.
-var copiers = strings.Fields("copy copy2 copyfile copytree copyFileSync cpSync cp cp_r copyFile link symlinkSync symlink_to hardlink_to")
+var copiers = words{text: "copy copy2 copyfile copytree copyFileSync cpSync cp cp_r copyFile link symlinkSync symlink_to hardlink_to"}
 
 // writes looks for functions that write or delete a file inside .git.
 func (s *codeScan) writes(i int, name string, args []argument) {
@@ -127,11 +127,11 @@ func (s *codeScan) writes(i int, name string, args []argument) {
 		if len(paths) > 1 && strings.ContainsAny(paths[1], "wax+") {
 			s.protect(s.st, s.lang.name, paths[:1])
 		}
-	case slices.Contains(copiers, name):
+	case copiers.has(name):
 		if len(paths) > 0 && s.onFiles(i, name) {
 			s.protect(s.st, s.lang.name, paths[len(paths)-1:])
 		}
-	case slices.Contains(fileWriters, name) && s.onFiles(i, name):
+	case fileWriters.has(name) && s.onFiles(i, name):
 		if s.is(i-1, ".") && name != "write" { // Path('.git/HEAD').unlink(), (Path('.git') / 'HEAD').unlink()
 			if owner := s.before(i - 2); owner.known {
 				paths = append(paths, owner.text)

@@ -32,10 +32,10 @@ func (a argument) asText(name string) string {
 }
 
 // stopWords end an expression.
-var stopWords = strings.Fields("for if else in of and or as unless until while do then end elif rescue except")
+var stopWords = words{text: "for if else in of and or as unless until while do then end elif rescue except"}
 
 // skippedWords stand before an expression and change nothing here.
-var skippedWords = strings.Fields("new await return my our local const let var yield not void typeof")
+var skippedWords = words{text: "new await return my our local const let var yield not void typeof"}
 
 // args reads arguments from token i, after the opening bracket, to the closing
 // one; or without brackets (inside is false) to the end of the statement. It
@@ -74,7 +74,7 @@ func (s *codeScan) ends(i int, inside bool) bool {
 	if t.kind == 'p' && (t.text == ")" || t.text == "]" || t.text == "}" || t.text == ";") {
 		return true
 	}
-	return !inside && (t.kind == 'n' || t.kind == 'i' && slices.Contains(stopWords, t.text))
+	return !inside && (t.kind == 'n' || t.kind == 'i' && stopWords.has(t.text))
 }
 
 // skip passes over one token, or over a bracket with all that is in it.
@@ -114,7 +114,7 @@ func (s *codeScan) eval(i int, inside bool) (argument, int) {
 		switch {
 		case inside && t.kind == 'n':
 			i++
-		case t.kind == 'i' && slices.Contains(stopWords, t.text):
+		case t.kind == 'i' && stopWords.has(t.text):
 			return a, i
 		case s.is(i, "+"), s.is(i, ".") && s.dotJoins():
 			for s.is(i, ".") || s.is(i, "+") {
@@ -181,7 +181,7 @@ func format(a, b argument) argument {
 func (s *codeScan) term(i int, inside bool) (argument, int) {
 	for i < len(s.tokens) {
 		t := s.tokens[i]
-		if t.kind == 'i' && slices.Contains(skippedWords, t.text) || inside && t.kind == 'n' || t.kind == 'p' && strings.IndexByte("*!&\\-", t.text[0]) >= 0 {
+		if t.kind == 'i' && skippedWords.has(t.text) || inside && t.kind == 'n' || t.kind == 'p' && strings.IndexByte("*!&\\-", t.text[0]) >= 0 {
 			i++
 			continue
 		}

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"slices"
-	"strings"
 )
 
 // codeFunc is a function that program text defines.
@@ -122,7 +121,7 @@ func (s *codeScan) callFunc(name string, args []argument) bool {
 }
 
 // owners are the modules whose functions of these names work on files.
-var owners = strings.Fields("os fs fsp promises File FileUtils shutil Dir io FS Path pathlib")
+var owners = words{text: "os fs fsp promises File FileUtils shutil Dir io FS Path pathlib"}
 
 // onFiles reports whether a function that is called at token i works on files: a
 // list has remove, and a text has replace, too.
@@ -135,5 +134,5 @@ func (s *codeScan) onFiles(i int, name string) bool {
 	if !s.is(i-1, ".") && !s.is(i-1, ">") && !s.is(i-1, ":") {
 		return true
 	}
-	return i >= 2 && (slices.Contains(owners, s.tokens[i-2].text) || s.is(i-2, ")") && i >= 5 && s.tokens[i-5].text == "require")
+	return i >= 2 && (owners.has(s.tokens[i-2].text) || s.is(i-2, ")") && i >= 5 && s.tokens[i-5].text == "require")
 }

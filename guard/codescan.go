@@ -262,7 +262,7 @@ func (s *codeScan) calls(i int, name string) {
 		return
 	case s.starts(name):
 		s.command(name, args)
-	case slices.Contains(printers, name) || name == "log" && s.lang.name == "node" || name == "write" && (s.lang.name == "python" || s.lang.name == "node") && i > 1 && s.tokens[i-2].text == "stdout":
+	case printers.has(name) || name == "log" && s.lang.name == "node" || name == "write" && (s.lang.name == "python" || s.lang.name == "node") && i > 1 && s.tokens[i-2].text == "stdout":
 		s.prints(name, args)
 	}
 	s.writes(i, name, args)
@@ -273,7 +273,7 @@ func (s *codeScan) defines(i int) bool {
 	return i > 0 && s.tokens[i-1].kind == 'i' && slices.Contains([]string{"def", "function", "sub"}, s.tokens[i-1].text)
 }
 
-var printers = strings.Fields("print puts println printf say echo")
+var printers = words{text: "print puts println printf say echo"}
 
 // prints adds to what the program prints.
 func (s *codeScan) prints(name string, args []argument) {

@@ -219,7 +219,7 @@ func (c *checker) otherRoot(st *state, root string) bool {
 	if c.inFresh(root) {
 		return true
 	}
-	if c.in.Guarded != "" && c.in.Resolver != nil && isKnown(root) {
+	if c.in.Guarded != "" && isKnown(root) && c.asks() != nil {
 		common, ok := c.in.Resolver.Repository(c.ctx, At{Dir: root, Env: st.gitEnv()})
 		return ok && common != c.in.Guarded
 	}

@@ -100,11 +100,10 @@ func translate(args []string, in string) (string, bool) {
 	}, in), true
 }
 
-var trClasses = strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z", "[:alnum:]", "A-Za-z0-9", "[:space:]", " \t\n", "[:blank:]", " \t")
-
 // trSet is a set of characters as tr reads it: ranges, classes, escapes.
 func trSet(s string) []rune {
-	r := []rune(ansiC(trClasses.Replace(s)))
+	classes := strings.NewReplacer("[:upper:]", "A-Z", "[:lower:]", "a-z", "[:digit:]", "0-9", "[:alpha:]", "A-Za-z", "[:alnum:]", "A-Za-z0-9", "[:space:]", " \t\n", "[:blank:]", " \t")
+	r := []rune(ansiC(classes.Replace(s)))
 	var out []rune
 	for i := 0; i < len(r) && len(out) < 1024; i++ {
 		if i+2 < len(r) && r[i+1] == '-' && r[i] <= r[i+2] && r[i+2]-r[i] < 512 {

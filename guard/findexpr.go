@@ -99,8 +99,8 @@ func (f *findCall) name(i int, pattern string) {
 
 // gitFiles and gitFolders are names in a git directory.
 var (
-	gitFiles   = strings.Fields("HEAD config index packed-refs ORIG_HEAD FETCH_HEAD description")
-	gitFolders = strings.Fields("refs objects hooks logs info worktrees modules")
+	gitFiles   = words{text: "HEAD config index packed-refs ORIG_HEAD FETCH_HEAD description"}
+	gitFolders = words{text: "refs objects hooks logs info worktrees modules"}
 )
 
 // reaches reports whether a pattern matches .git or what is in it.
@@ -115,8 +115,8 @@ func (f *findCall) reaches(test, pattern string) bool {
 		if !slices.ContainsFunc(f.roots, func(r string) bool { return f.wholeTree(under(f.st.dir, f.st.tilde(r))) }) {
 			return false
 		}
-		files := f.kind != "d" && slices.ContainsFunc(gitFiles, func(n string) bool { return glob(pattern, n) })
-		return files || f.kind != "f" && slices.ContainsFunc(gitFolders, func(n string) bool { return glob(pattern, n) })
+		files := f.kind != "d" && slices.ContainsFunc(gitFiles.all(), func(n string) bool { return glob(pattern, n) })
+		return files || f.kind != "f" && slices.ContainsFunc(gitFolders.all(), func(n string) bool { return glob(pattern, n) })
 	}
 	for _, r := range f.roots {
 		for _, p := range []string{"/.git", "/.git/config", "/.git/HEAD", "/.git/refs/heads/main"} {

@@ -53,7 +53,7 @@ func (c *checker) command(inv *invocation) string {
 		k.read("help")
 		return unknownValue(kindOpen, "git")
 	}
-	if len(k.args) > 1 && !strings.HasPrefix(k.args[0], "-") && (k.args[1] == "-h" || k.args[1] == "--help") && slices.Contains(withSubcommands, k.name) {
+	if len(k.args) > 1 && !strings.HasPrefix(k.args[0], "-") && (k.args[1] == "-h" || k.args[1] == "--help") && withSubcommands.has(k.name) {
 		k.read("help")
 		return unknownValue(kindOpen, "git")
 	}
@@ -64,7 +64,7 @@ func (c *checker) command(inv *invocation) string {
 }
 
 // withSubcommands are commands whose first word is a command of its own.
-var withSubcommands = strings.Fields("stash remote worktree notes reflog submodule bisect sparse-checkout maintenance lfs subtree config bundle svn p4")
+var withSubcommands = words{text: "stash remote worktree notes reflog submodule bisect sparse-checkout maintenance lfs subtree config bundle svn p4"}
 
 // unlisted follows a name that is no command of git's: a program git-NAME, an
 // alias, or a misspelling that help.autocorrect would put right.

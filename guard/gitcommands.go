@@ -2,12 +2,11 @@ package guard
 
 import (
 	"slices"
-	"strings"
 )
 
 // gitCommands are the commands that git brings along ("git --list-cmds=main" of
 // 2.39.5, and those added up to 2.55), sorted. An alias can not hide them.
-var gitCommands = strings.Fields(`
+var gitCommands = words{text: `
 add add--interactive am annotate apply archimport archive backfill bisect bisect--helper blame branch bugreport bundle
 cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout--worker checkout-index cherry cherry-pick citool
 clean clone column commit commit-graph commit-tree config count-objects credential credential-cache credential-cache--daemon
@@ -22,14 +21,14 @@ receive-pack reflog refs remote remote-ext remote-fd remote-ftp remote-ftps remo
 request-pull rerere reset restore rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index
 show-ref sparse-checkout stage stash status stripspace submodule submodule--helper subtree survey svn switch symbolic-ref tag
 unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-archive--writer upload-pack
-var verify-commit verify-pack verify-tag version whatchanged worktree write-tree`)
+var verify-commit verify-pack verify-tag version whatchanged worktree write-tree`}
 
 // commonCommands get git's bonus in the search for a misspelled command
 // (command-list.txt, the commands that "git help" lists).
-var commonCommands = strings.Fields(`add backfill bisect branch clone commit diff fetch grep init log merge mv pull push rebase reset restore rm show
-sparse-checkout status switch tag`)
+var commonCommands = words{text: `add backfill bisect branch clone commit diff fetch grep init log merge mv pull push rebase reset restore rm show
+sparse-checkout status switch tag`}
 
 func isGitCommand(name string) bool {
-	_, ok := slices.BinarySearch(gitCommands, name)
+	_, ok := slices.BinarySearch(gitCommands.all(), name)
 	return ok
 }

@@ -191,7 +191,7 @@ func (c *checker) configured(inv *invocation, key string) (string, bool) {
 
 // resolver returns the resolver, if it can be asked about this command at all.
 func (c *checker) resolver(inv *invocation) (Resolver, At, bool) {
-	if c.in.Resolver == nil || !isKnown(inv.dir) {
+	if !isKnown(inv.dir) {
 		return nil, At{}, false
 	}
 	for _, g := range inv.globals {
@@ -199,7 +199,19 @@ func (c *checker) resolver(inv *invocation) (Resolver, At, bool) {
 			return nil, At{}, false
 		}
 	}
-	return c.in.Resolver, At{Dir: inv.dir, Globals: withoutDir(inv.globals), Env: inv.st.gitEnv()}, true
+	r := c.asks()
+	if r == nil {
+		return nil, At{}, false
+	}
+	return r, At{Dir: inv.dir, Globals: withoutDir(inv.globals), Env: inv.st.gitEnv()}, true
+}
+
+// asks returns whoever can be asked, or nil.
+func (c *checker) asks() Resolver {
+	if c.in.Resolver == nil && c.in.Find != nil {
+		c.in.Resolver, c.in.Find = c.in.Find(), nil
+	}
+	return c.in.Resolver
 }
 
 // withoutDir drops -C, which At.Dir already holds, and what only prints.

@@ -20,8 +20,7 @@ type sessionResolver struct {
 // knows a repository that is guarded (Context.Guarded). env is the environment
 // of the command that is decided on.
 func (st *SessionState) Resolver(env []string) (r Resolver, guarded string) {
-	res := newSessionResolver(st, string(st.Git.Bin), env)
-	return res, res.guarded()
+	return newSessionResolver(st, string(st.Git.Bin), env), st.guarded()
 }
 
 func newSessionResolver(st *SessionState, bin string, env []string) *sessionResolver {
@@ -36,11 +35,11 @@ func newResolver(bin string, env []string) *GitResolver {
 }
 
 // guarded stands for every repository of the session's: Check compares one path.
-func (r *sessionResolver) guarded() string {
-	if len(r.st.GitDirs) > 0 {
-		return string(r.st.GitDirs[0])
+func (st *SessionState) guarded() string {
+	if len(st.GitDirs) > 0 {
+		return string(st.GitDirs[0])
 	}
-	return r.st.dir
+	return st.dir
 }
 
 // Repository finds the repository that a command acts on, by its common directory
@@ -75,7 +74,7 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 		}
 	}
 	if r.st.Guards(common, top) {
-		return r.guarded(), true
+		return r.st.guarded(), true
 	}
 	return common, true
 }

@@ -45,8 +45,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 		return c.exec(bin, c.Env)
 	}
 	c.Env = st.withoutPrivate(c.Env)
-	place := newSessionResolver(st, bin, c.Env)
-	in := Context{Dir: c.Dir, Env: c.Env, Resolver: place, Guarded: place.guarded(), PushElsewhere: len(st.HookEnv) > 0}
+	in := Context{Dir: c.Dir, Env: c.Env, Find: func() Resolver { return newSessionResolver(st, bin, c.Env) }, Guarded: st.guarded(), PushElsewhere: len(st.HookEnv) > 0}
 	for _, p := range st.UserConfig {
 		in.UserConfig = append(in.UserConfig, string(p))
 	}

@@ -79,6 +79,12 @@ func (st *SessionState) withVeto(env []string) []string {
 // repository looks for the repository of a command, its global options read as
 // far as they name one.
 func (c ShimCall) repository(ctx context.Context) Found {
+	if argv := c.command(); len(argv) < 2 || !strings.HasPrefix(argv[1], "-") {
+		if c.Dir == "" {
+			return Found{}
+		}
+		return FindRepository(c.Dir, c.Env, "", "")
+	}
 	k := newChecker(ctx, Context{Dir: c.Dir, Env: c.Env})
 	inv := k.readGlobals(k.newState(), c.command())
 	if !isKnown(inv.dir) {

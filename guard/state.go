@@ -6,6 +6,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -45,17 +46,17 @@ const (
 
 // virtualDir stands for a starting directory that is not known. It is deep
 // enough for some "..".
-var virtualDir = func() string {
+func virtualDir() string {
 	var b strings.Builder
 	for _, n := range []string{"r", "s", "t", "u", "v", "cwd"} {
 		b.WriteString("/" + unknownValue(kindPlace, n))
 	}
 	return b.String()
-}()
+}
 
 func (c *checker) startDir() string {
 	if c.in.Dir == "" {
-		return virtualDir
+		return virtualDir()
 	}
 	return c.in.Dir
 }
@@ -106,12 +107,11 @@ func (st *state) lookup(name string) (variable, bool) {
 	if name == "OLDPWD" {
 		return variable{value: st.oldDir}, true
 	}
-	for i := len(st.c.in.Env) - 1; i >= 0; i-- {
-		if v, ok := strings.CutPrefix(st.c.in.Env[i], name+"="); ok {
-			return variable{value: strings.ReplaceAll(v, string(rune(mark)), ""), exported: true}, true
-		}
+	v, ok := superqode.LookupEnv(st.c.in.Env, name)
+	if !ok {
+		return variable{}, false
 	}
-	return variable{}, false
+	return variable{value: strings.ReplaceAll(v, string(rune(mark)), ""), exported: true}, true
 }
 
 const defaultIFS = " \t\n"

@@ -90,7 +90,7 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 		}
 		rest = args[i+1:]
 	case 'A':
-		if len(rest) > 1 && archNames[rest[0]] {
+		if len(rest) > 1 && archNames.has(rest[0]) {
 			rest = rest[1:]
 		}
 	case 'j':

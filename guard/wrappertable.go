@@ -68,4 +68,4 @@ var wrappers = []wrapper{
 const setarchOptions = "B/32bit F/fdpic-funcptrs I/short-inode L/addr-compat-layout R/addr-no-randomize S/whole-seconds T/sticky-timeouts X/read-implies-exec Z/mmap-page-zero 3/3gb v/verbose uname-2.6"
 
 // archNames are the words that setarch takes before the command.
-var archNames = map[string]bool{"x86_64": true, "i386": true, "i486": true, "i586": true, "i686": true, "linux32": true, "linux64": true, "aarch64": true, "arm": true, "armv7l": true, "uname26": true}
+var archNames = words{text: "x86_64 i386 i486 i586 i686 linux32 linux64 aarch64 arm armv7l uname26"}

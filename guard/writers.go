@@ -61,7 +61,7 @@ func (c *checker) writers(st *state, base string, args []string) {
 // repository.
 func (c *checker) linkedWorktree(st *state, p string) bool {
 	full := under(st.dir, st.tilde(p))
-	r, ok := c.in.Resolver.(worktreeResolver)
+	r, ok := c.asks().(worktreeResolver)
 	if !ok || !isKnown(full) || r.LinkedWorktree(c.ctx, full) != Yes {
 		return false
 	}

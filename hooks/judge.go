@@ -57,9 +57,9 @@ func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdi
 	}
 	switch {
 	case a.st != nil:
-		in.Resolver, _ = a.st.Resolver(a.Env) // every repository that leads here is guarded
+		in.Find = func() guard.Resolver { r, _ := a.st.Resolver(a.Env); return r } // every repository that leads here is guarded
 	case a.installed != nil:
-		in.Resolver = a.installed.resolver(a.Env)
+		in.Find = func() guard.Resolver { return a.installed.resolver(a.Env) }
 	}
 	v := guard.Check(ctx, c.argv, in)
 	if v.Operation == "branch.force" && v.Denied() {

@@ -17,11 +17,12 @@ import (
 // COPILOT_MODEL, every AIDER_… (each is one of aider's settings; aider runs git
 // without a terminal), CURSOR_TRACE_ID (which the editor's own terminal has, for
 // whoever types there).
-var agentVariables = strings.Fields(`AI_AGENT CLAUDECODE CLAUDE_CODE CLAUDE_CODE_ENTRYPOINT CODEX_* GEMINI_CLI CURSOR_AGENT COPILOT_AGENT* COPILOT_CLI*
- OPENCODE OPENCODE_CLIENT AUGMENT_AGENT AMP_CURRENT_THREAD_ID GOOSE_TERMINAL CLINE_ACTIVE CRUSH KIRO_AGENT_PATH SUPERQODE_SESSION_ID`)
+var agentVariables = []string{"AI_AGENT", "CLAUDECODE", "CLAUDE_CODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_*",
+	"GEMINI_CLI", "CURSOR_AGENT", "COPILOT_AGENT*", "COPILOT_CLI*", "OPENCODE", "OPENCODE_CLIENT", "AUGMENT_AGENT", "AMP_CURRENT_THREAD_ID", "GOOSE_TERMINAL", "CLINE_ACTIVE",
+	"CRUSH", "KIRO_AGENT_PATH", "SUPERQODE_SESSION_ID"}
 
 // settings are variables that begin like a mark and are a person's.
-var settings = strings.Fields("CODEX_HOME CODEX_API_KEY CODEX_INTERNAL_ORIGINATOR_OVERRIDE CODEX_RS_SSE_FIXTURE")
+var settings = []string{"CODEX_HOME", "CODEX_API_KEY", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE", "CODEX_RS_SSE_FIXTURE"}
 
 // agentMark returns the first variable of a coding agent in env, or "".
 func agentMark(env []string) string {

@@ -1,5 +1,10 @@
 //go:build !windows
 
+// The shim has one thread that works and ends within milliseconds: how much of a
+// processor its cgroup has changes nothing, and finding out takes a tenth of its start.
+//go:debug containermaxprocs=0
+//go:debug updatemaxprocs=0
+
 // Command superqode-shim stands in front of git inside a session. It is started
 // under other names, git and those of git's hooks, from a session's folder.
 package main

@@ -88,8 +88,12 @@ func (c *guardCheckCmd) context(ctx context.Context, a *app) (guard.Context, err
 	if in.Policy, err = guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
 		return in, err
 	}
-	if g, err := git.Locate(a.Env); err == nil { // without git the text alone has to do
-		in.Resolver = &guard.GitResolver{Git: g, SearchPath: a.getenv("PATH")}
+	in.Find = func() guard.Resolver {
+		g, err := git.Locate(a.Env)
+		if err != nil { // without git the text alone has to do
+			return nil
+		}
+		return &guard.GitResolver{Git: g, SearchPath: a.getenv("PATH")}
 	}
 	return in, nil
 }

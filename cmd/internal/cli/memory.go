@@ -19,7 +19,7 @@ func LimitMemory(getenv func(string) string) {
 	}
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(startLimit)
-	afterGC(&gcMark{limit: startLimit})
+	runtime.SetFinalizer(&gcMark{limit: startLimit}, afterGC)
 }
 
 // gcMark is an object that nobody holds: each collection finds it.
