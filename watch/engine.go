@@ -146,6 +146,9 @@ func (e *engine) due(all bool) (list []Event, next time.Duration) {
 		b.look(p, due[p])
 	}
 	b.partners()
+	e.know.Lock()
+	e.release()
+	e.know.Unlock()
 	return b.events(), next
 }
 
@@ -177,7 +180,7 @@ func (b *batch) look(rel string, first time.Time) {
 	case known && there && before.same(now):
 		return
 	case known && there && before.Mode.Type() == now.Mode.Type() && !now.isDir():
-		b.e.known[rel] = now
+		b.e.learn(rel, now)
 		if f, told := b.fresh[rel]; told {
 			b.fresh[rel] = found{now, f.first}
 		} else {
@@ -218,7 +221,7 @@ func (b *batch) add(rel string, now Stamp, first time.Time) {
 		return
 	}
 	b.fresh[rel] = found{now, first}
-	b.e.known[rel] = now
+	b.e.learn(rel, now)
 	if !now.isDir() {
 		return
 	}

@@ -2,6 +2,8 @@ package watch
 
 import (
 	"maps"
+	"slices"
+	"sort"
 	"strings"
 )
 
@@ -10,17 +12,34 @@ import (
 type index struct {
 	known map[string]Stamp
 	base  Baseline
+
+	// What is below a folder is looked up in the paths in order. They are put in
+	// order when first asked for, and kept until release: of a tree that is being
+	// deleted every folder asks.
+	sorted []string // paths of known; some may be gone from it since
+	later  []string // those that came since
 }
 
 // find returns what is known to be at a path.
 func (x *index) find(rel string) (Stamp, bool) {
 	if s, ok := x.known[rel]; ok {
-		return s, s.Mode != 0 || s.Ino != 0
+		return s, s.there()
 	}
 	if x.base == nil {
 		return Stamp{}, false
 	}
 	return x.base.Find(rel)
+}
+
+// there reports whether the stamp is one of something.
+func (s Stamp) there() bool { return s.Mode != 0 || s.Ino != 0 }
+
+// learn notes what is at a path.
+func (x *index) learn(rel string, s Stamp) {
+	if _, ok := x.known[rel]; !ok && x.sorted != nil {
+		x.later = append(x.later, rel)
+	}
+	x.known[rel] = s
 }
 
 // forget notes that nothing is at a path.
@@ -29,7 +48,7 @@ func (x *index) forget(rel string) {
 		delete(x.known, rel)
 		return
 	}
-	x.known[rel] = Stamp{}
+	x.learn(rel, Stamp{})
 }
 
 // below calls yield for all that is known to be below a folder, "" for
@@ -46,9 +65,24 @@ func (x *index) below(rel string, yield func(string, Stamp)) {
 			}
 		})
 	}
-	for p, s := range maps.All(x.known) {
-		if strings.HasPrefix(p, prefix) && (s.Mode != 0 || s.Ino != 0) {
+	if x.sorted == nil || len(x.later) > 1000+len(x.sorted)/8 {
+		x.sorted, x.later = slices.AppendSeq(make([]string, 0, len(x.known)), maps.Keys(x.known)), nil
+		slices.Sort(x.sorted)
+	}
+	known := func(p string) {
+		if s := x.known[p]; s.there() {
 			yield(p, s)
 		}
 	}
+	for i := sort.SearchStrings(x.sorted, prefix); i < len(x.sorted) && strings.HasPrefix(x.sorted[i], prefix); i++ {
+		known(x.sorted[i])
+	}
+	for _, p := range x.later {
+		if strings.HasPrefix(p, prefix) {
+			known(p)
+		}
+	}
 }
+
+// release gives back the memory that below has taken.
+func (x *index) release() { x.sorted, x.later = nil, nil }

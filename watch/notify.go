@@ -197,6 +197,12 @@ func (n *notifier) add(rel string) error {
 		if s, there := n.e.stat(rel); there && s.Ino == ino {
 			return nil
 		}
+		// Another folder stands there now. fsnotify must have forgotten the old one
+		// before: to add a path that it knows, for a folder that it knows by another
+		// name, leaves the path without a watch, and Remove panics on that (1.10.1).
+		for _, moved := range n.drop(rel, false) {
+			n.push(job{rel: moved})
+		}
 	}
 	if err := n.w.Add(full); err != nil {
 		if isLimit(err) {

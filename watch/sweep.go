@@ -26,6 +26,7 @@ func (e *engine) sweep(ctx context.Context, learn bool, first func(rel string) e
 			lost = append(lost, p)
 		}
 	})
+	e.release()
 	e.know.Unlock()
 	now := time.Now()
 	for _, p := range lost {
@@ -107,7 +108,7 @@ func (e *engine) meet(p string, s Stamp, learn bool, now time.Time) {
 	e.know.Lock()
 	before, known := e.find(p)
 	if learn && e.base == nil {
-		e.known[p] = s
+		e.index.learn(p, s)
 	}
 	e.know.Unlock()
 	if (!learn || e.base != nil) && (!known || !before.same(s)) {
