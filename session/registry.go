@@ -204,6 +204,11 @@ func pick(sessions []Listed, broken []Broken, ref string) (Listed, error) {
 			hits = append(hits, l)
 		}
 	}
+	// A name is given to be used: that some id happens to end in the same letters
+	// makes it no less clear.
+	if named := slices.DeleteFunc(slices.Clone(hits), func(l Listed) bool { return ref == "" || l.Name != ref }); len(named) > 0 {
+		hits = named
+	}
 	for _, b := range broken {
 		if ref != "" && (strings.HasPrefix(b.ID, ref) || strings.HasSuffix(b.ID, ref)) && len(hits) == 0 {
 			return Listed{}, fmt.Errorf("session %s: %w", b.ID, b.Err)

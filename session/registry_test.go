@@ -25,6 +25,8 @@ func TestPick(t *testing.T) {
 		listed(t, "qe-20260101-000000-aaaaaa", "", superqode.StateActive),
 		listed(t, "qe-20260101-000000-aaabbb", "fuzz", superqode.StateDone),
 		listed(t, "qe-20260202-000000-cccbbb", "", superqode.StateDone),
+		listed(t, "qe-20260203-000000-aaauuu", "", superqode.StateDone),
+		listed(t, "qe-20260204-000000-aaauua", "u", superqode.StateDone),
 	}
 	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: ErrBroken}}
 	for ref, want := range map[string]any{
@@ -33,6 +35,7 @@ func TestPick(t *testing.T) {
 		"aaaaaa":                    "qe-20260101-000000-aaaaaa",
 		"qe-20260202":               "qe-20260202-000000-cccbbb",
 		"fuzz":                      "qe-20260101-000000-aaabbb",
+		"u":                         "qe-20260204-000000-aaauua", // and the end of another's id
 		"bbb":                       superqode.ErrUsage,
 		"qe-2026":                   superqode.ErrUsage,
 		"zzz":                       superqode.ErrNotFound,
