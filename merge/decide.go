@@ -319,7 +319,7 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	if e := d.Now.Find(s.Put.Path); e == nil || e.Kind != snapshot.Dir {
 		return nil
 	}
-	for _, e := range below(d.Now, s.Put.Path) {
+	for _, e := range Below(d.Now, s.Put.Path) {
 		if e.Kind != snapshot.Dir && !removed[e.Path] {
 			s.fail(ConflictFolder, "directory in the way of "+superqode.Visible(s.Path())+" from "+d.side()+": it holds "+superqode.Visible(e.Path)+".")
 			return s.Conflict
@@ -328,8 +328,8 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	return nil
 }
 
-// below returns the entries below a folder.
-func below(sn *snapshot.Snapshot, dir string) []snapshot.Entry {
+// Below returns the entries below a folder.
+func Below(sn *snapshot.Snapshot, dir string) []snapshot.Entry {
 	from, _ := slices.BinarySearchFunc(sn.Entries, dir+"/", func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
 	to := from
 	for to < len(sn.Entries) && strings.HasPrefix(sn.Entries[to].Path, dir+"/") {

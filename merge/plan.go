@@ -82,7 +82,7 @@ func (l *layout) clear(path string) {
 		return
 	}
 	l.cleared[path] = true
-	for _, e := range below(l.view.Now, path) {
+	for _, e := range Below(l.view.Now, path) {
 		if e.Kind == snapshot.Dir {
 			l.cleared[e.Path] = true
 		}

@@ -43,6 +43,8 @@ type teamMerge struct {
 	works     []*agentWork
 	moved     map[string]string              // paths of the base that were renamed
 	origins   map[string]string              // and back
+	went      map[string]string              // folders that the agents before the one at hand have renamed
+	placed    map[string]string              // files that went along with a folder: the names that they were made under
 	touched   map[string][]superqode.AgentID // who changed what stands at a path now, in order
 	conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent
@@ -57,7 +59,7 @@ func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*a
 	}
 	m := &teamMerge{
 		s: s, b: b, base: base, now: base, works: works,
-		moved: map[string]string{}, origins: map[string]string{}, touched: map[string][]superqode.AgentID{},
+		moved: map[string]string{}, origins: map[string]string{}, placed: map[string]string{}, touched: map[string][]superqode.AgentID{},
 	}
 	if m.judge, err = s.claimJudge(ctx); err != nil {
 		return nil, errors.Join(err, m.close())
@@ -78,7 +80,7 @@ func (m *teamMerge) close() error { return m.b.Close() }
 func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
 	m.b.Labels[1] = w.agent.String()
 	d := &merge.Decider{Now: m.now, Merge: m.b.Merge(ctx), Similar: m.b.Similar, Ours: m.before, Theirs: w.agent.String(), Moved: m.moved}
-	todo := m.refuseUnclaimed(w)
+	todo := m.redirect(w, m.refuseUnclaimed(w))
 	for {
 		steps, err := d.Decide(todo)
 		if err != nil {
@@ -231,6 +233,7 @@ func (m *teamMerge) take(w *agentWork, steps []merge.Step) {
 	for i := range steps {
 		m.put(w, &steps[i], entries)
 	}
+	m.follow(w, steps, entries)
 	m.folders(w, entries)
 	now := &snapshot.Snapshot{Root: m.now.Root, Format: m.now.Format, Taken: m.now.Taken, Entries: make([]snapshot.Entry, 0, len(entries))}
 	for _, e := range entries {
@@ -257,17 +260,7 @@ func (m *teamMerge) put(w *agentWork, st *merge.Step, entries map[string]snapsho
 			mtime = from.Stat.Mtime
 		}
 		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID} // it is not the file of the workspace whose stat data it came with
-		entries[e.Path] = e
-		for dir := path.Dir(e.Path); dir != "."; dir = path.Dir(dir) {
-			if have, ok := entries[dir]; ok && have.Kind == snapshot.Dir {
-				break
-			}
-			d := snapshot.Entry{Path: dir, Kind: snapshot.Dir, Perm: 0o755}
-			if own := w.final.Find(dir); own != nil && own.Kind == snapshot.Dir {
-				d = *own
-			}
-			entries[dir] = d
-		}
+		m.stand(w, e, entries)
 		m.credit(e.Path, append(before, w.agent))
 	}
 	if st.Remove == nil {
@@ -323,11 +316,16 @@ func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
 		}
 	}
 	for i := range w.final.Entries {
-		e := &w.final.Entries[i]
-		if _, ok := entries[e.Path]; ok || e.Kind != snapshot.Dir || m.base.Find(e.Path) != nil || m.blocked(e.Path, entries) {
+		e := w.final.Entries[i]
+		if e.Kind != snapshot.Dir || m.base.Find(e.Path) != nil {
 			continue
 		}
-		entries[e.Path] = *e
+		if to, ok := merge.Along(m.went, e.Path); ok {
+			e.Path = to
+		}
+		if _, ok := entries[e.Path]; !ok && !m.blocked(e.Path, entries) {
+			entries[e.Path] = e
+		}
 	}
 	for p, e := range entries { // folders that gave way to a file
 		if up := path.Dir(p); up != "." && e.Kind == snapshot.Dir && m.blocked(p, entries) {

@@ -143,7 +143,7 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 	for p, who := range m.touched {
 		c := credit{agents: who}
 		for _, a := range who {
-			c.seen = earlier(c.seen, seenAt(seen[a], p, m.origins[p]))
+			c.seen = earlier(c.seen, seenAt(seen[a], p, m.origins[p], m.placed[p]))
 		}
 		out[p] = c
 	}
@@ -157,8 +157,12 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 		for _, h := range f.hunks {
 			ch := superqode.ChangeHunk{OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines}
 			for _, a := range c.agents {
-				if slices.ContainsFunc(own[a][f.key()], h.Touches) {
-					ch.Agent, ch.FirstSeen = a, seenAt(seen[a], at, f.old)
+				mine := own[a][f.key()]
+				if from, ok := m.placed[at]; ok && mine == nil {
+					mine = own[a][from]
+				}
+				if slices.ContainsFunc(mine, h.Touches) {
+					ch.Agent, ch.FirstSeen = a, seenAt(seen[a], at, f.old, m.placed[at])
 					break
 				}
 			}
