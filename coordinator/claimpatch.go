@@ -22,7 +22,11 @@ func patchEdits(text string) []ToolEdit {
 	finish := func() {
 		if name != "" {
 			list := hunks
-			out = append(out, ToolEdit{name, func(now []byte) ([]byte, bool) { return applyHunks(now, list) }})
+			e := ToolEdit{Path: name, rewrite: func(now []byte) ([]byte, bool) { return applyHunks(now, list) }}
+			for _, h := range list {
+				e.Texts = append(e.Texts, Replaced{strings.Join(h.old, "\n"), strings.Join(h.fresh, "\n")})
+			}
+			out = append(out, e)
 		}
 		name, hunks = "", nil
 	}

@@ -2,16 +2,25 @@ package coordinator
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
 )
 
+// byteOrderMark is what some programs begin a text with.
+const byteOrderMark = "\xef\xbb\xbf"
+
 // ToolEdit is what a coding agent's editing tool is about to do to one file.
 type ToolEdit struct {
-	Path    string // as the tool was told it
+	Path    string     // as the tool was told it
+	Texts   []Replaced // what it puts in the place of what, where the tool tells
 	rewrite func(now []byte) (after []byte, ok bool)
 }
+
+// Replaced is one text that a tool puts in the place of another. What is
+// inserted replaces nothing.
+type Replaced struct{ Old, New string }
 
 // Lines returns which lines of the file as it is now the tool would change, an
 // empty list when none, and the whole file where the tool does not tell, or the
@@ -27,29 +36,47 @@ func (e ToolEdit) Lines(now []byte) []Lines {
 	return NewLineMap(now, after).Changed()
 }
 
-// replacement is one old_string → new_string.
+// replacement is one old_string → new_string, in the words of the tools that make
+// them.
 type replacement struct {
 	Old  *string `json:"old_string"`
 	Old2 *string `json:"old_str"`
-	New  string  `json:"new_string"`
-	New2 string  `json:"new_str"`
+	Old3 *string `json:"oldString"`
+	New  *string `json:"new_string"`
+	New2 *string `json:"new_str"`
+	New3 *string `json:"newString"`
 	All  bool    `json:"replace_all"`
+	All2 bool    `json:"replaceAll"`
+}
+
+// texts returns the two texts; old is nil where nothing is replaced, and told is
+// false for what is no replacement at all.
+func (r *replacement) texts() (old *string, fresh string, told bool) {
+	old = cmp.Or(r.Old, r.Old2, r.Old3)
+	if p := cmp.Or(r.New, r.New2, r.New3); p != nil {
+		fresh, told = *p, true
+	}
+	return old, fresh, told || old != nil
 }
 
 // toolArgs is the union of what editing tools of Claude Code, Gemini CLI, Cursor
 // and Copilot are given; apply_patch, which Codex has, is text.
 type toolArgs struct {
-	Command  json.RawMessage `json:"command"`
-	FilePath string          `json:"file_path"`
-	Path     string          `json:"path"`
-	Notebook string          `json:"notebook_path"`
-	Content  *string         `json:"content"`
-	FileText *string         `json:"file_text"`
-	Edits    []replacement   `json:"edits"`
-	Expected int             `json:"expected_replacements"`
-	Line     *int            `json:"insert_line"`
-	Input    string          `json:"input"`
-	Patch    string          `json:"patch"`
+	Command   json.RawMessage `json:"command"`
+	FilePath  string          `json:"file_path"`
+	Path      string          `json:"path"`
+	CamelPath string          `json:"filePath"`
+	Content   *string         `json:"content"`
+	FileText  *string         `json:"file_text"`
+	Edits     []replacement   `json:"edits"`
+	Several   []struct {
+		FilePath string `json:"filePath"`
+		replacement
+	} `json:"replacements"`
+	Expected int    `json:"expected_replacements"`
+	Line     *int   `json:"insert_line"`
+	Input    string `json:"input"`
+	Patch    string `json:"patch"`
 	replacement
 }
 
@@ -61,7 +88,7 @@ func ToolEdits(payload []byte, files []string) []ToolEdit {
 		Input json.RawMessage `json:"tool_input"`
 		Args  json.RawMessage `json:"toolArgs"`
 	}
-	_ = json.Unmarshal(bytes.TrimPrefix(payload, []byte("\xef\xbb\xbf")), &p) // what is not understood changes whole files
+	_ = json.Unmarshal(bytes.TrimPrefix(payload, []byte(byteOrderMark)), &p) // what is not understood changes whole files
 	raw := p.Input
 	if len(raw) == 0 {
 		raw = p.Args
@@ -70,18 +97,24 @@ func ToolEdits(payload []byte, files []string) []ToolEdit {
 	if json.Unmarshal(raw, &text) == nil {
 		raw = json.RawMessage(text)
 	}
+	if len(raw) == 0 {
+		raw = payload // Cursor's afterFileEdit has no tool around its edits
+	}
 	var args toolArgs
-	_ = json.Unmarshal(raw, &args)
+	_ = json.Unmarshal(bytes.TrimPrefix(raw, []byte(byteOrderMark)), &args)
 	known := map[string]ToolEdit{}
 	for _, patch := range []string{text, args.Input, args.Patch, commandText(args.Command)} {
 		for _, e := range patchEdits(patch) {
 			known[e.Path] = e
 		}
 	}
-	if name := args.FilePath + args.Path; name != "" && (args.FilePath == "" || args.Path == "") {
-		if rewrite := args.rewriter(); rewrite != nil {
-			known[name] = ToolEdit{name, rewrite}
+	if name := cmp.Or(args.FilePath, args.Path, args.CamelPath); name != "" && name == args.FilePath+args.Path+args.CamelPath {
+		if e, ok := args.edit(name); ok {
+			known[name] = e
 		}
+	}
+	for name, list := range args.several() {
+		known[name] = replacing(name, list)
 	}
 	var out []ToolEdit
 	for _, f := range files {
@@ -107,44 +140,68 @@ func commandText(raw json.RawMessage) string {
 	return ""
 }
 
-// rewriter returns what the tool makes of a file's contents, or nil.
-func (a *toolArgs) rewriter() func([]byte) ([]byte, bool) {
+// edit returns what the tool does to its one file, if it tells.
+func (a *toolArgs) edit(name string) (ToolEdit, bool) {
 	list := a.Edits
-	if a.Old != nil || a.Old2 != nil {
+	if old, _, _ := a.texts(); old != nil {
 		one := a.replacement
 		one.All = one.All || a.Expected > 1
 		list = append(list, one)
 	}
+	_, fresh, _ := a.texts()
+	content := cmp.Or(a.Content, a.FileText)
 	switch {
-	case a.Content != nil:
-		return func([]byte) ([]byte, bool) { return []byte(*a.Content), true }
-	case a.FileText != nil:
-		return func([]byte) ([]byte, bool) { return []byte(*a.FileText), true }
+	case content != nil:
+		return ToolEdit{Path: name, rewrite: func([]byte) ([]byte, bool) { return []byte(*content), true }}, true
 	case a.Line != nil:
-		text := a.New + a.New2
-		return func(now []byte) ([]byte, bool) {
-			lines := splitLines(now)
-			if *a.Line < 0 || *a.Line > len(lines) {
-				return nil, false
-			}
-			if !strings.HasSuffix(text, "\n") {
-				text += "\n"
-			}
-			return []byte(strings.Join(slices.Insert(lines, *a.Line, text), "")), true
-		}
+		at := *a.Line
+		return ToolEdit{name, []Replaced{{New: fresh}}, func(now []byte) ([]byte, bool) { return insertAt(now, at, fresh) }}, true
 	case len(list) > 0:
-		return func(now []byte) ([]byte, bool) { return replaceAll(now, list) }
+		return replacing(name, list), true
 	}
-	return nil
+	return ToolEdit{}, false
+}
+
+// several are the replacements of a tool that makes them in several files.
+func (a *toolArgs) several() map[string][]replacement {
+	list := map[string][]replacement{}
+	for _, r := range a.Several {
+		list[r.FilePath] = append(list[r.FilePath], r.replacement)
+	}
+	return list
+}
+
+// replacing is the edit that makes replacements.
+func replacing(name string, list []replacement) ToolEdit {
+	e := ToolEdit{Path: name, rewrite: func(now []byte) ([]byte, bool) { return replaceAll(now, list) }}
+	for i := range list {
+		if old, fresh, told := list[i].texts(); told {
+			r := Replaced{New: fresh}
+			if old != nil {
+				r.Old = *old
+			}
+			e.Texts = append(e.Texts, r)
+		}
+	}
+	return e
+}
+
+// insertAt puts a text behind a line.
+func insertAt(now []byte, line int, text string) ([]byte, bool) {
+	lines := splitLines(now)
+	if line < 0 || line > len(lines) {
+		return nil, false
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return []byte(strings.Join(slices.Insert(lines, line, text), "")), true
 }
 
 // replaceAll carries replacements out, each on what the last one made.
 func replaceAll(now []byte, list []replacement) ([]byte, bool) {
 	for _, r := range list {
-		old, fresh := r.Old, r.New
-		if old == nil {
-			old, fresh = r.Old2, r.New2
-		}
+		old, fresh, _ := r.texts()
 		switch {
 		case old == nil:
 			return nil, false
@@ -155,7 +212,7 @@ func replaceAll(now []byte, list []replacement) ([]byte, bool) {
 			now = []byte(fresh)
 		case !bytes.Contains(now, []byte(*old)):
 			return nil, false
-		case r.All:
+		case r.All || r.All2:
 			now = bytes.ReplaceAll(now, []byte(*old), []byte(fresh))
 		case bytes.Count(now, []byte(*old)) > 1: // the tool would choose, or refuse
 			return nil, false

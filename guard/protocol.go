@@ -78,8 +78,33 @@ type toolInput struct {
 	FilePath     string          `json:"file_path"`
 	Path         string          `json:"path"`
 	NotebookPath string          `json:"notebook_path"`
-	Input        string          `json:"input"`
-	Patch        string          `json:"patch"`
+	CamelPath    string          `json:"filePath"` // the editor's Copilot
+	TargetFile   string          `json:"target_file"`
+	Files        json.RawMessage `json:"files"`
+	Replacements []struct {
+		FilePath string `json:"filePath"`
+	} `json:"replacements"`
+	Input string `json:"input"`
+	Patch string `json:"patch"`
+}
+
+// written are the files that an editing tool is told to write, each once.
+func (in *toolInput) written() []string {
+	names := []string{in.FilePath, in.Path, in.NotebookPath, in.CamelPath, in.TargetFile}
+	var more []string
+	if json.Unmarshal(in.Files, &more) == nil { // else they are no list of names, and another tool's
+		names = append(names, more...)
+	}
+	for _, r := range in.Replacements {
+		names = append(names, r.FilePath)
+	}
+	var out []string
+	for _, name := range names {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // Decode reads a request. For Text and JSON the input is the command line
@@ -170,11 +195,7 @@ func (r Request) fill(in toolInput) (Request, error) {
 		r.Command = text
 	}
 	if writesFiles(r.Tool) {
-		for _, p := range []string{in.FilePath, in.Path, in.NotebookPath} {
-			if p != "" {
-				r.Writes = append(r.Writes, p)
-			}
-		}
+		r.Writes = append(r.Writes, in.written()...)
 		r.Command = "" // an editor's "command" is create or str_replace, no shell text
 	}
 	r.addPatch(in.Input)
@@ -198,7 +219,9 @@ func commandText(raw json.RawMessage) (string, error) {
 // writesFiles reports whether a tool is an editor.
 func writesFiles(tool string) bool {
 	switch strings.ToLower(tool) {
-	case "write", "edit", "multiedit", "notebookedit", "write_file", "replace", "create", "str_replace_editor", "str_replace_based_edit_tool", "delete", "apply_patch":
+	case "write", "edit", "multiedit", "notebookedit", "write_file", "replace", "create", "str_replace_editor", "str_replace_based_edit_tool", "delete", "apply_patch",
+		"str_replace", "strreplace", "insert", "edit_file", "search_replace", "delete_file",
+		"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file", "edit_notebook_file", "editfiles":
 		return true
 	}
 	return false

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/session"
@@ -138,39 +140,37 @@ func splitTarget(arg string) (name string, lines []merge.LineRange, err error) {
 	return arg[:at], []merge.LineRange{{Start: int(start), End: int(end)}}, nil
 }
 
-// hookEdits is what of the agents' payloads tells which text was put in.
-type hookEdits struct {
-	ToolInput json.RawMessage `json:"tool_input"`
-	ToolArgs  json.RawMessage `json:"toolArgs"`
-	File      string          `json:"file_path"`
-	Edits     []hookEdit      `json:"edits"`
-	hookEdit
-}
-
-// hookEdit is one replacement in the words of the tools that make them.
-type hookEdit struct {
-	Old  *string `json:"old_string"`
-	New  *string `json:"new_string"`
-	Old2 *string `json:"old_str"`
-	New2 *string `json:"new_str"`
-}
-
-func (e hookEdit) edit() (session.TrackEdit, bool) {
-	old, fresh := e.Old, e.New
-	if fresh == nil {
-		old, fresh = e.Old2, e.New2
-	}
-	if fresh == nil {
-		return session.TrackEdit{}, false
-	}
-	t := session.TrackEdit{New: *fresh}
-	if old != nil {
-		t.Old = *old
-	}
-	return t, true
-}
-
 const maxHook = 16 << 20
+
+// hookDone is what of the agents' payloads tells what came of the tool.
+type hookDone struct {
+	File     string          `json:"file_path"`     // Cursor's afterFileEdit
+	Response json.RawMessage `json:"tool_response"` // Claude Code, Codex, Gemini CLI
+	Result   struct {
+		Type string `json:"resultType"`
+	} `json:"toolResult"` // Copilot
+	Result2 struct {
+		Type string `json:"result_type"`
+	} `json:"tool_result"` // Copilot, where it speaks as its editor does
+}
+
+// failed reports whether the tool says that it has done nothing: then what is new
+// in the file is another's.
+func (h *hookDone) failed() bool {
+	var r struct {
+		Success *bool           `json:"success"`
+		Error   json.RawMessage `json:"error"`
+		IsError bool            `json:"is_error"`
+	}
+	if json.Unmarshal(h.Response, &r) == nil { // else it is a text
+		e := string(r.Error)
+		if r.Success != nil && !*r.Success || r.IsError || e != "" && e != "null" && e != `""` && e != "false" {
+			return true
+		}
+	}
+	kind := cmp.Or(h.Result.Type, h.Result2.Type)
+	return kind != "" && kind != "success"
+}
 
 // fromHook reads what an agent's tool has written.
 func (c *trackCmd) fromHook(a *app) ([]session.Track, error) {
@@ -185,12 +185,14 @@ func (c *trackCmd) fromHook(a *app) ([]session.Track, error) {
 	if format == guard.JSON {
 		format = guard.Claude
 	}
-	var h hookEdits
+	var h hookDone
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &h); err != nil {
 		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is not a JSON object: %v", err)
 	}
-	files := []string{h.File} // Cursor's afterFileEdit
-	dir := ""
+	if h.failed() {
+		return nil, nil
+	}
+	files, dir := []string{h.File}, ""
 	if h.File == "" {
 		req, err := guard.Decode(format, bytes.NewReader(data))
 		if err != nil {
@@ -198,54 +200,34 @@ func (c *trackCmd) fromHook(a *app) ([]session.Track, error) {
 		}
 		files, dir = req.Writes, req.Dir
 	}
-	edits := h.edits()
 	var list []session.Track
-	for _, name := range files {
+	for _, e := range coordinator.ToolEdits(data, files) {
+		name := e.Path
 		if !filepath.IsAbs(name) && dir != "" {
 			name = filepath.Join(dir, name)
 		}
-		t := session.Track{}
+		t := session.Track{Edits: trackEdits(e.Texts)}
 		if t.Path, err = c.place(a, name); errors.Is(err, superqode.ErrUsage) {
 			continue // outside of the workspace: not this session's
 		} else if err != nil {
 			return nil, err
-		}
-		if len(files) == 1 && small(edits) {
-			t.Edits = edits
 		}
 		list = append(list, t)
 	}
 	return list, nil
 }
 
-// edits returns the replacements that a payload holds.
-func (h *hookEdits) edits() []session.TrackEdit {
-	all := append([]hookEdit{h.hookEdit}, h.Edits...)
-	for _, raw := range []json.RawMessage{h.ToolInput, h.ToolArgs} {
-		var in hookEdits
-		var inner string
-		if json.Unmarshal(raw, &inner) == nil { // Copilot sends a JSON text inside a string
-			raw = json.RawMessage(inner)
-		}
-		if json.Unmarshal(raw, &in) == nil {
-			all = append(append(all, in.hookEdit), in.Edits...)
-		}
-	}
+// trackEdits returns the replacements if they fit into one message to the
+// supervisor, which takes 1 MiB; bigger ones are followed as a change of the whole
+// file.
+func trackEdits(texts []coordinator.Replaced) []session.TrackEdit {
 	var out []session.TrackEdit
-	for _, e := range all {
-		if t, ok := e.edit(); ok {
-			out = append(out, t)
-		}
+	n := 0
+	for _, r := range texts {
+		out, n = append(out, session.TrackEdit(r)), n+len(r.Old)+len(r.New)
+	}
+	if n >= 128<<10 {
+		return nil
 	}
 	return out
-}
-
-// small reports whether edits fit into one message to the supervisor, which takes
-// 1 MiB; bigger ones are followed as a change of the whole file.
-func small(edits []session.TrackEdit) bool {
-	n := 0
-	for _, e := range edits {
-		n += len(e.Old) + len(e.New)
-	}
-	return n < 128<<10
 }
