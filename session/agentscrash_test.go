@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -63,8 +64,8 @@ func TestAgentsFullDiskAtEveryPoint(t *testing.T) {
 func checkAgentsAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	t.Helper()
 	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
-	home := superqode.Getenv(f.Env(), "SUPERQODE_HOME")
-	dirs, err := filepath.Glob(filepath.Join(home, "working", "*", "sessions", "*"))
+	own := superqode.Getenv(f.Env(), "SUPERQODE_HOME")
+	dirs, err := filepath.Glob(filepath.Join(own, "working", "*", "sessions", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func checkAgentsAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Prin
 			kept = append(kept, l.ID.String())
 		}
 	}
-	admin, err := readNames(filepath.Join(f.Dir, ".git", "worktrees"))
+	admin, err := home.Names(filepath.Join(f.Dir, ".git", "worktrees"))
 	for _, id := range admin {
 		if !slices.Contains(kept, id) {
 			t.Errorf("git keeps a worktree of %s, which is none of the preserved %q (%v)", id, kept, err)
@@ -94,7 +95,7 @@ func checkAgentsAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Prin
 	if check, err := store.Verify(t.Context()); err != nil || !check.OK() {
 		t.Errorf("artifacts: %+v, %v", check, err)
 	}
-	checkTokens(t, f, home)
+	checkTokens(t, f, own)
 }
 
 // checkTokens looks for what the agents wrote, if they came to it: each leaves a

@@ -106,7 +106,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	if exists(filepath.Join(c.dir, "large")) || exists(salvageDir(c.dir)) {
 		return c.clear()
 	}
-	if err := worktree.ToTrash(c.dir, c.p.trashPath()); err != nil {
+	if err := worktree.ToTrash(c.dir, c.p.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.forgotten")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/merge"
 )
@@ -53,7 +54,7 @@ type creditEntry struct {
 func (s *Session) agentsPath() string { return filepath.Join(s.dir, "agents.json") }
 
 func (s *Session) writeAgents(f *agentsFile, c credits) error {
-	f.SchemaVersion, f.Credits = schemaVersion, []creditEntry{}
+	f.SchemaVersion, f.Credits = home.SchemaVersion, []creditEntry{}
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
 	}
@@ -114,7 +115,7 @@ func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
 			r.ExitCode = *a.ExitCode
 		}
 		if !s.rec.Shared {
-			r.Workspace.Path = s.p.workspacePath(a.Session.String())
+			r.Workspace.Path = s.p.WorkspacePath(a.Session.String())
 		}
 		if k, ok := kids[a.Agent]; ok {
 			r.Workspace = artifacts.Workspace{Path: string(k.Workspace), Preserved: k.State != superqode.StateDone}

@@ -134,13 +134,13 @@ func (s *Session) asOrigin() *origin {
 // agent. They are found by their records, not by the parent's: a crash may have
 // come between the two.
 func (s *Session) children() (map[superqode.AgentID]Listed, error) {
-	names, err := sessionNames(s.p)
+	names, err := s.p.SessionNames()
 	if err != nil {
 		return nil, err
 	}
 	list := map[superqode.AgentID]Listed{}
 	for _, id := range names {
-		if l, err := load(s.p.sessionPath(id)); err == nil && l.Parent == s.rec.ID {
+		if l, err := load(s.p.SessionPath(id)); err == nil && l.Parent == s.rec.ID {
 			list[l.Agent] = l
 		}
 	}

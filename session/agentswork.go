@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -156,7 +157,7 @@ func holdChild(c *Session) error {
 	if c.unlock != nil {
 		return nil
 	}
-	unlock, err := lockfile.TryLock(lockPath(c.dir))
+	unlock, err := lockfile.TryLock(home.LockPath(c.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil // by this process, which opened it
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -160,7 +161,7 @@ func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Opera
 	if err != nil {
 		return l.ID, err
 	}
-	one := allowance{SchemaVersion: schemaVersion, ID: rand.Text(), Operation: op, At: m.now().UTC()}
+	one := allowance{SchemaVersion: home.SchemaVersion, ID: rand.Text(), Operation: op, At: m.now().UTC()}
 	for _, sup := range supervisors {
 		if descends(os.Getpid(), sup.pid) {
 			return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")

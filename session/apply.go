@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/merge"
 )
@@ -72,7 +73,7 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt ApplyOptions) 
 
 // hold keeps a cleanup away from a session that has ended.
 func (s *Session) hold() error {
-	unlock, err := lockfile.TryShare(lockPath(s.dir))
+	unlock, err := lockfile.TryShare(home.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}
@@ -117,7 +118,7 @@ func (s *Session) checkTarget() error {
 // applyEnds applies what lies between two states. Nobody else does that, or works
 // in the origin itself, at the same time.
 func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt ApplyOptions) (res *artifacts.Applied, err error) {
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 	if err := s.checkTarget(); err != nil {
 		return nil, s.rec, err
 	}
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, s.rec, err
 	}

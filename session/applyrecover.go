@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/swap"
@@ -24,8 +25,8 @@ const (
 // noticeApply finishes what an interrupted apply left in the origin, before
 // anything else looks at it, and says so. One that is under way holds the
 // project's lock and is left alone.
-func (m *Manager) noticeApply(p project) {
-	unlock, err := lockfile.TryLock(p.lockPath())
+func (m *Manager) noticeApply(p home.Project) {
+	unlock, err := lockfile.TryLock(p.LockPath())
 	if err != nil {
 		return // it is at work, or the next step will say why nothing can be locked
 	}
@@ -40,11 +41,11 @@ func (m *Manager) noticeApply(p project) {
 }
 
 // recoverApplies is the part of Recover that is about applies.
-func (m *Manager) recoverApplies(ctx context.Context, p project) (done []Recovered, err error) {
+func (m *Manager) recoverApplies(ctx context.Context, p home.Project) (done []Recovered, err error) {
 	if !hasIntents(p) {
 		return nil, nil
 	}
-	unlock, err := p.lock(ctx)
+	unlock, err := p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +57,9 @@ func (m *Manager) recoverApplies(ctx context.Context, p project) (done []Recover
 }
 
 // hasIntents reports whether some session's apply is under way or was cut short.
-func hasIntents(p project) bool {
-	names, _ := sessionNames(p) // what can not be listed can not be recovered
-	return slices.ContainsFunc(names, func(id string) bool { return hasIntent(p.sessionPath(id)) })
+func hasIntents(p home.Project) bool {
+	names, _ := p.SessionNames() // what can not be listed can not be recovered
+	return slices.ContainsFunc(names, func(id string) bool { return hasIntent(p.SessionPath(id)) })
 }
 
 func hasIntent(sessionDir string) bool {
@@ -69,13 +70,13 @@ func hasIntent(sessionDir string) bool {
 // finishApplies finishes, or takes back, the applies of a project's sessions that
 // were cut short, and tells of each. The caller holds the project's lock, so
 // none of them is at work.
-func (m *Manager) finishApplies(ctx context.Context, p project, tell func(Recovered)) error {
-	names, err := sessionNames(p)
+func (m *Manager) finishApplies(ctx context.Context, p home.Project, tell func(Recovered)) error {
+	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
 	for _, id := range names {
-		dir := p.sessionPath(id)
+		dir := p.SessionPath(id)
 		if !hasIntent(dir) {
 			continue
 		}
@@ -140,12 +141,12 @@ func (s *Session) finishApply(ctx context.Context) (action string, err error) {
 }
 
 func (s *Session) finishedApply(ctx context.Context, d *swap.Dir, in *applyIntent) error {
-	return errors.Join(s.cleanIntent(ctx, d, in), s.journal().write("applied", nil))
+	return errors.Join(s.cleanIntent(ctx, d, in), s.journal().Write("applied", nil))
 }
 
 // sweepBenches deletes the folders in which a killed apply put contents together.
 func (s *Session) sweepBenches() {
-	names, _ := readNames(s.dir)
+	names, _ := home.Names(s.dir)
 	for _, n := range names {
 		if strings.HasPrefix(n, merge.Prefix) {
 			_ = os.RemoveAll(s.dir + "/" + n) // nothing depends on them

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/swap"
@@ -60,16 +61,16 @@ func readIntent(sessionDir string) (*applyIntent, error) {
 	}
 	var in applyIntent
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("%w: apply.json: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
 	}
 	switch {
-	case in.SchemaVersion > schemaVersion:
-		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", ErrBroken, in.SchemaVersion, schemaVersion)
+	case in.SchemaVersion > home.SchemaVersion:
+		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", home.ErrBroken, in.SchemaVersion, home.SchemaVersion)
 	case in.Plan == nil || in.SessionID.String() != filepath.Base(sessionDir):
-		return nil, fmt.Errorf("%w: apply.json is not that of session %s", ErrBroken, filepath.Base(sessionDir))
+		return nil, fmt.Errorf("%w: apply.json is not that of session %s", home.ErrBroken, filepath.Base(sessionDir))
 	}
 	if err := in.Plan.Check(); err != nil {
-		return nil, fmt.Errorf("%w: apply.json: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
 	}
 	return &in, nil
 }
@@ -82,12 +83,12 @@ func (s *Session) carryOut(ctx context.Context, view *merge.View, steps []merge.
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
 	}
-	in := &applyIntent{SchemaVersion: schemaVersion, SessionID: s.rec.ID, Origin: s.rec.Origin, StartedAt: s.m.now().UTC(), Plan: merge.Plan(view, steps, keep)}
+	in := &applyIntent{SchemaVersion: home.SchemaVersion, SessionID: s.rec.ID, Origin: s.rec.Origin, StartedAt: s.m.now().UTC(), Plan: merge.Plan(view, steps, keep)}
 	if in.Salvage, err = s.salvageOverwritten(ctx, view, in.Plan); err != nil {
 		return err
 	}
 	failpoint.Hit("apply.salvaged")
-	if err := s.journal().write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
+	if err := s.journal().Write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
 		return err
 	}
 	d, err := swap.Open(string(s.rec.Origin))
@@ -101,7 +102,7 @@ func (s *Session) carryOut(ctx context.Context, view *merge.View, steps []merge.
 	res.Salvage = in.Salvage
 	verr := s.verifyApplied(ctx, view, steps)
 	failpoint.Hit("apply.verified")
-	err = errors.Join(s.cleanIntent(ctx, d, in), s.journal().write("applied", nil))
+	err = errors.Join(s.cleanIntent(ctx, d, in), s.journal().Write("applied", nil))
 	return errors.Join(verr, err)
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -35,7 +36,7 @@ func (m *Manager) attach(l Listed) (*Session, error) {
 	if l.State == superqode.StateDone {
 		return s, nil
 	}
-	unlock, err := lockfile.TryShare(lockPath(s.dir))
+	unlock, err := lockfile.TryShare(home.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		// `run` holds its session alone; looking at it is no harm.
 		return s, nil
@@ -64,7 +65,7 @@ func (s *Session) reload() error {
 // session makes the Session of a record without taking any lock.
 func (m *Manager) session(l Listed) *Session {
 	return &Session{
-		m: m, p: project{filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
+		m: m, p: home.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
 		o: &origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
 	}
 }
@@ -74,7 +75,7 @@ func (s *Session) own() error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	unlock, err := lockfile.TryLock(lockPath(s.dir))
+	unlock, err := lockfile.TryLock(home.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}
@@ -136,17 +137,17 @@ func (m *Manager) checkedGit(ctx context.Context) (*git.Git, error) {
 // noticeDead finishes an apply that was cut short, tells, in one line each, of
 // sessions whose process died without ending them, and remembers to sweep what
 // an interrupted removal left.
-func (m *Manager) noticeDead(p project) {
+func (m *Manager) noticeDead(p home.Project) {
 	m.touched = append(m.touched, p)
 	if hasIntents(p) {
 		m.noticeApply(p)
 	}
-	names, err := sessionNames(p)
+	names, err := p.SessionNames()
 	if err != nil {
 		return // there is nothing to tell, and who asked has other work
 	}
 	for _, id := range names {
-		dir := p.sessionPath(id)
+		dir := p.SessionPath(id)
 		if _, err := os.Lstat(filepath.Join(dir, "tmp")); err != nil {
 			continue // ended: its working folders are gone
 		}

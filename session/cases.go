@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -34,7 +35,7 @@ func (s *Session) hasCase() bool { return s.rec.Case != "" || !s.rec.Agent.IsZer
 
 // caseLink is the link that names the session's workspace by case and runner.
 func (s *Session) caseLink() string {
-	return filepath.Join(s.p.dir, "cases", caseSegment(string(s.rec.Case)), caseSegment(s.rec.Agent.String()), s.rec.ID.String())
+	return filepath.Join(s.p.Dir, "cases", caseSegment(string(s.rec.Case)), caseSegment(s.rec.Agent.String()), s.rec.ID.String())
 }
 
 // nameWorkspace gives a workspace that was just made its ports, its place among the
@@ -69,7 +70,7 @@ func (s *Session) unnameCase() error {
 	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for dir := filepath.Dir(link); dir != s.p.dir; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(link); dir != s.p.Dir; dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {
 			break // another session's link is there
 		}
@@ -107,7 +108,7 @@ type workspaceInfo struct {
 func (s *Session) workspaceInfo() workspaceInfo {
 	r := &s.rec
 	info := workspaceInfo{
-		SchemaVersion: schemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
+		SchemaVersion: home.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
 		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: s.setupMasked(),
 	}
 	if r.Case != "" {

@@ -87,7 +87,7 @@ type claimDesk struct {
 func (s *Session) openClaims() *claimDesk {
 	id := s.publicID()
 	return &claimDesk{
-		table: coordinator.OpenTable(s.p.dir), agent: s.actor(), id: id, dir: s.dir, keep: s.p.sessionPath(id.String()),
+		table: coordinator.OpenTable(s.p.Dir), agent: s.actor(), id: id, dir: s.dir, keep: s.p.SessionPath(id.String()),
 		base: s.baseLines(), slots: make(chan struct{}, maxClaimWaits),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -25,7 +26,7 @@ type Claims struct {
 	Session superqode.SessionID // whose owner's claims it makes; zero: of nobody's session
 
 	m *Manager
-	p project
+	p home.Project
 	s *Session // with a Session
 }
 
@@ -38,7 +39,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*Claims, error) 
 			return nil, err
 		}
 		s := m.session(l)
-		return &Claims{Table: coordinator.OpenTable(s.p.dir), Root: string(l.Workspace), Session: l.ID, m: m, p: s.p, s: s}, nil
+		return &Claims{Table: coordinator.OpenTable(s.p.Dir), Root: string(l.Workspace), Session: l.ID, m: m, p: s.p, s: s}, nil
 	}
 	p, err := m.locate(ctx, dir)
 	if err != nil {
@@ -48,7 +49,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*Claims, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Claims{Table: coordinator.OpenTable(p.dir), Root: top, m: m, p: p}, nil
+	return &Claims{Table: coordinator.OpenTable(p.Dir), Root: top, m: m, p: p}, nil
 }
 
 // claimRoot returns the root of the work tree around dir, or the directory that
@@ -74,7 +75,7 @@ func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWa
 	if c.s != nil && c.s.rec.State == superqode.StateDone {
 		return nil, c.s.ended()
 	}
-	if !c.p.exists() {
+	if !c.p.Exists() {
 		o, err := c.m.resolveOrigin(ctx, c.Root)
 		if err != nil {
 			return nil, err
@@ -82,7 +83,7 @@ func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWa
 		if err := c.m.checkHome(o); err != nil {
 			return nil, err
 		}
-		if err := c.p.create(o, c.m.now()); err != nil {
+		if err := c.p.Create(o.key(), c.m.now()); err != nil {
 			return nil, err
 		}
 	}
@@ -133,7 +134,7 @@ func keepGrants(dir string, leases []coordinator.Lease) error {
 
 // grants returns every claim that the session's agents have had.
 func (s *Session) grants() ([]coordinator.Lease, error) {
-	data, err := atomicfile.Read(grantsPath(s.p.sessionPath(s.publicID().String())))
+	data, err := atomicfile.Read(grantsPath(s.p.SessionPath(s.publicID().String())))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -149,5 +150,5 @@ func (s *Session) grants() ([]coordinator.Lease, error) {
 
 // endClaims lets go what the session's agents still have when it ends.
 func (s *Session) endClaims(ctx context.Context) error {
-	return coordinator.OpenTable(s.p.dir).EndSession(ctx, s.rec.ID)
+	return coordinator.OpenTable(s.p.Dir).EndSession(ctx, s.rec.ID)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -61,16 +62,16 @@ func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, 
 		return nil, err
 	}
 	c := &cleaner{m: m, opt: opt, now: m.now(), res: &CleanedUp{}}
-	slices.SortFunc(projects, func(a, b project) int { return cmp.Compare(a.dir, b.dir) })
+	slices.SortFunc(projects, func(a, b home.Project) int { return cmp.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
 			return c.res, errors.Join(err, context.Cause(ctx))
 		}
-		if !p.exists() {
+		if !p.Exists() {
 			continue
 		}
 		if perr := c.project(ctx, p); perr != nil {
-			err = errors.Join(err, fmt.Errorf("clean up %s: %w", p.dir, perr))
+			err = errors.Join(err, fmt.Errorf("clean up %s: %w", p.Dir, perr))
 		}
 	}
 	return c.res, err
@@ -104,9 +105,9 @@ func (c *cleaner) failed(id, what string, err error) {
 
 // project cleans up one project. Of several cleanups at once each waits for the
 // one before it.
-func (c *cleaner) project(ctx context.Context, p project) (err error) {
+func (c *cleaner) project(ctx context.Context, p home.Project) (err error) {
 	if !c.opt.DryRun {
-		unlock, err := lockfile.Lock(ctx, filepath.Join(p.dir, "cleanup.lock"))
+		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
 		if err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (c *cleaner) project(ctx context.Context, p project) (err error) {
 			c.m.noticeApply(p)
 		}
 	}
-	names, err := sessionNames(p)
+	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (c *cleaner) project(ctx context.Context, p project) (err error) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if l, lerr := load(p.sessionPath(id)); !errors.Is(lerr, errGone) && done == (lerr == nil && l.State == superqode.StateDone) {
+			if l, lerr := load(p.SessionPath(id)); !errors.Is(lerr, errGone) && done == (lerr == nil && l.State == superqode.StateDone) {
 				c.session(ctx, id, l, lerr)
 				failpoint.Hit("cleanup.session")
 			}
@@ -265,7 +266,7 @@ func (m *Manager) forget(ctx context.Context, l Listed) (err error) {
 	if s.rec.State != superqode.StateDone || s.rec.Pinned != l.Pinned {
 		return s.inUse()
 	}
-	if err := worktree.ToTrash(s.dir, s.p.trashPath()); err != nil {
+	if err := worktree.ToTrash(s.dir, s.p.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.forgotten")

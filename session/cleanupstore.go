@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -18,7 +19,7 @@ import (
 
 // lostRefs deletes the refs of sessions that have no folder any more, when the
 // last of them is old enough. Until then their salvages can be restored.
-func (c *cleaner) lostRefs(ctx context.Context, p project) error {
+func (c *cleaner) lostRefs(ctx context.Context, p home.Project) error {
 	store, err := c.m.existingStore(ctx, p)
 	if err != nil || store == nil {
 		return err
@@ -32,7 +33,7 @@ func (c *cleaner) lostRefs(ctx context.Context, p project) error {
 	for _, ref := range refs {
 		name, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, "refs/superqode/"), "/")
 		id, err := superqode.ParseSessionID(name)
-		if err != nil || exists(p.sessionPath(name)) || exists(p.workspacePath(name)) {
+		if err != nil || exists(p.SessionPath(name)) || exists(p.WorkspacePath(name)) {
 			continue
 		}
 		if at := ref.Committed; at.After(last[id]) {
@@ -73,7 +74,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqo
 
 // pack lets go of what no session needs any more. That it can not be done is no
 // failure of a cleanup: nothing is lost, only room.
-func (c *cleaner) pack(ctx context.Context, p project) {
+func (c *cleaner) pack(ctx context.Context, p home.Project) {
 	store, err := c.m.existingStore(ctx, p)
 	if err == nil && store != nil {
 		err = rewriteSalvageRefs(ctx, p, store)
@@ -82,7 +83,7 @@ func (c *cleaner) pack(ctx context.Context, p project) {
 		c.warnPack(err)
 		return
 	}
-	res, err := store.Pack(ctx, snapshot.PackOptions{Now: c.now, Idle: func() (bool, error) { return p.idle() }})
+	res, err := store.Pack(ctx, snapshot.PackOptions{Now: c.now, Idle: func() (bool, error) { return idle(p) }})
 	c.warnPack(err)
 	if res.Done {
 		c.m.cfg.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
@@ -97,20 +98,20 @@ func (c *cleaner) warnPack(err error) {
 
 // idle reports whether no session of the project may rely on contents of the
 // store to which no ref leads: those of an open session's base, say.
-func (p project) idle() (bool, error) {
-	names, err := sessionNames(p)
+func idle(p home.Project) (bool, error) {
+	names, err := p.SessionNames()
 	if err != nil {
 		return false, err
 	}
 	for _, id := range names {
-		l, err := load(p.sessionPath(id))
+		l, err := load(p.SessionPath(id))
 		if errors.Is(err, errGone) {
 			return false, nil // it may be being made
 		}
 		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (l.Mode.InPlace() || !l.HasFinal) {
 			return false, nil //nolint:nilerr // a session that can not be read may be open
 		}
-		if held, err := lockfile.IsHeld(lockPath(l.Dir)); err != nil || held {
+		if held, err := lockfile.IsHeld(home.LockPath(l.Dir)); err != nil || held {
 			return false, err
 		}
 	}
@@ -119,8 +120,8 @@ func (p project) idle() (bool, error) {
 
 // rewriteSalvageRefs makes sure that each salvage that has a record has its ref,
 // which a session's program may have deleted.
-func rewriteSalvageRefs(ctx context.Context, p project, store *snapshot.Store) error {
-	names, err := sessionNames(p)
+func rewriteSalvageRefs(ctx context.Context, p home.Project, store *snapshot.Store) error {
+	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func rewriteSalvageRefs(ctx context.Context, p project, store *snapshot.Store) e
 		if err != nil {
 			continue
 		}
-		list, err := readSalvages(p.sessionPath(name), id)
+		list, err := readSalvages(p.SessionPath(name), id)
 		if err != nil {
 			return err
 		}
@@ -154,9 +155,9 @@ func rewriteSalvageRefs(ctx context.Context, p project, store *snapshot.Store) e
 
 // trash empties the project's trash and counts what was in it. What another
 // process is sweeping already is that one's.
-func (c *cleaner) trash(ctx context.Context, p project) (err error) {
+func (c *cleaner) trash(ctx context.Context, p home.Project) (err error) {
 	if !c.opt.DryRun {
-		unlock, err := lockfile.TryLock(filepath.Join(p.dir, "trash.lock"))
+		unlock, err := lockfile.TryLock(filepath.Join(p.Dir, "trash.lock"))
 		if errors.Is(err, lockfile.ErrHeld) {
 			return nil
 		}
@@ -165,18 +166,18 @@ func (c *cleaner) trash(ctx context.Context, p project) (err error) {
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
-	names, err := readNames(p.trashPath())
+	names, err := home.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	held, _, err := snapshot.Scan(ctx, p.trashPath(), snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
+	held, _, err := snapshot.Scan(ctx, p.TrashPath(), snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
 	if err != nil {
 		return err
 	}
 	_, bytes := held.Count()
 	if !c.opt.DryRun {
 		failpoint.Hit("cleanup.sweep")
-		if _, err := worktree.Sweep(ctx, p.trashPath(), 0); err != nil {
+		if _, err := worktree.Sweep(ctx, p.TrashPath(), 0); err != nil {
 			return err
 		}
 	}

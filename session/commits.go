@@ -196,7 +196,7 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.all, "commit"), ref))
 	}
 	if dir := string(s.privateGit().Dir); exists(dir) {
-		return worktree.ToTrash(dir, s.p.trashPath())
+		return worktree.ToTrash(dir, s.p.TrashPath())
 	}
 	return nil
 }

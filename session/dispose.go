@@ -175,7 +175,7 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 		return err
 	}
 	failpoint.Hit("cleanup.taken")
-	if err := s.journal().write(string(superqode.StateDone), map[string]string{"by": "cleanup"}); err != nil {
+	if err := s.journal().Write(string(superqode.StateDone), map[string]string{"by": "cleanup"}); err != nil {
 		return err
 	}
 	now := s.m.now().UTC()
@@ -216,7 +216,7 @@ func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
 // ownWorkspace refuses to remove a folder that is not where the session's own
 // workspace lies: a program may have written into the record.
 func (s *Session) ownWorkspace() error {
-	want := s.p.workspacePath(s.rec.ID.String())
+	want := s.p.WorkspacePath(s.rec.ID.String())
 	if !exists(string(s.rec.Workspace)) {
 		return nil // removed, or the whole home was moved
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/runner"
 	"github.com/seed-2d964004/superqode/setup"
 )
@@ -58,7 +59,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	if _, err := newGuardRecord(pl, p); err != nil {
 		return nil, err
 	}
-	if p.exists() {
+	if p.Exists() {
 		if err := claimOrigin(p, pl.mode); err != nil {
 			return nil, err
 		}
@@ -73,7 +74,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	}
 	d := opt.Defaults
 	v := &Preview{
-		SchemaVersion: schemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
+		SchemaVersion: home.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
 		Include: notNull(opt.Include), Exclude: []string{}, Template: HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}

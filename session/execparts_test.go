@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/runner"
 )
 
@@ -71,7 +72,7 @@ func TestPortsAreShared(t *testing.T) {
 	if err := m.freeStalePorts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := readNames(m.portsPath()); err != nil || len(left) != 0 {
+	if left, err := home.Names(m.portsPath()); err != nil || len(left) != 0 {
 		t.Error(left, err)
 	}
 }

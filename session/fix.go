@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -34,13 +35,13 @@ func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
 	if err != nil {
 		return f.list, err
 	}
-	slices.SortFunc(projects, func(a, b project) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(projects, func(a, b home.Project) int { return strings.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
 			return f.list, context.Cause(ctx)
 		}
-		if p.exists() {
-			f.permissions(p.dir, p.sessionsPath(), p.storePath())
+		if p.Exists() {
+			f.permissions(p.Dir, p.SessionsPath(), p.StorePath())
 			f.project(ctx, p)
 		}
 	}
@@ -78,18 +79,18 @@ func (f *fixer) permissions(dirs ...string) {
 	}
 }
 
-func (f *fixer) project(ctx context.Context, p project) {
+func (f *fixer) project(ctx context.Context, p home.Project) {
 	if !f.dryRun {
-		unlock, err := lockfile.Lock(ctx, filepath.Join(p.dir, "cleanup.lock"))
+		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
 		if err != nil {
-			f.list = append(f.list, Finding{What: p.dir + " can not be locked", Err: err})
+			f.list = append(f.list, Finding{What: p.Dir + " can not be locked", Err: err})
 			return
 		}
 		defer unlock() //nolint:errcheck // a lock that can not be given back ends with the process
 	}
-	names, err := sessionNames(p)
+	names, err := p.SessionNames()
 	if err != nil {
-		f.list = append(f.list, Finding{What: p.sessionsPath() + " can not be read", Err: err})
+		f.list = append(f.list, Finding{What: p.SessionsPath() + " can not be read", Err: err})
 		return
 	}
 	slices.Sort(names)
@@ -101,8 +102,8 @@ func (f *fixer) project(ctx context.Context, p project) {
 }
 
 // session recovers one that died and removes its sockets.
-func (f *fixer) session(ctx context.Context, p project, id string) {
-	l, err := load(p.sessionPath(id))
+func (f *fixer) session(ctx context.Context, p home.Project, id string) {
+	l, err := load(p.SessionPath(id))
 	switch {
 	case errors.Is(err, errGone):
 		f.unborn(p, id)
@@ -115,7 +116,7 @@ func (f *fixer) session(ctx context.Context, p project, id string) {
 			return "recovered: " + r.Action, r.Err
 		})
 	}
-	names, err := readNames(l.Dir)
+	names, err := home.Names(l.Dir)
 	if err != nil {
 		return
 	}
@@ -129,7 +130,7 @@ func (f *fixer) session(ctx context.Context, p project, id string) {
 			continue
 		}
 		f.found(fmt.Sprintf("socket %s of session %s, on which nobody listens", name, id), func() (string, error) {
-			if held, err := lockfile.IsHeld(lockPath(l.Dir)); err != nil || held {
+			if held, err := lockfile.IsHeld(home.LockPath(l.Dir)); err != nil || held {
 				return "left: the session is in use", err
 			}
 			return "removed", os.Remove(path)
@@ -139,8 +140,8 @@ func (f *fixer) session(ctx context.Context, p project, id string) {
 
 // unborn removes the folder of a session whose maker was killed at once. One
 // that is being made holds its lock.
-func (f *fixer) unborn(p project, id string) {
-	if held, err := lockfile.IsHeld(lockPath(p.sessionPath(id))); err != nil || held || !exists(p.sessionPath(id)) {
+func (f *fixer) unborn(p home.Project, id string) {
+	if held, err := lockfile.IsHeld(home.LockPath(p.SessionPath(id))); err != nil || held || !exists(p.SessionPath(id)) {
 		return
 	}
 	f.found(fmt.Sprintf("the folder of session %s, which was never opened", id), func() (string, error) {
@@ -150,10 +151,10 @@ func (f *fixer) unborn(p project, id string) {
 
 // orphans finds workspaces and worktrees without a session. The cleaner knows
 // how to salvage and remove them.
-func (f *fixer) orphans(ctx context.Context, p project) {
+func (f *fixer) orphans(ctx context.Context, p home.Project) {
 	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.now(), res: &CleanedUp{}}
 	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.list = append(f.list, Finding{What: "what lost its session in " + p.dir + " can not be looked for", Err: err})
+		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " can not be looked for", Err: err})
 	}
 	for _, r := range c.res.Removed {
 		done := "removed"
@@ -169,17 +170,17 @@ func (f *fixer) orphans(ctx context.Context, p project) {
 	}
 }
 
-func (f *fixer) trash(ctx context.Context, p project) {
+func (f *fixer) trash(ctx context.Context, p home.Project) {
 	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.now(), res: &CleanedUp{}}
-	names, err := readNames(p.trashPath())
+	names, err := home.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return
 	}
 	if err := c.trash(ctx, p); err != nil {
-		f.list = append(f.list, Finding{What: p.trashPath() + " can not be read", Err: err})
+		f.list = append(f.list, Finding{What: p.TrashPath() + " can not be read", Err: err})
 		return
 	}
-	f.found(fmt.Sprintf("%s of trash in %s", megabytes(c.res.Swept), p.trashPath()), func() (string, error) {
+	f.found(fmt.Sprintf("%s of trash in %s", megabytes(c.res.Swept), p.TrashPath()), func() (string, error) {
 		done, err := sweep(ctx, p, 0)
 		if err == nil && !done {
 			err = errors.New("not all of it could be deleted")

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -47,7 +48,7 @@ func unavailable(why error) string { return "unavailable: " + why.Error() }
 
 // newGuardRecord checks the options. The guard of a session is not got rid of by
 // a session inside it.
-func newGuardRecord(pl plan, p project) (GuardRecord, error) {
+func newGuardRecord(pl plan, p home.Project) (GuardRecord, error) {
 	opt := pl.Guard
 	if opt.Off && pl.Enforce == guard.EnforceRequired {
 		return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 )
 
 // testDesk is a desk in a folder of its own.
@@ -98,7 +99,7 @@ func TestAllowanceServesOnce(t *testing.T) {
 	t.Parallel()
 	d := testDesk(t)
 	ctx := t.Context()
-	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: schemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
+	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: home.SchemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := d.consume(ctx, os.Getpid(), attempt(0, "commit")); ok || err != nil {
@@ -138,7 +139,7 @@ func TestForgedAllowance(t *testing.T) {
 	d := testDesk(t)
 	ctx := t.Context()
 	forge := func() {
-		if err := appendAllowance(d.dir, allowance{SchemaVersion: schemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
+		if err := appendAllowance(d.dir, allowance{SchemaVersion: home.SchemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
 			t.Fatal(err)
 		}
 	}

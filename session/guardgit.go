@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -61,7 +62,7 @@ func readFacts(dir string) (*gitFacts, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case f.SchemaVersion != schemaVersion || !st.ModTime().Equal(f.ExecTime):
+	case f.SchemaVersion != home.SchemaVersion || !st.ModTime().Equal(f.ExecTime):
 		return nil, errors.New("the facts are old")
 	}
 	return &f, nil
@@ -73,14 +74,14 @@ func (m *Manager) makeFacts(ctx context.Context, g *git.Git, dir string) (err er
 	if err != nil {
 		return err
 	}
-	f := gitFacts{SchemaVersion: schemaVersion, ExecPath: HostPath(strings.TrimSuffix(string(out), "\n"))}
+	f := gitFacts{SchemaVersion: home.SchemaVersion, ExecPath: HostPath(strings.TrimSuffix(string(out), "\n"))}
 	st, err := os.Stat(string(f.ExecPath))
 	if err != nil {
 		return err
 	}
 	f.ExecTime = st.ModTime()
 	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return homeError(err, m.cachePath())
+		return home.Unwritable(err, m.cachePath())
 	}
 	tmp := filepath.Join(m.cachePath(), ".git-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -90,7 +91,7 @@ const helperPerm = 0o500
 
 func (m *Manager) copyHelper(src, dst string, st os.FileInfo) error {
 	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return homeError(err, m.cachePath())
+		return home.Unwritable(err, m.cachePath())
 	}
 	in, err := os.Open(src)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 )
 
 // GuardLayers are the guard's layers as a session would have them here: active, or
@@ -27,7 +28,7 @@ func (m *Manager) GuardLayers(ctx context.Context) (GuardLayers, error) {
 		return l, err
 	}
 	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return l, homeError(err, m.cachePath())
+		return l, home.Unwritable(err, m.cachePath())
 	}
 	f, err := m.gitFacts(ctx, g)
 	if err == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -44,12 +45,12 @@ func (m *Manager) probe(ctx context.Context, st *guard.SessionState) (shim, hook
 	}
 	var p probed
 	data, err := atomicfile.Read(file)
-	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == schemaVersion {
+	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == home.SchemaVersion {
 		if p.Shim == guard.LayerActive && p.Hooks == guard.LayerActive || m.now().Sub(p.At) < badProbe {
 			return p.Shim, p.Hooks, nil
 		}
 	}
-	p = probed{SchemaVersion: schemaVersion, At: m.now().UTC()}
+	p = probed{SchemaVersion: home.SchemaVersion, At: m.now().UTC()}
 	if p.Shim, p.Hooks, err = m.runProbe(ctx, st); err != nil {
 		return "", "", fmt.Errorf("try the guard: %w", err)
 	}
@@ -90,7 +91,7 @@ const scratchText = "not committed\n"
 
 func (m *Manager) runProbe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
 	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return "", "", homeError(err, m.cachePath())
+		return "", "", home.Unwritable(err, m.cachePath())
 	}
 	dir, err := os.MkdirTemp(m.cachePath(), ".probe-*")
 	if err != nil {

@@ -129,7 +129,7 @@ func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snaps
 	out, err := g.Output(ctx, git.Cmd{
 		Dir: string(s.rec.Workspace), Stdin: &in,
 		Args: []string{"-c", "core.excludesFile=" + excludes, "-c", "core.bare=false", "check-ignore", "-z", "--stdin", "--no-index"},
-		Env:  []string{"GIT_DIR=" + s.p.storePath(), "GIT_WORK_TREE=" + string(s.rec.Workspace)},
+		Env:  []string{"GIT_DIR=" + s.p.StorePath(), "GIT_WORK_TREE=" + string(s.rec.Workspace)},
 	})
 	var exit *git.ExitError
 	if errors.As(err, &exit) && exit.Code == 1 { // none of them

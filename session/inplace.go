@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -40,13 +41,13 @@ func planInPlace(o *origin, pl plan) error {
 // claimOrigin makes sure that no two sessions that would meet in the origin's
 // files are open at once: a git_snapshot session is alone, and nothing is made
 // of an origin in which one is at work. The caller holds the project lock.
-func claimOrigin(p project, mode superqode.Mode) error {
-	names, err := sessionNames(p)
+func claimOrigin(p home.Project, mode superqode.Mode) error {
+	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
 	for _, id := range names {
-		l, err := load(p.sessionPath(id))
+		l, err := load(p.SessionPath(id))
 		if err != nil || l.State.Ended() || !l.Mode.InPlace() {
 			continue // broken ones are told of elsewhere; they can not be asked
 		}
@@ -104,7 +105,7 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	if pl.mode == superqode.ModeShared {
 		return s.fillShared(ctx, pl)
 	}
-	if err := s.journal().write("snapshot", map[string]string{"origin": s.o.Top}); err != nil {
+	if err := s.journal().Write("snapshot", map[string]string{"origin": s.o.Top}); err != nil {
 		return err
 	}
 	var survey *worktree.Survey

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -108,7 +109,7 @@ func TestGitSnapshotBringsEverythingBack(t *testing.T) {
 			if !res.Revert.Verified || res.Revert.Digest.IsZero() || len(res.Revert.Differences) > 0 || !res.OriginCheck.Unchanged || res.State != superqode.StateDone {
 				t.Errorf("result %+v %+v %s\n%s", res.Revert, res.OriginCheck, res.State, out)
 			}
-			if left, err := readNames(f.Path(".git")); err != nil || slices.ContainsFunc(left, func(n string) bool { return strings.Contains(n, "superqode") }) {
+			if left, err := home.Names(f.Path(".git")); err != nil || slices.ContainsFunc(left, func(n string) bool { return strings.Contains(n, "superqode") }) {
 				t.Errorf("left in the repository: %q %v", left, err)
 			}
 		})

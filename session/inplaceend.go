@@ -26,7 +26,7 @@ import (
 //  2. what the session changed in the work tree is collected;
 //  3. the work tree is brought back, and both are looked at again.
 func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +212,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 // either.
 func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
-		if err := s.journal().write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
+		if err := s.journal().Write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
 			return err
 		}
 		over := p.Overwritten()

@@ -199,7 +199,7 @@ func TestGitSnapshotBudget(t *testing.T) {
 	case !errors.Is(err, superqode.ErrUsage), !strings.Contains(err.Error(), "build 2.1 MB"), !strings.Contains(superqode.Hint(err), "--leave-out build"):
 		t.Fatalf("%v (%s)\n%s", err, superqode.Hint(err), out)
 	}
-	if names, _ := sessionNames(managerOf(f).project(&origin{Top: f.Dir})); len(names) > 0 {
+	if names, _ := managerOf(f).project(&origin{Top: f.Dir}).SessionNames(); len(names) > 0 {
 		t.Errorf("left: %q", names)
 	}
 	b := remember(t, f)

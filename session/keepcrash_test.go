@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -33,10 +34,10 @@ func littered(t *testing.T) func(f *gittest.Fixture) {
 		orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
 		l, _ := k.record(t, orphan)
 		remove(t, l.Dir)
-		project := project{filepath.Dir(filepath.Dir(l.Dir))}
+		project := home.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
 		then := time.Now().Add(-25 * time.Hour)
 		for _, pattern := range []string{"qe/" + orphan.String(), "store.git/objects/pack/*"} {
-			paths, err := filepath.Glob(filepath.Join(project.dir, pattern))
+			paths, err := filepath.Glob(filepath.Join(project.Dir, pattern))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,10 +47,10 @@ func littered(t *testing.T) func(f *gittest.Fixture) {
 				}
 			}
 		}
-		if err := os.MkdirAll(filepath.Join(project.trashPath(), "old/deep"), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(project.TrashPath(), "old/deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(project.trashPath(), "old/deep/f"), "rubbish")
+		put(t, filepath.Join(project.TrashPath(), "old/deep/f"), "rubbish")
 	}
 }
 
@@ -101,13 +102,13 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Git("--git-dir", projects[0].storePath(), "fsck", "--full", "--strict")
+	f.Git("--git-dir", projects[0].StorePath(), "fsck", "--full", "--strict")
 	for dir, most := range map[string]int{"qe": preserved, "trash": 0} {
-		if names, err := readNames(filepath.Join(projects[0].dir, dir)); err != nil || len(names) > most {
+		if names, err := home.Names(filepath.Join(projects[0].Dir, dir)); err != nil || len(names) > most {
 			t.Errorf("left in %s: %q, %v", dir, names, err)
 		}
 	}
-	names, err := readNames(projects[0].dir)
+	names, err := home.Names(projects[0].Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 					t.Errorf("%s: %q, %v", name, data, err)
 				}
 			}
-			names, err := readNames(f.Home)
+			names, err := home.Names(f.Home)
 			if err != nil {
 				t.Fatal(err)
 			}

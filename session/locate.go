@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -15,7 +16,7 @@ import (
 // hundred records, so the common cases are found by looking for .git as git
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
-func (m *Manager) locate(ctx context.Context, dir string) (project, error) {
+func (m *Manager) locate(ctx context.Context, dir string) (home.Project, error) {
 	if p, _, ok := m.pointed(dir); ok {
 		return p, nil
 	}
@@ -24,16 +25,16 @@ func (m *Manager) locate(ctx context.Context, dir string) (project, error) {
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil {
-		return project{}, notFoundOr(err, dir)
+		return home.Project{}, notFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
 		if common := commonDirOf(d); common != "" {
-			if p := m.project(&origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.exists() {
+			if p := m.project(&origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.Exists() {
 				return p, nil
 			}
 			break
 		}
-		if p := m.project(&origin{Top: d}); p.exists() {
+		if p := m.project(&origin{Top: d}); p.Exists() {
 			return p, nil
 		}
 		if d == filepath.Dir(d) {
@@ -42,14 +43,9 @@ func (m *Manager) locate(ctx context.Context, dir string) (project, error) {
 	}
 	o, err := m.resolveOrigin(ctx, dir)
 	if err != nil {
-		return project{}, err
+		return home.Project{}, err
 	}
 	return m.project(o), nil
-}
-
-func (p project) exists() bool {
-	_, err := os.Lstat(filepath.Join(p.dir, "project.json"))
-	return err == nil
 }
 
 // commonDirOf returns the git common dir of the work tree whose root is dir, its

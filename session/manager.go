@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -34,7 +35,7 @@ type Manager struct {
 	gitOnce sync.Mutex
 	gitBin  *git.Git // found when first needed
 
-	touched []project // whose trash Tidy looks at
+	touched []home.Project // whose trash Tidy looks at
 }
 
 // NewManager prepares a Manager and touches nothing.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/revert"
@@ -48,7 +49,7 @@ func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) er
 
 // sessionWorktrees lists the sessions of which git keeps a worktree.
 func sessionWorktrees(commonDir string) []string {
-	names, _ := readNames(filepath.Join(commonDir, "worktrees")) // none, mostly
+	names, _ := home.Names(filepath.Join(commonDir, "worktrees")) // none, mostly
 	names = slices.DeleteFunc(names, func(name string) bool {
 		_, err := superqode.ParseSessionID(name)
 		return err != nil
@@ -60,12 +61,12 @@ func sessionWorktrees(commonDir string) []string {
 // restoreNeighbours brings back what the program destroyed of sessions that are
 // still open.
 func (s *Session) restoreNeighbours(ctx context.Context) error {
-	names, err := readNames(s.neighboursDir())
+	names, err := home.Names(s.neighboursDir())
 	if err != nil {
 		return err
 	}
 	for _, id := range names {
-		if l, err := load(s.p.sessionPath(id)); err != nil || l.State == superqode.StateDone {
+		if l, err := load(s.p.SessionPath(id)); err != nil || l.State == superqode.StateDone {
 			continue // there is nothing to look after any more
 		}
 		if err := s.restoreNeighbour(ctx, id); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
@@ -25,7 +26,7 @@ import (
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
 	m      *Manager
-	p      project
+	p      home.Project
 	o      *origin
 	dir    string // the session's folder
 	rec    Record
@@ -98,7 +99,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if plan.guard, err = newGuardRecord(plan, p); err != nil {
 		return nil, err
 	}
-	if err := p.create(o, m.now()); err != nil {
+	if err := p.Create(o.key(), m.now()); err != nil {
 		return nil, err
 	}
 	m.noticeDead(p)
@@ -127,8 +128,8 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 
 // claimSession makes a session's folder, after it made sure that no other
 // session has the origin for itself.
-func (m *Manager) claimSession(ctx context.Context, o *origin, p project, pl plan) (s *Session, err error) {
-	unlock, err := p.lock(ctx)
+func (m *Manager) claimSession(ctx context.Context, o *origin, p home.Project, pl plan) (s *Session, err error) {
+	unlock, err := p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 }
 
 // newSession makes the session's folder, takes its lock and writes its record.
-func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err error) {
+func (m *Manager) newSession(o *origin, p home.Project, pl plan) (s *Session, err error) {
 	s, err = m.claimFolder(o, p)
 	if err != nil {
 		return nil, err
@@ -230,8 +231,8 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 	}()
 	now, id := m.now(), s.rec.ID
 	s.rec = Record{
-		SchemaVersion: schemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.workspacePath(id.String())),
+		SchemaVersion: home.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
+		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.WorkspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []HostPath{},
 	}
@@ -249,25 +250,25 @@ func (m *Manager) newSession(o *origin, p project, pl plan) (s *Session, err err
 		}
 	}
 	failpoint.Hit("open.folders")
-	if err := s.journal().write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
+	if err := s.journal().Write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
 		return s, err
 	}
 	return s, s.save()
 }
 
 // claimFolder makes and locks a folder for a session under a new id.
-func (m *Manager) claimFolder(o *origin, p project) (*Session, error) {
+func (m *Manager) claimFolder(o *origin, p home.Project) (*Session, error) {
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.now())
-		s := &Session{m: m, p: p, o: o, dir: p.sessionPath(id.String()), rec: Record{ID: id}, fitting: fitting{opening: true}}
+		s := &Session{m: m, p: p, o: o, dir: p.SessionPath(id.String()), rec: Record{ID: id}, fitting: fitting{opening: true}}
 		err := os.Mkdir(s.dir, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
 		if err != nil {
-			return nil, homeError(err, s.dir)
+			return nil, home.Unwritable(err, s.dir)
 		}
-		s.unlock, err = lockfile.TryLock(lockPath(s.dir))
+		s.unlock, err = lockfile.TryLock(home.LockPath(s.dir))
 		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
 			continue // a recovery took the empty folder for one that was left behind
 		}
@@ -282,7 +283,7 @@ func (m *Manager) claimFolder(o *origin, p project) (*Session, error) {
 // and log are the supervisor's, tmp and artifacts the program's.
 func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
 
-func (s *Session) journal() journal { return openJournal(s.dir, s.m.now) }
+func (s *Session) journal() home.Journal { return home.OpenJournal(s.dir, s.m.now) }
 
 func (s *Session) save() error {
 	s.rec.UpdatedAt = s.m.now().UTC()
@@ -345,7 +346,7 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 	})
 	g.Go(func() (err error) {
 		res, err = worktree.Create(gctx, worktree.Options{
-			Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.lock,
+			Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.Lock,
 			Meter: s.meter,
 		})
 		return err

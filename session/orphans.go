@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -33,18 +33,18 @@ const orphanPrefix = ".orphan-"
 func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.dir), orphanPrefix) }
 
 // orphans removes the orphans of a project.
-func (c *cleaner) orphans(ctx context.Context, p project) error {
+func (c *cleaner) orphans(ctx context.Context, p home.Project) error {
 	if !c.opt.DryRun {
 		if err := c.m.sweepOrphanFolders(ctx, p); err != nil {
 			return err
 		}
 	}
-	o, err := p.origin()
+	o, err := originOf(p)
 	if err != nil {
-		c.m.cfg.Warn(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.dir, err))
+		c.m.cfg.Warn(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.Dir, err))
 		return nil
 	}
-	names, err := readNames(filepath.Join(p.dir, "qe"))
+	names, err := home.Names(filepath.Join(p.Dir, "qe"))
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *cleaner) orphans(ctx context.Context, p project) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if id, err := superqode.ParseSessionID(name); err == nil && !exists(p.sessionPath(name)) {
+		if id, err := superqode.ParseSessionID(name); err == nil && !exists(p.SessionPath(name)) {
 			c.orphan(ctx, p, o, id)
 		}
 	}
@@ -71,30 +71,22 @@ func (c *cleaner) orphans(ctx context.Context, p project) error {
 
 // sweepOrphanFolders removes what a killed cleanup left; the caller holds the
 // lock of cleanups.
-func (m *Manager) sweepOrphanFolders(ctx context.Context, p project) error {
-	names, err := readNames(p.dir)
+func (m *Manager) sweepOrphanFolders(ctx context.Context, p home.Project) error {
+	names, err := home.Names(p.Dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, orphanPrefix) {
-			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.dir, name)))
+			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.Dir, name)))
 		}
 	}
 	return err
 }
 
-// origin returns what the project knows of its origin: Top is "" in a git
+// originOf returns what a project knows of its origin: Top is "" in a git
 // repository, whose work tree it does not know.
-func (p project) origin() (*origin, error) {
-	data, err := atomicfile.Read(filepath.Join(p.dir, "project.json"))
+func originOf(p home.Project) (*origin, error) {
+	key, err := p.Key()
 	if err != nil {
 		return nil, err
-	}
-	var f projectFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fmt.Errorf("%w: project.json: %w", ErrBroken, err)
-	}
-	key := string(f.OriginBytes)
-	if key == "" || !filepath.IsAbs(key) {
-		return nil, fmt.Errorf("%w: project.json names no origin", ErrBroken)
 	}
 	o := &origin{Top: key, Format: "sha1"}
 	if conf, err := atomicfile.ReadThrough(filepath.Join(key, "config")); err == nil && exists(filepath.Join(key, "HEAD")) && exists(filepath.Join(key, "objects")) {
@@ -113,19 +105,19 @@ func (p project) origin() (*origin, error) {
 // orphanAdmins returns the ids of sessions that have an admin folder in the
 // origin, no folder here, and a workspace that was one of this project's. Those
 // of another home are spared.
-func (c *cleaner) orphanAdmins(p project, o *origin) ([]string, error) {
+func (c *cleaner) orphanAdmins(p home.Project, o *origin) ([]string, error) {
 	if o.Repo == nil {
 		return nil, nil
 	}
 	parent := filepath.Join(o.Repo.CommonDir, "worktrees")
-	names, err := readNames(parent)
+	names, err := home.Names(parent)
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	slices.Sort(names)
 	for _, name := range names {
-		if _, err := superqode.ParseSessionID(name); err != nil || exists(p.sessionPath(name)) {
+		if _, err := superqode.ParseSessionID(name); err != nil || exists(p.SessionPath(name)) {
 			continue
 		}
 		data, err := atomicfile.Read(filepath.Join(parent, name, "gitdir"))
@@ -138,7 +130,7 @@ func (c *cleaner) orphanAdmins(p project, o *origin) ([]string, error) {
 			continue
 		}
 		at := filepath.Dir(strings.TrimSuffix(string(data), "\n"))
-		if realPrefix(at) != realPrefix(p.workspacePath(name)) {
+		if realPrefix(at) != realPrefix(p.WorkspacePath(name)) {
 			c.spare(name, fmt.Sprintf("it belongs to another home: its workspace is %s", visible(at)))
 			continue
 		}
@@ -152,9 +144,9 @@ func (c *cleaner) orphanAdmins(p project, o *origin) ([]string, error) {
 const halfMade = 10 * time.Minute
 
 // orphan salvages and removes one orphan.
-func (c *cleaner) orphan(ctx context.Context, p project, o *origin, id superqode.SessionID) {
+func (c *cleaner) orphan(ctx context.Context, p home.Project, o *origin, id superqode.SessionID) {
 	s := &Session{m: c.m, p: p, o: o, rec: Record{
-		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: HostPath(p.workspacePath(id.String())),
+		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: HostPath(p.WorkspacePath(id.String())),
 		Origin: HostPath(o.Top), Warnings: []string{},
 	}}
 	admin := ""
@@ -194,7 +186,7 @@ func lastTouched(paths ...string) (at time.Time) {
 // removeOrphan keeps what the workspace holds and the origin does not, then
 // takes it away.
 func (s *Session) removeOrphan(ctx context.Context) (_ *Salvage, err error) {
-	if s.dir, err = os.MkdirTemp(s.p.dir, orphanPrefix); err != nil {
+	if s.dir, err = os.MkdirTemp(s.p.Dir, orphanPrefix); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.dir)) }()
@@ -206,7 +198,7 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *Salvage, err error) {
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
-	if exists(s.p.sessionPath(s.rec.ID.String())) {
+	if exists(s.p.SessionPath(s.rec.ID.String())) {
 		return d.salvage, s.inUse()
 	}
 	return d.salvage, s.takeAway(ctx, false)

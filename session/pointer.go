@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -31,13 +32,13 @@ func (m *Manager) pointerPath(top string) string {
 func (s *Session) point() error {
 	dir := s.m.pointersPath()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return homeError(err, dir)
+		return home.Unwritable(err, dir)
 	}
 	f, err := os.OpenFile(s.m.pointerPath(string(s.rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(filepath.Base(s.p.dir) + "\n" + s.rec.ID.String() + "\n")
+	_, err = f.WriteString(filepath.Base(s.p.Dir) + "\n" + s.rec.ID.String() + "\n")
 	return errors.Join(err, f.Sync(), f.Close(), atomicfile.SyncDir(dir))
 }
 
@@ -68,8 +69,8 @@ func readPointer(path string) (project, id string, ok bool) {
 
 // pointed returns the project of the session in place that works around dir, and
 // the session itself unless it has ended.
-func (m *Manager) pointed(dir string) (p project, open *Listed, ok bool) {
-	names, err := readNames(m.pointersPath())
+func (m *Manager) pointed(dir string) (p home.Project, open *Listed, ok bool) {
+	names, err := home.Names(m.pointersPath())
 	if err != nil || len(names) == 0 {
 		return p, nil, false
 	}
@@ -85,8 +86,8 @@ func (m *Manager) pointed(dir string) (p project, open *Listed, ok bool) {
 			if !found {
 				continue
 			}
-			p = project{filepath.Join(m.workingPath(), folder)}
-			l, err := load(p.sessionPath(id))
+			p = home.Project{Dir: filepath.Join(m.workingPath(), folder)}
+			l, err := load(p.SessionPath(id))
 			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
 				continue
 			}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
@@ -84,7 +85,7 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	names, err := readNames(m.portsPath())
+	names, err := home.Names(m.portsPath())
 	for _, name := range names {
 		link := filepath.Join(m.portsPath(), name)
 		dir, lerr := os.Readlink(link)

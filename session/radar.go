@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -61,7 +62,7 @@ func (m *Manager) Radar(ctx context.Context, dir string) ([]RadarConflict, error
 
 // radar is Radar for a project; it also returns how many paths each side has
 // changed.
-func (m *Manager) radar(ctx context.Context, p project) ([]RadarConflict, []sideCount, error) {
+func (m *Manager) radar(ctx context.Context, p home.Project) ([]RadarConflict, []sideCount, error) {
 	sides, err := m.sides(ctx, p)
 	if err != nil {
 		return nil, nil, err
@@ -89,14 +90,14 @@ type sideCount struct {
 }
 
 // sides looks at the workspaces that are open.
-func (m *Manager) sides(ctx context.Context, p project) ([]*radarSide, error) {
-	names, err := sessionNames(p)
+func (m *Manager) sides(ctx context.Context, p home.Project) ([]*radarSide, error) {
+	names, err := p.SessionNames()
 	if err != nil {
 		return nil, err
 	}
 	var dirs []string
 	for _, id := range names {
-		dirs = append(dirs, p.sessionPath(id))
+		dirs = append(dirs, p.SessionPath(id))
 	}
 	all, _ := loadAll(dirs)
 	slices.SortFunc(all, func(a, b Listed) int {

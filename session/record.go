@@ -2,7 +2,6 @@ package session
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -93,9 +93,6 @@ type Record struct {
 	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back
 }
 
-// ErrBroken means that a session's own files can not be read.
-var ErrBroken = errors.New("broken session state")
-
 func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
 
 // readRecord reads the session.json of a session folder and checks that it
@@ -103,7 +100,7 @@ func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "se
 func readRecord(sessionDir string) (*Record, error) {
 	data, err := atomicfile.Read(recordPath(sessionDir))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: %w", home.ErrBroken, err)
 	}
 	return parseRecord(data, filepath.Base(sessionDir))
 }
@@ -111,15 +108,15 @@ func readRecord(sessionDir string) (*Record, error) {
 func parseRecord(data []byte, name string) (*Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%w: session.json: %w", ErrBroken, err)
+		return nil, fmt.Errorf("%w: session.json: %w", home.ErrBroken, err)
 	}
 	switch {
-	case r.SchemaVersion > schemaVersion:
-		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", ErrBroken, r.SchemaVersion, schemaVersion)
+	case r.SchemaVersion > home.SchemaVersion:
+		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", home.ErrBroken, r.SchemaVersion, home.SchemaVersion)
 	case r.ID.String() != name:
-		return nil, fmt.Errorf("%w: session.json names session %q", ErrBroken, r.ID)
+		return nil, fmt.Errorf("%w: session.json names session %q", home.ErrBroken, r.ID)
 	case r.State == "" || r.Mode == "":
-		return nil, fmt.Errorf("%w: session.json lacks state or mode", ErrBroken)
+		return nil, fmt.Errorf("%w: session.json lacks state or mode", home.ErrBroken)
 	}
 	return &r, nil
 }

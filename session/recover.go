@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -26,7 +27,7 @@ type Recovered struct {
 // left alone. Applies that were cut short come first.
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
 	var sessions []Listed
-	var p project
+	var p home.Project
 	if ref != "" {
 		l, err := m.find(ctx, dir, ref)
 		if err != nil {
@@ -65,17 +66,17 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 
 // removeUnborn removes the folders of a project's sessions whose maker was killed
 // before it wrote their session.json.
-func removeUnborn(p project) error {
-	names, err := sessionNames(p)
+func removeUnborn(p home.Project) error {
+	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
 	for _, id := range names {
-		dir := p.sessionPath(id)
+		dir := p.SessionPath(id)
 		if _, err := load(dir); !errors.Is(err, errGone) {
 			continue
 		}
-		unlock, err := lockfile.TryLock(lockPath(dir))
+		unlock, err := lockfile.TryLock(home.LockPath(dir))
 		if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
 			continue // it is being made right now, or gone
 		}

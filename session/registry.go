@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
@@ -40,12 +40,12 @@ func (m *Manager) List(ctx context.Context, dir string, all bool) ([]Listed, []B
 	}
 	var dirs []string
 	for _, p := range projects {
-		ids, err := sessionNames(p)
+		ids, err := p.SessionNames()
 		if err != nil {
 			return nil, nil, err
 		}
 		for _, id := range ids {
-			dirs = append(dirs, p.sessionPath(id))
+			dirs = append(dirs, p.SessionPath(id))
 		}
 	}
 	sessions, broken := loadAll(dirs)
@@ -106,7 +106,7 @@ func load(dir string) (Listed, error) {
 	if l.State.Ended() {
 		return l, nil
 	}
-	if l.Alive, err = lockfile.IsHeld(lockPath(dir)); err != nil {
+	if l.Alive, err = lockfile.IsHeld(home.LockPath(dir)); err != nil {
 		return l, err
 	}
 	l.Dead = !l.Alive && (l.Owned || l.State != superqode.StateActive)
@@ -117,49 +117,25 @@ func load(dir string) (Listed, error) {
 // being made, or whose maker was killed before it made anything else: there is
 // no workspace, and Recover removes it.
 func unborn(dir string) bool {
-	p := project{filepath.Dir(filepath.Dir(dir))}
-	_, err := os.Lstat(p.workspacePath(filepath.Base(dir)))
+	p := home.Project{Dir: filepath.Dir(filepath.Dir(dir))}
+	_, err := os.Lstat(p.WorkspacePath(filepath.Base(dir)))
 	return errors.Is(err, os.ErrNotExist)
 }
 
-func lockPath(sessionDir string) string { return filepath.Join(sessionDir, "lock") }
-
-func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]project, error) {
+func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]home.Project, error) {
 	if !all {
 		p, err := m.locate(ctx, dir)
-		return []project{p}, err
+		return []home.Project{p}, err
 	}
-	names, err := readNames(m.workingPath())
+	names, err := home.Names(m.workingPath())
 	if err != nil {
 		return nil, err
 	}
-	var projects []project
+	var projects []home.Project
 	for _, n := range names {
-		projects = append(projects, project{filepath.Join(m.workingPath(), n)})
+		projects = append(projects, home.Project{Dir: filepath.Join(m.workingPath(), n)})
 	}
 	return projects, nil
-}
-
-// sessionNames lists the names in a project's sessions folder that are session
-// ids.
-func sessionNames(p project) ([]string, error) {
-	names, err := readNames(p.sessionsPath())
-	return slices.DeleteFunc(names, func(n string) bool {
-		_, err := superqode.ParseSessionID(n)
-		return err != nil
-	}), err
-}
-
-func readNames(dir string) ([]string, error) {
-	d, err := os.Open(dir)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // or a stray file above it
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	names, err := d.Readdirnames(-1)
-	return names, errors.Join(err, d.Close())
 }
 
 // find resolves what a person typed: a whole id, a unique prefix or suffix of

@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 )
 
 func listed(t *testing.T, id, name string, state superqode.State) Listed {
@@ -28,7 +28,7 @@ func TestPick(t *testing.T) {
 		listed(t, "qe-20260203-000000-aaauuu", "", superqode.StateDone),
 		listed(t, "qe-20260204-000000-aaauua", "u", superqode.StateDone),
 	}
-	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: ErrBroken}}
+	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: home.ErrBroken}}
 	for ref, want := range map[string]any{
 		"":                          "qe-20260101-000000-aaaaaa",
 		"qe-20260101-000000-aaaaaa": "qe-20260101-000000-aaaaaa",
@@ -39,7 +39,7 @@ func TestPick(t *testing.T) {
 		"bbb":                       superqode.ErrUsage,
 		"qe-2026":                   superqode.ErrUsage,
 		"zzz":                       superqode.ErrNotFound,
-		"dddddd":                    ErrBroken,
+		"dddddd":                    home.ErrBroken,
 	} {
 		got, err := pick(sessions, broken, ref)
 		if id, ok := want.(string); ok && (err != nil || got.ID.String() != id) {
@@ -71,7 +71,7 @@ func TestLoadNamesBrokenRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, recordPath(dir), data)
-		if _, err := load(dir); !errors.Is(err, ErrBroken) {
+		if _, err := load(dir); !errors.Is(err, home.ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -84,42 +84,4 @@ func TestRecordKeepsEveryByteOfPaths(t *testing.T) {
 	if err != nil || got.Origin != rec.Origin {
 		t.Errorf("origin %q came back as %q (%v)", rec.Origin, got.Origin, err)
 	}
-}
-
-func TestJournal(t *testing.T) {
-	t.Parallel()
-	j := openJournal(t.TempDir(), time.Now)
-	for _, step := range []string{"open", "copy"} {
-		if err := j.write(step, map[string]string{"k": "v\n"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	steps, err := j.read()
-	if err != nil || len(steps) != 2 || !reached(steps, "copy") || reached(steps, "done") {
-		t.Fatalf("read %+v, %v", steps, err)
-	}
-	data, err := os.ReadFile(j.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cut := range data {
-		steps, err := parseJournal(data[:cut])
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		if want := cut / (len(data) / 2); len(steps) > want+1 {
-			t.Errorf("cut at %d: %d steps", cut, len(steps))
-		}
-	}
-}
-
-func FuzzParseJournal(f *testing.F) {
-	f.Add([]byte("{\"step\":\"open\"}\n{\"st"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		steps, _ := parseJournal(data)
-		again, err := parseJournal(data)
-		if err == nil && len(steps) != len(again) {
-			t.Error("the same journal reads differently")
-		}
-	})
 }

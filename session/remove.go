@@ -37,7 +37,7 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 		if admin == "" {
 			admin = filepath.Join(repo.CommonDir, "worktrees", s.rec.ID.String())
 		}
-		unlock, err := s.p.lock(ctx)
+		unlock, err := s.p.Lock(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,10 +45,10 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 		if locked {
 			remove = worktree.RemoveLocked
 		}
-		if err := errors.Join(remove(ctx, repo, admin, ws, s.p.trashPath()), unlock()); err != nil {
+		if err := errors.Join(remove(ctx, repo, admin, ws, s.p.TrashPath()), unlock()); err != nil {
 			return err
 		}
-	} else if err := worktree.ToTrash(ws, s.p.trashPath()); err != nil {
+	} else if err := worktree.ToTrash(ws, s.p.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("end.removed")
@@ -93,12 +93,12 @@ func (s *Session) clear() error {
 	for _, socket := range sockets {
 		err = errors.Join(err, os.RemoveAll(socket))
 	}
-	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.trashPath()))
+	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.TrashPath()))
 	failpoint.Hit("end.trashed")
 	for _, name := range []string{repositorySnap, ignoredFile, setupBeforeFile, setupAfterFile, setupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
-			err = errors.Join(err, worktree.ToTrash(path, s.p.trashPath()))
+			err = errors.Join(err, worktree.ToTrash(path, s.p.TrashPath()))
 		}
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
@@ -199,7 +200,7 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	if there || !found || holds(sn, name) {
 		return nil
 	}
-	neighbours, err := readNames(s.neighboursDir())
+	neighbours, err := home.Names(s.neighboursDir())
 	if len(neighbours) > 0 {
 		sn.Entries = slices.Delete(sn.Entries, at, at+1)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -40,7 +41,7 @@ func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored,
 	}
 	store, err := m.existingStore(ctx, found.p)
 	if err == nil && store == nil {
-		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.p.storePath(), found.ID)
+		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.p.StorePath(), found.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -204,7 +205,7 @@ func makePart(parent string) (string, *os.File, error) {
 
 // sweepParts removes what a restore that was killed left.
 func sweepParts(ctx context.Context, parent string) {
-	names, err := readNames(parent)
+	names, err := home.Names(parent)
 	if err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -209,7 +210,7 @@ func TestRestoresAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	names, err := readNames(parent)
+	names, err := home.Names(parent)
 	if err != nil || len(names) != 6 || won != 6 {
 		t.Errorf("%d won, left %q (%v)", won, names, err)
 	}

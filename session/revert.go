@@ -51,7 +51,7 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 			return nil, err
 		}
 	}
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (s *Session) reopenWorkspace(opt RevertOptions) error {
 		return err
 	}
 	if _, err := os.Lstat(ws); err == nil {
-		if err := worktree.ToTrash(ws, s.p.trashPath()); err != nil {
+		if err := worktree.ToTrash(ws, s.p.TrashPath()); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -100,7 +101,7 @@ func (s *Session) Release(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	for deadline := time.Now().Add(killWait); ; {
-		held, err := lockfile.IsHeld(lockPath(s.dir))
+		held, err := lockfile.IsHeld(home.LockPath(s.dir))
 		if err != nil || !held || time.Now().After(deadline) {
 			return err // who still holds it is named by what comes next
 		}

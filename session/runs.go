@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
@@ -71,7 +72,7 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 
 func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
-		SchemaVersion: schemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
+		SchemaVersion: home.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
 		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
 	}
 }

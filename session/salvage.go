@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -57,7 +58,7 @@ func (s *Session) salvage(ctx context.Context, why string, parts ...salvagePart)
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	sv := &Salvage{SchemaVersion: schemaVersion, Session: s.rec.ID, Why: why, At: s.m.now().UTC(), Origin: s.rec.Origin, LeftOut: []LeftOut{}}
+	sv := &Salvage{SchemaVersion: home.SchemaVersion, Session: s.rec.ID, Why: why, At: s.m.now().UTC(), Origin: s.rec.Origin, LeftOut: []LeftOut{}}
 	list := &snapshot.Snapshot{Root: string(s.rec.Origin), Taken: s.m.now()}
 	if list.Format, err = snapshot.ParseFormat(s.rec.ObjectFormat); err != nil {
 		return nil, err

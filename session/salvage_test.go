@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -225,7 +226,7 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 		t.Errorf("%+v, %v", back, err)
 	}
 	for _, n := range []int{2, 0, -1} {
-		if _, err := parseSalvage(data, s.rec.ID, n); !errors.Is(err, ErrBroken) {
+		if _, err := parseSalvage(data, s.rec.ID, n); !errors.Is(err, home.ErrBroken) {
 			t.Errorf("record 1 was taken for %d: %v", n, err)
 		}
 	}

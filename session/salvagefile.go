@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -111,12 +112,12 @@ func (sv *Salvage) message() (string, error) {
 // number.
 func parseSalvage(data []byte, id superqode.SessionID, n int) (sv Salvage, err error) {
 	if err := json.Unmarshal(data, &sv); err != nil {
-		return sv, fmt.Errorf("%w: %w", ErrBroken, err)
+		return sv, fmt.Errorf("%w: %w", home.ErrBroken, err)
 	}
 	want := Salvage{Session: id}
 	want.number(n)
-	if sv.SchemaVersion > schemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
-		return sv, fmt.Errorf("%w: the record is not that of salvage %s", ErrBroken, want.ID)
+	if sv.SchemaVersion > home.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
+		return sv, fmt.Errorf("%w: the record is not that of salvage %s", home.ErrBroken, want.ID)
 	}
 	return sv, nil
 }
@@ -131,7 +132,7 @@ func salvageNumber(name, ext string) (int, bool) {
 // readSalvages returns the salvages that a session's folder has records of.
 func readSalvages(sessionDir string, id superqode.SessionID) ([]Salvage, error) {
 	dir := salvageDir(sessionDir)
-	names, err := readNames(dir)
+	names, err := home.Names(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (s *Session) lastSalvage(ctx context.Context) (last Salvage, err error) {
 			last = sv
 		}
 	}
-	names, err := readNames(salvageDir(s.dir))
+	names, err := home.Names(salvageDir(s.dir))
 	if err != nil {
 		return last, err
 	}

@@ -12,13 +12,14 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // FoundSalvage is a salvage and where it lies.
 type FoundSalvage struct {
 	Salvage
-	p      project
+	p      home.Project
 	parent string // the commit that holds the list; "" when only the session's folder is known
 }
 
@@ -43,9 +44,9 @@ func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]FoundSa
 
 // projectSalvages looks into the sessions' folders and into the store. What only
 // one of the two has is found too.
-func (m *Manager) projectSalvages(ctx context.Context, p project) ([]FoundSalvage, error) {
+func (m *Manager) projectSalvages(ctx context.Context, p home.Project) ([]FoundSalvage, error) {
 	found := map[string]FoundSalvage{}
-	names, err := sessionNames(p)
+	names, err := p.SessionNames()
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (m *Manager) projectSalvages(ctx context.Context, p project) ([]FoundSalvag
 		if err != nil {
 			continue
 		}
-		list, err := readSalvages(p.sessionPath(name), id)
+		list, err := readSalvages(p.SessionPath(name), id)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +65,7 @@ func (m *Manager) projectSalvages(ctx context.Context, p project) ([]FoundSalvag
 	}
 	refs, err := m.salvageRefs(ctx, p)
 	if err != nil {
-		m.cfg.Warn(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.storePath(), err))
+		m.cfg.Warn(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.StorePath(), err))
 	}
 	for _, ref := range refs {
 		sv, ok := salvageOfRef(ref)
@@ -87,7 +88,7 @@ func (m *Manager) projectSalvages(ctx context.Context, p project) ([]FoundSalvag
 }
 
 // salvageRefs asks a project's store, if there is one.
-func (m *Manager) salvageRefs(ctx context.Context, p project) ([]snapshot.Ref, error) {
+func (m *Manager) salvageRefs(ctx context.Context, p home.Project) ([]snapshot.Ref, error) {
 	store, err := m.existingStore(ctx, p)
 	if err != nil || store == nil {
 		return nil, err
@@ -96,12 +97,12 @@ func (m *Manager) salvageRefs(ctx context.Context, p project) ([]snapshot.Ref, e
 }
 
 // existingStore opens a project's store as it is; it is nil where there is none.
-func (m *Manager) existingStore(ctx context.Context, p project) (*snapshot.Store, error) {
+func (m *Manager) existingStore(ctx context.Context, p home.Project) (*snapshot.Store, error) {
 	g, err := m.git(ctx)
 	if err != nil {
 		return nil, err
 	}
-	store, err := snapshot.OpenExisting(g, p.storePath())
+	store, err := snapshot.OpenExisting(g, p.StorePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -194,7 +195,7 @@ func pickSalvage(list []FoundSalvage, name string) (*FoundSalvage, error) {
 // list loads the exact list of a salvage's entries: from the session's folder
 // or, when that is gone or damaged, out of the store.
 func (f *FoundSalvage) list(ctx context.Context, store *snapshot.Store) (*snapshot.Snapshot, error) {
-	dir := salvageDir(f.p.sessionPath(f.Session.String()))
+	dir := salvageDir(f.p.SessionPath(f.Session.String()))
 	sn, err := snapshot.Load(f.listPath(dir))
 	if err == nil || f.parent == "" {
 		return sn, err

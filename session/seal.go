@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -45,7 +46,7 @@ func sealedFiles() []string {
 // sealedSalvages returns the files of a session's salvages. A program may add
 // files there, which harm nothing: restore writes into a fresh folder only.
 func sealedSalvages(dir string) ([]string, error) {
-	names, err := readNames(salvageDir(dir))
+	names, err := home.Names(salvageDir(dir))
 	var files []string
 	for _, name := range names {
 		_, record := salvageNumber(name, ".json")
@@ -91,7 +92,7 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 		s.growth[name] = data
 	}
 	if rec.Mode == superqode.ModeGitSnapshot {
-		s.vault, err = openVault(filepath.Join(dir, "aside"), project{filepath.Dir(filepath.Dir(dir))}.storePath())
+		s.vault, err = openVault(filepath.Join(dir, "aside"), home.Project{Dir: filepath.Dir(filepath.Dir(dir))}.StorePath())
 	}
 	return s, err
 }
@@ -246,7 +247,7 @@ func merged(a, b []string) []string {
 // from the places of files that are written as they stand.
 func (s *Session) restoreFolders() error {
 	var err error
-	folders := []string{s.dir, s.p.trashPath(), filepath.Join(s.p.dir, "qe")}
+	folders := []string{s.dir, s.p.TrashPath(), filepath.Join(s.p.Dir, "qe")}
 	for _, name := range sessionFolders() {
 		folders = append(folders, filepath.Join(s.dir, name))
 	}
@@ -256,17 +257,17 @@ func (s *Session) restoreFolders() error {
 		}
 		err = errors.Join(err, os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)) // the program may have closed it
 	}
-	files := []string{s.p.lockPath()}
+	files := []string{s.p.LockPath()}
 	for _, name := range []string{"lock", "record.lock", "findings.lock", "seen.json", "log/command.log"} {
 		files = append(files, filepath.Join(s.dir, name))
 	}
 	for _, file := range files {
 		err = errors.Join(err, clearWay(file))
 	}
-	if st, lerr := os.Lstat(s.p.storePath()); lerr == nil && !st.IsDir() {
-		err = errors.Join(err, os.Remove(s.p.storePath()))
+	if st, lerr := os.Lstat(s.p.StorePath()); lerr == nil && !st.IsDir() {
+		err = errors.Join(err, os.Remove(s.p.StorePath()))
 	}
-	err = errors.Join(err, clearWay(filepath.Join(s.p.storePath(), snapshot.StoreLock)))
+	err = errors.Join(err, clearWay(filepath.Join(s.p.StorePath(), snapshot.StoreLock)))
 	s.store = nil // what it knew of its folder may be wrong
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -43,7 +44,7 @@ func (s *Session) readSeen() (map[string]time.Time, error) {
 }
 
 func (s *Session) writeSeen(seen map[string]time.Time) error {
-	f := seenFile{SchemaVersion: schemaVersion, Paths: make([]seenEntry, 0, len(seen))}
+	f := seenFile{SchemaVersion: home.SchemaVersion, Paths: make([]seenEntry, 0, len(seen))}
 	for p, at := range seen {
 		f.Paths = append(f.Paths, seenEntry{[]byte(p), at})
 	}
@@ -59,7 +60,7 @@ type changesFile struct {
 func (s *Session) changesPath() string { return filepath.Join(s.dir, "changes.json") }
 
 func (s *Session) writeChanges(changes []superqode.Change) error {
-	return atomicfile.WriteJSON(s.changesPath(), changesFile{schemaVersion, changes})
+	return atomicfile.WriteJSON(s.changesPath(), changesFile{home.SchemaVersion, changes})
 }
 
 func (s *Session) readChanges() ([]superqode.Change, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/config"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/setup"
@@ -154,7 +155,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if err != nil {
 		return nil, err
 	}
-	if err := s.journal().write("setup", nil); err != nil {
+	if err := s.journal().Write("setup", nil); err != nil {
 		return nil, err
 	}
 	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
@@ -186,7 +187,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 	}
 	wait, cancel := context.WithTimeout(ctx, setupWait)
 	defer cancel()
-	s.unlock, err = lockfile.Lock(wait, lockPath(s.dir))
+	s.unlock, err = lockfile.Lock(wait, home.LockPath(s.dir))
 	if err != nil {
 		s.unlock = nil
 		if ctx.Err() == nil && wait.Err() != nil {

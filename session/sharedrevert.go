@@ -41,7 +41,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 			return nil, err
 		}
 	}
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,6 @@ func (s *Session) openStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.store, err = snapshot.OpenStore(ctx, g, s.p.storePath(), objects, format)
+	s.store, err = snapshot.OpenStore(ctx, g, s.p.StorePath(), objects, format)
 	return err
 }

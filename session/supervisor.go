@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 )
 
 // The supervisor's protocol: over the unix socket SUPERQODE_SOCKET the program
@@ -188,7 +189,7 @@ func (s *supervisor) answer(ctx context.Context, pid int, line []byte) response 
 	if err := json.Unmarshal(line, &q); err != nil {
 		return response{Error: &protocolError{"usage", "not a JSON object: " + err.Error()}}
 	}
-	if q.SchemaVersion != schemaVersion {
+	if q.SchemaVersion != home.SchemaVersion {
 		return response{Error: &protocolError{"usage", fmt.Sprintf("schema_version %d is not spoken here, 1 is", q.SchemaVersion)}}
 	}
 	h, ok := s.handlers[q.Op]
@@ -207,7 +208,7 @@ func (s *supervisor) answer(ctx context.Context, pid int, line []byte) response 
 }
 
 func reply(c *net.UnixConn, r response) error {
-	r.SchemaVersion = schemaVersion
+	r.SchemaVersion = home.SchemaVersion
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -264,7 +265,7 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(request{schemaVersion, op, raw})
+	line, err := json.Marshal(request{home.SchemaVersion, op, raw})
 	if err != nil {
 		return err
 	}

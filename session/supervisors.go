@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/home"
 )
 
 // listening is a supervisor that is at work in a session, as the kernel knows it.
@@ -18,7 +20,7 @@ type listening struct {
 // supervisorsOf returns the supervisors that listen in a session's folder. Whose
 // a socket is tells the kernel, not the socket's name or what is answered there.
 func supervisorsOf(dir string) ([]listening, error) {
-	names, err := readNames(dir)
+	names, err := home.Names(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -53,13 +55,13 @@ func listener(path string) (pid int, err error) {
 
 // insideOf returns the session of a project in which this process runs, or "":
 // the one whose supervisor it descends from.
-func insideOf(p project) string {
-	names, err := sessionNames(p)
+func insideOf(p home.Project) string {
+	names, err := p.SessionNames()
 	if err != nil {
 		return ""
 	}
 	for _, id := range names {
-		list, err := supervisorsOf(p.sessionPath(id))
+		list, err := supervisorsOf(p.SessionPath(id))
 		if err != nil {
 			continue // it went away meanwhile
 		}

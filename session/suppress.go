@@ -127,7 +127,7 @@ func findFinding(list []artifacts.Finding, ref string) (*artifacts.Finding, erro
 // enterSuppression appends an entry to the origin's file. What stands there stays,
 // comments too.
 func (s *Session) enterSuppression(ctx context.Context, entry artifacts.Suppression) (err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.p.dir, "suppressions.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.p.Dir, "suppressions.lock"))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -30,7 +31,7 @@ const sweepNow = 4 * time.Millisecond
 func (m *Manager) Tidy(ctx context.Context) error {
 	var err error
 	for _, p := range m.touched {
-		names, rerr := readNames(p.trashPath())
+		names, rerr := home.Names(p.TrashPath())
 		if rerr != nil || len(names) == 0 {
 			err = errors.Join(err, rerr)
 			continue
@@ -49,25 +50,25 @@ func (m *Manager) Tidy(ctx context.Context) error {
 
 // sweep deletes what lies in a project's trash. Another process that is at it
 // counts as done.
-func sweep(ctx context.Context, p project, budget time.Duration) (done bool, err error) {
-	unlock, err := lockfile.TryLock(filepath.Join(p.dir, "trash.lock"))
+func sweep(ctx context.Context, p home.Project, budget time.Duration) (done bool, err error) {
+	unlock, err := lockfile.TryLock(filepath.Join(p.Dir, "trash.lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return true, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	done, err = worktree.Sweep(ctx, p.trashPath(), budget)
+	done, err = worktree.Sweep(ctx, p.TrashPath(), budget)
 	return done, errors.Join(err, unlock())
 }
 
 // sweepApart starts superqode again, detached, to finish the sweep.
-func (m *Manager) sweepApart(p project) error {
+func (m *Manager) sweepApart(p home.Project) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(exe, "--home", m.cfg.Home, SweepCommand, filepath.Base(p.dir))
+	cmd := exec.Command(exe, "--home", m.cfg.Home, SweepCommand, filepath.Base(p.Dir))
 	cmd.Dir = "/" // it must not keep the caller's folder busy
 	cmd.Env = m.cfg.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -83,9 +84,9 @@ func (m *Manager) SweepProject(ctx context.Context, name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return superqode.Errorf(superqode.ErrUsage, "%q is not the name of a project folder", name)
 	}
-	p := project{filepath.Join(m.workingPath(), name)}
-	if _, err := os.Lstat(p.dir); err != nil {
-		return notFoundOr(err, p.dir)
+	p := home.Project{Dir: filepath.Join(m.workingPath(), name)}
+	if _, err := os.Lstat(p.Dir); err != nil {
+		return notFoundOr(err, p.Dir)
 	}
 	yieldCPU()
 	_, err := sweep(ctx, p, 0)

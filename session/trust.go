@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -50,7 +51,7 @@ type trustFile struct {
 func (m *Manager) trustPath() string { return filepath.Join(m.cfg.Home, "trust.json") }
 
 func (m *Manager) readTrust() (trustFile, error) {
-	f := trustFile{SchemaVersion: schemaVersion, Origins: []Trust{}}
+	f := trustFile{SchemaVersion: home.SchemaVersion, Origins: []Trust{}}
 	data, err := atomicfile.Read(m.trustPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
@@ -61,8 +62,8 @@ func (m *Manager) readTrust() (trustFile, error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return f, fmt.Errorf("%s: %w", m.trustPath(), err)
 	}
-	if f.SchemaVersion > schemaVersion {
-		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, schemaVersion)
+	if f.SchemaVersion > home.SchemaVersion {
+		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, home.SchemaVersion)
 	}
 	return f, nil
 }
@@ -70,7 +71,7 @@ func (m *Manager) readTrust() (trustFile, error) {
 // changeTrust changes trust.json under its lock.
 func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust) (err error) {
 	if err := os.MkdirAll(m.cfg.Home, 0o700); err != nil {
-		return homeError(err, m.cfg.Home)
+		return home.Unwritable(err, m.cfg.Home)
 	}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(m.cfg.Home, "trust.lock"))
 	if err != nil {
@@ -280,12 +281,12 @@ func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error)
 // OnlyOutside refuses, with an error that wraps superqode.ErrDenied, what only a
 // person outside of every session may do.
 func (m *Manager) OnlyOutside(what string) error {
-	names, err := readNames(m.workingPath())
+	names, err := home.Names(m.workingPath())
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if id := insideOf(project{filepath.Join(m.workingPath(), name)}); id != "" {
+		if id := insideOf(home.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
 		}
 	}

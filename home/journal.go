@@ -1,4 +1,4 @@
-package session
+package home
 
 import (
 	"bufio"
@@ -11,11 +11,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// journal is a session's journal.jsonl: one line, flushed to disk, before each
+// Journal is a session's journal.jsonl: one line, flushed to disk, before each
 // step that changes something outside the session's folder. It tells a person
 // what may have begun; Recover goes by the record's state, for every step can be
 // repeated.
-type journal struct {
+type Journal struct {
 	path string
 	now  func() time.Time
 }
@@ -28,13 +28,14 @@ type entry struct {
 	Data          map[string]string `json:"data,omitempty"`
 }
 
-func openJournal(sessionDir string, now func() time.Time) journal {
-	return journal{filepath.Join(sessionDir, "journal.jsonl"), now}
+// OpenJournal returns the journal of a session; nothing is opened before a write.
+func OpenJournal(sessionDir string, now func() time.Time) Journal {
+	return Journal{filepath.Join(sessionDir, "journal.jsonl"), now}
 }
 
-// write appends one step and returns when it is on disk.
-func (j journal) write(step string, data map[string]string) error {
-	line, err := json.Marshal(entry{schemaVersion, j.now().UTC(), step, data})
+// Write appends one step and returns when it is on disk.
+func (j Journal) Write(step string, data map[string]string) error {
+	line, err := json.Marshal(entry{SchemaVersion, j.now().UTC(), step, data})
 	if err != nil {
 		return err
 	}
@@ -48,7 +49,7 @@ func (j journal) write(step string, data map[string]string) error {
 
 // read returns the steps so far. A last line that a crash cut short is dropped:
 // its step had not begun.
-func (j journal) read() ([]entry, error) {
+func (j Journal) read() ([]entry, error) {
 	data, err := atomicfile.Read(j.path)
 	if err != nil {
 		return nil, err
@@ -71,14 +72,4 @@ func parseJournal(data []byte) ([]entry, error) {
 		steps = append(steps, e)
 	}
 	return steps, sc.Err()
-}
-
-// reached reports whether a step was journalled.
-func reached(steps []entry, step string) bool {
-	for _, e := range steps {
-		if e.Step == step {
-			return true
-		}
-	}
-	return false
 }
