@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -103,7 +104,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	if err := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
 		return err
 	}
-	if exists(filepath.Join(c.dir, "large")) || exists(salvageDir(c.dir)) {
+	if exists(filepath.Join(c.dir, "large")) || exists(salvage.Dir(c.dir)) {
 		return c.clear()
 	}
 	if err := worktree.ToTrash(c.dir, c.p.TrashPath()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -186,7 +187,7 @@ func (a *commitApply) salvage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	part := salvagePart{Dir: a.repo.TopLevel}
+	part := salvage.Part{Dir: a.repo.TopLevel}
 	for _, p := range paths {
 		if e := view.Now.Find(p); e != nil {
 			part.Entries = append(part.Entries, *e)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/swap"
 	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -116,7 +117,7 @@ func (s *Session) salvageOverwritten(ctx context.Context, view *merge.View, plan
 			over = append(over, *view.Now.Find(string(st.Path)))
 		}
 	}
-	sv, err := s.salvage(ctx, "apply", salvagePart{Dir: string(s.rec.Origin), Entries: over})
+	sv, err := s.salvage(ctx, "apply", salvage.Part{Dir: string(s.rec.Origin), Entries: over})
 	if err != nil || sv == nil {
 		return "", err
 	}
@@ -177,7 +178,7 @@ func (s *Session) undoIntent(ctx context.Context, d *swap.Dir, in *applyIntent) 
 // cleanIntent deletes what is left beside the files and ends the apply.
 func (s *Session) cleanIntent(ctx context.Context, d *swap.Dir, in *applyIntent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
-		sv, err := s.salvage(ctx, "written to while it was replaced: "+string(st.Path), salvagePart{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
+		sv, err := s.salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
 			err = fmt.Errorf("%s can not be kept", visible(path))
 		}

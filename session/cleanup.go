@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -233,7 +234,7 @@ func (c *cleaner) recover(ctx context.Context, l Listed) {
 // the origin stay.
 func (c *cleaner) forget(ctx context.Context, l Listed, state string) {
 	id := l.ID.String()
-	salvages, err := readSalvages(l.Dir, l.ID)
+	salvages, err := salvage.Read(l.Dir, l.ID)
 	if err != nil {
 		c.failed(id, "its salvages can not be read", err)
 		return
@@ -320,5 +321,5 @@ func (c *cleaner) remove(ctx context.Context, l Listed, state string) {
 		return
 	}
 	failpoint.Hit("cleanup.disposed")
-	c.removed(id, state, d.salvage.id())
+	c.removed(id, state, d.salvage.Name())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -130,7 +131,7 @@ func rewriteSalvageRefs(ctx context.Context, p home.Project, store *snapshot.Sto
 		if err != nil {
 			continue
 		}
-		list, err := readSalvages(p.SessionPath(name), id)
+		list, err := salvage.Read(p.SessionPath(name), id)
 		if err != nil {
 			return err
 		}

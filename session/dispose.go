@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -48,7 +49,7 @@ const salvageIgnored = 256 << 20
 
 // disposal is what has to be looked after before a workspace goes.
 type disposal struct {
-	salvage *Salvage         // nil when there was nothing to salvage
+	salvage *salvage.Record  // nil when there was nothing to salvage
 	large   []snapshot.Entry // changed files that are too big for the store, and moved
 	ignored []snapshot.Entry // the same among those that no patch would hold
 }
@@ -75,7 +76,7 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal,
 	if err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
 	}
-	part := salvagePart{Dir: ws, LeftOut: leftOutOf(l.problems)}
+	part := salvage.Part{Dir: ws, LeftOut: leftOutOf(l.problems)}
 	l.problems = nil
 	extra, beyond, err := s.dropLarge(ctx, l)
 	if err != nil {
@@ -100,10 +101,10 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal,
 	return d, err
 }
 
-func leftOutOf(problems []snapshot.Problem) []LeftOut {
-	var left []LeftOut
+func leftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
+	var left []salvage.LeftOut
 	for _, p := range problems {
-		left = append(left, LeftOut{p.Path, p.Err.Error()})
+		left = append(left, salvage.LeftOut{Path: p.Path, Reason: p.Err.Error()})
 	}
 	return left
 }
@@ -116,7 +117,7 @@ func (s *Session) noBase() (*snapshot.Snapshot, error) {
 
 // dropLarge returns the new files that no patch would hold. It takes the biggest
 // of them out of the look until the others fit into the limit, and names those.
-func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []LeftOut, error) {
+func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []salvage.LeftOut, error) {
 	wanted := *l.final
 	skip, dropped := s.skip(), ""
 	wanted.Entries = slices.DeleteFunc(slices.Clone(l.final.Entries), func(e snapshot.Entry) bool {
@@ -140,7 +141,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []Le
 		}
 	}
 	slices.SortStableFunc(extra, func(a, b *snapshot.Entry) int { return cmp.Compare(a.Size, b.Size) })
-	var left []LeftOut
+	var left []salvage.LeftOut
 	in, out, total := map[string]bool{}, map[string]bool{}, int64(0)
 	for _, e := range extra {
 		if total += e.Size; total <= salvageIgnored {
@@ -148,7 +149,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []Le
 			continue
 		}
 		out[e.Path] = true
-		left = append(left, LeftOut{e.Path, fmt.Sprintf("%s that git ignores, beyond the limit of %s", megabytes(e.Size), megabytes(salvageIgnored))})
+		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", megabytes(e.Size), megabytes(salvageIgnored))})
 	}
 	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil

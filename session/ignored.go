@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -122,7 +121,7 @@ func (s *Session) keepBase(ctx context.Context, l *look) error {
 	root := filepath.Join(s.asideDir(), "tree")
 	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.base.Format, Contents: snapshot.StatOnly})
 	if err != nil || len(problems) > 0 {
-		return errors.Join(append([]error{err}, problemErrors(problems)...)...)
+		return snapshot.WithProblems(err, problems)
 	}
 	var list []snapshot.Entry
 	for i := range held.Entries {

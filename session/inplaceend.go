@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -208,7 +209,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 }
 
 // keepOverwritten salvages what a plan overwrites or removes in the folder dir.
-// prefix is that of a salvagePart. What can not be salvaged is not overwritten
+// prefix is that of a salvage.Part. What can not be salvaged is not overwritten
 // either.
 func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
@@ -225,7 +226,7 @@ func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *rev
 				return err
 			}
 		}
-		sv, err := s.keep(ctx, salvagePart{Dir: dir, Prefix: prefix, Entries: over})
+		sv, err := s.keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
 		if err != nil || sv == nil {
 			return err
 		}
@@ -253,7 +254,7 @@ func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool,
 }
 
 // keep salvages and remembers what the salvage is called.
-func (s *Session) keep(ctx context.Context, part salvagePart) (*Salvage, error) {
+func (s *Session) keep(ctx context.Context, part salvage.Part) (*salvage.Record, error) {
 	sv, err := s.salvage(ctx, "revert", part)
 	if sv != nil && !slices.Contains(s.salvages, sv.ID) {
 		s.salvages = append(s.salvages, sv.ID)

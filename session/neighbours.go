@@ -80,7 +80,7 @@ func (s *Session) restoreNeighbour(ctx context.Context, id string) error {
 	kept, admin := filepath.Join(s.neighboursDir(), id), filepath.Join(string(s.rec.CommonDir), "worktrees", id)
 	base, problems, err := snapshot.Scan(ctx, kept, snapshot.ScanOptions{Format: snapshot.SHA256})
 	if err != nil || len(problems) > 0 {
-		return errors.Join(append([]error{err}, problemErrors(problems)...)...)
+		return snapshot.WithProblems(err, problems)
 	}
 	opt := revert.RestoreOptions{Keep: s.keepOverwritten(admin, "")}
 	if _, err := os.Lstat(admin); errors.Is(err, os.ErrNotExist) {

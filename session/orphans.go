@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -170,7 +171,7 @@ func (c *cleaner) orphan(ctx context.Context, p home.Project, o *origin, id supe
 		c.failed(id.String(), "what is left of it can not be removed", err)
 		return
 	}
-	c.removed(id.String(), state, sv.id())
+	c.removed(id.String(), state, sv.Name())
 }
 
 // lastTouched returns the latest time at which one of the folders changed.
@@ -185,7 +186,7 @@ func lastTouched(paths ...string) (at time.Time) {
 
 // removeOrphan keeps what the workspace holds and the origin does not, then
 // takes it away.
-func (s *Session) removeOrphan(ctx context.Context) (_ *Salvage, err error) {
+func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err error) {
 	if s.dir, err = os.MkdirTemp(s.p.Dir, orphanPrefix); err != nil {
 		return nil, err
 	}

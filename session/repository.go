@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -352,7 +353,7 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if _, err := s.keep(ctx, salvagePart{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
+	if _, err := s.keep(ctx, salvage.Part{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.impostor")
@@ -388,7 +389,7 @@ func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *sn
 	}
 	problems, err := snapshot.HashMissing(ctx, held)
 	if err != nil || len(problems) > 0 {
-		return bad, errors.Join(append([]error{err}, problemErrors(problems)...)...)
+		return bad, snapshot.WithProblems(err, problems)
 	}
 	for i := range held.Entries {
 		tree.Base.Find(held.Entries[i].Path).ID = held.Entries[i].ID

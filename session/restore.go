@@ -15,13 +15,14 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // Restored tells where a salvage was written to.
 type Restored struct {
-	Salvage *FoundSalvage
+	Salvage *salvage.Found
 	Path    string
 	Files   int              // files and links written
 	Digest  superqode.Digest // of what was found there afterwards
@@ -39,14 +40,14 @@ func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored,
 	if err != nil {
 		return nil, err
 	}
-	store, err := m.existingStore(ctx, found.p)
+	store, err := m.existingStore(ctx, found.Project)
 	if err == nil && store == nil {
-		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.p.StorePath(), found.ID)
+		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.Project.StorePath(), found.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
-	list, err := found.list(ctx, store)
+	list, err := found.List(ctx, store)
 	if err != nil {
 		return nil, fmt.Errorf("%w: read the list of salvage %s: %w", superqode.ErrVerification, found.ID, err)
 	}
@@ -73,14 +74,14 @@ func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored,
 
 // prepareDefault makes the folders above the default place, none of which may be
 // a link that a program planted.
-func prepareDefault(f *FoundSalvage) (string, error) {
+func prepareDefault(f *salvage.Found) (string, error) {
 	if f.Origin == "" {
 		return "", superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "salvage %s does not know its origin", f.ID), "superqode workspace restore %s --to DIR", f.ID)
 	}
 	if err := prepareArtifacts(string(f.Origin)); err != nil { // .superqode with its .gitignore
 		return "", superqode.WithHint(err, "superqode workspace restore %s --to DIR", f.ID)
 	}
-	path := f.where()
+	path := f.Where()
 	parent := filepath.Dir(path)
 	if err := os.Mkdir(parent, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -13,12 +12,13 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // salvaged makes a session with one salvage of the whole origin, git's own files
 // included, and tells what it should be restored to.
-func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *Salvage, *snapshot.Snapshot) {
+func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *salvage.Record, *snapshot.Snapshot) {
 	t.Helper()
 	s := openSession(t, f, OpenOptions{})
 	if err := os.RemoveAll(f.Path(".superqode")); err != nil {
@@ -38,7 +38,7 @@ func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *Salvage, *snapshot.S
 	if len(sv.LeftOut) > 0 && os.Geteuid() == 0 {
 		t.Fatalf("left out: %v", sv.LeftOut)
 	}
-	want, err := snapshot.Load(sv.listPath(salvageDir(s.dir)))
+	want, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,19 +47,23 @@ func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *Salvage, *snapshot.S
 
 func TestRestore(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(t *testing.T, s *Session, sv *Salvage){
-		"as it was": func(*testing.T, *Session, *Salvage) {},
-		"list gone": func(t *testing.T, s *Session, sv *Salvage) { remove(t, sv.listPath(salvageDir(s.dir))) },
-		"list torn": func(t *testing.T, s *Session, sv *Salvage) { put(t, sv.listPath(salvageDir(s.dir)), "superqode") },
-		"record gone": func(t *testing.T, s *Session, sv *Salvage) {
-			remove(t, sv.recordPath(salvageDir(s.dir)))
+	for name, damage := range map[string]func(t *testing.T, s *Session, sv *salvage.Record){
+		"as it was": func(*testing.T, *Session, *salvage.Record) {},
+		"list gone": func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, sv.ListPath(salvage.Dir(s.dir))) },
+		"list torn": func(t *testing.T, s *Session, sv *salvage.Record) {
+			put(t, sv.ListPath(salvage.Dir(s.dir)), "superqode")
 		},
-		"record torn":   func(t *testing.T, s *Session, sv *Salvage) { put(t, sv.recordPath(salvageDir(s.dir)), "{") },
-		"session gone":  func(t *testing.T, s *Session, _ *Salvage) { remove(t, s.dir) },
-		"ref gone":      func(t *testing.T, s *Session, sv *Salvage) { remove(t, filepath.Join(s.store.Dir(), sv.Ref)) },
-		"refs packed":   func(t *testing.T, s *Session, _ *Salvage) { packRefs(t, s) },
-		"a planted one": func(t *testing.T, s *Session, sv *Salvage) { put(t, filepath.Join(salvageDir(s.dir), "2.json"), "{}") },
-		"rest of a kill": func(t *testing.T, s *Session, _ *Salvage) {
+		"record gone": func(t *testing.T, s *Session, sv *salvage.Record) {
+			remove(t, sv.RecordPath(salvage.Dir(s.dir)))
+		},
+		"record torn":  func(t *testing.T, s *Session, sv *salvage.Record) { put(t, sv.RecordPath(salvage.Dir(s.dir)), "{") },
+		"session gone": func(t *testing.T, s *Session, _ *salvage.Record) { remove(t, s.dir) },
+		"ref gone":     func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, filepath.Join(s.store.Dir(), sv.Ref)) },
+		"refs packed":  func(t *testing.T, s *Session, _ *salvage.Record) { packRefs(t, s) },
+		"a planted one": func(t *testing.T, s *Session, sv *salvage.Record) {
+			put(t, filepath.Join(salvage.Dir(s.dir), "2.json"), "{}")
+		},
+		"rest of a kill": func(t *testing.T, s *Session, _ *salvage.Record) {
 			rest(t, filepath.Join(string(s.rec.Origin), ".superqode/salvage"))
 		},
 	} {
@@ -213,45 +217,5 @@ func TestRestoresAtOnce(t *testing.T) {
 	names, err := home.Names(parent)
 	if err != nil || len(names) != 6 || won != 6 {
 		t.Errorf("%d won, left %q (%v)", won, names, err)
-	}
-}
-
-func TestPickSalvage(t *testing.T) {
-	t.Parallel()
-	var list []FoundSalvage
-	for _, id := range []string{"qe-20260101-000000-aaaaaa/1", "qe-20260101-000000-aaaaaa/12", "qe-20260202-000000-bbbaaa/1"} {
-		session, n, _ := strings.Cut(id, "/")
-		sid, err := superqode.ParseSessionID(session)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sv := Salvage{Session: sid}
-		number, _ := salvageNumber(n, "")
-		sv.number(number)
-		list = append(list, FoundSalvage{Salvage: sv})
-	}
-	for name, want := range map[string]any{
-		"qe-20260101-000000-aaaaaa/1": "qe-20260101-000000-aaaaaa/1",
-		"aaaaaa/12":                   "qe-20260101-000000-aaaaaa/12",
-		"qe-20260202":                 "qe-20260202-000000-bbbaaa/1",
-		"bbbaaa/1":                    "qe-20260202-000000-bbbaaa/1",
-		"refs/superqode/qe-20260101-000000-aaaaaa/salvage/1": "qe-20260101-000000-aaaaaa/1",
-		"refs/superqode/qe-20260101-000000-aaaaaa/salvage/2": superqode.ErrNotFound,
-		"aaa/1":      superqode.ErrUsage,
-		"aaaaaa":     superqode.ErrUsage,
-		"aaaaaa/":    superqode.ErrNotFound,
-		"aaaaaa/01":  superqode.ErrNotFound,
-		"aaaaaa/1/1": superqode.ErrNotFound,
-		"/1":         superqode.ErrNotFound,
-		"":           superqode.ErrNotFound,
-		"zzz":        superqode.ErrNotFound,
-	} {
-		got, err := pickSalvage(list, name)
-		if id, ok := want.(string); ok && (err != nil || got.ID != id) {
-			t.Errorf("%q: got %v, %v; want %s", name, got, err, id)
-		}
-		if werr, ok := want.(error); ok && !errors.Is(err, werr) {
-			t.Errorf("%q: got %v, %v; want %v", name, got, err, werr)
-		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -41,13 +42,13 @@ func openSession(t *testing.T, f *gittest.Fixture, opt OpenOptions) *Session {
 }
 
 // partOf scans a folder into a part.
-func partOf(t *testing.T, dir, prefix string) salvagePart {
+func partOf(t *testing.T, dir, prefix string) salvage.Part {
 	t.Helper()
 	sn, problems, err := snapshot.Scan(t.Context(), dir, snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	return salvagePart{Dir: dir, Prefix: prefix, Entries: sn.Entries}
+	return salvage.Part{Dir: dir, Prefix: prefix, Entries: sn.Entries}
 }
 
 func TestSalvageKeepsEverything(t *testing.T) {
@@ -69,7 +70,7 @@ func TestSalvageKeepsEverything(t *testing.T) {
 	if sv.ID != s.rec.ID.String()+"/1" || sv.Commit == "" || len(sv.LeftOut) > 0 || sv.Files == 0 {
 		t.Errorf("salvage %+v", sv)
 	}
-	list, err := snapshot.Load(sv.listPath(salvageDir(s.dir)))
+	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +106,11 @@ func TestSalvageKeepsEverything(t *testing.T) {
 	if got := git("show", sv.Ref+":README.md"); got != strings.TrimSuffix(f.Read("README.md"), "\n") {
 		t.Errorf("README.md in the commit is %q", got)
 	}
-	if got := git("cat-file", "-t", sv.Ref+"^:"+salvageList); got != "blob" {
+	if got := git("cat-file", "-t", sv.Ref+"^:"+salvage.ListName); got != "blob" {
 		t.Errorf("the list is a %s", got)
 	}
 	planted := list.Find("nested/.git/config")
-	if got := git("show", sv.Ref+"^:"+salvageContents+"/"+planted.ID.String()); got != "planted" {
+	if got := git("show", sv.Ref+"^:"+salvage.ContentsName+"/"+planted.ID.String()); got != "planted" {
 		t.Errorf("what no tree holds is %q", got)
 	}
 }
@@ -118,7 +119,7 @@ func TestSalvageNumbersAreNeverReused(t *testing.T) {
 	t.Parallel()
 	f := gittest.Dirty(t)
 	s := openSession(t, f, OpenOptions{})
-	one := func() *Salvage {
+	one := func() *salvage.Record {
 		t.Helper()
 		sv, err := s.salvage(t.Context(), "test", partOf(t, f.Path("src"), ""))
 		if err != nil {
@@ -126,7 +127,7 @@ func TestSalvageNumbersAreNeverReused(t *testing.T) {
 		}
 		return sv
 	}
-	if sv, err := s.salvage(t.Context(), "nothing", salvagePart{Dir: f.Dir}, salvagePart{Dir: "/nowhere"}); sv != nil || err != nil {
+	if sv, err := s.salvage(t.Context(), "nothing", salvage.Part{Dir: f.Dir}, salvage.Part{Dir: "/nowhere"}); sv != nil || err != nil {
 		t.Errorf("nothing gave %+v, %v", sv, err)
 	}
 	first := one()
@@ -138,7 +139,7 @@ func TestSalvageNumbersAreNeverReused(t *testing.T) {
 		t.Errorf("number %d, want 2", sv.N)
 	}
 	// The record is gone, the ref stands; then the other way round.
-	dir := salvageDir(s.dir)
+	dir := salvage.Dir(s.dir)
 	for _, name := range []string{"2.json", "2.snap"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -180,7 +181,7 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := snapshot.Load(sv.listPath(salvageDir(s.dir)))
+	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,21 +213,21 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 	f := gittest.Dirty(t)
 	s := openSession(t, f, OpenOptions{})
 	entries := []snapshot.Entry{{Path: "broken-\xff\n", Kind: snapshot.Link, Link: "no\nwhere\xfe"}, {Path: "pipe", Kind: snapshot.Other, Perm: 0o644}, {Path: "room", Kind: snapshot.Dir, Perm: 0o700}}
-	sv, err := s.salvage(t.Context(), "odd\x1b\n\xff", salvagePart{Dir: f.Dir, Prefix: "p", Entries: entries})
+	sv, err := s.salvage(t.Context(), "odd\x1b\n\xff", salvage.Part{Dir: f.Dir, Prefix: "p", Entries: entries})
 	if err != nil || sv.Files != 1 || len(sv.LeftOut) != 0 {
 		t.Fatalf("%+v, %v", sv, err)
 	}
-	sv.LeftOut = []LeftOut{{"not utf \xff", "why"}}
+	sv.LeftOut = []salvage.LeftOut{{Path: "not utf \xff", Reason: "why"}}
 	data, err := json.Marshal(sv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := parseSalvage(data, s.rec.ID, 1)
+	back, err := salvage.Parse(data, s.rec.ID, 1)
 	if err != nil || back.LeftOut[0] != sv.LeftOut[0] {
 		t.Errorf("%+v, %v", back, err)
 	}
 	for _, n := range []int{2, 0, -1} {
-		if _, err := parseSalvage(data, s.rec.ID, n); !errors.Is(err, home.ErrBroken) {
+		if _, err := salvage.Parse(data, s.rec.ID, n); !errors.Is(err, home.ErrBroken) {
 			t.Errorf("record 1 was taken for %d: %v", n, err)
 		}
 	}

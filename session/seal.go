@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -46,13 +47,13 @@ func sealedFiles() []string {
 // sealedSalvages returns the files of a session's salvages. A program may add
 // files there, which harm nothing: restore writes into a fresh folder only.
 func sealedSalvages(dir string) ([]string, error) {
-	names, err := home.Names(salvageDir(dir))
+	names, err := home.Names(salvage.Dir(dir))
 	var files []string
 	for _, name := range names {
-		_, record := salvageNumber(name, ".json")
-		_, list := salvageNumber(name, ".snap")
+		_, record := salvage.Number(name, ".json")
+		_, list := salvage.Number(name, ".snap")
 		if record || list {
-			files = append(files, filepath.Join(filepath.Base(salvageDir(dir)), name))
+			files = append(files, filepath.Join(filepath.Base(salvage.Dir(dir)), name))
 		}
 	}
 	slices.Sort(files)

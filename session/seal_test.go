@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/salvage"
 )
 
 func sealedSession(t *testing.T) (dir string, rec Record) {
@@ -21,7 +22,7 @@ func sealedSession(t *testing.T) (dir string, rec Record) {
 	if err := writeRecord(dir, &rec); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(salvageDir(dir), 0o700); err != nil {
+	if err := os.Mkdir(salvage.Dir(dir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range map[string]string{"salvage/1.json": "{}", "salvage/1.snap": "list", "base.snap": "base", "origin.snap": "origin", "journal.jsonl": "{\"step\":\"open\"}\n", "findings.jsonl": "{}\n"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/setup"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
@@ -269,7 +270,7 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	sv, err := s.salvage(ctx, "setup", salvagePart{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
+	sv, err := s.salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
 	if err == nil && sv != nil {
 		s.m.cfg.Warn(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", visible(path), sv.ID))
 	}

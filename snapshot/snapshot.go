@@ -11,6 +11,7 @@ package snapshot
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -116,3 +117,12 @@ func (p Problem) Error() string { return fmt.Sprintf("%q: %v", p.Path, p.Err) }
 
 // Unwrap returns the reason.
 func (p Problem) Unwrap() error { return p.Err }
+
+// WithProblems joins an error with what could not be read.
+func WithProblems(err error, problems []Problem) error {
+	errs := []error{err}
+	for _, p := range problems {
+		errs = append(errs, p)
+	}
+	return errors.Join(errs...)
+}

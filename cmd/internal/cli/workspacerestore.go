@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -27,7 +28,7 @@ type restoredJSON struct {
 	Digest        superqode.Digest   `json:"digest"`
 	Special       []pathJSON         `json:"special"`
 	Lost          []pathJSON         `json:"lost"`
-	LeftOut       []session.LeftOut  `json:"left_out"`
+	LeftOut       []salvage.LeftOut  `json:"left_out"`
 }
 
 // pathJSON is a path with all its bytes; see superqode.JSONPath.
@@ -93,11 +94,11 @@ func (c *workspaceRestoreCmd) list(ctx context.Context, a *app, m *session.Manag
 	}
 	if a.flags.JSON {
 		if salvages == nil {
-			salvages = []session.FoundSalvage{}
+			salvages = []salvage.Found{}
 		}
 		return a.printJSON(struct {
-			SchemaVersion int                    `json:"schema_version"`
-			Salvages      []session.FoundSalvage `json:"salvages"`
+			SchemaVersion int             `json:"schema_version"`
+			Salvages      []salvage.Found `json:"salvages"`
 		}{1, salvages})
 	}
 	rows := make([][]string, 0, len(salvages))

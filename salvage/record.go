@@ -1,7 +1,6 @@
-package session
+package salvage
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -17,12 +16,12 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// Salvage is what was kept of a directory before something in it was overwritten
+// Record is what was kept of a directory before something in it was overwritten
 // or deleted. It lies in three places: contents in the project's store; the
 // exact list of entries, with permission bits and empty folders, in
 // salvage/<n>.snap of the session's folder; this record beside it. The commit at
 // Ref holds all three again, so that a salvage outlives its session's folder.
-type Salvage struct {
+type Record struct {
 	SchemaVersion int                 `json:"schema_version"`
 	ID            string              `json:"id"` // <session>/<n>
 	Session       superqode.SessionID `json:"session_id"`
@@ -31,7 +30,7 @@ type Salvage struct {
 	At            time.Time           `json:"at"`
 	Files         int                 `json:"files"` // files and links
 	Bytes         int64               `json:"bytes"`
-	Origin        HostPath            `json:"origin"`
+	Origin        superqode.HostPath  `json:"origin"`
 	Ref           string              `json:"ref"`    // in the project's store
 	Commit        string              `json:"commit"` // what Ref points at; "" in the commit's own copy
 	LeftOut       []LeftOut           `json:"left_out"`
@@ -70,51 +69,54 @@ func (l *LeftOut) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// maxSalvages bounds the numbers that are believed; a program may have planted
+// maxNumber bounds the numbers that are believed; a program may have planted
 // file names.
-const maxSalvages = 1 << 20
+const maxNumber = 1 << 20
 
-func salvageDir(sessionDir string) string { return filepath.Join(sessionDir, "salvage") }
+// Dir is where a session's folder has the records and lists.
+func Dir(sessionDir string) string { return filepath.Join(sessionDir, "salvage") }
 
 // number sets what follows from the salvage's number.
-func (sv *Salvage) number(n int) {
+func (sv *Record) number(n int) {
 	sv.N = n
 	sv.ID = fmt.Sprintf("%s/%d", sv.Session, n)
 	sv.Ref = fmt.Sprintf("refs/superqode/%s/salvage/%d", sv.Session, n)
 }
 
-// id returns the salvage's id, "" for none.
-func (sv *Salvage) id() string {
+// Name is the salvage's id, "" for none.
+func (sv *Record) Name() string {
 	if sv == nil {
 		return ""
 	}
 	return sv.ID
 }
 
-func (sv *Salvage) listPath(dir string) string {
+// ListPath is the file of the exact list in the folder that Dir names.
+func (sv *Record) ListPath(dir string) string {
 	return filepath.Join(dir, strconv.Itoa(sv.N)+".snap")
 }
 
-func (sv *Salvage) recordPath(dir string) string {
+// RecordPath is the file of the record.
+func (sv *Record) RecordPath(dir string) string {
 	return filepath.Join(dir, strconv.Itoa(sv.N)+".json")
 }
 
 // message is the commit's: a line for people and the record for restore.
-func (sv *Salvage) message() (string, error) {
+func (sv *Record) message() (string, error) {
 	record, err := json.Marshal(sv)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("salvage %s: %s\n\n%s", sv.ID, visible(sv.Why), record), nil
+	return fmt.Sprintf("salvage %s: %s\n\n%s", sv.ID, superqode.Visible(sv.Why), record), nil
 }
 
-// parseSalvage reads a record and checks that it is the one of that session and
+// Parse reads a record and checks that it is the one of that session and
 // number.
-func parseSalvage(data []byte, id superqode.SessionID, n int) (sv Salvage, err error) {
+func Parse(data []byte, id superqode.SessionID, n int) (sv Record, err error) {
 	if err := json.Unmarshal(data, &sv); err != nil {
 		return sv, fmt.Errorf("%w: %w", home.ErrBroken, err)
 	}
-	want := Salvage{Session: id}
+	want := Record{Session: id}
 	want.number(n)
 	if sv.SchemaVersion > home.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
 		return sv, fmt.Errorf("%w: the record is not that of salvage %s", home.ErrBroken, want.ID)
@@ -122,23 +124,23 @@ func parseSalvage(data []byte, id superqode.SessionID, n int) (sv Salvage, err e
 	return sv, nil
 }
 
-// salvageNumber reads "<n>.<ext>" or "<n>".
-func salvageNumber(name, ext string) (int, bool) {
+// Number reads "<n>.<ext>" or "<n>".
+func Number(name, ext string) (int, bool) {
 	digits, ok := strings.CutSuffix(name, ext)
 	n, err := strconv.Atoi(digits)
-	return n, ok && err == nil && n > 0 && n <= maxSalvages && strconv.Itoa(n) == digits
+	return n, ok && err == nil && n > 0 && n <= maxNumber && strconv.Itoa(n) == digits
 }
 
-// readSalvages returns the salvages that a session's folder has records of.
-func readSalvages(sessionDir string, id superqode.SessionID) ([]Salvage, error) {
-	dir := salvageDir(sessionDir)
+// Read returns the salvages that a session's folder has records of.
+func Read(sessionDir string, id superqode.SessionID) ([]Record, error) {
+	dir := Dir(sessionDir)
 	names, err := home.Names(dir)
 	if err != nil {
 		return nil, err
 	}
-	var list []Salvage
+	var list []Record
 	for _, name := range names {
-		n, ok := salvageNumber(name, ".json")
+		n, ok := Number(name, ".json")
 		if !ok {
 			continue
 		}
@@ -149,42 +151,9 @@ func readSalvages(sessionDir string, id superqode.SessionID) ([]Salvage, error) 
 		if err != nil {
 			return nil, err
 		}
-		if sv, err := parseSalvage(data, id, n); err == nil {
+		if sv, err := Parse(data, id, n); err == nil {
 			list = append(list, sv) // what is no record hides no other salvage, and the commit may still tell
 		}
 	}
 	return list, nil
-}
-
-// lastSalvage returns the session's last salvage. Its number is the highest that
-// was ever given away, also to one that was cut short: then Ref is "".
-func (s *Session) lastSalvage(ctx context.Context) (last Salvage, err error) {
-	list, err := readSalvages(s.dir, s.rec.ID)
-	if err != nil {
-		return last, err
-	}
-	for _, sv := range list {
-		if sv.N > last.N {
-			last = sv
-		}
-	}
-	names, err := home.Names(salvageDir(s.dir))
-	if err != nil {
-		return last, err
-	}
-	refs, err := s.store.Refs(ctx, s.rec.ID)
-	if err != nil {
-		return last, err
-	}
-	for ref := range refs {
-		if n, ok := strings.CutPrefix(ref, "salvage/"); ok {
-			names = append(names, n+".snap")
-		}
-	}
-	for _, name := range names {
-		if n, ok := salvageNumber(name, ".snap"); ok && n > last.N {
-			last = Salvage{N: n}
-		}
-	}
-	return last, nil
 }

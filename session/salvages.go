@@ -1,0 +1,93 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/salvage"
+	"github.com/seed-2d964004/superqode/snapshot"
+)
+
+// salvage keeps what the entries hold before somebody overwrites or deletes them;
+// see salvage.Keeper.keep.
+func (s *Session) salvage(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error) {
+	if salvage.Nothing(parts) {
+		return nil, nil
+	}
+	if err := s.openStore(ctx); err != nil {
+		return nil, err
+	}
+	k := &salvage.Keeper{Dir: s.dir, Session: s.rec.ID, Origin: s.rec.Origin, Store: s.store, Now: s.m.now, Warn: s.warn, Log: s.m.cfg.Log}
+	return k.Keep(ctx, why, parts...)
+}
+
+// Salvages returns the salvages of the origin around dir, or of every origin,
+// newest first. Those whose session's folder is gone are found by their refs.
+func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage.Found, error) {
+	projects, err := m.projects(ctx, dir, all)
+	if err != nil {
+		return nil, err
+	}
+	var list []salvage.Found
+	for _, p := range projects {
+		refs, err := m.salvageRefs(ctx, p)
+		if err != nil {
+			m.cfg.Warn(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.StorePath(), err))
+		}
+		found, err := salvage.In(p, refs)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	slices.SortStableFunc(list, func(a, b salvage.Found) int { return b.At.Compare(a.At) })
+	return list, nil
+}
+
+// FindSalvage returns the salvage that a person named: "<session>/<n>", with the
+// session's id or any unique prefix or suffix of it; a session alone that has
+// one salvage; or the salvage's ref. The salvages of the origin around dir come
+// first, then those of every origin. The error wraps ErrNotFound or, when the
+// name is ambiguous, ErrUsage.
+func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.Found, error) {
+	for _, all := range []bool{false, true} {
+		list, err := m.Salvages(ctx, dir, all)
+		if err != nil {
+			if !all {
+				continue // not in a repository, or git is broken there: the name may still say which
+			}
+			return nil, err
+		}
+		if sv, err := salvage.Pick(list, name); !errors.Is(err, superqode.ErrNotFound) {
+			return sv, err
+		}
+	}
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no salvage matches %q", name), "superqode workspace restore --list --all")
+}
+
+// salvageRefs asks a project's store, if there is one.
+func (m *Manager) salvageRefs(ctx context.Context, p home.Project) ([]snapshot.Ref, error) {
+	store, err := m.existingStore(ctx, p)
+	if err != nil || store == nil {
+		return nil, err
+	}
+	return store.ListRefs(ctx, "refs/superqode/")
+}
+
+// existingStore opens a project's store as it is; it is nil where there is none.
+func (m *Manager) existingStore(ctx context.Context, p home.Project) (*snapshot.Store, error) {
+	g, err := m.git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := snapshot.OpenExisting(g, p.StorePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return store, err
+}
