@@ -203,6 +203,9 @@ func (opt CollectOptions) place(staging *os.Root, rel string) (target string, me
 			unsorted = rest
 		}
 	}
+	if isCoverage(path.Base(rel)) {
+		return path.Join(folderCoverage, session, rel), meta
+	}
 	if _, ok := testFile(rel); !ok {
 		return path.Join(folderEvidence, session, rel), meta
 	}

@@ -35,7 +35,7 @@ func ParseSeverity(s string) (Severity, error) {
 			return v, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a severity (one of %v)", s, Severities())
+	return "", fmt.Errorf("%q is not a severity (critical, high, medium, low or info)", clip(s, 80))
 }
 
 // DefaultPriority is the priority of a finding that states none: critical 0, high

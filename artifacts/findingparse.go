@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // ParseFinding reads one finding, a JSON object with the fields of
@@ -15,8 +17,9 @@ import (
 // any case, a missing priority follows from it, and location stands in for
 // file_path and line_range where those are missing. Fields that are not known are
 // named in Ignored. An error is a *FieldError that names the field, or says that
-// this is no JSON object.
-func ParseFinding(data []byte) (Finding, error) {
+// this is no JSON object. roots are absolute folders that stand for the origin's
+// top: a file below one of them is taken relative to it.
+func ParseFinding(data []byte, roots ...string) (Finding, error) {
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
 		return Finding{}, err
@@ -64,6 +67,7 @@ func ParseFinding(data []byte) (Finding, error) {
 	if f.File == "" && f.Lines == nil && location != "" {
 		f.File, f.Lines = parseLocation(location)
 	}
+	f.File = belowRoots(f.File, roots)
 	f.Ignored = slices.Sorted(maps.Keys(raw))
 	if len(f.Ignored) == 0 {
 		f.Ignored = nil
@@ -72,6 +76,17 @@ func ParseFinding(data []byte) (Finding, error) {
 		return Finding{}, err
 	}
 	return f, nil
+}
+
+// belowRoots returns the path below the first root that holds it, cleaned; any
+// other path as it is.
+func belowRoots(name string, roots []string) string {
+	for _, root := range roots {
+		if rest, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
+			return path.Clean(rest)
+		}
+	}
+	return name
 }
 
 // findingParser takes known fields out of raw; the first error stays.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -129,11 +128,11 @@ func (im *importer) content(rel string, data []byte) {
 		if err != nil || root != "testsuite" && root != "testsuites" {
 			break // another XML file: coverage, say
 		}
-		list, problems = parseJUnit(trimmed)
+		list, problems = parseJUnit(trimmed, im.relative)
 	case isSARIF(trimmed):
 		list, problems = parseSARIF(trimmed, im.relative)
 	case inFindings:
-		list, problems = parseFindings(data)
+		list, problems = parseFindings(data, im.Roots)
 	}
 	for i, p := range problems {
 		if i == maxImportProblems {
@@ -172,16 +171,7 @@ func (im *importer) add(rel string, f Finding) {
 // for what lies elsewhere.
 func (im *importer) relative(name string) (string, bool) {
 	name = strings.ReplaceAll(name, "\\", "/")
-	if path.IsAbs(name) {
-		i := slices.IndexFunc(im.Roots, func(root string) bool {
-			return root != "" && strings.HasPrefix(name, strings.TrimSuffix(root, "/")+"/")
-		})
-		if i < 0 {
-			return "", false
-		}
-		name = name[len(strings.TrimSuffix(im.Roots[i], "/"))+1:]
-	}
-	name = path.Clean(name)
+	name = path.Clean(belowRoots(name, im.Roots))
 	if _, err := superqode.ParseRelPath(name); err != nil {
 		return "", false
 	}

@@ -12,8 +12,8 @@ import (
 // parseFindings reads findings from JSON: one object, an array of them, objects
 // one after the other, or a report with "findings". The problems name line and
 // field.
-func parseFindings(data []byte) (list []Finding, problems []string) {
-	p := &jsonFindings{data: data}
+func parseFindings(data []byte, roots []string) (list []Finding, problems []string) {
+	p := &jsonFindings{data: data, roots: roots}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	for {
 		var raw json.RawMessage
@@ -32,6 +32,7 @@ func parseFindings(data []byte) (list []Finding, problems []string) {
 
 type jsonFindings struct {
 	data     []byte
+	roots    []string // see ParseFinding
 	list     []Finding
 	problems []string
 	last     int // the line of the last byte counted
@@ -124,7 +125,7 @@ func (p *jsonFindings) array(raw json.RawMessage, at int) {
 }
 
 func (p *jsonFindings) finding(raw json.RawMessage, at int) {
-	f, err := ParseFinding(raw)
+	f, err := ParseFinding(raw, p.roots...)
 	if err != nil {
 		p.problem(at, err)
 		return

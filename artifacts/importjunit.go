@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
 // maxXMLDepth bounds the nesting of elements.
@@ -21,6 +23,8 @@ func xmlDecoder(data []byte) *xml.Decoder {
 		switch strings.ToLower(charset) {
 		case "us-ascii", "ascii", "utf8":
 			return in, nil
+		case "iso-8859-1", "latin1", "iso8859-1", "windows-1252", "cp1252": // read alike, as browsers do
+			return charmap.Windows1252.NewDecoder().Reader(in), nil
 		}
 		return nil, fmt.Errorf("its encoding %q is not read, UTF-8 is", clip(charset, 40))
 	}
@@ -69,6 +73,7 @@ type junitResult struct {
 
 // junit walks the elements of a JUnit report; it holds one test case at a time.
 type junit struct {
+	relative func(string) (string, bool)
 	suites   []string
 	open     []string
 	test     *junitCase
@@ -77,9 +82,10 @@ type junit struct {
 }
 
 // parseJUnit turns the failed and broken test cases of a JUnit report into
-// findings of category test.
-func parseJUnit(data []byte) ([]Finding, []string) {
-	j := &junit{}
+// findings of category test. relative makes the path of a file one below the
+// origin's top.
+func parseJUnit(data []byte, relative func(string) (string, bool)) ([]Finding, []string) {
+	j := &junit{relative: relative}
 	dec := xmlDecoder(data)
 	for {
 		t, err := dec.Token()
@@ -203,7 +209,9 @@ func (j *junit) result(r *junitResult) {
 	if r.typ != "" && f.Description == "" {
 		f.Description = valid(r.typ)
 	}
-	f.File = plainPath(c.file)
+	if c.file != "" {
+		f.File, _ = j.relative(c.file)
+	}
 	if line, err := strconv.Atoi(c.line); err == nil && line > 0 && f.File != "" {
 		f.Lines = &LineRange{line, line}
 	}

@@ -8,8 +8,6 @@ import (
 	"path"
 	"strconv"
 	"strings"
-
-	"github.com/seed-2d964004/superqode"
 )
 
 // The parts of SARIF 2.1.0 that become findings. Everything is optional here: a
@@ -336,13 +334,4 @@ func (r *sarifReader) uri(l sarifLocation, depth int) string {
 		return path.Join(outer, l.URI)
 	}
 	return l.URI
-}
-
-// plainPath makes a path that a tool printed one below the origin's top, or "".
-func plainPath(name string) string {
-	name = path.Clean(strings.ReplaceAll(name, "\\", "/"))
-	if _, err := superqode.ParseRelPath(name); err != nil {
-		return ""
-	}
-	return name
 }

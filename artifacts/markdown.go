@@ -60,7 +60,7 @@ func (r Report) writeFacts(m *markdown) {
 	row("Started", moment(r.StartedAt))
 	row("Ended", fmt.Sprintf("%s, after %s", moment(r.EndedAt), time.Duration(r.DurationSeconds*float64(time.Second)).Round(time.Millisecond)))
 	row("Origin", code(r.Run.Origin))
-	base := digest(r.Base.Digest) + fmt.Sprintf(", %d files, %d bytes", r.Base.Files, r.Base.Bytes)
+	base := digest(r.Base.Digest) + fmt.Sprintf(", %s, %s", counted(r.Base.Files, "file"), counted(int(r.Base.Bytes), "byte"))
 	if r.Base.Head != "" {
 		base += ", HEAD " + code(r.Base.Head)
 	}
@@ -101,7 +101,7 @@ func differences(good string, ok bool, n int) string {
 	case ok && n == 0:
 		return good
 	case n > 0:
-		return fmt.Sprintf("**NOT %s**: %d differences", good, n)
+		return fmt.Sprintf("**NOT %s**: %s", good, counted(n, "difference"))
 	}
 	return "not checked"
 }
@@ -138,7 +138,7 @@ func (r Report) writeChanges(m *markdown) {
 	for _, c := range r.Changes {
 		added, removed = added+max(c.LinesAdded, 0), removed+max(c.LinesRemoved, 0)
 	}
-	m.line("## Changes: %d paths, +%d −%d lines\n", len(r.Changes), added, removed)
+	m.line("## Changes: %s, +%d −%d lines\n", counted(len(r.Changes), "path"), added, removed)
 	if len(r.Changes) == 0 {
 		m.line("Nothing changed.\n")
 		return
@@ -165,7 +165,7 @@ func (r Report) writeChanges(m *markdown) {
 
 func (r Report) writeGuard(m *markdown) {
 	l := r.Guard.Layers
-	m.line("## Guard: %d operations blocked\n", len(r.Guard.Blocked))
+	m.line("## Guard: %s blocked\n", counted(len(r.Guard.Blocked), "operation"))
 	m.line("Layers: shim %s, hooks %s, kernel %s.\n", layer(l.Shim), layer(l.Hooks), layer(l.Kernel))
 	if len(r.Guard.Blocked) == 0 {
 		return
@@ -209,7 +209,8 @@ func (r Report) writeNext(m *markdown) {
 		add("look at the changes", "superqode", "-C", r.Run.Origin, "workspace", "diff", "--session", id)
 		patch := path.Join(dotName, storeName, SessionPatch(r.SessionID))
 		if r.Revert.Method != "none" && !r.Applied.Done() { // else they are there
-			add("bring them into the origin", "git", "-C", r.Run.Origin, "apply", patch)
+			add("bring them into the origin, all or nothing, merged where it moved on", "superqode", "-C", r.Run.Origin, "workspace", "apply", "--session", id)
+			add("the same with git alone", "git", "-C", r.Run.Origin, "apply", patch)
 		}
 	}
 	if r.Run.Workspace.Preserved {

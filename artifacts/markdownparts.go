@@ -35,8 +35,8 @@ func (r Report) writeFindings(m *markdown) {
 		if f.PatchID != "" {
 			facts = append(facts, "patch "+code(f.PatchID))
 		}
-		for _, t := range f.Tags {
-			facts = append(facts, code(t))
+		if len(f.Tags) > 0 {
+			facts = append(facts, "tagged "+code(strings.Join(f.Tags, " ")))
 		}
 		facts = append(facts, "fingerprint "+code(f.Fingerprint()))
 		m.line("%s\n", strings.Join(facts, ", "))

@@ -3,6 +3,7 @@ package artifacts
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -86,6 +87,21 @@ type SeverityCounts struct {
 	Medium   int `json:"medium"`
 	Low      int `json:"low"`
 	Info     int `json:"info"`
+}
+
+// Text names the counts that are not zero, worst first: "1 critical, 2 low"; ""
+// when there are none.
+func (c SeverityCounts) Text() string {
+	var parts []string
+	for _, v := range []struct {
+		n    int
+		name Severity
+	}{{c.Critical, SeverityCritical}, {c.High, SeverityHigh}, {c.Medium, SeverityMedium}, {c.Low, SeverityLow}, {c.Info, SeverityInfo}} {
+		if v.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", v.n, v.name))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // PriorityCounts counts findings by priority.

@@ -38,6 +38,7 @@ type Result struct {
 	Runner          string              `json:"runner_id,omitempty"`     // the agent of a session that has one
 	Outputs         *Outputs            `json:"outputs,omitempty"`       // nil: none were asked for
 	Idle            bool                `json:"-"`                       // no program ran, so the exit code says nothing
+	Found           Summary             `json:"-"`                       // the findings of the report, which holds them
 }
 
 // Commits are those that a session made, where its policy lets it commit.

@@ -47,7 +47,11 @@ func ParseType(s string) (Type, error) {
 	if t := Type(s); slices.Contains(Types(), t) {
 		return t, nil
 	}
-	return "", fmt.Errorf("%q is not an artifact type (one of %v)", s, Types())
+	names := make([]string, len(Types()))
+	for i, t := range Types() {
+		names[i] = string(t)
+	}
+	return "", fmt.Errorf("%q is not an artifact type (one of %s)", s, strings.Join(names, ", "))
 }
 
 // TestKind returns what follows "test_" and whether t is a type of generated
@@ -98,6 +102,23 @@ func evidenceTypes() map[string]Type {
 		".patch": TypePatch, ".diff": TypePatch,
 		".trace": TypeTrace,
 	}
+}
+
+// isCoverage reports whether a file's name is one that coverage tools give.
+func isCoverage(base string) bool {
+	base = strings.ToLower(base)
+	switch base {
+	case "cover.out", "coverprofile", "lcov.info", "jacoco.xml", "cobertura.xml", "clover.xml", ".coverage", "coverage":
+		return true
+	}
+	stem, ext := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
+	switch ext {
+	case ".lcov", ".coverprofile", ".gcov", ".profdata":
+		return true
+	case ".out", ".txt", ".xml", ".json", ".info", ".html":
+		return stem == "coverage" || strings.HasPrefix(stem, "coverage-") || strings.HasSuffix(stem, "-coverage") || strings.HasSuffix(stem, "_coverage")
+	}
+	return false
 }
 
 // classify tells the type of a file by its place below qe-artifacts.

@@ -43,17 +43,17 @@ func (r *Report) judge() {
 	case len(r.Run.Errors) > 0:
 		r.Verdict, r.Explanation = VerdictBlocked, fmt.Sprintf("The session could not be judged: %s.", r.Run.Errors[0])
 	case s.Critical > 0:
-		r.Verdict, r.Explanation = VerdictFail, fmt.Sprintf("Findings: %d critical.", s.Critical)
+		r.Verdict, r.Explanation = VerdictFail, "Findings: "+s.Text()+"."
 	case r.Run.ExitCode != 0:
 		r.Verdict, r.Explanation = VerdictFail, fmt.Sprintf("The command ended with exit code %d.", r.Run.ExitCode)
 	case s.High > 0 || s.Medium > maxMedium:
-		r.Verdict, r.Explanation = VerdictConditional, fmt.Sprintf("Findings: %d high, %d medium.", s.High, s.Medium)
+		r.Verdict, r.Explanation = VerdictConditional, "Findings: "+s.Text()+"."
 	case len(r.Run.Command) == 0:
 		r.Verdict, r.Explanation = VerdictBlocked, "The session could not be judged: no program ran in it."
 	case len(r.Findings) == 0:
 		r.Verdict, r.Explanation = VerdictPass, "The command succeeded and nothing was found; what it did not look at was not checked."
 	default:
-		r.Verdict, r.Explanation = VerdictPass, fmt.Sprintf("The command succeeded; nothing worse than %d medium findings.", s.Medium)
+		r.Verdict, r.Explanation = VerdictPass, "The command succeeded; nothing bad enough to stop at was found: "+s.Text()+"."
 	}
 	r.Correctness = "incorrect"
 	if r.Verdict == VerdictPass {

@@ -127,7 +127,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 
 // newFinding checks one finding and completes it.
 func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifacts.Finding, error) {
-	f, err := artifacts.ParseFinding(raw)
+	f, err := artifacts.ParseFinding(raw, string(s.rec.Workspace), string(s.rec.Origin))
 	if err != nil {
 		return f, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -37,6 +38,14 @@ func (s *Session) collectFixes(ctx context.Context, c *collected) ([]artifacts.N
 			return nil, err
 		}
 	}
+	findings, err := s.rawFindings()
+	if err != nil {
+		return nil, err
+	}
+	warn := func(text string) {
+		s.m.cfg.Warn(text)
+		c.warnings = append(c.warnings, text)
+	}
 	var list []artifacts.New
 	for _, fix := range fixes {
 		n, warning, err := s.fixArtifact(ctx, fix)
@@ -44,7 +53,10 @@ func (s *Session) collectFixes(ctx context.Context, c *collected) ([]artifacts.N
 			return nil, err
 		}
 		if warning != "" {
-			c.warnings = append(c.warnings, warning)
+			warn(warning)
+		}
+		if !slices.ContainsFunc(findings, func(f artifacts.Finding) bool { return f.ID == fix.Finding }) {
+			warn(fmt.Sprintf("fixes: %s is for %q, and no finding of the session has that id", fix.Source, fix.Finding))
 		}
 		list = append(list, n)
 	}

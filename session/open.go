@@ -50,6 +50,8 @@ type Session struct {
 	origin *snapshot.Snapshot // the origin as it was then
 	state  *revert.RepoState  // its repository beside the work tree
 
+	reportOnly bool // cleanup took the session's folder: only its report is known
+
 	secrets []string // environments of the programs that this process ran here, for what is to be masked
 	masks   *redact.Redactor
 }

@@ -162,7 +162,7 @@ func (m *Manager) find(ctx context.Context, dir, ref string) (Listed, error) {
 	if ref == "" {
 		return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no open session of this origin"), "superqode workspace list")
 	}
-	return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
+	return Listed{}, m.gone(ctx, dir, ref)
 }
 
 func pick(sessions []Listed, broken []Broken, ref string) (Listed, error) {

@@ -89,6 +89,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	}
 	in.Artifacts = c.artifacts
 	rep := artifacts.NewReport(in)
+	res.Found = rep.Summary
 	written, err := s.writeReport(ctx, store, rep, maskedReport(rep, s.redactor()))
 	c.artifacts = append(c.artifacts, written...)
 	res.Artifacts = artifacts.Refs(c.artifacts)
@@ -141,7 +142,7 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, raw, 
 		}
 		list = append(list, artifacts.New{
 			Type: artifacts.TypeQR, Path: f.file(s.rec.ID), Description: "quality report", Session: s.rec.ID, Data: b.Bytes(),
-			Metadata: map[string]any{"verdict": string(shown.Verdict)},
+			Metadata: s.reportMetadata(shown.Verdict),
 		})
 	}
 	return store.AddAll(ctx, list)
@@ -272,13 +273,13 @@ type ReportOptions struct {
 	NoRedact bool // show secrets, as far as the session's folder still has them
 }
 
-// Report writes the report of a session that has ended.
+// Report writes the report of a session that has ended, also when cleanup took its
+// record since.
 func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions, w io.Writer) error {
-	l, err := m.find(ctx, dir, ref)
+	s, err := m.lookAt(ctx, dir, ref)
 	if err != nil {
 		return err
 	}
-	s := m.session(l)
 	path, open := s.shownReportPath(), opt.NoRedact || s.rec.NoRedact
 	if opt.NoRedact {
 		path = s.rawReportPath()
@@ -289,6 +290,13 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 	}
 	store, err := artifacts.Open(string(s.rec.Origin))
 	if err != nil {
+		return err
+	}
+	if s.reportOnly && opt.Format == FormatHTML { // what masked the patch is not known any more
+		data, err := s.filed(store, FormatHTML)
+		if err == nil {
+			_, err = w.Write(data)
+		}
 		return err
 	}
 	root := (&url.URL{Scheme: "file", Path: filepath.Join(string(s.rec.Origin), ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand

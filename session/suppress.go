@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -65,8 +64,9 @@ func (s *Session) suppressions() (map[string]artifacts.Suppression, []string, er
 }
 
 // SuppressFinding enters a finding of the session into the origin's
-// SuppressionsFile and, where the session has ended, writes its report anew. ref is
-// a fingerprint, the beginning of one, or a finding's id.
+// SuppressionsFile, in the place of an older entry, and, where the session has
+// ended, writes its report anew. ref is a fingerprint, the beginning of one, or a
+// finding's id.
 func (s *Session) SuppressFinding(ctx context.Context, ref string, entry artifacts.Suppression) (artifacts.Suppression, error) {
 	list, err := s.Findings()
 	if err != nil {
@@ -80,25 +80,56 @@ func (s *Session) SuppressFinding(ctx context.Context, ref string, entry artifac
 	if hit != nil {
 		entry.Fingerprint, entry.Title, entry.File = hit.Fingerprint(), strings.ToValidUTF8(hit.Title, "\uFFFD"), strings.ToValidUTF8(hit.File, "\uFFFD")
 	}
-	if entry.Added == "" {
-		entry.Added = s.m.now().UTC().Format("2006-01-02")
-	}
-	if err := s.enterSuppression(ctx, entry); err != nil {
+	if entry, err = s.suppressionsFile().Enter(ctx, entry); err != nil {
 		return entry, err
 	}
-	if !s.rec.State.Ended() {
-		return entry, nil
+	return entry, s.suppressedAnew(ctx)
+}
+
+// UnsuppressFinding takes a finding out of the origin's SuppressionsFile and,
+// where the session has ended, writes its report anew. ref is as in
+// SuppressFinding. The error wraps superqode.ErrNotFound when no entry is there.
+func (s *Session) UnsuppressFinding(ctx context.Context, ref string) (artifacts.Suppression, error) {
+	list, err := s.Findings()
+	if err != nil {
+		return artifacts.Suppression{}, err
+	}
+	hit, err := findFinding(list, ref)
+	if hit != nil {
+		if by := hit.Suppressed; by != nil && by.By != artifacts.SuppressionsFile {
+			return artifacts.Suppression{}, superqode.Errorf(superqode.ErrNotFound, "finding %s was reported as suppressed by %s, and not by %s", hit.ID, visible(by.By), artifacts.SuppressionsFile)
+		}
+		ref = hit.Fingerprint()
+	} else if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return artifacts.Suppression{}, err
+	}
+	entry, err := s.suppressionsFile().Remove(ctx, ref)
+	if err != nil {
+		return entry, err
+	}
+	return entry, s.suppressedAnew(ctx)
+}
+
+// suppressedAnew lets the session go by the file as it is now.
+func (s *Session) suppressedAnew(ctx context.Context) error {
+	if !s.rec.State.Ended() || s.reportOnly {
+		return nil
 	}
 	if s.rec.State == superqode.StatePreserved { // it may go on
 		if err := s.keepSuppressions(); err != nil {
-			return entry, err
+			return err
 		}
 	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unlock() }() // the lock goes with the process in any case
 	err = s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report { return rep })
 	if errors.Is(err, superqode.ErrNotFound) {
 		err = nil
 	}
-	return entry, err
+	return err
 }
 
 // findFinding returns the finding that ref means; nil when it is a whole
@@ -122,40 +153,4 @@ func findFinding(list []artifacts.Finding, ref string) (*artifacts.Finding, erro
 		return nil, nil
 	}
 	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no finding has the id or the fingerprint %q", ref), "superqode finding list")
-}
-
-// enterSuppression appends an entry to the origin's file. What stands there stays,
-// comments too.
-func (s *Session) enterSuppression(ctx context.Context, entry artifacts.Suppression) (err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.p.Dir, "suppressions.lock"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	data, err := readSuppressions(string(s.rec.Origin))
-	if err != nil {
-		return err
-	}
-	entries, _, err := artifacts.ParseSuppressions(data)
-	if err != nil {
-		return superqode.Errorf(superqode.ErrUsage, "%v", err)
-	}
-	if _, ok := entries[entry.Fingerprint]; ok {
-		return nil
-	}
-	if len(data) == 0 {
-		data = []byte("# Findings that were looked at and do not count: superqode finding suppress\n")
-	}
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(data, '\n')
-	}
-	data = append(data, entry.YAML()...)
-	if _, _, err := artifacts.ParseSuppressions(data); err != nil {
-		return superqode.Errorf(superqode.ErrUsage, "%s is not a list that can be added to: %v", artifacts.SuppressionsFile, err)
-	}
-	path := filepath.Join(string(s.rec.Origin), artifacts.SuppressionsFile)
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	return atomicfile.Write(path, data, 0o644)
 }

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -39,11 +42,9 @@ func (c *artifactsListCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if c.Session != "" {
-		l, err := c.find(ctx, a)
-		if err != nil {
+		if filter.Session, err = c.reportedID(ctx, a); err != nil {
 			return err
 		}
-		filter.Session = l.ID
 	}
 	store, err := a.store()
 	if err != nil {
@@ -68,6 +69,22 @@ func (c *artifactsListCmd) Run(ctx context.Context, a *app) error {
 		rows = append(rows, []string{printable(it.ID), printable(string(it.Type)), humanBytes(it.Size), it.CreatedAt.Local().Format("2006-01-02 15:04"), quotePath(it.Path.String())})
 	}
 	return a.table([]string{"ID", "TYPE", "SIZE", "CREATED", "PATH"}, rows)
+}
+
+// reportedID returns the id of the session, also when cleanup took it.
+func (f sessionFlag) reportedID(ctx context.Context, a *app) (superqode.SessionID, error) {
+	l, err := f.find(ctx, a)
+	if err == nil {
+		return l.ID, nil
+	}
+	m, merr := a.sessions()
+	if merr != nil {
+		return superqode.SessionID{}, merr
+	}
+	if s, rerr := m.AttachReported(ctx, a.flags.Repo, f.Session); rerr == nil {
+		return s.Record().ID, nil
+	}
+	return superqode.SessionID{}, err
 }
 
 func (a *app) warnStore(store *artifacts.Store) {
@@ -149,6 +166,13 @@ func (a *app) artifactInfo(store *artifacts.Store, it artifacts.Artifact) error 
 	line("Agent", orDash(it.Agent.String()))
 	line("Size", fmt.Sprintf("%d", it.Size))
 	line("SHA-256", it.SHA256)
+	for _, key := range slices.Sorted(maps.Keys(it.Metadata)) {
+		value, err := json.Marshal(it.Metadata[key])
+		if err != nil {
+			return err
+		}
+		line(printable(key), printable(strings.Trim(string(value), `"`)))
+	}
 	return w.Flush()
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -20,9 +19,11 @@ import (
 
 // findingCmd groups the commands on findings.
 type findingCmd struct {
-	Add      findingAddCmd      `cmd:"" help:"Add a finding to the running session, or to --session."`
-	List     findingListCmd     `cmd:"" help:"List a session's findings."`
-	Suppress findingSuppressCmd `cmd:"" help:"Let a finding count no more, in this session and in those to come."`
+	Add  findingAddCmd  `cmd:"" help:"Add a finding to the running session, or to --session."`
+	List findingListCmd `cmd:"" help:"List a session's findings."`
+
+	Suppress   findingSuppressCmd   `cmd:"" help:"Let a finding count no more, in this session and in those to come."`
+	Unsuppress findingUnsuppressCmd `cmd:"" help:"Let a suppressed finding count again."`
 }
 
 // findingAddCmd adds one finding from flags, or many from stdin.
@@ -30,7 +31,7 @@ type findingAddCmd struct {
 	sessionFlag
 	Severity     string   `placeholder:"LEVEL" help:"critical, high, medium, low or info."`
 	Title        string   `help:"The finding in one line."`
-	File         string   `sep:"none" help:"The file it is about."`
+	File         string   `sep:"none" help:"The file it is about, from here or from the top."`
 	Line         string   `placeholder:"N[-M]" help:"The lines it is about."`
 	Category     string   `help:"What kind of finding."`
 	Description  string   `help:"The finding at length."`
@@ -80,7 +81,7 @@ func (c *findingAddCmd) Run(ctx context.Context, a *app) error {
 	if c.Stdin == "-" {
 		return a.addStream(ctx, to)
 	}
-	raw, err := c.json()
+	raw, err := c.json(a)
 	if err != nil {
 		return err
 	}
@@ -167,6 +168,23 @@ func (f *sessionFlag) attachEnded(ctx context.Context, a *app) (*session.Session
 	return (&sessionFlag{Session: ref}).attach(ctx, a)
 }
 
+// attachReported is attachEnded for looking: it goes on to the reports of sessions
+// that cleanup took.
+func (f *sessionFlag) attachReported(ctx context.Context, a *app) (*session.Session, error) {
+	s, err := f.attachEnded(ctx, a)
+	if !errors.Is(err, superqode.ErrNotFound) {
+		return s, err
+	}
+	m, merr := a.sessions()
+	if merr != nil {
+		return nil, merr
+	}
+	if s, rerr := m.AttachReported(ctx, a.flags.Repo, f.ref(a)); rerr == nil {
+		return s, nil
+	}
+	return nil, err
+}
+
 // attachOpen attaches to the only session that has not ended.
 func (f *sessionFlag) attachOpen(ctx context.Context, a *app, sessions []session.Listed) (*session.Session, error) {
 	open := slices.DeleteFunc(slices.Clone(sessions), func(l session.Listed) bool { return l.State.Ended() })
@@ -185,7 +203,7 @@ func (a *app) printAdded(id string) error {
 }
 
 // json writes the flags in the shape of superqode-qr-v1.
-func (c *findingAddCmd) json() (json.RawMessage, error) {
+func (c *findingAddCmd) json(a *app) (json.RawMessage, error) {
 	if c.Severity == "" || c.Title == "" {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a finding needs --severity and --title"), "superqode finding add --severity high --title 'What is wrong'")
 	}
@@ -198,8 +216,8 @@ func (c *findingAddCmd) json() (json.RawMessage, error) {
 			doc[key] = value
 		}
 	}
-	if c.File != "" { // its bytes, whatever they are
-		doc["file_path"], doc["file_path_bytes"] = c.File, []byte(c.File)
+	if file := c.file(a); file != "" { // its bytes, whatever they are
+		doc["file_path"], doc["file_path_bytes"] = file, []byte(file)
 	}
 	if c.Line != "" {
 		lines, err := parseLines(c.Line)
@@ -218,6 +236,30 @@ func (c *findingAddCmd) json() (json.RawMessage, error) {
 		doc["tags"] = c.Tag
 	}
 	return json.Marshal(doc)
+}
+
+// file returns --file as a path below the top of the workspace or the origin. As
+// for git it is one from where the person stands; a program that stands in a
+// sub-folder may as well name one from the top, when there is no other.
+func (c *findingAddCmd) file(a *app) string {
+	full := a.abs(c.File)
+	_, err := os.Lstat(full)
+	if c.File == "" || filepath.IsAbs(c.File) || err != nil && !strings.HasPrefix(c.File, "../") {
+		return c.File
+	}
+	dir := filepath.Dir(full)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for _, root := range []string{a.getenv("SUPERQODE_WORKSPACE"), originDir(a.flags.Repo)} {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			root = real
+		}
+		if rel, err := filepath.Rel(root, dir); err == nil && root != "" && filepath.IsLocal(rel) {
+			return filepath.Join(rel, filepath.Base(full))
+		}
+	}
+	return c.File
 }
 
 // parseLines reads N or N-M.
@@ -250,7 +292,7 @@ func (c *findingListCmd) Run(ctx context.Context, a *app) error {
 		}
 		wanted = append(wanted, s)
 	}
-	s, err := c.attachEnded(ctx, a)
+	s, err := c.attachReported(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -276,45 +318,4 @@ func (c *findingListCmd) Run(ctx context.Context, a *app) error {
 		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), f.Fingerprint(), printable(orDash(f.Location())), title})
 	}
 	return a.table([]string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}, rows)
-}
-
-// findingSuppressCmd enters a finding into the file of those that do not count.
-type findingSuppressCmd struct {
-	sessionFlag
-	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
-	Reason  string `help:"Why it does not count."`
-	Expires string `placeholder:"DATE" help:"Until when (2026-12-31); without it for good."`
-}
-
-// Help tells where it goes.
-func (*findingSuppressCmd) Help() string {
-	return "The entry goes into " + artifacts.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere; to let one count again take its entry out of the file."
-}
-
-// Run prints the fingerprint.
-func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
-	if strings.TrimSpace(c.Reason) == "" {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", printable(c.Finding))
-	}
-	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
-		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
-	}
-	if a.getenv("SUPERQODE_SOCKET") != "" {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
-	}
-	s, err := c.attachEnded(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	entry, err := s.SuppressFinding(ctx, c.Finding, artifacts.Suppression{Reason: c.Reason, Expires: c.Expires})
-	if err != nil {
-		return err
-	}
-	if a.flags.JSON {
-		return a.printJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": artifacts.SuppressionsFile})
-	}
-	a.note("entered into %s", artifacts.SuppressionsFile)
-	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
-	return err
 }

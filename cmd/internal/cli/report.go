@@ -74,7 +74,8 @@ func (c *reportCmd) print(a *app, data []byte, exact bool) error {
 	return errors.Join(p.Close(), w.Flush())
 }
 
-// newestEnded returns the id of the session of this origin that ended last.
+// newestEnded returns the id of the session of this origin that ended last; where
+// cleanup took them all, of the one that left the last report.
 func (a *app) newestEnded(ctx context.Context) (string, error) {
 	m, err := a.sessions()
 	if err != nil {
@@ -89,7 +90,11 @@ func (a *app) newestEnded(ctx context.Context) (string, error) {
 			return s.ID.String(), nil
 		}
 	}
-	return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session of this origin has ended"), "superqode workspace list")
+	last, err := m.AttachReported(ctx, a.flags.Repo, "")
+	if err != nil {
+		return "", err
+	}
+	return last.Record().ID.String(), nil
 }
 
 // stepSummary appends a session's summary to the one of a workflow's step where

@@ -33,6 +33,9 @@ func (a *app) summary(res *artifacts.Result) {
 	for i, l := range a.agentLines(res) {
 		line([]string{"agents", ""}[min(i, 1)], "%s", l)
 	}
+	if found := a.foundLine(res); found != "" {
+		line("found", "%s", found)
+	}
 	line("blocked", "%s", blockedLine(res.Guard))
 	origin := a.originLine(res.OriginCheck)
 	if res.Applied.Done() && len(res.Applied.Applied) > 0 && res.OriginCheck.Unchanged {
@@ -135,6 +138,25 @@ func blockedLine(g artifacts.Guard) string {
 	return fmt.Sprintf("%s, last: %s (%s)", superqode.Plural(len(g.Blocked), "operation"), printable(strings.Join(last.Command, " ")), guard)
 }
 
+// foundLine counts the findings, "" when there are none.
+func (a *app) foundLine(res *artifacts.Result) string {
+	s := res.Found
+	text := s.BySeverity.Text()
+	switch {
+	case s.BySeverity.Critical > 0:
+		text = a.paintErr(text, red)
+	case s.BySeverity.High > 0:
+		text = a.paintErr(text, yellow)
+	}
+	if s.Suppressed == 0 {
+		return text
+	}
+	if text == "" {
+		text = "nothing that counts"
+	}
+	return fmt.Sprintf("%s (%d suppressed)", text, s.Suppressed)
+}
+
 func (a *app) originLine(check artifacts.OriginCheck) string {
 	if check.Unchanged {
 		return "unchanged, checked"
@@ -212,6 +234,9 @@ func (a *app) nextCommands(res *artifacts.Result, patch string) []string {
 	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" && !res.Applied.Done() {
 		own("workspace apply")
 		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
+	}
+	if res.Found.TotalFindings > 0 {
+		own("finding list")
 	}
 	if res.Commits != nil {
 		next = append(next, fmt.Sprintf("superqode -C %s workspace apply --session %s --commits", shellQuote(res.Origin), shortID(res.SessionID)))

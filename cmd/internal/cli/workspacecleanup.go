@@ -20,7 +20,8 @@ type workspaceCleanupCmd struct {
 	All       bool    `short:"a" help:"The sessions of every origin."`
 }
 
-// ageFlag is a time span with a unit, days included; it is more than zero.
+// ageFlag is a time span with a unit, days included. Given as nothing at all, 0s, it
+// is the shortest there is; its zero value says that it was not given.
 type ageFlag time.Duration
 
 // UnmarshalText accepts what time.ParseDuration accepts, and whole days.
@@ -32,10 +33,10 @@ func (d *ageFlag) UnmarshalText(b []byte) error {
 			v = time.Duration(n) * 24 * time.Hour
 		}
 	}
-	if err != nil || v <= 0 {
+	if err != nil || v < 0 {
 		return fmt.Errorf("%q is not an age such as 24h, 90m or 7d", b)
 	}
-	*d = ageFlag(v)
+	*d = ageFlag(max(v, 1)) // zero, everything, must differ from no flag
 	return nil
 }
 

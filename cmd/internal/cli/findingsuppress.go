@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+)
+
+// findingSuppressCmd enters a finding into the file of those that do not count.
+type findingSuppressCmd struct {
+	sessionFlag
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
+	Reason  string `help:"Why it does not count."`
+	Expires string `placeholder:"DATE" help:"Until when (2026-12-31); without it for good."`
+}
+
+// Help tells where it goes.
+func (*findingSuppressCmd) Help() string {
+	return "The entry goes into " + artifacts.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere. A finding that is suppressed already gets the new reason and date."
+}
+
+// Run prints the fingerprint.
+func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", quotePath(c.Finding))
+	}
+	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
+	}
+	entry := artifacts.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
+	return c.edit(ctx, a, c.Finding, suppressionEdit{
+		done: "entered into",
+		session: func(s suppressor) (artifacts.Suppression, error) {
+			return s.SuppressFinding(ctx, c.Finding, entry)
+		},
+		file: func(f suppressionFile) (artifacts.Suppression, error) { return f.Enter(ctx, entry) },
+	})
+}
+
+// findingUnsuppressCmd takes a finding out of that file.
+type findingUnsuppressCmd struct {
+	sessionFlag
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
+}
+
+// Help tells what becomes of the file.
+func (*findingUnsuppressCmd) Help() string {
+	return "The entry is taken out of " + artifacts.SuppressionsFile + "; everything else there stays, comments too. The report of the session is written anew."
+}
+
+// Run prints the fingerprint.
+func (c *findingUnsuppressCmd) Run(ctx context.Context, a *app) error {
+	return c.edit(ctx, a, c.Finding, suppressionEdit{
+		done: "taken out of",
+		session: func(s suppressor) (artifacts.Suppression, error) {
+			return s.UnsuppressFinding(ctx, c.Finding)
+		},
+		file: func(f suppressionFile) (artifacts.Suppression, error) { return f.Remove(ctx, c.Finding) },
+	})
+}
+
+// suppressor is a session whose report follows the file.
+type suppressor interface {
+	SuppressFinding(ctx context.Context, ref string, entry artifacts.Suppression) (artifacts.Suppression, error)
+	UnsuppressFinding(ctx context.Context, ref string) (artifacts.Suppression, error)
+}
+
+// suppressionFile is the file alone, where there is no session.
+type suppressionFile interface {
+	Enter(ctx context.Context, entry artifacts.Suppression) (artifacts.Suppression, error)
+	Remove(ctx context.Context, ref string) (artifacts.Suppression, error)
+}
+
+// suppressionEdit is one change of the file, with a session or without.
+type suppressionEdit struct {
+	done    string
+	session func(suppressor) (artifacts.Suppression, error)
+	file    func(suppressionFile) (artifacts.Suppression, error)
+}
+
+// edit makes the change and prints the fingerprint. A whole fingerprint needs no
+// session, unless one is named.
+func (f *sessionFlag) edit(ctx context.Context, a *app, ref string, e suppressionEdit) error {
+	if a.getenv("SUPERQODE_SOCKET") != "" {
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
+	}
+	var entry artifacts.Suppression
+	s, err := f.attachReported(ctx, a)
+	switch {
+	case err == nil:
+		defer s.Close()
+		entry, err = e.session(s)
+	case errors.Is(err, superqode.ErrNotFound) && f.Session == "" && artifacts.IsFingerprint(ref):
+		entry, err = a.editSuppressions(ctx, e)
+	}
+	if err != nil {
+		return err
+	}
+	if a.flags.JSON {
+		return a.printJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": artifacts.SuppressionsFile})
+	}
+	a.note("%s %s", e.done, artifacts.SuppressionsFile)
+	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
+	return err
+}
+
+func (a *app) editSuppressions(ctx context.Context, e suppressionEdit) (artifacts.Suppression, error) {
+	m, err := a.sessions()
+	if err != nil {
+		return artifacts.Suppression{}, err
+	}
+	file, err := m.Suppressions(ctx, a.flags.Repo)
+	if err != nil {
+		return artifacts.Suppression{}, err
+	}
+	return e.file(file)
+}
