@@ -66,7 +66,7 @@ platforms:
 
 # A test fails when they are stale.
 docs:
-	SUPERQODE_UPDATE_DOCS=1 $(GO) test -count=1 -run '^Test(Reference|Recording)$$' ./cmd/internal/cli
+	SUPERQODE_TEST_UPDATE_DOCS=1 $(GO) test -count=1 -run '^Test(Reference|Recording)$$' ./cmd/internal/cli
 
 bench:
 	$(GO) run ./internal/bench $(BENCH)

@@ -165,6 +165,20 @@ func TestImportJUnit(t *testing.T) {
 	}
 }
 
+func TestImportPaths(t *testing.T) {
+	t.Parallel()
+	list, told := imported(t, map[string]string{
+		"a.xml":           "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><testsuite><testcase name=\"caf\xe9\" file=\"/origin/space/a_test.py\"><failure/></testcase><testcase name=\"out\" file=\"/elsewhere/b.py\"><failure/></testcase></testsuite>",
+		"findings/c.json": `{"severity":"low","title":"t","file_path":"/origin/space/deep/../c.go","line_range":{"start":1}}`,
+	})
+	if len(list) != 3 || told != "" || list[0].File != "a_test.py" || list[0].Title != "Test café failed" || list[1].File != "" || list[2].Location() != "c.go:1-1" {
+		t.Errorf("%+v %s", list, told)
+	}
+	if _, told := imported(t, map[string]string{"findings/d.json": `{"severity":"low","title":"t","file_path":"/origin/spaceship"}`}); !strings.Contains(told, "absolute") {
+		t.Errorf("a file elsewhere is accepted: %q", told)
+	}
+}
+
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	bomb := `<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]><testsuite name="&lol2;"/>`
@@ -391,7 +405,7 @@ func FuzzImport(f *testing.F) {
 func TestImportIsLinear(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"[\n", "{\"a\":\n", "{\n", "7\n", "\"\n", "[{},\n"} {
-		if list, problems := parseFindings([]byte(strings.Repeat(line, 1<<18))); len(list) > 0 || len(problems) == 0 {
+		if list, problems := parseFindings([]byte(strings.Repeat(line, 1<<18)), nil); len(list) > 0 || len(problems) == 0 {
 			t.Errorf("%q: %d findings, %d problems", line, len(list), len(problems))
 		}
 	}

@@ -154,7 +154,7 @@ func TestMarkdownSays(t *testing.T) {
 	for _, want := range []string{
 		"# superqode report: FAIL\n", "The command ended with exit code 2.", "- Command: `sh -c 'exit 2'`", "2026-01-02 03:00:02 UTC, after 1.5s",
 		"## Changes: 2 paths, +3 −1 lines", "| modified | `a.go` | 3 | 1 | 100644 → 100755 | claude |", "| renamed | `o\\xff` → `n\\xff` | bin | bin |  |  |",
-		"Revert: verified (full)", "Origin check: **NOT unchanged**: 1 differences", "## Guard: 2 operations blocked", "kernel unavailable: no Landlock",
+		"Revert: verified (full)", "Origin check: **NOT unchanged**: 1 difference", "## Guard: 2 operations blocked", "kernel unavailable: no Landlock",
 		"| `commit` | `git commit -m x` | shim | 2026-01-02 03:00:00 UTC | claude |", "### high: t", "at `a.go:1-2`", "Coverage: 10.0 % → 12.5 %",
 		"git -C /home/u/p apply .superqode/qe-artifacts/patches/qe-20260102-030000-abcdea.patch", "workspace diff --session qe-20260102-030000-abcdea",
 		"cd /w\n", "HEAD `abab", "- Applied: nothing: 1 conflict (after the check of the origin)",

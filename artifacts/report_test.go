@@ -156,6 +156,37 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// TestExplanation says what is to be known first.
+func TestExplanation(t *testing.T) {
+	t.Parallel()
+	find := func(list ...Severity) (f []Finding) {
+		for _, s := range list {
+			f = append(f, Finding{Severity: s, Title: "t", Priority: s.DefaultPriority()})
+		}
+		return f
+	}
+	run := func(name string, code int, conflicts ...string) AgentRun {
+		id, err := superqode.ParseAgentID(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return AgentRun{Agent: id, ExitCode: code, Conflicts: conflicts}
+	}
+	for _, tt := range []struct {
+		in   ReportInput
+		want string
+	}{
+		{ReportInput{Findings: find(SeverityCritical, SeverityHigh, SeverityHigh, SeverityInfo)}, "Findings: 1 critical, 2 high, 1 info."},
+		{ReportInput{Result: Result{ExitCode: 2}}, "The command ended with exit code 2."},
+		{ReportInput{Result: Result{ExitCode: 3, Agents: AgentRuns{run("ann", 0), run("bob", 3, "a.go", "b.go"), run("cat", 0, "a.go")}}}, "Of 3 agents bob ended with exit code 3; 2 paths could not be merged: a.go, b.go."},
+		{ReportInput{Result: Result{ExitCode: 4, Agents: AgentRuns{run("ann", 0), run("bob", 0, "1", "2", "3", "4")}}}, "Of 2 agents 4 paths could not be merged: 1, 2, 3, …."},
+	} {
+		if got := NewReport(tt.in).Explanation; got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}
+
 func TestReportCounts(t *testing.T) {
 	t.Parallel()
 	in := fullInput(t)

@@ -1,6 +1,10 @@
 package artifacts
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Verdict is what a report says in one word.
 type Verdict string
@@ -45,7 +49,7 @@ func (r *Report) judge() {
 	case s.Critical > 0:
 		r.Verdict, r.Explanation = VerdictFail, "Findings: "+s.Text()+"."
 	case r.Run.ExitCode != 0:
-		r.Verdict, r.Explanation = VerdictFail, fmt.Sprintf("The command ended with exit code %d.", r.Run.ExitCode)
+		r.Verdict, r.Explanation = VerdictFail, r.whatFailed()
 	case s.High > 0 || s.Medium > maxMedium:
 		r.Verdict, r.Explanation = VerdictConditional, "Findings: "+s.Text()+"."
 	case len(r.Run.Command) == 0:
@@ -70,4 +74,30 @@ func (r *Report) judge() {
 	if n > 0 {
 		r.Confidence = new(sum / float64(n))
 	}
+}
+
+// whatFailed says in one sentence which program failed.
+func (r *Report) whatFailed() string {
+	var bad, conflicts []string
+	for _, a := range r.Run.Agents {
+		conflicts = append(conflicts, a.Conflicts...)
+		switch {
+		case a.TimedOut:
+			bad = append(bad, a.Agent.String()+" ran out of time")
+		case a.ExitCode != 0:
+			bad = append(bad, fmt.Sprintf("%s ended with exit code %d", a.Agent, a.ExitCode))
+		}
+	}
+	switch {
+	case len(bad)+len(conflicts) == 0:
+		return fmt.Sprintf("The command ended with exit code %d.", r.Run.ExitCode)
+	case len(conflicts) > 0:
+		slices.Sort(conflicts)
+		conflicts = slices.Compact(conflicts)
+		bad = append(bad, counted(len(conflicts), "path")+" could not be merged: "+strings.Join(conflicts[:min(len(conflicts), 3)], ", "))
+		if len(conflicts) > 3 {
+			bad[len(bad)-1] += ", …"
+		}
+	}
+	return fmt.Sprintf("Of %s %s.", counted(len(r.Run.Agents), "agent"), strings.Join(bad, "; "))
 }

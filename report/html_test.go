@@ -357,6 +357,40 @@ func TestHTMLAgents(t *testing.T) {
 	}
 }
 
+// TestHTMLSaysFirstWhatMatters looks for what a person wants to know at once: what
+// failed and its last words, whether the own files are untouched, what to do.
+func TestHTMLSaysFirstWhatMatters(t *testing.T) {
+	t.Parallel()
+	rep := small(t, nil, change(t, superqode.ChangeModified, "a.go", 1, 1))
+	rep.OriginCheck.Unchanged = true
+	rep.Run.ExitCode = 2
+	rep.Run.Commands = []artifacts.CommandRun{{Run: 1, Command: []string{"make"}, ExitCode: 2, Output: strings.Repeat("early\n", 20) + "panic: late\n</pre><script>\n"}, {Run: 2, Output: "fine"}}
+	rep.Run.Workspace = artifacts.Workspace{Path: "/kept", Preserved: true}
+	_, doc := render(t, rep, HTMLOptions{})
+	top := text(byClass(doc, "verdict")[0])
+	for _, want := range []string{"Your files are unchanged", "panic: late", "</pre><script>"} {
+		if !strings.Contains(top, want) {
+			t.Errorf("%q is not at the top: %s", want, top)
+		}
+	}
+	if strings.Count(top, "early") != maxLastLines-2 {
+		t.Errorf("%d early lines", strings.Count(top, "early"))
+	}
+	first, rest := byClass(doc, "next")[0], byClass(doc, "more")[0]
+	for _, want := range []string{"workspace diff", "workspace apply --session", "workspace end", "cd /kept"} {
+		if !strings.Contains(text(first), want) {
+			t.Errorf("%q is not among the first commands", want)
+		}
+	}
+	if strings.Contains(text(first), "artifacts verify") || !strings.Contains(text(rest), "artifacts verify") {
+		t.Error("what is rarely wanted is not folded")
+	}
+	rep.Run.ExitCode, rep.Run.Commands = 0, nil
+	if _, doc := render(t, rep, HTMLOptions{}); len(byClass(doc, "last")) > 0 {
+		t.Error("a success has last words")
+	}
+}
+
 // BenchmarkHTML renders a session of n changed files of Go, 40 lines of each.
 func BenchmarkHTML(b *testing.B) {
 	for _, tt := range []struct {

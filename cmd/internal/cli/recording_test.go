@@ -22,7 +22,7 @@ func TestRecording(t *testing.T) {
 	t.Parallel()
 	text := recordDemo(t)
 	old, _ := os.ReadFile(filepath.FromSlash(recordingPath)) // none: it is drawn for the first time
-	if os.Getenv("SUPERQODE_UPDATE_DOCS") != "" && everChanging.ReplaceAllString(string(old), "") != everChanging.ReplaceAllString(drawing(text), "") {
+	if os.Getenv("SUPERQODE_TEST_UPDATE_DOCS") != "" && everChanging.ReplaceAllString(string(old), "") != everChanging.ReplaceAllString(drawing(text), "") {
 		if err := os.WriteFile(filepath.FromSlash(recordingPath), []byte(drawing(text)), 0o644); err != nil {
 			t.Fatal(err)
 		}

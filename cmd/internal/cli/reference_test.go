@@ -13,7 +13,7 @@ import (
 )
 
 // updatesDocs reports whether the generated pages are to be written: `make docs`.
-func updatesDocs() bool { return os.Getenv("SUPERQODE_UPDATE_DOCS") != "" }
+func updatesDocs() bool { return os.Getenv("SUPERQODE_TEST_UPDATE_DOCS") != "" }
 
 const referencePath = "../../../docs/reference.md"
 
