@@ -64,7 +64,7 @@ func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, erro
 		return nil, err
 	}
 	s := &Session{m: m, p: m.project(o), o: o, reportOnly: true}
-	s.dir = s.p.sessionPath(hit.Session.String())
+	s.dir = s.p.SessionPath(hit.Session.String())
 	s.rec = Record{ID: hit.Session, State: superqode.StateDone, Origin: HostPath(o.Top), CreatedAt: hit.CreatedAt}
 	s.rec.Name, _ = hit.Metadata[metaName].(string)
 	return s, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -17,7 +18,7 @@ import (
 // stays, comments too, and several processes may edit it at once.
 type Suppressions struct {
 	m      *Manager
-	p      project
+	p      home.Project
 	origin string
 }
 
@@ -78,10 +79,10 @@ func (f *Suppressions) Remove(ctx context.Context, ref string) (gone artifacts.S
 
 // edit rewrites the file under a lock, unless change leaves it as it is.
 func (f *Suppressions) edit(ctx context.Context, change func([]byte, map[string]artifacts.Suppression) ([]byte, error)) (err error) {
-	if err := os.MkdirAll(f.p.dir, 0o700); err != nil { // cleanup may have taken it
+	if err := os.MkdirAll(f.p.Dir, 0o700); err != nil { // cleanup may have taken it
 		return err
 	}
-	unlock, err := lockfile.Lock(ctx, filepath.Join(f.p.dir, "suppressions.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(f.p.Dir, "suppressions.lock"))
 	if err != nil {
 		return err
 	}
