@@ -76,6 +76,10 @@ func (c *checker) program(st *state, words []string) string {
 	if git, ok := gitProgram(words[0]); ok {
 		return c.git(st, slices.Concat([]string{"git"}, git, words[1:]))
 	}
+	if real, ok := c.otherName(st, words[0]); ok {
+		c.step(strings.Join(words, " "), "another name of "+real)
+		return c.program(st, append([]string{real}, words[1:]...))
+	}
 	base := strings.TrimSuffix(path.Base(words[0]), ".exe")
 	if out, ok := c.companion(st, base, words); ok {
 		return out
@@ -108,6 +112,20 @@ func (c *checker) program(st *state, words []string) string {
 		c.undecided(strings.Join(words, " "), "a program or script of its own")
 	}
 	return c.listing(base, words)
+}
+
+// otherName finds the program that the text itself copied or linked to a name.
+func (c *checker) otherName(st *state, word string) (string, bool) {
+	if strings.Contains(word, "/") {
+		real, ok := c.renamed[under(st.dir, word)]
+		return real, ok
+	}
+	for to, real := range c.renamed { // found in PATH
+		if path.Base(to) == word {
+			return real, true
+		}
+	}
+	return "", false
 }
 
 // script runs the text of a script file.

@@ -102,10 +102,11 @@ type checker struct {
 	unknown bool
 	fresh   map[string]bool   // roots of repositories that the text itself makes
 	files   map[string]string // contents of files that the text itself writes
+	renamed map[string]string // programs that the text gives another name, by path
 }
 
 func newChecker(ctx context.Context, in Context) *checker {
-	return &checker{ctx: ctx, in: in, fresh: map[string]bool{}, files: map[string]string{}}
+	return &checker{ctx: ctx, in: in, fresh: map[string]bool{}, files: map[string]string{}, renamed: map[string]string{}}
 }
 
 // enter counts one level of nesting; the caller must call leave when it is true.

@@ -114,6 +114,17 @@ func (k *call) classifyRest() {
 		k.bridge()
 	case "subtree":
 		k.subtree()
+	case "gui":
+		if sub, _ := first(k.args); sub == "citool" {
+			k.op("commit")
+			return
+		}
+		k.read("gui")
+	case "shell":
+		k.read("shell")
+		if p := newSpec("c=").parse(k.args, true); p.has("c") {
+			k.nested(k.inv.st, p.last("c"), "git shell runs it")
+		}
 	case "lfs":
 		k.lfs()
 	case "diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "stash-show", "format-patch", "range-diff", "archive", "bundle":

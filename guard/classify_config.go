@@ -264,9 +264,6 @@ var newFileExtensions = words{text: ".patch .diff .mbox .log .out .tar .gz .tgz 
 
 // outputFile checks the options by which reading commands write a file.
 func (k *call) outputFile() {
-	if k.name == "format-patch" {
-		return // -o names a folder there, the files in it are new
-	}
 	file := ""
 	for i, a := range k.args {
 		if a == "--" {

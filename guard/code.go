@@ -51,7 +51,7 @@ func languageName(program string) string {
 		return "perl"
 	case "ruby", "jruby":
 		return "ruby"
-	case "node", "nodejs", "bun", "deno", "tsx", "ts-node":
+	case "node", "nodejs", "bun", "deno", "tsx", "ts-node", "zx":
 		return "node"
 	case "php":
 		return "php"
@@ -206,6 +206,9 @@ func (c *checker) awk(st *state, l *lang, args []string) string {
 			if i+1 < len(args) { // it reads files
 				n = st.clone()
 				n.stdin = nil
+				if text := c.cat(n, args[i+1:]); isKnown(text) {
+					n.stdin = &text
+				}
 			}
 			return c.scan(n, l, a, vars)
 		}

@@ -13,6 +13,7 @@ type argument struct {
 	known  bool
 	text   string
 	list   []string            // when it is a list
+	items  []argument          // of a list that holds lists
 	name   string              // of a named argument: input=…
 	fields map[string]argument // of an object or hash: {cwd: …, args: […]}
 	path   string              // a name that stands for itself: subprocess.run
@@ -240,15 +241,17 @@ func (s *codeScan) group(i int) (argument, int) {
 		return items[0], end + 1
 	}
 	list := []string{}
+	var nested []argument
 	for j, a := range items {
 		switch {
 		case a.list != nil:
+			nested = items
 			list = append(list, a.list...)
 		default:
 			list = append(list, a.asText("item"+strconv.Itoa(j)))
 		}
 	}
-	return argument{known: true, list: list}, end + 1
+	return argument{known: true, list: list, items: nested}, end + 1
 }
 
 // object is {name: value, …} or {"name" => value}.

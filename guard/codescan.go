@@ -21,7 +21,7 @@ func (c *checker) scan(st *state, l *lang, text string, vars map[string]argument
 		c.tcl(st, text)
 		return ""
 	}
-	s := &codeScan{checker: c, st: withoutShell(st), lang: l, text: text, tokens: tokenize(l, text), vars: map[string]argument{}, alias: map[string]string{}, loops: map[string][]string{}, funcs: map[string]codeFunc{}, inside: map[string]bool{}}
+	s := &codeScan{checker: c, st: withoutShell(st), lang: l, text: text, tokens: tokenize(l, text), vars: map[string]argument{}, alias: map[string]string{}, loops: map[string][]argument{}, funcs: map[string]codeFunc{}, inside: map[string]bool{}}
 	for name, v := range vars {
 		s.vars[name] = v
 	}
@@ -51,11 +51,11 @@ type codeScan struct {
 	text   string
 	tokens []token
 	vars   map[string]argument
-	alias  map[string]string   // other names of functions: r = subprocess.run
-	funcs  map[string]codeFunc // functions of the text's own
-	inside map[string]bool     // those under way
-	loops  map[string][]string // for c in ["stash", "push"]
-	input  string              // awk: the line under way
+	alias  map[string]string     // other names of functions: r = subprocess.run
+	funcs  map[string]codeFunc   // functions of the text's own
+	inside map[string]bool       // those under way
+	loops  map[string][]argument // for c in ["stash", "push"]
+	input  string                // awk: the line under way
 	out    strings.Builder
 }
 
@@ -104,7 +104,7 @@ func (s *codeScan) round() bool {
 	}
 	for n := range rounds {
 		for name, items := range s.loops {
-			s.vars[name] = textArgument(items[min(n, len(items)-1)])
+			s.vars[name] = items[min(n, len(items)-1)]
 		}
 		for i := range s.tokens {
 			if !s.spend() {
@@ -122,8 +122,15 @@ func (s *codeScan) findLoops() {
 		if t.kind != 'i' || t.text != "in" && t.text != "of" || i == 0 || s.tokens[i-1].kind != 'i' {
 			continue
 		}
-		if v, _ := s.eval(i+1, true); len(v.list) > 0 {
-			s.loops[s.tokens[i-1].text] = v.list
+		v, _ := s.eval(i+1, true)
+		items := v.items
+		if items == nil {
+			for _, text := range v.list {
+				items = append(items, textArgument(text))
+			}
+		}
+		if len(items) > 0 {
+			s.loops[s.tokens[i-1].text] = items
 		}
 	}
 }
@@ -150,9 +157,7 @@ func (s *codeScan) at(i int) {
 func (s *codeScan) stringAt(i int) {
 	switch s.lang.name {
 	case "awk": // "cmd" | getline, print | "cmd"
-		if s.is(i-1, "|") || s.is(i+1, "|") && i+2 < len(s.tokens) && s.tokens[i+2].text == "getline" {
-			s.nested(s.st, s.tokens[i].text, "awk runs it")
-		}
+		s.awkPipe(i)
 	case "groovy": // "cmd".execute(), "cmd".!
 		if s.is(i+1, ".") && i+2 < len(s.tokens) && (s.tokens[i+2].text == "execute" || s.is(i+2, "!")) {
 			s.nested(s.st, s.tokens[i].text, "it is executed")
@@ -253,7 +258,7 @@ func (s *codeScan) calls(i int, name string) {
 	default:
 		return
 	}
-	if !s.defines(i) && s.callFunc(name, args) {
+	if !s.defines(i) && !s.ofModule(i, name) && s.callFunc(name, args) {
 		return
 	}
 	switch {
@@ -266,6 +271,13 @@ func (s *codeScan) calls(i int, name string) {
 		s.prints(name, args)
 	}
 	s.writes(i, name, args)
+}
+
+// ofModule reports whether a name is another module's function that runs a
+// command, and not the function of the text's own with the same name:
+// subprocess.run in the body of "def run(cmd)".
+func (s *codeScan) ofModule(i int, name string) bool {
+	return i > 1 && s.is(i-1, ".") && s.starts(name) && !slices.Contains([]string{"self", "this", "cls"}, s.tokens[i-2].text)
 }
 
 // defines reports whether the name at token i is being defined there.

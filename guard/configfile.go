@@ -18,7 +18,10 @@ func (c *checker) writtenConfig(inv *invocation, key string) (value string, ok b
 		}
 	}
 	if home, ok := inv.st.exported("HOME"); ok {
-		files = append(files, path.Join(home, ".gitconfig"))
+		files = append(files, path.Join(home, ".config/git/config"), path.Join(home, ".gitconfig"))
+	}
+	if xdg, ok := inv.st.exported("XDG_CONFIG_HOME"); ok {
+		files = append(files, path.Join(xdg, "git/config"))
 	}
 	for _, e := range inv.config {
 		if strings.EqualFold(e.key, "include.path") {

@@ -83,7 +83,7 @@ func (r *GitResolver) Path(ctx context.Context, at At, name string) Answer {
 		return Yes
 	}
 	out, ok, sure := r.output(ctx, at, "ls-files", "-z", "--", name)
-	if !ok && filepath.IsAbs(name) {
+	if !ok && filepath.IsAbs(name) && FindRepository(at.Dir, at.Env, "", "").GitDir != "" {
 		return No // git refuses a path outside of its tree; the file is not there
 	}
 	return answer(ok && out != "", ok || sure)

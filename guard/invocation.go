@@ -26,7 +26,8 @@ type configEntry struct{ key, value string }
 // gitProgram tells whether a program name is git. For git-NAME it returns NAME
 // as the first argument.
 func gitProgram(word string) ([]string, bool) {
-	base := word[strings.LastIndexAny(word, `/\`)+1:]
+	// On file systems that ignore case, as macOS has them, GIT is git.
+	base := strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
 	base = strings.TrimSuffix(base, ".exe")
 	if base == "git" || base == "git.real" {
 		return nil, true

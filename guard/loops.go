@@ -1,7 +1,9 @@
 package guard
 
 import (
+	"maps"
 	"path"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -122,15 +124,21 @@ func (c *checker) assign(st *state, a *syntax.Assign) {
 	name := a.Name.Value
 	if a.Array != nil {
 		var list []string
+		keyed := map[string]string{}
 		for _, e := range a.Array.Elems {
 			if e.Value != nil {
-				list = append(list, c.fields(st, []*syntax.Word{e.Value})...)
+				values := c.fields(st, []*syntax.Word{e.Value})
+				list = append(list, values...)
+				if w, ok := e.Index.(*syntax.Word); ok {
+					keyed[c.word(st, w)] = strings.Join(values, " ")
+				}
 			}
 		}
-		v := variable{array: list}
+		v := variable{array: list, keyed: keyed}
 		if a.Append {
 			old, _ := st.lookup(name)
 			v.array = append(append([]string{}, old.array...), list...)
+			maps.Copy(keyed, old.keyed)
 		}
 		if len(v.array) > 0 {
 			v.value = v.array[0]
@@ -145,6 +153,10 @@ func (c *checker) assign(st *state, a *syntax.Assign) {
 	if a.Value != nil {
 		value = c.word(st, a.Value)
 	}
+	if w, ok := a.Index.(*syntax.Word); ok {
+		c.assignAt(st, name, c.word(st, w), value)
+		return
+	}
 	if a.Index != nil {
 		value = unknownValue(kindOpen, name)
 	}
@@ -153,4 +165,29 @@ func (c *checker) assign(st *state, a *syntax.Assign) {
 		value = old.value + value
 	}
 	st.set(name, value)
+}
+
+// assignAt sets one element of an array: a[KEY]=value.
+func (c *checker) assignAt(st *state, name, key, value string) {
+	v, _ := st.lookup(name)
+	v.unset = false
+	if n, err := strconv.Atoi(key); err == nil && n >= 0 && n <= len(v.array) {
+		v.array = append([]string{}, v.array...)
+		if n == len(v.array) {
+			v.array = append(v.array, "")
+		}
+		v.array[n] = value
+		v.value = v.array[0]
+	} else {
+		v.keyed = maps.Clone(v.keyed)
+		if v.keyed == nil {
+			v.keyed = map[string]string{}
+		}
+		v.keyed[key] = value
+		v.array = append(append([]string{}, v.array...), value) // "${a[@]}" has it, too
+	}
+	if len(v.array) > 4096 {
+		v = variable{value: unknownValue(kindOpen, name)}
+	}
+	st.vars[name] = v
 }

@@ -83,11 +83,14 @@ func (c *checker) paramValue(st *state, pe *syntax.ParamExp) string {
 	}
 	if w, ok := pe.Index.(*syntax.Word); ok {
 		v, _ := st.lookup(name)
-		if n, err := strconv.Atoi(w.Lit()); err == nil && n >= 0 && n < len(v.array) {
+		key := c.word(st, w)
+		if n, err := strconv.Atoi(key); err == nil && n >= 0 && n < len(v.array) {
 			value, known = v.array[n], true
 		} else {
-			value, known = "", false
+			value, known = v.keyed[key]
 		}
+	} else if pe.Index != nil {
+		c.substitutions(st, pe.Index)
 	}
 	if pe.Length || pe.IsSet || pe.Names != 0 {
 		return unknownValue(kindOpen, "number")
@@ -216,7 +219,7 @@ func (c *checker) modifyWord(st *state, pe *syntax.ParamExp, value string, known
 		}
 	case syntax.AssignUnset, syntax.AssignUnsetOrNull:
 		if !known || value == "" && pe.Exp.Op == syntax.AssignUnsetOrNull {
-			value = arg()
+			value, known = arg(), true
 			st.set(name, value)
 		}
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:

@@ -31,6 +31,7 @@ type state struct {
 type variable struct {
 	value    string
 	array    []string
+	keyed    map[string]string // what stands under keys that are no numbers
 	exported bool
 	unset    bool
 }
@@ -80,7 +81,7 @@ func (st *state) merge(branches ...*state) {
 	for _, b := range branches {
 		for k, v := range b.vars {
 			old, had := st.vars[k]
-			if !had || old.value != v.value || old.exported != v.exported || len(old.array) != len(v.array) {
+			if !had || old.value != v.value || old.exported != v.exported || len(old.array) != len(v.array) || len(old.keyed) != len(v.keyed) {
 				st.vars[k] = v
 			}
 		}
@@ -107,7 +108,13 @@ func (st *state) lookup(name string) (variable, bool) {
 	if name == "OLDPWD" {
 		return variable{value: st.oldDir}, true
 	}
+	if name == "BASH" { // set by bash itself
+		return variable{value: "/bin/bash"}, true
+	}
 	v, ok := superqode.LookupEnv(st.c.in.Env, name)
+	if !ok && name == "SHELL" { // some shell, whichever it is
+		return variable{value: "/bin/sh"}, true
+	}
 	if !ok {
 		return variable{}, false
 	}

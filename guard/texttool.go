@@ -213,6 +213,13 @@ func (c *checker) filter(st *state, base string, args []string) (string, bool) {
 	if base == "sed" || base == "gsed" {
 		c.sedRuns(st, args)
 	}
+	if base == "sed" || base == "gsed" {
+		if scripts, _, _, files := sedScripts(args); len(files) > 0 && len(scripts) > 0 && len(args) > len(files) {
+			if out, ok := sedFilter(args[:len(args)-len(files)], c.cat(st, files)); ok { // "sed s/^/x/ FILE"
+				return out, true
+			}
+		}
+	}
 	if st.stdin == nil {
 		if out, ok := jqLiteral(args); ok && base == "jq" {
 			return out, true

@@ -8,9 +8,10 @@ import (
 // wrapped follows a command into the command that it runs.
 func (c *checker) wrapped(st *state, base string, words []string) (string, bool) {
 	args := words[1:]
-	switch base {
-	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash":
+	if isShell(base) {
 		return c.shellProgram(st, base, words), true
+	}
+	switch base {
 	case "env":
 		return c.env(st, args), true
 	case "sudo":
@@ -142,6 +143,15 @@ func assignment(w string) bool {
 	return true
 }
 
+// isShell reports whether a program is a shell.
+func isShell(base string) bool {
+	switch base {
+	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash":
+		return true
+	}
+	return false
+}
+
 // shellProgram is sh and its kin: -c text, a script file, or a script on stdin.
 func (c *checker) shellProgram(st *state, base string, words []string) string {
 	n := withoutShell(st)
@@ -158,6 +168,9 @@ func (c *checker) shellProgram(st *state, base string, words []string) string {
 				command = true
 			}
 			if slices.Contains([]string{"--rcfile", "--init-file"}, a) && len(args) > 0 {
+				if text := c.readFile(n, args[0]); isKnown(text) && text != "" {
+					c.nested(n, text, base+" reads it when it is interactive")
+				}
 				args = args[1:]
 			}
 			continue

@@ -158,6 +158,9 @@ func (c *checker) copyFile(st *state, base string, ops []string) {
 	if len(ops) != 2 || base != "cp" && base != "mv" && base != "install" && base != "ln" {
 		return
 	}
+	if _, ok := gitProgram(ops[0]); ok || isShell(path.Base(ops[0])) {
+		c.renamed[under(st.dir, ops[1])] = ops[0]
+	}
 	if text, ok := c.files[under(st.dir, ops[0])]; ok {
 		c.writeFile(st, ops[1], text, false)
 	}
@@ -190,7 +193,10 @@ func (c *checker) editors(st *state, base string, args []string) {
 			return slices.Contains([]string{"wq", "wq!", "x", "w", "w!", "xa", "wqa"}, strings.TrimLeft(a, "+:"))
 		})
 	}
-	if inPlace && base != "sort" && base != "patch" {
+	switch {
+	case base == "patch" && len(files) > 0: // patch FILE [PATCH]
+		c.protect(st, base, files[:1])
+	case inPlace && base != "sort" && base != "patch":
 		c.protect(st, base, files)
 	}
 }
