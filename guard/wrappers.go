@@ -74,7 +74,7 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 		}
 		return "", true
 	}
-	for len(rest) > 0 && assignment(rest[0]) && w.how != 'e' { // cross-env A=b, uv run A=b
+	for len(rest) > 0 && assignment(rest[0]) && w.how != 'e' && w.how != 'j' { // cross-env A=b, uv run A=b
 		rest = rest[1:]
 	}
 	rest = rest[min(w.skip, len(rest)):]

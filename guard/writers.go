@@ -173,11 +173,12 @@ func (c *checker) editors(st *state, base string, args []string) {
 	if strings.Contains(" ex ed vim vi nvim ", " "+base+" ") {
 		c.editorCommands(st, base, args)
 	}
+	if base == "patch" {
+		c.patch(st, args)
+		return
+	}
 	for i, a := range args {
 		switch {
-		case base == "patch" && (a == "-R" || a == "--reverse") && kindOf(inputOf(st)) == kindDiff || base == "patch" && kindOf(inputOf(st)) == kindReverse && !slices.Contains(args, "--dry-run"):
-			c.operation("apply.reverse", append([]string{base}, args...), func() bool { return c.inFresh(st.dir) })
-			return
 		case base == "sort" && (a == "-o" || a == "--output") && i+1 < len(args):
 			c.protect(st, base, args[i+1:i+2])
 		case base == "sort" && strings.HasPrefix(a, "--output="):
@@ -193,12 +194,33 @@ func (c *checker) editors(st *state, base string, args []string) {
 			return slices.Contains([]string{"wq", "wq!", "x", "w", "w!", "xa", "wqa"}, strings.TrimLeft(a, "+:"))
 		})
 	}
-	switch {
-	case base == "patch" && len(files) > 0: // patch FILE [PATCH]
-		c.protect(st, base, files[:1])
-	case inPlace && base != "sort" && base != "patch":
+	if inPlace && base != "sort" {
 		c.protect(st, base, files)
 	}
+}
+
+const patchOptions = `b/backup c/context d/directory= D/ifdef= e/ed E/remove-empty-files f/force F/fuzz= g/get= i/input= l/ignore-whitespace n/normal N/forward
+ o/output= p/strip= r/reject-file= R/reverse s/quiet silent t/batch T/set-time u/unified v/version V/version-control= x/debug= Y/basename-prefix= z/suffix=
+ Z/set-utc dry-run posix merge? binary follow-symlinks no-backup-if-mismatch reject-format= quoting-style= read-only= verbose`
+
+// patch is patch(1): with -R, or with a patch that was made backwards, it takes
+// changes away.
+func (c *checker) patch(st *state, args []string) {
+	p := newSpec(patchOptions).parse(args, false)
+	content := inputOf(st)
+	if in := p.last("input"); in != "" {
+		content = c.readFile(st, in)
+	} else if len(p.args) > 1 {
+		content = c.readFile(st, p.args[1])
+	}
+	if kind := kindOf(content); !p.has("dry-run") && (p.has("reverse") && kind == kindDiff || !p.has("reverse") && kind == kindReverse) {
+		c.operation("apply.reverse", append([]string{"patch"}, args...), func() bool { return c.inFresh(st.dir) })
+		return
+	}
+	if !p.has("dry-run") && len(p.args) > 0 {
+		c.protect(st, "patch", p.args[:1])
+	}
+	c.protect(st, "patch", p.values["output"])
 }
 
 // editorCommands looks for "!command" in what an editor is told to do.
