@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -49,6 +50,7 @@ type Request struct {
 	Command string   // the shell line, "" when the tool runs none
 	Dir     string   // absolute working directory, "" when it was not told
 	Writes  []string // files that the tool writes by itself
+	After   bool     // an event that tells of something done, or of no tool at all: nothing is left to decide
 }
 
 const maxPayload = 16 << 20
@@ -86,6 +88,7 @@ type toolInput struct {
 	} `json:"replacements"`
 	Input string `json:"input"`
 	Patch string `json:"patch"`
+	Chars string `json:"chars"` // what is typed into a shell that runs already
 }
 
 // written are the files that an editing tool is told to write, each once.
@@ -126,13 +129,38 @@ func Decode(f Format, in io.Reader) (Request, error) {
 	}
 	var p payload
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &p); err != nil {
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input is not the expected JSON object: %v", f, err)
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input is not the expected JSON object: %s", f, jsonProblem(err))
 	}
 	return p.request(f)
 }
 
+// jsonProblem says in words what is wrong with a JSON text.
+func jsonProblem(err error) string {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		what := "it"
+		if t.Field != "" {
+			what = t.Field
+		}
+		return what + " is of the type " + t.Value
+	}
+	return err.Error()
+}
+
+// asksBefore reports whether an event is one that comes before a tool runs. Claude
+// Code, Codex: PreToolUse, PermissionRequest. Gemini CLI: BeforeTool. Cursor:
+// beforeShellExecution, preToolUse. An event without a name is taken for one.
+func asksBefore(event string) bool {
+	name := strings.ToLower(event)
+	for _, prefix := range []string{"pre", "before", "permission"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == ""
+}
+
 func (p payload) request(f Format) (Request, error) {
-	r := Request{Tool: p.ToolName + p.CamelName, Dir: p.Dir}
+	r := Request{Tool: p.ToolName + p.CamelName, Dir: p.Dir, After: !asksBefore(p.Event)}
 	if r.Dir == "" && len(p.Roots) > 0 {
 		r.Dir = p.Roots[0]
 	}
@@ -141,6 +169,10 @@ func (p payload) request(f Format) (Request, error) {
 		raw = p.CamelArgs
 	}
 	if len(raw) == 0 && len(p.Command) == 0 && r.Tool == "" {
+		if p.Event != "" { // a session that starts or ends, a prompt, a file that is read: no tool runs
+			r.After = true
+			return r, nil
+		}
 		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input names neither a tool nor a command", f)
 	}
 	var err error
@@ -161,6 +193,9 @@ func (p payload) request(f Format) (Request, error) {
 	if json.Unmarshal(raw, &inner) == nil { // Copilot sends the arguments as a JSON text inside a string
 		raw = json.RawMessage(inner)
 		if !json.Valid(raw) { // apply_patch and the like: free text
+			if runsCommands(r.Tool) {
+				r.Command = inner
+			}
 			r.addPatch(inner)
 			return r, nil
 		}
@@ -169,7 +204,7 @@ func (p payload) request(f Format) (Request, error) {
 		if raw[0] != '{' {
 			return r, nil // a tool whose arguments are no object runs no command
 		}
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments can not be read: %v", f, err)
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments can not be read: %s", f, jsonProblem(err))
 	}
 	return r.fill(in)
 }
@@ -198,9 +233,24 @@ func (r Request) fill(in toolInput) (Request, error) {
 		r.Writes = append(r.Writes, in.written()...)
 		r.Command = "" // an editor's "command" is create or str_replace, no shell text
 	}
+	if typed := in.Chars + in.Input; r.Command == "" && runsCommands(r.Tool) {
+		r.Command = typed
+	}
 	r.addPatch(in.Input)
 	r.addPatch(in.Patch)
 	return r, nil
+}
+
+// runsCommands reports whether a tool is a shell, or types into one: Bash,
+// run_shell_command, write_stdin, write_bash, run_in_terminal.
+func runsCommands(tool string) bool {
+	name := strings.ToLower(tool)
+	for _, part := range []string{"bash", "shell", "terminal", "write_stdin", "exec_command"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // commandText is a command given as text or as an argument list.
@@ -247,6 +297,9 @@ func CheckRequest(ctx context.Context, r Request, in Context) Line {
 			in.Dir = ""
 		}
 	}
+	if r.After {
+		return Line{Verdict: Verdict{Decision: Allow, Certainty: Certain, Reason: "the event asks for no decision"}}
+	}
 	if r.Command != "" {
 		return CheckLine(ctx, r.Command, in)
 	}
@@ -260,132 +313,4 @@ func CheckRequest(ctx context.Context, r Request, in Context) Line {
 		v.Reason = "the tool runs no shell command"
 	}
 	return Line{Verdict: v, Steps: c.steps}
-}
-
-// Reply is what a program that speaks a format prints and exits with.
-type Reply struct {
-	Stdout []byte
-	Stderr []byte
-	Code   int
-}
-
-// Exit codes of Reply: denied for people and scripts (FORMATS.md section 2), and
-// blocked for the hooks, all of which but Copilot's take status 2 for "do not
-// run it" with the reason on standard error. Copilot skips a hook that fails, so
-// it gets 0 and the decision on standard output.
-const (
-	codeDenied  = 3
-	codeBlocked = 2
-)
-
-// Encode answers in a format. An allowed request grants nothing: the protocols'
-// "allow" would pass over the user's own permission prompt or list of allowed
-// commands, so the answer is an empty object, which leaves everything as it is
-// without the hook.
-func Encode(f Format, line Line) (Reply, error) {
-	switch f {
-	case Text:
-		return encodeText(line.Verdict), nil
-	case JSON:
-		return encodeJSON(line)
-	}
-	if line.Denied() {
-		return block(f, line.message())
-	}
-	switch f {
-	case Claude, Codex, Gemini, Cursor, Copilot:
-		return reply(map[string]any{}, 0)
-	}
-	return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
-}
-
-// Refuse answers a request that could not be read: hooks are told to block.
-func Refuse(f Format, err error) (Reply, error) {
-	if f == Text || f == JSON {
-		return Reply{Stderr: []byte(err.Error() + "\n"), Code: 1}, nil
-	}
-	return block(f, "superqode guard could not read the request, so nothing may run: "+err.Error())
-}
-
-// Block blocks a tool in an agent's hook protocol for a reason of the caller's
-// own. It returns an error that wraps superqode.ErrUsage for Text and JSON, which
-// are no hooks.
-func Block(f Format, message string) (Reply, error) { return block(f, message) }
-
-func block(f Format, message string) (Reply, error) {
-	var body map[string]any
-	code := codeBlocked
-	specific := map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": message}
-	switch f {
-	case Claude, Codex:
-		body = map[string]any{"hookSpecificOutput": specific}
-	case Gemini:
-		body = map[string]any{"decision": "deny", "reason": message}
-	case Cursor:
-		body = map[string]any{"permission": "deny", "user_message": message, "agent_message": message}
-	case Copilot:
-		// The command line reads the outer fields, the editor the inner ones.
-		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message, "hookSpecificOutput": specific}, 0
-	default:
-		return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
-	}
-	r, err := reply(body, code)
-	r.Stderr = []byte(message + "\n")
-	return r, err
-}
-
-func reply(body any, code int) (Reply, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(body)
-	return Reply{Stdout: b.Bytes(), Code: code}, err
-}
-
-// message is the one block that says what was refused, why, and what to do.
-func (v Verdict) message() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "superqode guard refused %s", v.Operation)
-	if len(v.Command) > 0 {
-		fmt.Fprintf(&b, " (%s)", strings.Join(v.Command, " "))
-	}
-	fmt.Fprintf(&b, ": %s.", v.Reason)
-	if v.Suggestion != "" {
-		fmt.Fprintf(&b, " Instead: %s.", v.Suggestion)
-	}
-	return b.String()
-}
-
-func encodeText(v Verdict) Reply {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s", v.Decision)
-	if v.Operation != "" {
-		fmt.Fprintf(&b, " %s", v.Operation)
-	}
-	if v.Certainty == Unknown {
-		b.WriteString(" (unknown)")
-	}
-	b.WriteByte('\n')
-	if v.Reason != "" {
-		fmt.Fprintf(&b, "reason: %s\n", v.Reason)
-	}
-	if v.Suggestion != "" {
-		fmt.Fprintf(&b, "instead: %s\n", v.Suggestion)
-	}
-	r := Reply{Stdout: []byte(b.String())}
-	if v.Denied() {
-		r.Code = codeDenied
-	}
-	return r
-}
-
-func encodeJSON(line Line) (Reply, error) {
-	code := 0
-	if line.Denied() {
-		code = codeDenied
-	}
-	return reply(struct {
-		SchemaVersion int `json:"schema_version"`
-		Line
-	}{1, line}, code)
 }

@@ -40,12 +40,23 @@ func TestHookFixtures(t *testing.T) {
 			checkDenial(t, f, reply)
 			r.Command = "git status"
 			reply, err = guard.Encode(f, guard.CheckRequest(t.Context(), r, guard.Context{}))
-			// An allowance is silent: "allow" would pass over the user's own prompts.
-			if err != nil || reply.Code != 0 || string(reply.Stdout) != "{}\n" || len(reply.Stderr) != 0 {
+			// An allowance grants nothing: Claude's "allow" would pass over the user's own prompts.
+			if err != nil || reply.Code != 0 || string(reply.Stdout) != passed(f)+"\n" || len(reply.Stderr) != 0 {
 				t.Errorf("allowed: %d %q %v", reply.Code, reply.Stdout, err)
 			}
 		})
 	}
+}
+
+// passed is the answer that lets a tool run.
+func passed(f guard.Format) string {
+	switch f {
+	case guard.Gemini:
+		return `{"decision":"allow"}`
+	case guard.Cursor:
+		return `{"permission":"allow"}`
+	}
+	return "{}"
 }
 
 // checkDenial holds an answer to what the agent's documentation asks for.
@@ -89,6 +100,10 @@ func TestDecode(t *testing.T) {
 		{"cursor without cwd", guard.Cursor, `{"command":"ls","cwd":"","workspace_roots":["/w"],"hook_event_name":"beforeShellExecution"}`, guard.Request{Tool: "beforeShellExecution", Dir: "/w", Command: "ls"}},
 		{"cursor tool", guard.Cursor, `{"hook_event_name":"preToolUse","tool_name":"Shell","tool_input":{"command":"ls","working_directory":"/w"}}`, guard.Request{Tool: "Shell", Dir: "/w", Command: "ls"}},
 		{"gemini directory", guard.Gemini, `{"tool_name":"run_shell_command","tool_input":{"command":"ls","dir_path":"src"},"cwd":"/x"}`, guard.Request{Tool: "run_shell_command", Dir: "/x/src", Command: "ls"}},
+		{"typed into a shell", guard.Codex, `{"tool_name":"write_stdin","tool_input":{"session_id":1,"chars":"git push\n"},"cwd":"/x"}`, guard.Request{Tool: "write_stdin", Dir: "/x", Command: "git push\n"}},
+		{"arguments that are a line", guard.Copilot, `{"toolName":"bash","toolArgs":"git push","cwd":"/x"}`, guard.Request{Tool: "bash", Dir: "/x", Command: "git push"}},
+		{"told afterwards", guard.Claude, `{"hook_event_name":"PostToolUse","tool_name":"Bash","tool_input":{"command":"git push"},"cwd":"/x"}`, guard.Request{Tool: "Bash", Dir: "/x", Command: "git push", After: true}},
+		{"no tool", guard.Gemini, `{"hook_event_name":"SessionStart","cwd":"/x"}`, guard.Request{Dir: "/x", After: true}},
 		{"text", guard.Text, "git push\n", guard.Request{Command: "git push\n"}},
 	}
 	for _, tt := range tests {
@@ -114,6 +129,32 @@ func TestUnreadableRequestIsRefused(t *testing.T) {
 			if rerr != nil || !strings.Contains(string(reply.Stdout), "deny") || len(reply.Stderr) == 0 {
 				t.Errorf("%s: %+v %v", f, reply, rerr)
 			}
+		}
+	}
+}
+
+func TestEventsThatAskForNothing(t *testing.T) {
+	t.Parallel()
+	for _, event := range []string{"PostToolUse", "SessionStart", "Stop", "AfterTool", "afterShellExecution", "UserPromptSubmit", "PreCompact"} {
+		for _, f := range guard.Formats()[2:] {
+			in := `{"hook_event_name":"` + event + `"}`
+			if strings.HasPrefix(event, "Post") || strings.HasPrefix(strings.ToLower(event), "after") {
+				in = `{"hook_event_name":"` + event + `","tool_name":"Bash","tool_input":{"command":"git push"}}`
+			}
+			r, err := guard.Decode(f, strings.NewReader(in))
+			if err != nil {
+				t.Errorf("%s %s: %v", f, event, err)
+				continue
+			}
+			if line := guard.CheckRequest(t.Context(), r, guard.Context{}); line.Denied() {
+				t.Errorf("%s %s: %+v", f, event, line.Verdict)
+			}
+		}
+	}
+	for _, event := range []string{"", "PreToolUse", "BeforeTool", "PermissionRequest", "beforeShellExecution"} {
+		r, err := guard.Decode(guard.Claude, strings.NewReader(`{"hook_event_name":"`+event+`","tool_name":"Bash","tool_input":{"command":"git push"}}`))
+		if err != nil || !guard.CheckRequest(t.Context(), r, guard.Context{}).Denied() {
+			t.Errorf("%s: let through (%v)", event, err)
 		}
 	}
 }
