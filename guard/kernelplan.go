@@ -52,6 +52,9 @@ func (o KernelOptions) protected(look view) []guarded {
 	add(true, "SUPERQODE_HOME", o.Home)
 	add(false, "the origin", o.Origin)
 	add(true, "the origin's git directory", o.GitDirs...)
+	if o.InPlace && len(o.GitDirs) > 0 { // one mount more where there is one anyhow
+		add(true, "superqode's folder in the origin", filepath.Join(o.Origin, ".superqode"))
+	}
 	add(false, "another worktree, or an object store, of the origin", o.Trees...)
 	mounts := look.mounts()
 	for _, p := range list {

@@ -378,6 +378,7 @@ func (s *Session) saveBase(ctx context.Context) error {
 		}
 	}
 	if s.origin != nil {
+		knowContents(s.origin, s.base)
 		if err := s.origin.Save(filepath.Join(s.dir, "origin.snap")); err != nil {
 			return err
 		}

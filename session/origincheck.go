@@ -59,6 +59,25 @@ func holds(sn *snapshot.Snapshot, dir string) bool {
 	return i < len(sn.Entries) && strings.HasPrefix(sn.Entries[i].Path, dir+"/")
 }
 
+// knowContents gives files of the origin the content ids that their copies in
+// the base have, so that the check at the end can read instead of guess. The
+// copy of a file has its size and its time.
+func knowContents(origin, base *snapshot.Snapshot) {
+	k := 0
+	for i := range origin.Entries {
+		e := &origin.Entries[i]
+		for k < len(base.Entries) && base.Entries[k].Path < e.Path {
+			k++
+		}
+		if k == len(base.Entries) {
+			return
+		}
+		if b := &base.Entries[k]; b.Path == e.Path && e.ID.IsZero() && e.Kind == snapshot.File && b.Kind == snapshot.File && b.Size == e.Size && b.Stat.Mtime == e.Stat.Mtime {
+			e.ID = b.ID
+		}
+	}
+}
+
 // compareOrigin walks two snapshots of the origin side by side. An entry with
 // the same stat data is the same; another one is read, where it is known what
 // it held.
@@ -87,9 +106,10 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 				diffs = append(diffs, visible(a.Path)+": modified")
 			case a.Kind != snapshot.File || a.Stat == b.Stat:
 			case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
-				// an ignored file whose owner or link count changed; its content was not recorded
+				// Times can be set back after a write, but for the change time: nobody can say that this is the old content.
+				diffs = append(diffs, visible(a.Path)+": its owner, links or content changed; the content was not recorded")
 			case a.ID.IsZero():
-				diffs = append(diffs, visible(a.Path)+": modified (ignored; its content was not recorded)")
+				diffs = append(diffs, visible(a.Path)+": modified (by its times; its content was not recorded)")
 			default:
 				read.Entries = append(read.Entries, *b)
 				was[b.Path] = a

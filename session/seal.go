@@ -23,13 +23,14 @@ import (
 // out; what it writes there is put back, named in the report, and never
 // believed.
 type seal struct {
-	dir    string
-	names  []string          // of the files in fixed, and of those that must not be there
-	fixed  map[string]sealed // files that do not change while a program runs
-	growth map[string][]byte // files that are only appended to, as they were
-	added  [][]byte          // lines of findings.jsonl that this supervisor wrote since
-	vault  *vault            // in git_snapshot mode: what the origin would be brought back from
-	record Record            // the fields of session.json that never change once a session is open
+	dir     string
+	names   []string          // of the files in fixed, and of those that must not be there
+	fixed   map[string]sealed // files that do not change while a program runs
+	growth  map[string][]byte // files that are only appended to, as they were
+	added   [][]byte          // lines of findings.jsonl that this supervisor wrote since
+	vault   *vault            // in git_snapshot mode: what the origin would be brought back from
+	results *vault            // in place: what lies in the origin's .superqode
+	record  Record            // the fields of session.json that never change once a session is open
 }
 
 // sealed is one file's hash and a copy that has no name any more, so that big
@@ -93,7 +94,13 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 		s.growth[name] = data
 	}
 	if rec.Mode == superqode.ModeGitSnapshot {
-		s.vault, err = openVault(filepath.Join(dir, "aside"), home.Project{Dir: filepath.Dir(filepath.Dir(dir))}.StorePath())
+		p := home.Project{Dir: filepath.Dir(filepath.Dir(dir))}
+		if s.vault, err = openVault(p.Dir, filepath.Join(dir, "aside"), p.StorePath()); err != nil {
+			return nil, err
+		}
+	}
+	if rec.Mode.InPlace() && !rec.GitReadOnly { // else the same mount keeps them
+		s.results, err = openVault(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode"))
 	}
 	return s, err
 }
@@ -120,7 +127,7 @@ func sealFile(dir, name string) (f sealed, err error) {
 
 // close drops the copies.
 func (s *seal) close() error {
-	err := s.vault.close()
+	err := errors.Join(s.vault.close(), s.results.close())
 	for _, f := range s.fixed {
 		err = errors.Join(err, f.copy.Close())
 	}
@@ -278,6 +285,9 @@ func (s *Session) restoreFolders() error {
 func (s *Session) unseal(sl *seal) error {
 	err := s.restoreFolders()
 	tampered, rerr := sl.restore()
+	if broken, verr := sl.results.restoreMissing(); broken || verr != nil {
+		tampered, rerr = append(tampered, ".superqode"), errors.Join(rerr, verr)
+	}
 	if broken, verr := sl.vault.restore(); broken || verr != nil {
 		tampered, rerr = append(tampered, "aside"), errors.Join(rerr, verr)
 	}

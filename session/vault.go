@@ -24,6 +24,7 @@ type vault struct {
 }
 
 type held struct {
+	root string // what holds it is no program's to replace
 	path string
 	f    *os.File
 }
@@ -37,7 +38,9 @@ const maxHeldPath = 4096
 
 // openVault holds every regular file below the folders. A folder that is not
 // there holds none.
-func openVault(folders ...string) (_ *vault, err error) {
+//
+// root holds the folders; what stands between the two is made anew when it has to be.
+func openVault(root string, folders ...string) (_ *vault, err error) {
 	v := &vault{}
 	defer func() {
 		if err != nil {
@@ -72,7 +75,7 @@ func openVault(folders ...string) (_ *vault, err error) {
 			if err != nil {
 				return err
 			}
-			v.files = append(v.files, held{path, f})
+			v.files = append(v.files, held{root, path, f})
 			return nil
 		})
 		if err != nil {
@@ -112,12 +115,29 @@ func (v *vault) restore() (tampered bool, err error) {
 	return tampered, err
 }
 
+// restoreMissing is restore for files that others may write meanwhile: only what
+// is gone is written anew.
+func (v *vault) restoreMissing() (tampered bool, err error) {
+	if v == nil {
+		return false, nil
+	}
+	for _, h := range v.files {
+		ferr := makeFolders(h.root, filepath.Dir(h.path))
+		if st, lerr := os.Lstat(h.path); ferr == nil && lerr == nil && st.Mode().IsRegular() {
+			continue
+		}
+		tampered = true
+		err = errors.Join(err, ferr, h.putBack())
+	}
+	return tampered, err
+}
+
 func (h held) putBack() error {
 	st, err := h.f.Stat()
 	if err != nil {
 		return err
 	}
-	if err := makeFolders(filepath.Dir(h.path)); err != nil {
+	if err := makeFolders(h.root, filepath.Dir(h.path)); err != nil {
 		return err
 	}
 	if err := clearWay(h.path); err != nil {
@@ -132,19 +152,27 @@ func (h held) putBack() error {
 	})
 }
 
-// makeFolders is os.MkdirAll that replaces what is no folder.
-func makeFolders(dir string) error {
+// makeFolders makes dir and what leads to it from root on. What is no folder is
+// replaced: through a link a program would have superqode write elsewhere.
+func makeFolders(root, dir string) error {
+	up := os.MkdirAll
+	if dir != root {
+		up = func(dir string, _ os.FileMode) error { return makeFolders(root, dir) }
+	}
+	if err := up(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
 	st, err := os.Lstat(dir)
 	if err == nil && st.IsDir() {
+		if st.Mode().Perm()&0o700 == 0o700 {
+			return nil
+		}
 		return os.Chmod(dir, st.Mode().Perm()|0o700)
 	}
 	if err == nil {
 		if err := os.Remove(dir); err != nil {
 			return err
 		}
-	}
-	if err := makeFolders(filepath.Dir(dir)); err != nil {
-		return err
 	}
 	return os.Mkdir(dir, 0o700)
 }
