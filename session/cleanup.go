@@ -180,7 +180,7 @@ func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 	case l.Mode.InPlace() && l.State == superqode.StateActive:
 		c.spare(id, state+"; it works in the origin itself: superqode workspace end --session "+id)
 	case l.Mode.InPlace():
-		c.spare(id, state+"; it keeps what the origin was: superqode workspace revert --session "+id)
+		c.letGo(ctx, l, state)
 	default:
 		c.remove(ctx, l, state)
 	}
