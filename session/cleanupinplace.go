@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
@@ -50,13 +51,13 @@ func (c *cleaner) letGo(ctx context.Context, l Listed, state string) {
 		c.failed(id, "it can not be removed", err)
 		return
 	}
-	c.removed(id, state, d.salvage.id())
+	c.removed(id, state, d.salvage.Name())
 }
 
 // differs tells, in words, how the origin of an in-place session is not as it
 // was; "" means that it is.
 func (s *Session) differs(ctx context.Context) (_ string, err error) {
-	unlock, err := s.p.lock(ctx)
+	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -87,13 +88,13 @@ func (s *Session) differs(ctx context.Context) (_ string, err error) {
 // salvageAside keeps the copies of an in-place session that the origin could be
 // brought back from: those of the work tree, and below git-dir those of the
 // repository.
-func (s *Session) salvageAside(ctx context.Context) (*Salvage, error) {
+func (s *Session) salvageAside(ctx context.Context) (*salvage.Record, error) {
 	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
 	if err != nil {
 		return nil, err
 	}
-	var parts []salvagePart
-	for _, part := range []salvagePart{{Dir: filepath.Join(s.asideDir(), "tree")}, {Dir: filepath.Join(s.asideDir(), "git"), Prefix: "git-dir"}} {
+	var parts []salvage.Part
+	for _, part := range []salvage.Part{{Dir: filepath.Join(s.asideDir(), "tree")}, {Dir: filepath.Join(s.asideDir(), "git"), Prefix: "git-dir"}} {
 		sn, problems, err := snapshot.Scan(ctx, part.Dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
