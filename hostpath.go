@@ -2,6 +2,7 @@ package superqode
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"unicode/utf8"
 )
 
@@ -34,4 +35,18 @@ func (p *HostPath) UnmarshalJSON(b []byte) error {
 	}
 	*p = HostPath(o.Bytes)
 	return nil
+}
+
+// RealPrefix resolves the links of the longest part of path that exists.
+func RealPrefix(path string) string {
+	rest := ""
+	for p := path; ; p = filepath.Dir(p) {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if p == filepath.Dir(p) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(p), rest)
+	}
 }

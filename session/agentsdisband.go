@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -104,7 +105,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	if err := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
 		return err
 	}
-	if exists(filepath.Join(c.dir, "large")) || exists(salvage.Dir(c.dir)) {
+	if atomicfile.Exists(filepath.Join(c.dir, "large")) || atomicfile.Exists(salvage.Dir(c.dir)) {
 		return c.clear()
 	}
 	if err := worktree.ToTrash(c.dir, c.p.TrashPath()); err != nil {
@@ -129,7 +130,7 @@ func (s *Session) seenDigest(agent superqode.AgentID) (superqode.Digest, error) 
 // session's workspace either, since they conflict, into that agent's folder.
 func (s *Session) saveLost(ctx context.Context, c *Session) error {
 	f, err := s.readAgents()
-	if err != nil || f == nil || !exists(string(c.rec.Workspace)) {
+	if err != nil || f == nil || !atomicfile.Exists(string(c.rec.Workspace)) {
 		return err
 	}
 	at := slices.IndexFunc(f.Agents, func(r agentResult) bool { return r.Agent == c.rec.Agent })

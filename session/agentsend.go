@@ -251,7 +251,7 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 // inheritOutputs saves what an agent's workspace has of the outputs that the
 // session was opened for.
 func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifacts.Store) ([]string, error) {
-	if len(s.rec.Outputs) == 0 || !exists(string(c.rec.Workspace)) {
+	if len(s.rec.Outputs) == 0 || !atomicfile.Exists(string(c.rec.Workspace)) {
 		return nil, nil
 	}
 	own := *c
@@ -275,7 +275,7 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 // Each file is taken once: a mark beside it says so.
 func (s *Session) inheritLines(c *Session, name string) error {
 	mark := filepath.Join(c.dir, filepath.Base(name)+".taken")
-	if exists(mark) {
+	if atomicfile.Exists(mark) {
 		return nil
 	}
 	data, err := atomicfile.Read(filepath.Join(c.dir, name))

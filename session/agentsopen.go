@@ -121,10 +121,10 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 
 // asOrigin is the session's workspace as that from which agents' own are made.
 func (s *Session) asOrigin() *origin {
-	o := &origin{Top: realPrefix(string(s.rec.Workspace)), Prefix: s.o.Prefix, Format: s.o.Format}
+	o := &origin{Top: superqode.RealPrefix(string(s.rec.Workspace)), Prefix: s.o.Prefix, Format: s.o.Format}
 	if s.rec.Mode == superqode.ModeWorktree {
 		o.Repo = &git.Repo{
-			Git: s.o.Repo.Git, TopLevel: o.Top, GitDir: realPrefix(string(s.rec.AdminDir)), CommonDir: s.o.Repo.CommonDir, ObjectFormat: s.o.Repo.ObjectFormat,
+			Git: s.o.Repo.Git, TopLevel: o.Top, GitDir: superqode.RealPrefix(string(s.rec.AdminDir)), CommonDir: s.o.Repo.CommonDir, ObjectFormat: s.o.Repo.ObjectFormat,
 		}
 	}
 	return o

@@ -14,7 +14,7 @@ import (
 // numbers that follow on the session's own.
 func (s *Session) inheritRuns(c *Session) error {
 	mark := filepath.Join(c.dir, "runs.taken")
-	if exists(mark) {
+	if atomicfile.Exists(mark) {
 		return nil
 	}
 	own, err := readRuns(s.dir)

@@ -8,41 +8,12 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/merge"
 )
-
-// ApplyOptions says which of a session's changes are brought into the origin.
-type ApplyOptions struct {
-	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
-	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
-	Agent superqode.AgentID // only what this agent changed; zero: all
-	Check bool              // decide only
-	Stay  string            // an absolute path: this folder is not removed when nothing is left in it, because the caller stands there
-}
-
-// ApplyError says that changes conflict with the origin, which was not touched.
-// It wraps superqode.ErrConflict.
-type ApplyError struct{ Conflicts []artifacts.ApplyConflict }
-
-// Error counts the conflicts; each has a line of its own in Conflicts.
-func (e *ApplyError) Error() string {
-	return superqode.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
-}
-
-// Unwrap returns superqode.ErrConflict.
-func (*ApplyError) Unwrap() error { return superqode.ErrConflict }
-
-// ErrorPaths returns the paths that conflict.
-func (e *ApplyError) ErrorPaths() []string {
-	paths := make([]string, len(e.Conflicts))
-	for i, c := range e.Conflicts {
-		paths[i] = c.Path.String()
-	}
-	return paths
-}
 
 // Apply brings the changes of the session that ref names into the work tree of
 // its origin: all that were asked for or, with an error that wraps ErrConflict,
@@ -50,7 +21,7 @@ func (e *ApplyError) ErrorPaths() []string {
 // the workspace is taken as it is now.
 //
 // The result is not nil as soon as it was decided what would happen.
-func (m *Manager) Apply(ctx context.Context, dir, ref string, opt ApplyOptions) (_ *artifacts.Applied, _ Record, err error) {
+func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options) (_ *artifacts.Applied, _ Record, err error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {
 		return nil, Record{}, err
@@ -84,7 +55,7 @@ func (s *Session) hold() error {
 	return s.reload()
 }
 
-func (s *Session) apply(ctx context.Context, opt ApplyOptions) (*artifacts.Applied, error) {
+func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Applied, error) {
 	if s.rec.Mode.InPlace() && !s.rec.State.Ended() {
 		return nil, &HolderError{ID: s.rec.ID, Mode: s.rec.Mode}
 	}
@@ -117,7 +88,7 @@ func (s *Session) checkTarget() error {
 
 // applyEnds applies what lies between two states. Nobody else does that, or works
 // in the origin itself, at the same time.
-func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt ApplyOptions) (res *artifacts.Applied, err error) {
+func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options) (res *artifacts.Applied, err error) {
 	unlock, err := s.p.Lock(ctx)
 	if err != nil {
 		return nil, err
@@ -129,108 +100,33 @@ func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt ApplyOptions)
 	if err := s.m.finishApplies(ctx, s.p, nil); err != nil {
 		return nil, err
 	}
-	s.sweepBenches()
+	apply.Sweep(s.dir)
+	j, err := s.applyJob(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opt.Refuse = func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) {
+		return s.refuseUnclaimed(ctx, opt.Agent, list)
+	}
+	return j.Apply(ctx, e, opt)
+}
+
+// applyJob is the session as package apply knows it.
+func (s *Session) applyJob(ctx context.Context) (*apply.Job, error) {
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	b, err := s.openBench(ctx)
+	g, err := s.m.git(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	list, err := s.wanted(ctx, &e, b, opt)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := s.refuseUnclaimed(ctx, opt.Agent, list)
-	if err != nil {
-		return nil, err
-	}
-	view, err := merge.Look(ctx, string(s.rec.Origin), b.Format, list)
-	if err == nil {
-		err = view.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	steps, err := (&merge.Decider{Now: view.Now, Merge: b.Merge(ctx), Similar: b.Similar}).Decide(list)
-	if err != nil {
-		return nil, err
-	}
-	res = s.outcome(steps, e.Left)
-	res.Checked, res.Conflicts = opt.Check, append(refused, res.Conflicts...)
-	switch {
-	case len(res.Conflicts) > 0:
-		return res, s.conflictError(res.Conflicts)
-	case opt.Check || len(res.Applied) == 0:
-		return res, nil
-	}
-	return res, s.carryOut(ctx, view, steps, b, opt, res)
+	j := s.applyEnding()
+	j.Store, j.Git = s.store, g
+	return j, nil
 }
 
-// wanted returns the changes that were asked for.
-func (s *Session) wanted(ctx context.Context, e *merge.Ends, b *merge.Bench, opt ApplyOptions) ([]merge.Change, error) {
-	list, err := e.Pairs(ctx, s.store, opt.Paths)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkPaths(list, opt.Paths); err != nil {
-		return nil, err
-	}
-	if len(opt.Hunks) > 0 {
-		if list, err = b.OnlyHunks(ctx, e, opt.Paths, opt.Hunks); err != nil {
-			return nil, err
-		}
-	}
-	return e.WithoutOwn(list), nil
-}
-
-// outcome tells what the steps come to.
-func (s *Session) outcome(steps []merge.Step, left []string) *artifacts.Applied {
-	res := &artifacts.Applied{LeftOut: left}
-	for i := range steps {
-		switch st := &steps[i]; {
-		case st.Conflict != nil:
-			path, _ := superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
-			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
-		case st.Done():
-			res.Already = append(res.Already, s.tell(st))
-		default:
-			res.Applied = append(res.Applied, s.tell(st))
-		}
-	}
-	return res
-}
-
-// tell describes a step as the session's change.
-func (s *Session) tell(st *merge.Step) artifacts.AppliedPath {
-	p := artifacts.AppliedPath{Merged: st.Merged}
-	p.Path, _ = superqode.ParseRelPath(st.Path())
-	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.Added, st.Removed, st.Binary, s.rec.Agent
-	if st.Old != nil {
-		p.OldMode = st.Old.Mode()
-	}
-	if st.New != nil {
-		p.NewMode = st.New.Mode()
-	}
-	switch {
-	case st.Old == nil:
-		p.Type = superqode.ChangeCreated
-	case st.New == nil:
-		p.Type = superqode.ChangeDeleted
-	case st.Renamed():
-		p.Type = superqode.ChangeRenamed
-		p.OldPath, _ = superqode.ParseRelPath(st.Old.Path)
-	case st.Old.Kind != st.New.Kind:
-		p.Type = superqode.ChangeKind
-	case merge.SameData(st.Old, st.New):
-		p.Type = superqode.ChangeMode
-	default:
-		p.Type = superqode.ChangeModified
-	}
-	return p
-}
-
-func (s *Session) conflictError(conflicts []artifacts.ApplyConflict) error {
-	return superqode.WithHint(&ApplyError{conflicts}, "superqode workspace diff --session %s -- PATH shows what the session did there; apply others with superqode workspace apply --session %s PATH…", s.rec.ID, s.rec.ID)
+// applyEnding is applyJob for finishing what was cut short: it needs neither git nor
+// the store.
+func (s *Session) applyEnding() *apply.Job {
+	return &apply.Job{ID: s.rec.ID, Agent: s.rec.Agent, Dir: s.dir, Origin: s.rec.Origin, Now: s.m.now, Journal: s.journal(), Salvage: s.salvage, Warn: s.m.cfg.Warn}
 }

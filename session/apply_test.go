@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/merge"
@@ -22,7 +23,7 @@ import (
 
 // childApply applies the only session of the origin.
 func childApply() int {
-	_, _, err := childManager().Apply(context.Background(), os.Getenv("SUPERQODE_TEST_DIR"), os.Getenv("SUPERQODE_TEST_SESSION"), ApplyOptions{})
+	_, _, err := childManager().Apply(context.Background(), os.Getenv("SUPERQODE_TEST_DIR"), os.Getenv("SUPERQODE_TEST_SESSION"), apply.Options{})
 	switch {
 	case errors.Is(err, superqode.ErrConflict):
 		fmt.Fprintln(os.Stderr, err)
@@ -59,13 +60,13 @@ func openApply(t *testing.T, f *gittest.Fixture, mode superqode.Mode, edit func(
 	return a
 }
 
-func (a *applyTest) apply(opt ApplyOptions) (*artifacts.Applied, error) {
+func (a *applyTest) apply(opt apply.Options) (*artifacts.Applied, error) {
 	res, _, err := a.m.Apply(a.t.Context(), a.Dir, a.id, opt)
 	return res, err
 }
 
 // mustApply applies and checks that nothing of the work stays anywhere.
-func (a *applyTest) mustApply(opt ApplyOptions) *artifacts.Applied {
+func (a *applyTest) mustApply(opt apply.Options) *artifacts.Applied {
 	a.t.Helper()
 	res, err := a.apply(opt)
 	if err != nil {
@@ -185,7 +186,7 @@ func TestApplyEverything(t *testing.T) {
 				}
 				gitBefore, outside := gittest.Fingerprint(t, f.Path(".git"), "worktrees"), f.Fingerprint(".git", ".superqode")
 				times := gittest.Times(t, f.Dir, ".git", ".superqode")
-				res := a.mustApply(ApplyOptions{})
+				res := a.mustApply(apply.Options{})
 				sameFiles(t, f, want)
 				gittest.Same(t, gitBefore, gittest.Fingerprint(t, f.Path(".git"), "worktrees"))
 				if _, err := os.Lstat(f.Path("src/deep")); err == nil {
@@ -201,7 +202,7 @@ func TestApplyEverything(t *testing.T) {
 						t.Errorf("%q was written to", path)
 					}
 				}
-				again := a.mustApply(ApplyOptions{})
+				again := a.mustApply(apply.Options{})
 				if len(again.Applied) > 0 || len(again.Already) != len(res.Applied) {
 					t.Errorf("applied again: %+v", again.Applied)
 				}
@@ -216,7 +217,7 @@ func TestApplySalvages(t *testing.T) {
 	f := gittest.Dirty(t)
 	a := openApply(t, f, superqode.ModeWorktree, everyChange)
 	before := f.Fingerprint(".git", ".superqode")
-	res := a.mustApply(ApplyOptions{})
+	res := a.mustApply(apply.Options{})
 	to := filepath.Join(t.TempDir(), "back")
 	if _, err := a.m.Restore(t.Context(), f.Dir, res.Salvage, to); err != nil {
 		t.Fatal(err)
@@ -289,7 +290,7 @@ func TestApplyAgainstMerge(t *testing.T) {
 		randomEdits(rnd, f, "origin", false)
 		before := f.Fingerprint(".git/worktrees", ".superqode")
 		merged, tree := gitMerge(t, f, theirs)
-		res, err := a.apply(ApplyOptions{})
+		res, err := a.apply(apply.Options{})
 		a.checkClean()
 		switch {
 		case merged && err != nil:
@@ -353,7 +354,7 @@ func TestApplyTwiceAtOnce(t *testing.T) {
 	for range 4 {
 		go func() {
 			m := NewManager(Config{Home: a.m.cfg.Home, Env: f.Env(), Log: zerolog.Nop()})
-			res, _, err := m.Apply(t.Context(), f.Dir, a.id, ApplyOptions{})
+			res, _, err := m.Apply(t.Context(), f.Dir, a.id, apply.Options{})
 			results <- result{res, err}
 		}()
 	}
@@ -387,7 +388,7 @@ func TestApplyReadOnlyFolder(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(f.Path("odd"), 0o755) })
 	before := f.Fingerprint(".git/worktrees", ".superqode")
 	times := gittest.Times(t, f.Dir, ".git/worktrees", ".superqode")
-	if _, err := a.apply(ApplyOptions{}); !errors.Is(err, os.ErrPermission) {
+	if _, err := a.apply(apply.Options{}); !errors.Is(err, os.ErrPermission) {
 		t.Errorf("%v", err)
 	}
 	gittest.Same(t, before, f.Fingerprint(".git/worktrees", ".superqode"))
@@ -411,7 +412,7 @@ func TestApplyMany(t *testing.T) {
 	for i := range 20 {
 		f.Write(fmt.Sprintf("d%d/f%d", i, i), fmt.Sprintf("%d by origin\n2\n3\n4\n5\n6\n7\n", i))
 	}
-	res := a.mustApply(ApplyOptions{})
+	res := a.mustApply(apply.Options{})
 	merged := 0
 	for _, p := range res.Applied {
 		if p.Merged {
@@ -468,10 +469,10 @@ func TestApplyHunksAgainstGit(t *testing.T) {
 		if rnd.IntN(2) == 0 {
 			a.end()
 		}
-		a.mustApply(ApplyOptions{Hunks: hunks})
+		a.mustApply(apply.Options{Hunks: hunks})
 		sameFiles(t, f, c)
-		a.mustApply(ApplyOptions{}) // what is left goes on top
-		again := a.mustApply(ApplyOptions{Check: true})
+		a.mustApply(apply.Options{}) // what is left goes on top
+		again := a.mustApply(apply.Options{Check: true})
 		if len(again.Applied) > 0 {
 			t.Errorf("round %d: something is left: %+v", round, again.Applied)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -92,7 +93,7 @@ func applyPoints(t *testing.T, do string, times int, prepare func(*applyTest)) [
 func applied(t *testing.T) gittest.Print {
 	t.Helper()
 	a := crashTest(t)
-	a.mustApply(ApplyOptions{})
+	a.mustApply(apply.Options{})
 	return noGit(a.tree())
 }
 
@@ -171,7 +172,7 @@ func (a *applyTest) sweep() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.m.session(*l).sweepBenches()
+	apply.Sweep(l.Dir)
 }
 
 // A full disk, or any other failure, at any step leaves the origin as it was.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -76,7 +77,7 @@ func (s *Session) applyAtEnd(ctx context.Context, opt EndApply, c *collected, ce
 	e, err := s.storedEnds(ctx)
 	if err == nil {
 		var res *artifacts.Applied
-		if res, err = s.applyEnds(ctx, e, ApplyOptions{Stay: s.stay()}); res != nil {
+		if res, err = s.applyEnds(ctx, e, apply.Options{Stay: s.stay()}); res != nil {
 			a.res = res
 		}
 	}
@@ -122,7 +123,7 @@ func (a *endApplied) failure() (failure, reported error) {
 	if a == nil {
 		return nil, nil
 	}
-	var conflict *ApplyError
+	var conflict *apply.Error
 	if errors.As(a.err, &conflict) {
 		return a.err, nil
 	}

@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/home"
-	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/internal/swap"
-	"github.com/seed-2d964004/superqode/merge"
-)
-
-// What Recovered says of an apply that was interrupted.
-const (
-	applyFinished  = "applied"
-	applyTakenBack = "taken back"
 )
 
 // noticeApply finishes what an interrupted apply left in the origin, before
@@ -32,7 +22,7 @@ func (m *Manager) noticeApply(p home.Project) {
 	}
 	err = m.finishApplies(context.Background(), p, func(r Recovered) {
 		if r.Err == nil {
-			m.cfg.Warn(fmt.Sprintf("an apply of session %s was interrupted; it was %s", r.ID, map[string]string{applyFinished: "finished", applyTakenBack: applyTakenBack}[r.Action]))
+			m.cfg.Warn(fmt.Sprintf("an apply of session %s was interrupted; it was %s", r.ID, map[string]string{apply.Finished: "finished", apply.TakenBack: apply.TakenBack}[r.Action]))
 		}
 	})
 	if err = errors.Join(err, unlock()); err != nil {
@@ -59,12 +49,7 @@ func (m *Manager) recoverApplies(ctx context.Context, p home.Project) (done []Re
 // hasIntents reports whether some session's apply is under way or was cut short.
 func hasIntents(p home.Project) bool {
 	names, _ := p.SessionNames() // what can not be listed can not be recovered
-	return slices.ContainsFunc(names, func(id string) bool { return hasIntent(p.SessionPath(id)) })
-}
-
-func hasIntent(sessionDir string) bool {
-	_, err := os.Lstat(intentPath(sessionDir))
-	return err == nil
+	return slices.ContainsFunc(names, func(id string) bool { return apply.Pending(p.SessionPath(id)) })
 }
 
 // finishApplies finishes, or takes back, the applies of a project's sessions that
@@ -77,7 +62,7 @@ func (m *Manager) finishApplies(ctx context.Context, p home.Project, tell func(R
 	}
 	for _, id := range names {
 		dir := p.SessionPath(id)
-		if !hasIntent(dir) {
+		if !apply.Pending(dir) {
 			continue
 		}
 		l, err := load(dir)
@@ -86,10 +71,10 @@ func (m *Manager) finishApplies(ctx context.Context, p home.Project, tell func(R
 		}
 		r := Recovered{ID: l.ID, Action: "failed"}
 		if err == nil {
-			r.Action, err = m.session(l).finishApply(ctx)
+			r.Action, err = m.session(l).applyEnding().Finish(ctx)
 		}
 		if err != nil {
-			r.Action, r.Err = "failed", superqode.WithHint(fmt.Errorf("finish the interrupted apply of session %s: %w", id, err), "look at %s; without it nothing is finished", intentPath(dir))
+			r.Action, r.Err = "failed", superqode.WithHint(fmt.Errorf("finish the interrupted apply of session %s: %w", id, err), "look at %s; without it nothing is finished", apply.IntentPath(dir))
 		}
 		if r.Action != "" && tell != nil {
 			tell(r)
@@ -99,57 +84,4 @@ func (m *Manager) finishApplies(ctx context.Context, p home.Project, tell func(R
 		}
 	}
 	return nil
-}
-
-// finishApply goes on where an apply was cut short: forward where everything was
-// ready to be put in place and still can be, else back. It returns what it came
-// to, "" for nothing.
-func (s *Session) finishApply(ctx context.Context) (action string, err error) {
-	in, err := readIntent(s.dir)
-	if err != nil || in == nil {
-		return "", err
-	}
-	d, err := swap.Open(string(in.Origin))
-	if errors.Is(err, os.ErrNotExist) {
-		return "", s.dropIntent() // whoever deleted the origin has finished it
-	}
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	defer s.sweepBenches()
-	failpoint.Hit("apply.recovering")
-	switch in.Plan.Phase {
-	case swap.Staging:
-		return applyTakenBack, errors.Join(d.Discard(in.Plan), s.dropIntent())
-	case swap.Committing:
-		if cerr := d.Commit(ctx, in.Plan); cerr != nil {
-			s.m.cfg.Warn(fmt.Sprintf("the interrupted apply of session %s can not be finished and is taken back: %v", s.rec.ID, cerr))
-			return applyTakenBack, s.undoIntent(ctx, d, in)
-		}
-		if err := s.saveIntent(in, swap.Cleaning); err != nil {
-			return "", err
-		}
-		return applyFinished, s.finishedApply(ctx, d, in)
-	case swap.Undoing:
-		return applyTakenBack, s.undoIntent(ctx, d, in)
-	}
-	if in.Undone {
-		return applyTakenBack, s.cleanIntent(ctx, d, in)
-	}
-	return applyFinished, s.finishedApply(ctx, d, in)
-}
-
-func (s *Session) finishedApply(ctx context.Context, d *swap.Dir, in *applyIntent) error {
-	return errors.Join(s.cleanIntent(ctx, d, in), s.journal().Write("applied", nil))
-}
-
-// sweepBenches deletes the folders in which a killed apply put contents together.
-func (s *Session) sweepBenches() {
-	names, _ := home.Names(s.dir)
-	for _, n := range names {
-		if strings.HasPrefix(n, merge.Prefix) {
-			_ = os.RemoveAll(s.dir + "/" + n) // nothing depends on them
-		}
-	}
 }

@@ -37,7 +37,7 @@ func ClaimTarget(dir string, roots []string, arg string) (coordinator.Target, er
 	case err != nil && coordinator.IsPattern(name):
 		kind = coordinator.KindGlob
 	}
-	for _, try := range []string{full, filepath.Join(realPrefix(filepath.Dir(full)), filepath.Base(full))} {
+	for _, try := range []string{full, filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
 		for _, root := range roots {
 			rel, err := filepath.Rel(root, try)
 			if root == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -157,7 +158,7 @@ func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 	case l.Alive:
 		c.spare(id, "in use by another process")
 		return
-	case hasIntent(l.Dir):
+	case apply.Pending(l.Dir):
 		c.spare(id, "its apply is under way, or was cut short: superqode workspace recover --session "+id)
 		return
 	case l.Pinned && !c.opt.Force:

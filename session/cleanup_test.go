@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -162,8 +163,8 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			if _, ok := k.record(t, done); ok {
 				t.Error("the record of the session that was done stands")
 			}
-			if l, ok := k.record(t, kept); !ok || l.State != superqode.StateDone || exists(string(l.Workspace)) {
-				t.Errorf("the preserved session is %s, its workspace there: %v", l.State, exists(string(l.Workspace)))
+			if l, ok := k.record(t, kept); !ok || l.State != superqode.StateDone || atomicfile.Exists(string(l.Workspace)) {
+				t.Errorf("the preserved session is %s, its workspace there: %v", l.State, atomicfile.Exists(string(l.Workspace)))
 			}
 			k.restores(t, res, kept, map[string]string{"kept": "x\n", "build/kept.o": "o\n"})
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
@@ -253,7 +254,7 @@ func TestCleanupSparesWhatLives(t *testing.T) {
 		want(t, k.clean(t, CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in use", kept: "in use"})
 	}
 	for _, id := range []superqode.SessionID{id, kept} {
-		if l, ok := k.record(t, id); !ok || !exists(string(l.Workspace)) {
+		if l, ok := k.record(t, id); !ok || !atomicfile.Exists(string(l.Workspace)) {
 			t.Errorf("%s lost its workspace", id)
 		}
 	}
@@ -406,7 +407,7 @@ func TestCleanupOfDamagedSessions(t *testing.T) {
 		}
 	}
 	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
-	if !exists(filepath.Join(string(lk.Workspace), "README.md")) {
+	if !atomicfile.Exists(filepath.Join(string(lk.Workspace), "README.md")) {
 		t.Error("the locked worktree was removed")
 	}
 }

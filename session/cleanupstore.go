@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/salvage"
@@ -34,7 +35,7 @@ func (c *cleaner) lostRefs(ctx context.Context, p home.Project) error {
 	for _, ref := range refs {
 		name, _, _ := strings.Cut(strings.TrimPrefix(ref.Name, "refs/superqode/"), "/")
 		id, err := superqode.ParseSessionID(name)
-		if err != nil || exists(p.SessionPath(name)) || exists(p.WorkspacePath(name)) {
+		if err != nil || atomicfile.Exists(p.SessionPath(name)) || atomicfile.Exists(p.WorkspacePath(name)) {
 			continue
 		}
 		if at := ref.Committed; at.After(last[id]) {

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/revert"
@@ -34,17 +36,9 @@ const commitsRef = "commits"
 // on which git waits for ever.
 const keepTime = 5 * time.Minute
 
-// madeCommits is what a session committed.
-type madeCommits struct {
-	head string   // what its HEAD is; "" when nothing is new
-	line []string // the new commits from head back along the first parents, the oldest first
-	all  int      // new commits, those on merged lines among them
-	from string   // the commit that the first of line stands on, "" for none
-}
-
 // keepCommits copies the session's commits into the store. It returns nil when there
 // are none.
-func (s *Session) keepCommits(ctx context.Context) (*madeCommits, error) {
+func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 	if s.rec.CommonDir == "" || s.rec.Mode != superqode.ModeWorktree && !s.rec.Mode.InPlace() {
 		return nil, nil
 	}
@@ -75,8 +69,8 @@ func (s *Session) keepCommits(ctx context.Context) (*madeCommits, error) {
 	}
 	failpoint.Hit("commits.kept")
 	m, err := s.commitsOf(ctx, head, old)
-	if err == nil && m != nil && m.from != "" {
-		err = s.store.WriteRef(ctx, s.ref(commitsRef+snapshot.BaseSuffix), m.from)
+	if err == nil && m != nil && m.From != "" {
+		err = s.store.WriteRef(ctx, s.ref(commitsRef+snapshot.BaseSuffix), m.From)
 	}
 	return m, err
 }
@@ -84,7 +78,7 @@ func (s *Session) keepCommits(ctx context.Context) (*madeCommits, error) {
 // programsGit is where the session's programs had their HEAD, and the folder of the
 // objects that they made.
 func (s *Session) programsGit() (gitDir, common, objects string) {
-	if p := string(s.privateGit().Dir); exists(filepath.Join(p, "HEAD")) {
+	if p := string(s.privateGit().Dir); atomicfile.Exists(filepath.Join(p, "HEAD")) {
 		return p, p, filepath.Join(p, "objects")
 	}
 	common = string(s.rec.CommonDir)
@@ -126,7 +120,7 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 
 // baseRefs are the refs that the repository had when the session began.
 func (s *Session) baseRefs() (map[string]string, error) {
-	if copied := filepath.Join(s.asideDir(), "git"); exists(copied) {
+	if copied := filepath.Join(s.asideDir(), "git"); atomicfile.Exists(copied) {
 		refs, err := revert.ReadRefs(copied) // the copy that the repository is brought back from
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil // it holds files only: then no ref is loose, and the base commit has to do
@@ -147,28 +141,28 @@ func (s *Session) baseRefs() (map[string]string, error) {
 }
 
 // commitsOf describes the commits that the store keeps.
-func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*madeCommits, error) {
-	m := &madeCommits{head: head}
+func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*apply.Made, error) {
+	m := &apply.Made{Head: head}
 	all, err := s.store.RevList(ctx, []string{"--count"}, head, old)
 	if err != nil {
 		return nil, err
 	}
-	if m.all, err = strconv.Atoi(strings.TrimSpace(all)); err != nil || m.all == 0 {
+	if m.All, err = strconv.Atoi(strings.TrimSpace(all)); err != nil || m.All == 0 {
 		return nil, err
 	}
 	line, err := s.store.RevList(ctx, []string{"--first-parent", "--reverse"}, head, old)
 	if err != nil {
 		return nil, err
 	}
-	if m.line = strings.Fields(line); len(m.line) == 0 {
+	if m.Line = strings.Fields(line); len(m.Line) == 0 {
 		return nil, nil
 	}
-	parents, err := s.store.RevList(ctx, []string{"--parents", "--max-count=1"}, m.line[0], nil)
+	parents, err := s.store.RevList(ctx, []string{"--parents", "--max-count=1"}, m.Line[0], nil)
 	if err != nil {
 		return nil, err
 	}
 	if f := strings.Fields(parents); len(f) > 1 {
-		m.from = f[1]
+		m.From = f[1]
 	}
 	return m, nil
 }
@@ -182,10 +176,10 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		return fmt.Errorf("keep the session's commits: %w", err)
 	}
 	if m != nil {
-		ref := s.ref("reverted-" + commitsRef + "/" + shortCommit(m.head))
-		err := s.store.WriteRef(ctx, ref, m.head)
-		if err == nil && m.from != "" {
-			err = s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.from)
+		ref := s.ref("reverted-" + commitsRef + "/" + apply.ShortCommit(m.Head))
+		err := s.store.WriteRef(ctx, ref, m.Head)
+		if err == nil && m.From != "" {
+			err = s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From)
 		}
 		for _, name := range []string{commitsRef, commitsRef + snapshot.BaseSuffix} {
 			err = errors.Join(err, s.store.DeleteRef(ctx, s.ref(name)))
@@ -193,9 +187,9 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.all, "commit"), ref))
+		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.All, "commit"), ref))
 	}
-	if dir := string(s.privateGit().Dir); exists(dir) {
+	if dir := string(s.privateGit().Dir); atomicfile.Exists(dir) {
 		return worktree.ToTrash(dir, s.p.TrashPath())
 	}
 	return nil
@@ -218,7 +212,7 @@ func (s *Session) collectCommits(ctx context.Context, c *collected, store *artif
 	if err != nil {
 		return fmt.Errorf("write the session's commits down: %w", err)
 	}
-	c.commits = &artifacts.Commits{Count: m.all, Head: m.head, Base: m.from, Ref: s.ref(commitsRef), Series: artifacts.SessionCommits(s.rec.ID)}
+	c.commits = &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.ref(commitsRef), Series: artifacts.SessionCommits(s.rec.ID)}
 	if n == nil {
 		c.commits.Series = ""
 		return nil
@@ -232,22 +226,22 @@ func (s *Session) collectCommits(ctx context.Context, c *collected, store *artif
 // writeSeries writes the commits as mails for git am: one for each commit on the
 // line of first parents, a merge with all that it brought. Commits that change
 // nothing have none. It returns nil when none is left.
-func (s *Session) writeSeries(ctx context.Context, m *madeCommits) (_ *artifacts.New, err error) {
+func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.New, err error) {
 	f, err := os.CreateTemp(s.dir, ".commits-*")
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.store.WriteMails(ctx, m.line, f)
+	n, err := s.store.WriteMails(ctx, m.Line, f)
 	if err = errors.Join(err, f.Close()); err != nil || n == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
-	about := fmt.Sprintf("the session's commits; git am brings them onto %s", shortCommit(m.from))
-	if n < m.all {
-		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, superqode.Plural(m.all, "commit"))
+	about := fmt.Sprintf("the session's commits; git am brings them onto %s", apply.ShortCommit(m.From))
+	if n < m.All {
+		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, superqode.Plural(m.All, "commit"))
 	}
 	return &artifacts.New{
 		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.rec.ID), Description: about, File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent,
-		Metadata: map[string]any{"commits": m.all, "head": m.head, "base": m.from, "ref": s.ref(commitsRef)},
+		Metadata: map[string]any{"commits": m.All, "head": m.Head, "base": m.From, "ref": s.ref(commitsRef)},
 	}, nil
 }
 
@@ -263,11 +257,11 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.store.WriteRef(ctx, ref, m.head); err != nil {
+	if err := s.store.WriteRef(ctx, ref, m.Head); err != nil {
 		return nil, err
 	}
-	if m.from != "" {
-		if err := s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.from); err != nil {
+	if m.From != "" {
+		if err := s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From); err != nil {
 			return nil, err
 		}
 	}
@@ -277,19 +271,12 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	}
 	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.rec.ID, w.agent), s.rec.ID, w.agent
 	n.Metadata["ref"] = ref
-	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.all, "commit"), n.Path)})
+	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.All, "commit"), n.Path)})
 	return n, nil
 }
 
-func shortCommit(id string) string {
-	if id == "" {
-		return "an empty repository"
-	}
-	return id[:min(len(id), 12)]
-}
-
 // storedCommits describes the commits of a session that the store has.
-func (s *Session) storedCommits(ctx context.Context) (*madeCommits, error) {
+func (s *Session) storedCommits(ctx context.Context) (*apply.Made, error) {
 	refs, err := s.store.Refs(ctx, s.rec.ID)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 		if template, err = filepath.Abs(template); err != nil {
 			return nil, nil, err
 		}
-		if ws := realPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
+		if ws := superqode.RealPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
 			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", visible(pl.Template))
 		}
 		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/salvage"
 	"github.com/seed-2d964004/superqode/snapshot"
@@ -197,7 +197,7 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 // folder. Their permissions may have been widened for reading meanwhile, so it
 // looks again.
 func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
-	if len(files) == 0 || !exists(string(s.rec.Workspace)) {
+	if len(files) == 0 || !atomicfile.Exists(string(s.rec.Workspace)) {
 		return nil
 	}
 	now, _, err := snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{Format: s.base.Format, Contents: snapshot.StatOnly})
@@ -218,17 +218,11 @@ func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
 // workspace lies: a program may have written into the record.
 func (s *Session) ownWorkspace() error {
 	want := s.p.WorkspacePath(s.rec.ID.String())
-	if !exists(string(s.rec.Workspace)) {
+	if !atomicfile.Exists(string(s.rec.Workspace)) {
 		return nil // removed, or the whole home was moved
 	}
-	if realPrefix(filepath.Dir(string(s.rec.Workspace))) != realPrefix(filepath.Dir(want)) || filepath.Base(string(s.rec.Workspace)) != filepath.Base(want) {
+	if superqode.RealPrefix(filepath.Dir(string(s.rec.Workspace))) != superqode.RealPrefix(filepath.Dir(want)) || filepath.Base(string(s.rec.Workspace)) != filepath.Base(want) {
 		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.rec.ID, s.rec.Workspace, want)
 	}
 	return nil
-}
-
-// exists reports whether something is at path.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

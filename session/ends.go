@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/merge"
@@ -48,20 +47,7 @@ func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
 	return e, s.openStore(ctx)
 }
 
-// checkPaths refuses a path that no change lies in.
-func (s *Session) checkPaths(list []merge.Change, paths []string) error {
-	for _, p := range paths {
-		one := []string{p}
-		if !slices.ContainsFunc(list, func(c merge.Change) bool {
-			return c.New != nil && merge.InPaths(c.New.Path, one) || c.Old != nil && merge.InPaths(c.Old.Path, one)
-		}) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", s.rec.ID, visible(p)), "superqode workspace changes --session %s", s.rec.ID)
-		}
-	}
-	return nil
-}
-
-// merge.Open makes a bench for merges with the origin, merge.OpenStoreBench one for what
+// openBench makes a bench for merges with the origin, openMergeBench one for what
 // lies in the store.
 func (s *Session) openBench(ctx context.Context) (*merge.Bench, error) {
 	opt, err := s.benchOptions(ctx)

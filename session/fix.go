@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -141,7 +142,7 @@ func (f *fixer) session(ctx context.Context, p home.Project, id string) {
 // unborn removes the folder of a session whose maker was killed at once. One
 // that is being made holds its lock.
 func (f *fixer) unborn(p home.Project, id string) {
-	if held, err := lockfile.IsHeld(home.LockPath(p.SessionPath(id))); err != nil || held || !exists(p.SessionPath(id)) {
+	if held, err := lockfile.IsHeld(home.LockPath(p.SessionPath(id))); err != nil || held || !atomicfile.Exists(p.SessionPath(id)) {
 		return
 	}
 	f.found(fmt.Sprintf("the folder of session %s, which was never opened", id), func() (string, error) {

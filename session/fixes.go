@@ -129,7 +129,7 @@ func (s *Session) inheritFixes(ctx context.Context, c *Session, store *artifacts
 	for _, p := range problems {
 		notes = append(notes, "fixes: "+p.String())
 	}
-	if err != nil || len(fixes) == 0 || exists(filepath.Join(c.dir, findingsName+".taken")) {
+	if err != nil || len(fixes) == 0 || atomicfile.Exists(filepath.Join(c.dir, findingsName+".taken")) {
 		return notes, err
 	}
 	used, _, err := s.usedIDs(false)

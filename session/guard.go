@@ -123,7 +123,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(realPrefix(string(s.rec.Workspace))),
+		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(superqode.RealPrefix(string(s.rec.Workspace))),
 		GitDirs: []HostPath{}, Trees: []HostPath{}, UserConfig: []HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
 	}
@@ -296,7 +296,7 @@ func userConfig(env []string) []string {
 	}
 	list = slices.DeleteFunc(list, func(f string) bool { return !filepath.IsAbs(f) })
 	for i, f := range list {
-		list[i] = realPrefix(f)
+		list[i] = superqode.RealPrefix(f)
 	}
 	return list
 }

@@ -155,7 +155,7 @@ func linkAll(src, dir string, names []string) error {
 		path := filepath.Join(dir, name)
 		err := os.Link(src, path)
 		if errors.Is(err, os.ErrExist) {
-			if sameFile(src, path) {
+			if atomicfile.SameFile(src, path) {
 				continue
 			}
 			if err = os.RemoveAll(path); err == nil {
@@ -167,13 +167,4 @@ func linkAll(src, dir string, names []string) error {
 		}
 	}
 	return nil
-}
-
-func sameFile(a, b string) bool {
-	x, err := os.Lstat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Lstat(b)
-	return err == nil && os.SameFile(x, y)
 }

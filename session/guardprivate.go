@@ -23,7 +23,7 @@ func (s *Session) private(r GuardRecord) bool {
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {
-	return &guard.PrivateGit{Dir: HostPath(filepath.Join(realPrefix(s.dir), "tmp", "git"))}
+	return &guard.PrivateGit{Dir: HostPath(filepath.Join(superqode.RealPrefix(s.dir), "tmp", "git"))}
 }
 
 // makePrivate makes it before the first program: HEAD, index, refs and the state
@@ -34,7 +34,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 		return nil
 	}
 	dir := string(s.privateGit().Dir)
-	if exists(filepath.Join(dir, "HEAD")) {
+	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
 	gitDir, common := string(s.rec.AdminDir), string(s.rec.CommonDir)
@@ -50,7 +50,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	others, err := snapshot.Alternates(filepath.Join(realPrefix(common), "objects"))
+	others, err := snapshot.Alternates(filepath.Join(superqode.RealPrefix(common), "objects"))
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, err
 		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, configValue(e[1]))
 	}
 	for _, file := range []string{filepath.Join(string(s.rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
-		if exists(file) {
+		if atomicfile.Exists(file) {
 			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", configValue(file))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
@@ -50,7 +51,7 @@ func (s *Session) hooksPath() string {
 		return ""
 	}
 	here, there := filepath.Join(string(s.rec.Workspace), string(st.HooksPath)), filepath.Join(string(s.rec.Origin), string(st.HooksPath))
-	if exists(here) || !exists(there) {
+	if atomicfile.Exists(here) || !atomicfile.Exists(there) {
 		return ""
 	}
 	return there

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -199,7 +200,7 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 				t.Fatalf("not killed: exit code %d\n%s", code, out)
 			}
 			back := filepath.Join(f.Home, "back")
-			if !exists(back) {
+			if !atomicfile.Exists(back) {
 				if code, out := child(t, f, "restore", superqode.ModeWorktree); code != 0 {
 					t.Fatalf("restore: exit code %d\n%s", code, out)
 				}

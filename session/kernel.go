@@ -60,7 +60,7 @@ func (s *Session) openKernel(opt KernelOptions, env []string) (*guard.Kernel, er
 func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOptions {
 	rec := &s.rec
 	o := guard.KernelOptions{
-		Enforce: opt.Enforce, Env: env, Home: realPrefix(s.m.cfg.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
+		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(s.m.cfg.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
 		Own: []string{s.artifactDir(), filepath.Join(s.dir, "tmp")}, Scratch: filepath.Join(s.dir, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 	}
@@ -74,9 +74,9 @@ func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOpt
 		o.Own = append(o.Own, string(rec.Workspace))
 	}
 	for i, dir := range o.Own {
-		o.Own[i] = realPrefix(dir)
+		o.Own[i] = superqode.RealPrefix(dir)
 	}
-	o.Scratch = realPrefix(o.Scratch)
+	o.Scratch = superqode.RealPrefix(o.Scratch)
 	if rec.CommonDir != "" {
 		o.GitDirs = slices.Compact([]string{string(rec.CommonDir), string(rec.GitDir)})
 		o.Trees = relatedTrees(string(rec.CommonDir), string(rec.Origin))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -150,7 +151,7 @@ func notFoundOr(err error, path string) error {
 // checkHome refuses a home inside the origin: the program would find its own
 // session's state in its reach, and each session would copy all the others.
 func (m *Manager) checkHome(o *origin) error {
-	home := realPrefix(m.cfg.Home)
+	home := superqode.RealPrefix(m.cfg.Home)
 	for _, dir := range []string{o.Top, o.key()} {
 		if home == dir || strings.HasPrefix(home, dir+string(filepath.Separator)) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "SUPERQODE_HOME %s lies inside the origin %s", m.cfg.Home, dir),
@@ -158,18 +159,4 @@ func (m *Manager) checkHome(o *origin) error {
 		}
 	}
 	return nil
-}
-
-// realPrefix resolves the links of the longest part of path that exists.
-func realPrefix(path string) string {
-	rest := ""
-	for p := path; ; p = filepath.Dir(p) {
-		if real, err := filepath.EvalSymlinks(p); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if p == filepath.Dir(p) {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(p), rest)
-	}
 }

@@ -183,7 +183,7 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 	switch pl.mode {
 	case superqode.ModeWorktree:
 	case superqode.ModeSnapshot, superqode.ModeDirectory:
-		return pl, planCopy(pl, realPrefix(m.cfg.Home))
+		return pl, planCopy(pl, superqode.RealPrefix(m.cfg.Home))
 	case superqode.ModeGitSnapshot, superqode.ModeShared:
 		if err := planInPlace(o, pl); err != nil {
 			return pl, err

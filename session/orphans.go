@@ -63,7 +63,7 @@ func (c *cleaner) orphans(ctx context.Context, p home.Project) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if id, err := superqode.ParseSessionID(name); err == nil && !exists(p.SessionPath(name)) {
+		if id, err := superqode.ParseSessionID(name); err == nil && !atomicfile.Exists(p.SessionPath(name)) {
 			c.orphan(ctx, p, o, id)
 		}
 	}
@@ -90,7 +90,7 @@ func originOf(p home.Project) (*origin, error) {
 		return nil, err
 	}
 	o := &origin{Top: key, Format: "sha1"}
-	if conf, err := atomicfile.ReadThrough(filepath.Join(key, "config")); err == nil && exists(filepath.Join(key, "HEAD")) && exists(filepath.Join(key, "objects")) {
+	if conf, err := atomicfile.ReadThrough(filepath.Join(key, "config")); err == nil && atomicfile.Exists(filepath.Join(key, "HEAD")) && atomicfile.Exists(filepath.Join(key, "objects")) {
 		o.Repo = &git.Repo{CommonDir: key}
 		o.Top = ""
 		if filepath.Base(key) == ".git" {
@@ -118,7 +118,7 @@ func (c *cleaner) orphanAdmins(p home.Project, o *origin) ([]string, error) {
 	var ids []string
 	slices.Sort(names)
 	for _, name := range names {
-		if _, err := superqode.ParseSessionID(name); err != nil || exists(p.SessionPath(name)) {
+		if _, err := superqode.ParseSessionID(name); err != nil || atomicfile.Exists(p.SessionPath(name)) {
 			continue
 		}
 		data, err := atomicfile.Read(filepath.Join(parent, name, "gitdir"))
@@ -131,7 +131,7 @@ func (c *cleaner) orphanAdmins(p home.Project, o *origin) ([]string, error) {
 			continue
 		}
 		at := filepath.Dir(strings.TrimSuffix(string(data), "\n"))
-		if realPrefix(at) != realPrefix(p.WorkspacePath(name)) {
+		if superqode.RealPrefix(at) != superqode.RealPrefix(p.WorkspacePath(name)) {
 			c.spare(name, fmt.Sprintf("it belongs to another home: its workspace is %s", visible(at)))
 			continue
 		}
@@ -159,7 +159,7 @@ func (c *cleaner) orphan(ctx context.Context, p home.Project, o *origin, id supe
 	idle := c.now.Sub(lastTouched(string(s.rec.Workspace), admin))
 	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))
 	switch {
-	case idle < c.opt.OlderThan, idle < halfMade && !exists(string(s.rec.Workspace)):
+	case idle < c.opt.OlderThan, idle < halfMade && !atomicfile.Exists(string(s.rec.Workspace)):
 		c.spare(id.String(), state)
 		return
 	case c.opt.DryRun:
@@ -199,7 +199,7 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
-	if exists(s.p.SessionPath(s.rec.ID.String())) {
+	if atomicfile.Exists(s.p.SessionPath(s.rec.ID.String())) {
 		return d.salvage, s.inUse()
 	}
 	return d.salvage, s.takeAway(ctx, false)

@@ -39,13 +39,13 @@ func (r *Record) pathspec(dir, arg string) (string, error) {
 	}
 	full := arg
 	if !filepath.IsAbs(arg) {
-		here, ok := r.inside(realPrefix(dir))
+		here, ok := r.inside(superqode.RealPrefix(dir))
 		if !ok {
 			here = "."
 		}
 		full = filepath.Join(string(r.Origin), here, arg)
 	}
-	for _, try := range []string{filepath.Clean(full), filepath.Join(realPrefix(filepath.Dir(full)), filepath.Base(full))} {
+	for _, try := range []string{filepath.Clean(full), filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
 		if rel, ok := r.inside(try); ok {
 			return rel, nil
 		}

@@ -81,7 +81,7 @@ func (m *Manager) pointed(dir string) (p home.Project, open *Listed, ok bool) {
 	for d := abs; ; d = filepath.Dir(d) {
 		// The origin's own folder may have been replaced by a link since; a link
 		// may as well be how the user gets there.
-		for _, top := range []string{filepath.Join(realPrefix(filepath.Dir(d)), filepath.Base(d)), realPrefix(d)} {
+		for _, top := range []string{filepath.Join(superqode.RealPrefix(filepath.Dir(d)), filepath.Base(d)), superqode.RealPrefix(d)} {
 			folder, id, found := readPointer(m.pointerPath(top))
 			if !found {
 				continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
@@ -93,7 +94,7 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 			continue // given back meanwhile
 		}
 		l, lerr := load(dir)
-		if exists(dir) && (lerr != nil || l.State != superqode.StateDone) {
+		if atomicfile.Exists(dir) && (lerr != nil || l.State != superqode.StateDone) {
 			continue
 		}
 		if rerr := os.Remove(link); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {

@@ -53,7 +53,7 @@ func copyRefs(ctx context.Context, repo *git.Repo, dir string) error {
 
 // hasReftable reports whether a repository keeps its refs in a way that only git
 // reads.
-func hasReftable(common string) bool { return exists(filepath.Join(common, "reftable")) }
+func hasReftable(common string) bool { return atomicfile.Exists(filepath.Join(common, "reftable")) }
 
 // repoRefs returns all refs of a repository: object ids, and "ref: " with the name
 // for symbolic ones.
@@ -137,7 +137,7 @@ func copyLogs(from, to string) error {
 			return err
 		}
 		st, err := os.Lstat(path)
-		if err != nil || !st.Mode().IsRegular() || st.Size() > left || exists(filepath.Join(to, rel)) {
+		if err != nil || !st.Mode().IsRegular() || st.Size() > left || atomicfile.Exists(filepath.Join(to, rel)) {
 			return nil // a log that is missing loses nobody anything
 		}
 		data, err := atomicfile.Read(path)
@@ -184,7 +184,7 @@ func refAt(gitDir, common, name string) string {
 		if !validRef(name) {
 			return ""
 		}
-		value := readBelow(dir, name)
+		value := atomicfile.ReadBelow(dir, name)
 		if value == "" && dir == common {
 			value = packedRef(common, name)
 		}
@@ -198,27 +198,6 @@ func refAt(gitDir, common, name string) string {
 		name = strings.TrimSpace(target)
 	}
 	return ""
-}
-
-// readBelow reads a small file below a folder without following any link.
-func readBelow(dir, name string) string {
-	if st, err := os.Lstat(dir); err != nil || !st.IsDir() { // a FIFO that the program put there would never open
-		return ""
-	}
-	root, err := atomicfile.OpenRoot(dir)
-	if err != nil {
-		return ""
-	}
-	defer root.Close()
-	st, err := root.Lstat(name)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > 8<<10 {
-		return ""
-	}
-	data, err := root.ReadFile(name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(data))
 }
 
 func packedRef(common, name string) string {

@@ -60,7 +60,7 @@ func writeRadar(p home.Project, at time.Time, list []RadarConflict) error {
 	if list == nil {
 		list = []RadarConflict{}
 	}
-	if len(list) == 0 && !exists(radarPath(p)) {
+	if len(list) == 0 && !atomicfile.Exists(radarPath(p)) {
 		return nil
 	}
 	return atomicfile.WriteJSON(radarPath(p), radarFile{home.SchemaVersion, at.UTC(), list})

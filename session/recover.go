@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
 )
@@ -55,7 +56,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		case l.Dead && isChild(&l): // with its parent
 		case l.Dead:
 			done = append(done, m.recoverOne(ctx, l))
-		case l.State == superqode.StateDone && exists(filepath.Join(l.Dir, "tmp")):
+		case l.State == superqode.StateDone && atomicfile.Exists(filepath.Join(l.Dir, "tmp")):
 			if err := m.clearDone(l); err != nil {
 				return done, err
 			}

@@ -84,7 +84,7 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 		switch {
 		case err == nil:
 			settled, err = sameObjects(ctx, dir, sn)
-		case errors.Is(err, os.ErrNotExist) && exists(dir) && exists(s.dir):
+		case errors.Is(err, os.ErrNotExist) && atomicfile.Exists(dir) && atomicfile.Exists(s.dir):
 			err = nil
 		}
 		if err != nil {

@@ -100,7 +100,7 @@ func prepareDefault(f *salvage.Found) (string, error) {
 // its links resolved.
 func checkTarget(path, id string) (string, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return realPrefix(path), nil
+		return superqode.RealPrefix(path), nil
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {

@@ -145,13 +145,13 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if spec.Empty() && !exists(filepath.Join(s.dir, setupStateFile)) {
+	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.dir, setupStateFile)) {
 		return nil, nil
 	}
 	if err := s.endAbandoned(); err != nil {
 		return nil, err
 	}
-	unfinished := exists(s.startFile()) // an earlier one was killed
+	unfinished := atomicfile.Exists(s.startFile()) // an earlier one was killed
 	before, err := s.beforeSetup(ctx)
 	if err != nil {
 		return nil, err
@@ -209,7 +209,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 func (s *Session) setupHost(opt SetupOptions) setup.Host {
 	return setup.Host{
 		Workspace: string(s.rec.Workspace), Origin: string(s.rec.Origin), State: filepath.Join(s.dir, setupStateFile),
-		Home: superqode.Getenv(s.m.cfg.Env, "HOME"), Forbidden: []string{realPrefix(s.m.cfg.Home)}, Artifact: s.inputArtifact,
+		Home: superqode.Getenv(s.m.cfg.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.m.cfg.Home)}, Artifact: s.inputArtifact,
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return s.runSetup(ctx, opt, c) },
 		Keep:      s.keepForSetup,
 		Protected: s.protectsLink,

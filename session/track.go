@@ -61,7 +61,7 @@ const maxTracked = 8 << 20
 // can be told apart: statements of agents, or claims of several.
 func (s *Session) tracked() bool {
 	several := s.rec.Shared || len(s.rec.Agents) == 0 && s.rec.Agent.IsZero()
-	return exists(s.trackPath()) || several && s.rec.Parent.IsZero() && exists(grantsPath(s.dir))
+	return atomicfile.Exists(s.trackPath()) || several && s.rec.Parent.IsZero() && atomicfile.Exists(grantsPath(s.dir))
 }
 
 func (s *Session) trackPath() string { return filepath.Join(s.dir, "track.jsonl") }
@@ -184,7 +184,7 @@ func (s *Session) keepTracked(e *trackEvent) error {
 	sum := sha256.Sum256(data)
 	e.Content = hex.EncodeToString(sum[:])
 	file := filepath.Join(s.dir, "track", e.Content)
-	if exists(file) {
+	if atomicfile.Exists(file) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

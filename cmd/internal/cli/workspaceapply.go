@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/merge"
 	"github.com/seed-2d964004/superqode/session"
@@ -60,7 +61,7 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 	if c.Commits {
 		return c.commits(ctx, a, l)
 	}
-	opt := session.ApplyOptions{Check: c.Check, Stay: a.flags.Repo, Agent: superqode.AgentID(c.Agent)}
+	opt := apply.Options{Check: c.Check, Stay: a.flags.Repo, Agent: superqode.AgentID(c.Agent)}
 	if opt.Paths, err = l.Pathspecs(a.flags.Repo, c.Paths); err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 	if res == nil {
 		return err
 	}
-	var conflict *session.ApplyError
+	var conflict *apply.Error
 	if err != nil && !errors.As(err, &conflict) {
 		return err
 	}

@@ -1,4 +1,4 @@
-package session
+package apply
 
 import (
 	"context"
@@ -72,9 +72,9 @@ func (a *commitApply) compare(ctx context.Context) error {
 		p.work = work[p.path]
 		staged, known := index[p.path], begun != nil && p.work == begun[p.path]
 		if p.given() && !known {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (local change): %s was changed in the origin, and not committed", visible(p.path))))
+			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (local change): %s was changed in the origin, and not committed", superqode.Visible(p.path))))
 		} else if staged != p.old && staged != p.new && staged != p.work {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (staged change): something else is staged for %s", visible(p.path))))
+			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (staged change): something else is staged for %s", superqode.Visible(p.path))))
 		}
 	}
 	if len(conflicts) > 0 {
@@ -119,7 +119,7 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	env = append(env, "GIT_OBJECT_DIRECTORY="+filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects")))
 	err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"}, Env: env, Stdin: strings.NewReader(names)})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change can not be looked at in the origin: %s", visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change can not be looked at in the origin: %s", superqode.Visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func gitMode(e *snapshot.Entry) string {
 // changed nothing then.
 func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 	list := map[string]object{}
-	if base, err := a.s.loadBase(); err == nil { // as long as the session has not ended
+	if base, err := a.base(); err == nil { // as long as the session has not ended
 		for i := range base.Entries {
 			if e := &base.Entries[i]; !e.ID.IsZero() {
 				list[e.Path] = object{gitMode(e), e.ID.String()}
@@ -164,7 +164,7 @@ func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 		}
 		return list, nil
 	}
-	refs, err := a.s.store.Refs(ctx, a.s.rec.ID)
+	refs, err := a.j.Store.Refs(ctx, a.j.ID)
 	if err != nil || refs["base"] == "" {
 		return nil, err
 	}

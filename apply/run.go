@@ -1,4 +1,4 @@
-package session
+package apply
 
 import (
 	"context"
@@ -22,45 +22,47 @@ import (
 	"github.com/seed-2d964004/superqode/snapshot"
 )
 
-// applyIntent is sessions/<id>/apply.json: it stands from before the first file
+// intent is sessions/<id>/apply.json: it stands from before the first file
 // is written in the origin until nothing of the apply is left there but its
 // result. Its plan knows every path, what was there, and where old and new are
 // while they change places; so whoever finds the file can go on, or back.
-type applyIntent struct {
+type intent struct {
 	SchemaVersion int                 `json:"schema_version"`
 	SessionID     superqode.SessionID `json:"session_id"`
-	Origin        HostPath            `json:"origin"`
+	Origin        superqode.HostPath  `json:"origin"`
 	StartedAt     time.Time           `json:"started_at"`
 	Salvage       string              `json:"salvage"` // of what is overwritten and deleted
 	Undone        bool                `json:"undone"`  // it was taken back
 	Plan          *swap.Plan          `json:"plan"`
 }
 
-func intentPath(sessionDir string) string { return filepath.Join(sessionDir, "apply.json") }
+// IntentPath is the file that stands while an apply of the session in that folder is
+// under way.
+func IntentPath(sessionDir string) string { return filepath.Join(sessionDir, "apply.json") }
 
-func (s *Session) saveIntent(in *applyIntent, phase swap.Phase) error {
+func (j *Job) saveIntent(in *intent, phase swap.Phase) error {
 	in.Plan.Phase = phase
-	return atomicfile.WriteJSON(intentPath(s.dir), in)
+	return atomicfile.WriteJSON(IntentPath(j.Dir), in)
 }
 
 // dropIntent ends an apply: from now there is nothing to finish.
-func (s *Session) dropIntent() error {
-	if err := os.Remove(intentPath(s.dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+func (j *Job) dropIntent() error {
+	if err := os.Remove(IntentPath(j.Dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return atomicfile.SyncDir(s.dir)
+	return atomicfile.SyncDir(j.Dir)
 }
 
 // readIntent returns nil where no apply is under way.
-func readIntent(sessionDir string) (*applyIntent, error) {
-	data, err := atomicfile.Read(intentPath(sessionDir))
+func readIntent(sessionDir string) (*intent, error) {
+	data, err := atomicfile.Read(IntentPath(sessionDir))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var in applyIntent
+	var in intent
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
 	}
@@ -79,37 +81,37 @@ func readIntent(sessionDir string) (*applyIntent, error) {
 // carryOut does what was decided. What is overwritten or deleted is salvaged
 // first; then every new file is written beside its place, which is all that can
 // fail for want of space; then they change places.
-func (s *Session) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt ApplyOptions, res *artifacts.Applied) error {
-	keep, err := filepath.Rel(string(s.rec.Origin), realPrefix(opt.Stay))
+func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt Options, res *artifacts.Applied) error {
+	keep, err := filepath.Rel(string(j.Origin), superqode.RealPrefix(opt.Stay))
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
 	}
-	in := &applyIntent{SchemaVersion: home.SchemaVersion, SessionID: s.rec.ID, Origin: s.rec.Origin, StartedAt: s.m.now().UTC(), Plan: merge.Plan(view, steps, keep)}
-	if in.Salvage, err = s.salvageOverwritten(ctx, view, in.Plan); err != nil {
+	in := &intent{SchemaVersion: home.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(), Plan: merge.Plan(view, steps, keep)}
+	if in.Salvage, err = j.salvageOverwritten(ctx, view, in.Plan); err != nil {
 		return err
 	}
 	failpoint.Hit("apply.salvaged")
-	if err := s.journal().Write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
+	if err := j.Journal.Write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
 		return err
 	}
-	d, err := swap.Open(string(s.rec.Origin))
+	d, err := swap.Open(string(j.Origin))
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := s.runIntent(ctx, d, in, b); err != nil {
-		return s.applyFailed(err, in)
+	if err := j.runIntent(ctx, d, in, b); err != nil {
+		return j.failed(err, in)
 	}
 	res.Salvage = in.Salvage
-	verr := s.verifyApplied(ctx, view, steps)
+	verr := j.verifyApplied(ctx, view, steps)
 	failpoint.Hit("apply.verified")
-	err = errors.Join(s.cleanIntent(ctx, d, in), s.journal().Write("applied", nil))
+	err = errors.Join(j.cleanIntent(ctx, d, in), j.Journal.Write("applied", nil))
 	return errors.Join(verr, err)
 }
 
 // salvageOverwritten keeps what the plan overwrites and deletes and returns the
 // salvage's id.
-func (s *Session) salvageOverwritten(ctx context.Context, view *merge.View, plan *swap.Plan) (string, error) {
+func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *swap.Plan) (string, error) {
 	var over []snapshot.Entry
 	for i := range plan.Steps {
 		st := &plan.Steps[i]
@@ -117,12 +119,12 @@ func (s *Session) salvageOverwritten(ctx context.Context, view *merge.View, plan
 			over = append(over, *view.Now.Find(string(st.Path)))
 		}
 	}
-	sv, err := s.salvage(ctx, "apply", salvage.Part{Dir: string(s.rec.Origin), Entries: over})
+	sv, err := j.Salvage(ctx, "apply", salvage.Part{Dir: string(j.Origin), Entries: over})
 	if err != nil || sv == nil {
 		return "", err
 	}
 	if len(sv.LeftOut) > 0 {
-		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", superqode.Visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	return sv.ID, nil
 }
@@ -130,27 +132,27 @@ func (s *Session) salvageOverwritten(ctx context.Context, view *merge.View, plan
 // runIntent takes a plan from its beginning to the point where everything is in
 // its place. On an error everything is as it was, unless the error says
 // otherwise.
-func (s *Session) runIntent(ctx context.Context, d *swap.Dir, in *applyIntent, b *merge.Bench) error {
-	if err := s.saveIntent(in, swap.Staging); err != nil {
+func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.Bench) error {
+	if err := j.saveIntent(in, swap.Staging); err != nil {
 		return err
 	}
 	failpoint.Hit("apply.begun")
 	err := d.Stage(ctx, in.Plan, func(_ context.Context, st *swap.Step, w io.Writer) error { return b.Fill(st.Data, w) })
 	if err != nil {
-		return errors.Join(err, s.dropIntent())
+		return errors.Join(err, j.dropIntent())
 	}
 	failpoint.Hit("apply.staged")
-	if err := s.saveIntent(in, swap.Committing); err != nil {
-		return errors.Join(err, d.Discard(in.Plan), s.dropIntent())
+	if err := j.saveIntent(in, swap.Committing); err != nil {
+		return errors.Join(err, d.Discard(in.Plan), j.dropIntent())
 	}
 	failpoint.Hit("apply.committing")
 	err = d.Commit(ctx, in.Plan)
 	if err == nil {
 		failpoint.Hit("apply.committed")
-		err = s.saveIntent(in, swap.Cleaning)
+		err = j.saveIntent(in, swap.Cleaning)
 	}
 	if err != nil {
-		return errors.Join(err, s.undoIntent(ctx, d, in))
+		return errors.Join(err, j.undoIntent(ctx, d, in))
 	}
 	failpoint.Hit("apply.cleaning")
 	return nil
@@ -159,60 +161,60 @@ func (s *Session) runIntent(ctx context.Context, d *swap.Dir, in *applyIntent, b
 // undoIntent takes back what was done of a plan. That the phase could not be
 // written down is no reason to stop: who finds the old one goes forward, and
 // that is whole, too.
-func (s *Session) undoIntent(ctx context.Context, d *swap.Dir, in *applyIntent) error {
-	_ = s.saveIntent(in, swap.Undoing)
+func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
+	_ = j.saveIntent(in, swap.Undoing)
 	failpoint.Hit("apply.undoing")
 	left, err := d.Undo(in.Plan)
 	for _, l := range left {
-		s.m.cfg.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", visible(l.Path), in.Salvage))
+		j.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", superqode.Visible(l.Path), in.Salvage))
 	}
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", s.rec.ID)
+		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
 	}
 	failpoint.Hit("apply.undone")
 	in.Undone = true
-	_ = s.saveIntent(in, swap.Cleaning)
-	return s.cleanIntent(context.WithoutCancel(ctx), d, in)
+	_ = j.saveIntent(in, swap.Cleaning)
+	return j.cleanIntent(context.WithoutCancel(ctx), d, in)
 }
 
 // cleanIntent deletes what is left beside the files and ends the apply.
-func (s *Session) cleanIntent(ctx context.Context, d *swap.Dir, in *applyIntent) error {
+func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
-		sv, err := s.salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
+		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
-			err = fmt.Errorf("%s can not be kept", visible(path))
+			err = fmt.Errorf("%s can not be kept", superqode.Visible(path))
 		}
 		if err == nil {
-			s.m.cfg.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", visible(string(st.Path)), sv.ID))
+			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", superqode.Visible(string(st.Path)), sv.ID))
 		}
 		return err
 	})
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("clear up after the apply: %w", err), "superqode workspace recover --session %s", s.rec.ID)
+		return superqode.WithHint(fmt.Errorf("clear up after the apply: %w", err), "superqode workspace recover --session %s", j.ID)
 	}
 	failpoint.Hit("apply.cleaned")
-	return s.dropIntent()
+	return j.dropIntent()
 }
 
-// applyFailed says what became of an apply that was given up.
-func (s *Session) applyFailed(err error, in *applyIntent) error {
+// failed says what became of an apply that was given up.
+func (j *Job) failed(err error, in *intent) error {
 	if errors.Is(err, superqode.ErrVerification) {
 		return err
 	}
 	if _, moved := errors.AsType[*swap.MovedError](err); moved {
-		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err), "superqode workspace apply --session %s", s.rec.ID)
+		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err), "superqode workspace apply --session %s", j.ID)
 	}
 	return fmt.Errorf("nothing was applied: %w", err)
 }
 
 // verifyApplied reads again what was written and looks whether what was deleted
 // is gone.
-func (s *Session) verifyApplied(ctx context.Context, view *merge.View, steps []merge.Step) error {
+func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge.Step) error {
 	var changes []merge.Change
 	for i := range steps {
 		changes = append(changes, steps[i].Change)
 	}
-	now, err := merge.Look(ctx, string(s.rec.Origin), view.Now.Format, changes)
+	now, err := merge.Look(ctx, string(j.Origin), view.Now.Format, changes)
 	if err != nil {
 		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}
@@ -231,12 +233,12 @@ func (s *Session) verifyApplied(ctx context.Context, view *merge.View, steps []m
 				same = merge.SameData(is, e)
 			}
 			if !same {
-				wrong = append(wrong, visible(e.Path))
+				wrong = append(wrong, superqode.Visible(e.Path))
 			}
 		}
 		if e := steps[i].Remove; e != nil {
 			if is := now.Now.Find(e.Path); is != nil && is.Kind != snapshot.Dir {
-				wrong = append(wrong, visible(e.Path))
+				wrong = append(wrong, superqode.Visible(e.Path))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package session
+package apply
 
 import (
 	"bufio"
@@ -67,7 +67,7 @@ func (a *commitApply) carryOut(ctx context.Context) error {
 func (a *commitApply) lockPath() string { return filepath.Join(a.repo.GitDir, "index.lock") }
 
 // lockNote is the file in the session's folder that says which index.lock is ours.
-func (a *commitApply) lockNote() string { return filepath.Join(a.s.dir, "commits.lock") }
+func (a *commitApply) lockNote() string { return filepath.Join(a.j.Dir, "commits.lock") }
 
 // takeLock makes the origin's index.lock, as git does.
 func (a *commitApply) takeLock() (*os.File, error) {
@@ -94,7 +94,7 @@ func (a *commitApply) freeLock() error {
 // dropLock removes the index.lock that an apply of this session left when it was
 // killed. The caller holds the project's lock, so that none is at work.
 func (a *commitApply) dropLock() {
-	if sameFile(a.lockNote(), a.lockPath()) {
+	if atomicfile.SameFile(a.lockNote(), a.lockPath()) {
 		_ = os.Remove(a.lockPath()) // the next step says that it is there
 	}
 	_ = os.Remove(a.lockNote())
@@ -104,7 +104,7 @@ func (a *commitApply) dropLock() {
 func (a *commitApply) noteFolders() {
 	for _, p := range a.paths {
 		for dir := snapshot.Parent(p.path); dir != "" && p.new != (object{}); dir = snapshot.Parent(dir) {
-			if !exists(filepath.Join(a.repo.TopLevel, dir)) {
+			if !atomicfile.Exists(filepath.Join(a.repo.TopLevel, dir)) {
 				a.missing = append(a.missing, dir)
 			}
 		}
@@ -155,7 +155,7 @@ func (a *commitApply) bringObjects(ctx context.Context) error {
 		return err
 	}
 	defer out.Close()
-	env := []string{"GIT_DIR=" + a.s.store.Dir(), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.s.store.Dir(), "objects"))}
+	env := []string{"GIT_DIR=" + a.j.Store.Dir(), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.j.Store.Dir(), "objects"))}
 	if err := a.repo.Run(ctx, git.Cmd{Dir: a.dir, Args: []string{"pack-objects", "-q", "--revs", "--stdout"}, Env: env, Stdin: strings.NewReader(in), Stdout: out}); err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (a *commitApply) salvage(ctx context.Context) error {
 	for i, p := range paths {
 		changes[i].Old = &snapshot.Entry{Path: p}
 	}
-	view, err := merge.Look(ctx, a.repo.TopLevel, a.s.store.Format(), changes)
+	view, err := merge.Look(ctx, a.repo.TopLevel, a.j.Store.Format(), changes)
 	if err == nil {
 		err = view.Err()
 	}
@@ -193,12 +193,12 @@ func (a *commitApply) salvage(ctx context.Context) error {
 			part.Entries = append(part.Entries, *e)
 		}
 	}
-	sv, err := a.s.salvage(ctx, "apply of commits", part)
+	sv, err := a.j.Salvage(ctx, "apply of commits", part)
 	if err != nil || sv == nil {
 		return err
 	}
 	if len(sv.LeftOut) > 0 {
-		return fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", superqode.Visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	a.res.Salvage = sv.ID
 	return nil
@@ -239,7 +239,7 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 	}
 	err := a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: append(args, a.tip), Env: env})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", superqode.Visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return err
@@ -292,7 +292,7 @@ func (l *refLock) end(how string) error {
 
 // lockRefs makes git hold the refs, with all that could be wrong with them checked.
 func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
-	cmd := a.repo.Command(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-ref", "--stdin", "-m", "superqode: commits of session " + a.s.rec.ID.String()}})
+	cmd := a.repo.Command(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-ref", "--stdin", "-m", "superqode: commits of session " + a.j.ID.String()}})
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -322,7 +322,7 @@ func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	}
 	err = errors.Join(err, in.Close())
 	if werr := cmd.Wait(); werr != nil {
-		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", visible(strings.TrimSpace(said.String())))
+		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", superqode.Visible(strings.TrimSpace(said.String())))
 	}
 	return nil, err
 }
@@ -343,7 +343,7 @@ func (a *commitApply) verify(ctx context.Context) error {
 	}
 	for _, p := range a.paths {
 		if head != a.tip || differs[p.path] {
-			return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", visible(p.path))
+			return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", superqode.Visible(p.path))
 		}
 	}
 	return nil
