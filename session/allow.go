@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // opAllow is how `guard allow` reaches a supervisor; args: an allowance.
@@ -157,18 +158,18 @@ func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Opera
 	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
 		return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
 	}
-	supervisors, err := supervisorsOf(l.Dir)
+	supervisors, err := supervisor.Of(l.Dir)
 	if err != nil {
 		return l.ID, err
 	}
 	one := allowance{SchemaVersion: home.SchemaVersion, ID: rand.Text(), Operation: op, At: m.now().UTC()}
 	for _, sup := range supervisors {
-		if descends(os.Getpid(), sup.pid) {
+		if supervisor.Descends(os.Getpid(), sup.PID) {
 			return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")
 		}
 	}
 	for _, sup := range supervisors {
-		if err := callSocket(ctx, sup.path, opAllow, one, &struct{}{}); err != nil {
+		if err := supervisor.CallSocket(ctx, sup.Path, opAllow, one, &struct{}{}); err != nil {
 			return l.ID, fmt.Errorf("tell the session's supervisor: %w", err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // ApplyCommits puts the commits of the session that ref names on the origin's
@@ -25,7 +26,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 		return nil, Record{}, err
 	}
 	p := m.session(l).p
-	if id := insideOf(p); id != "" {
+	if id := supervisor.InsideOf(p); id != "" {
 		return nil, l.Record, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "apply --commits moves a branch, and this runs inside session %s of the same origin", id), "ask the user")
 	}
 	m.noticeDead(p)

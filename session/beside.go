@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // beside is what goes on next to one run of a program and ends with it: its
@@ -21,7 +23,9 @@ func (s *Session) openBeside(opt ExecOptions) *beside {
 	return b
 }
 
-func (b *beside) handlers(m map[string]handler) map[string]handler { return b.claims.handlers(m) }
+func (b *beside) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
+	return b.claims.handlers(m)
+}
 
 func (b *beside) close(ctx context.Context) error {
 	return errors.Join(b.claims.close(ctx), b.s.stopWatching(b.watch))

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // The operations by which a program in a session reaches the claims.
@@ -64,7 +65,7 @@ type ClaimAnswer struct {
 
 // maxClaimWaits is how many requests of one program may wait at once, so that
 // the supervisor has room for the others.
-const maxClaimWaits = maxConnections / 2
+const maxClaimWaits = supervisor.MaxConnections / 2
 
 // claimDesk answers the claim operations of one agent's run. The claims that it
 // grants are held by a lock of the supervisor's, which the kernel drops with it.
@@ -93,7 +94,7 @@ func (s *Session) openClaims() *claimDesk {
 }
 
 // handlers adds the operations to those that a program may ask for.
-func (d *claimDesk) handlers(m map[string]handler) map[string]handler {
+func (d *claimDesk) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
 	for op, answer := range map[string]func(context.Context, ClaimCall) (ClaimAnswer, error){
 		OpClaimAcquire: d.acquire, OpClaimRelease: d.release, OpClaimList: d.list, OpClaimCheck: d.check,
 	} {

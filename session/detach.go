@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // DetachCommand is the hidden command word with which superqode starts itself to
@@ -43,10 +44,10 @@ type detachedRun struct {
 }
 
 type detachReply struct {
-	Run   int            `json:"run"`
-	Error *protocolError `json:"error"`
-	Hint  string         `json:"hint"`
-	Start int            `json:"start"` // exit code of a program that could not be started
+	Run   int                 `json:"run"`
+	Error *supervisor.Refusal `json:"error"`
+	Hint  string              `json:"hint"`
+	Start int                 `json:"start"` // exit code of a program that could not be started
 }
 
 // Detach starts a program and returns while it runs: the run's number. stdin is a
@@ -106,22 +107,12 @@ func (r detachReply) err(opt ExecOptions) error {
 		}
 		err = &runner.StartError{Name: name, Code: r.Start, Err: errors.New(r.Error.Message)}
 	} else {
-		err = protocolErr(r.Error)
+		err = r.Error.Err()
 	}
 	if r.Hint != "" {
 		err = superqode.WithHint(err, "%s", r.Hint)
 	}
 	return err
-}
-
-// protocolErr makes an error of one that came over a pipe or a socket.
-func protocolErr(e *protocolError) error {
-	for _, k := range codes() {
-		if k.code == e.Code {
-			return superqode.Errorf(k.err, "%s", e.Message)
-		}
-	}
-	return errors.New(e.Message)
 }
 
 // Supervise is the work of a detached run's supervisor: it reads the request from
@@ -143,7 +134,7 @@ func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteClose
 	if err == nil {
 		return nil
 	}
-	r := detachReply{Error: &protocolError{errorCode(err), err.Error()}, Hint: superqode.Hint(err)}
+	r := detachReply{Error: supervisor.Refuse(err), Hint: superqode.Hint(err)}
 	if start, ok := errors.AsType[*runner.StartError](err); ok {
 		r.Start, r.Error.Message = start.Code, start.Err.Error()
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // Exec runs one program in the session's workspace and returns when it and
@@ -62,7 +63,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	side := s.openBeside(opt)
 	kill := make(chan time.Duration)
-	sup, err := listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers(kill)))))
+	sup, err := supervisor.Listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers(kill)))))
 	if err != nil {
 		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
@@ -79,7 +80,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	res, runErr := runner.Run(ctx, spec)
 	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
+	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	s.warnOf(res)
@@ -315,9 +316,9 @@ func (s *Session) update(ctx context.Context, change func(*Record)) (err error) 
 }
 
 // handlers are the operations that a program in the session may ask for.
-func (s *Session) handlers(kill chan<- time.Duration) map[string]handler {
+func (s *Session) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
 	rec, id, actor := s.rec, s.publicID(), s.actor() // copies: the conversation runs beside the session's own work
-	return map[string]handler{
+	return map[string]supervisor.Handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
 			return map[string]string{"session_id": id.String()}, nil
 		},

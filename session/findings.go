@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // findings are kept one JSON object a line in the session's folder and turned
@@ -281,7 +282,7 @@ func (s *Session) importFindings() (warnings []string, err error) {
 }
 
 // findingHandlers are what a program in the session may ask for.
-func (s *Session) findingHandlers(m map[string]handler) map[string]handler {
+func (s *Session) findingHandlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
 	m["finding.add"] = func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
 		a, err := s.AddFinding(ctx, args)
 		if field, ok := errors.AsType[*artifacts.FieldError](err); ok {
@@ -320,7 +321,7 @@ type FindingReply struct {
 // SendFindings hands findings to the supervisor of the session that env names.
 func SendFindings(ctx context.Context, env []string, raws []json.RawMessage) ([]AddedFinding, error) {
 	var replies []FindingReply
-	if err := Call(ctx, env, opFindings, raws, &replies); err != nil {
+	if err := supervisor.Call(ctx, env, opFindings, raws, &replies); err != nil {
 		return nil, err
 	}
 	list := make([]AddedFinding, len(replies))

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // Finding is something that an interrupted command, or somebody's hand, left in
@@ -127,7 +128,7 @@ func (f *fixer) session(ctx context.Context, p home.Project, id string) {
 		if !strings.HasPrefix(name, "sock-") {
 			continue
 		}
-		if _, err := listener(path); !errors.Is(err, syscall.ECONNREFUSED) {
+		if _, err := supervisor.Listener(path); !errors.Is(err, syscall.ECONNREFUSED) {
 			continue
 		}
 		f.found(fmt.Sprintf("socket %s of session %s, on which nobody listens", name, id), func() (string, error) {

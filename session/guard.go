@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // GuardOptions says how a session is guarded. The zero value is the default
@@ -54,7 +55,7 @@ func newGuardRecord(pl plan, p home.Project) (GuardRecord, error) {
 		return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
 	}
 	if opt.Off {
-		if id := insideOf(p); id != "" {
+		if id := supervisor.InsideOf(p); id != "" {
 			return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // maxAttempts is how many refused attempts one run writes down. A program that
@@ -58,7 +59,7 @@ func (d *guardDesk) log() string { return guardLog(d.dir) }
 func guardLog(dir string) string { return filepath.Join(dir, "log", "guard.jsonl") }
 
 // handlers adds the guard's operations to those that a program may ask for.
-func (d *guardDesk) handlers(m map[string]handler) map[string]handler {
+func (d *guardDesk) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
 	m[guard.OpBlocked] = func(_ context.Context, _ int, args json.RawMessage) (any, error) {
 		a, err := parseAttempt(args)
 		if err != nil {
@@ -79,7 +80,7 @@ func (d *guardDesk) handlers(m map[string]handler) map[string]handler {
 		if err := json.Unmarshal(args, &a); err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "not an allowance: %v", err)
 		}
-		if descends(pid, os.Getpid()) {
+		if supervisor.Descends(pid, os.Getpid()) {
 			return nil, superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let anything through there")
 		}
 		d.mu.Lock()
@@ -140,7 +141,7 @@ func (d *guardDesk) write(a guard.Attempt) error {
 func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for p, up := pid, 0; p > 1 && up < maxAncestors; up++ {
+	for p, up := pid, 0; p > 1 && up < supervisor.MaxAncestors; up++ {
 		now, ok := guard.ReadProcess(p)
 		if !ok {
 			break
@@ -154,7 +155,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 	if err != nil || !used {
 		return false, err
 	}
-	if subject, ok := guard.ReadProcess(a.Process); ok && descends(pid, a.Process) {
+	if subject, ok := guard.ReadProcess(a.Process); ok && supervisor.Descends(pid, a.Process) {
 		d.passed[process{a.Process, subject.Start}] = a
 	}
 	a.Allowed = true
@@ -166,24 +167,6 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 type process struct {
 	pid   int
 	start uint64
-}
-
-// maxAncestors bounds the way up the process table.
-const maxAncestors = 64
-
-// descends reports whether a process is below another one, or that one itself.
-func descends(pid, from int) bool {
-	for range maxAncestors {
-		if pid == from {
-			return true
-		}
-		p, ok := guard.ReadProcess(pid)
-		if !ok || p.Parent <= 1 && p.Parent != from {
-			return false
-		}
-		pid = p.Parent
-	}
-	return true // too deep to be told apart
 }
 
 // close puts the log back where the program changed it, and reports that it did.

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // testDesk is a desk in a folder of its own.
@@ -169,7 +170,7 @@ func TestForgedAllowance(t *testing.T) {
 func TestAllowFromInside(t *testing.T) {
 	t.Parallel()
 	d := testDesk(t)
-	h := d.handlers(map[string]handler{})
+	h := d.handlers(map[string]supervisor.Handler{})
 	args, err := json.Marshal(allowance{ID: "X", Operation: "commit"})
 	if err != nil {
 		t.Fatal(err)
@@ -189,10 +190,10 @@ func TestAllowFromInside(t *testing.T) {
 
 func TestDescends(t *testing.T) {
 	t.Parallel()
-	if !descends(os.Getpid(), os.Getpid()) || !descends(os.Getpid(), os.Getppid()) {
+	if !supervisor.Descends(os.Getpid(), os.Getpid()) || !supervisor.Descends(os.Getpid(), os.Getppid()) {
 		t.Error("a process descends from itself and from its parent")
 	}
-	if descends(os.Getppid(), os.Getpid()) {
+	if supervisor.Descends(os.Getppid(), os.Getpid()) {
 		t.Error("a parent descends from no child")
 	}
 }

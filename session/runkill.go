@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // killRequest asks a run's supervisor to end it.
@@ -21,7 +22,7 @@ type killRequest struct {
 
 // killHandler passes a request to end the run on to the runner. Any process of the
 // session may ask: it could end the program by a signal as well.
-func killHandler(kill chan<- time.Duration) handler {
+func killHandler(kill chan<- time.Duration) supervisor.Handler {
 	return func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
 		var q killRequest
 		if err := json.Unmarshal(args, &q); err != nil || q.GraceMS < 0 || q.GraceMS > time.Hour.Milliseconds() {
@@ -55,7 +56,7 @@ func (l *Listed) KillRun(ctx context.Context, number int, grace time.Duration) (
 		_, err := runner.EndMarked(marker(filepath.Join(l.Dir, "tmp", "run-"+strconv.Itoa(run.Run))))
 		return run, err
 	}
-	err = callSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()}, &struct{}{})
+	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()}, &struct{}{})
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) { // not found: it ended this very moment
 		return run, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // Where several agents work in one workspace, who wrote what is known from what
@@ -78,7 +79,7 @@ type trackArgs struct {
 }
 
 // trackHandler answers opTrack. An agent of several speaks for itself only.
-func (s *Session) trackHandler() handler {
+func (s *Session) trackHandler() supervisor.Handler {
 	actor, several := s.actor(), len(s.rec.Agents) > 0 || !s.rec.Parent.IsZero()
 	return func(ctx context.Context, _ int, raw json.RawMessage) (any, error) {
 		var a trackArgs
@@ -102,7 +103,7 @@ func (s *Session) trackHandler() handler {
 // SendTrack tells the supervisor of the session around what an agent changed.
 func SendTrack(ctx context.Context, env []string, t Track) error {
 	var reply struct{}
-	return Call(ctx, env, opTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
+	return supervisor.Call(ctx, env, opTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
 }
 
 // Track keeps a statement about the session that ref names, from outside of it.

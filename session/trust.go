@@ -22,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // Trust is what a person lets the files of one origin run, as one digest: that
@@ -286,7 +287,7 @@ func (m *Manager) OnlyOutside(what string) error {
 		return err
 	}
 	for _, name := range names {
-		if id := insideOf(home.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
+		if id := supervisor.InsideOf(home.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
 		}
 	}

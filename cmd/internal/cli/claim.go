@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // claimCmd groups the commands on claims.
@@ -99,7 +100,7 @@ func (p *claimPlace) ask(ctx context.Context, op string, call session.ClaimCall)
 	ctx, cancel := context.WithTimeout(ctx, call.Wait.For+10*time.Second)
 	defer cancel()
 	var answer session.ClaimAnswer
-	err := session.Call(ctx, p.a.Env, op, call, &answer)
+	err := supervisor.Call(ctx, p.a.Env, op, call, &answer)
 	return answer, err
 }
 

@@ -1,4 +1,4 @@
-package session
+package supervisor
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ import (
 func startSupervisor(t *testing.T, dir string) (env []string) {
 	t.Helper()
 	path := filepath.Join(dir, "sock-1")
-	s, err := listen(path, map[string]handler{
+	s, err := Listen(path, map[string]Handler{
 		"echo": func(_ context.Context, pid int, args json.RawMessage) (any, error) {
 			return map[string]any{"args": args, "pid": pid}, nil
 		},
@@ -30,7 +30,7 @@ func startSupervisor(t *testing.T, dir string) (env []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.close(); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
@@ -125,7 +125,7 @@ func TestSupervisorLimitsLinesAndConnections(t *testing.T) {
 		t.Errorf("no word about a line that is too long: %v", err)
 	}
 	var idle []net.Conn
-	for range 3 * maxConnections {
+	for range 3 * MaxConnections {
 		if c, err := net.Dial("unix", addr); err == nil {
 			idle = append(idle, c)
 		}
