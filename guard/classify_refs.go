@@ -110,8 +110,29 @@ func (k *call) fetchUpdates(spec string, force bool) bool {
 // transport checks an address that runs a command: "ext::git reset --hard".
 func (k *call) transport(url string) {
 	if line, ok := strings.CutPrefix(url, "ext::"); ok {
-		k.nested(k.inv.st, line, "the ext:: transport runs it")
+		k.step(line, "the ext:: transport runs it")
+		k.run(withoutShell(k.inv.st), extWords(line))
 	}
+}
+
+// extWords splits as git-remote-ext(1) does: at spaces, where "% " is a space of
+// the word and "%%" a percent sign.
+func extWords(line string) []string {
+	words, cur := []string(nil), ""
+	for i := 0; i < len(line); i++ {
+		switch {
+		case line[i] == '%' && i+1 < len(line):
+			i++
+			if line[i] == ' ' || line[i] == '%' {
+				cur += line[i : i+1]
+			}
+		case line[i] == ' ':
+			words, cur = append(words, cur), ""
+		default:
+			cur += line[i : i+1]
+		}
+	}
+	return append(words, cur)
 }
 
 func (k *call) symbolicRef() {

@@ -25,8 +25,20 @@ func (c *checker) companion(st *state, base string, words []string) (string, boo
 		if sub == "version" && len(rest) > 0 && !c.versionOnly(args) {
 			c.operation("commit", words, nil)
 		}
+	case "yarn": // the first yarn; the second takes words, and commits nothing
+		if sub == "version" && !slices.Contains(args, "--no-git-tag-version") && slices.ContainsFunc(args, isVersionFlag) {
+			c.operation("commit", words, nil)
+		}
 	}
 	return "", false
+}
+
+func isVersionFlag(arg string) bool {
+	switch name, _, _ := strings.Cut(arg, "="); name {
+	case "--new-version", "--major", "--minor", "--patch", "--premajor", "--preminor", "--prepatch", "--prerelease":
+		return true
+	}
+	return false
 }
 
 // versionOnly reports whether npm version prints, or changes package.json
