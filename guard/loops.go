@@ -186,8 +186,12 @@ func (c *checker) assignAt(st *state, name, key, value string) {
 		v.keyed[key] = value
 		v.array = append(append([]string{}, v.array...), value) // "${a[@]}" has it, too
 	}
-	if len(v.array) > 4096 {
+	if len(v.array) > maxElements {
 		v = variable{value: unknownValue(kindOpen, name)}
 	}
 	st.vars[name] = v
 }
+
+// maxElements bounds an array that is set element by element: each time it is
+// copied.
+const maxElements = 512

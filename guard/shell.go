@@ -135,18 +135,19 @@ func tooNested(text string) bool {
 }
 
 func (c *checker) stmts(st *state, list []*syntax.Stmt) string {
-	out := ""
+	var out strings.Builder
 	for _, s := range list {
-		if st.ended {
+		if st.ended || c.work > maxWork {
 			break
 		}
-		if got := c.stmt(st, s); len(out)+len(got) <= maxValue {
-			out += got
+		if got := c.stmt(st, s); out.Len()+len(got) <= maxValue {
+			out.WriteString(got)
 		} else {
-			out = unknownValue(kindOpen, "output")
+			out.Reset()
+			out.WriteString(unknownValue(kindOpen, "output"))
 		}
 	}
-	return out
+	return out.String()
 }
 
 // stmt runs one statement with its redirections and returns what it prints.

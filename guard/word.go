@@ -81,11 +81,12 @@ func (c *checker) fields(st *state, words []*syntax.Word) []string {
 
 // braces expands {a,b}; too large an expansion stays as it stands.
 func (c *checker) braces(w *syntax.Word) []*syntax.Word {
-	if !syntax.SplitBraces(w) {
+	split := *w // SplitBraces changes the word it is given, and a loop comes here again
+	if !syntax.SplitBraces(&split) {
 		return []*syntax.Word{w}
 	}
 	var out []*syntax.Word
-	for one, err := range expand.BracesSeq(nil, w) {
+	for one, err := range expand.BracesSeq(nil, &split) {
 		if err != nil || len(out) >= 256 {
 			c.unknown = true
 			break

@@ -56,10 +56,13 @@ func (c *guardCheckCmd) Run(ctx context.Context, a *app) error {
 	}
 	var reply guard.Reply
 	request, rerr := guard.Decode(format, text)
+	var line guard.Line
+	if rerr == nil {
+		line, rerr = decide(ctx, request, in)
+	}
 	if rerr != nil {
 		reply, err = guard.Refuse(format, rerr)
 	} else {
-		line := guard.CheckRequest(ctx, request, in)
 		c.explain(a, line)
 		reply, err = guard.Encode(format, line)
 	}
@@ -76,6 +79,17 @@ func (c *guardCheckCmd) Run(ctx context.Context, a *app) error {
 		return statusError(reply.Code)
 	}
 	return nil
+}
+
+// decide turns a fault of the guard's own into an answer: an agent takes a hook that
+// dies for one that has nothing against it.
+func decide(ctx context.Context, r guard.Request, in guard.Context) (line guard.Line, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the guard failed on this line: %v", fault)
+		}
+	}()
+	return guard.CheckRequest(ctx, r, in), nil
 }
 
 // context is where the line would run and what may answer questions about it.
