@@ -44,6 +44,13 @@ var errHelp = errors.New("help was printed")
 // Main runs one command line and returns the exit code of FORMATS.md section 2.
 func Main(ctx context.Context, streams IO, args ...string) int {
 	a := newApp(streams)
+	if flags, check, ok := quickCheck(args); ok && !completes(a.Env) {
+		a.flags = flags
+		if err := a.setup(); err != nil {
+			return a.fail(err, "guard check")
+		}
+		return a.run(ctx, "guard check", func(ctx context.Context) error { return check.Run(ctx, a) })
+	}
 	word := commandWord(args)
 	if completes(a.Env) {
 		word = ""
@@ -70,22 +77,24 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	if err := a.setup(); err != nil {
 		return a.fail(err, kctx.Command())
 	}
-	return a.run(ctx, kctx)
+	return a.run(ctx, kctx.Command(), func(ctx context.Context) error {
+		kctx.BindTo(ctx, (*context.Context)(nil))
+		return kctx.Run()
+	})
 }
 
 // run does what the command line asks for, prints its error and tidies up.
-func (a *app) run(ctx context.Context, kctx *kong.Context) int {
-	if !runsProgram(kctx.Command()) {
+func (a *app) run(ctx context.Context, command string, do func(context.Context) error) int {
+	if !runsProgram(command) {
 		var stop func()
 		ctx, stop = a.cancelOnSignal(ctx)
 		defer stop()
 	}
-	kctx.BindTo(ctx, (*context.Context)(nil))
-	err := a.call(kctx)
+	err := a.call(ctx, do)
 	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil && !errors.Is(err, superqode.ErrVerification) {
 		err = cause
 	}
-	code := a.fail(err, kctx.Command())
+	code := a.fail(err, command)
 	if a.manager != nil {
 		if err := a.manager.Tidy(context.WithoutCancel(ctx)); err != nil {
 			a.log.Warn().Err(err).Msg("sweep the trash")
@@ -96,14 +105,14 @@ func (a *app) run(ctx context.Context, kctx *kong.Context) int {
 
 // call runs the command. A panic is a failure of ours like any other: without
 // this its exit code would be taken for the program's.
-func (a *app) call(kctx *kong.Context) (err error) {
+func (a *app) call(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			_, _ = a.Err.Write(debug.Stack())
 			err = superqode.WithHint(fmt.Errorf("internal error: %v", p), "report it with the lines above; superqode workspace recover")
 		}
 	}()
-	return kctx.Run()
+	return do(ctx)
 }
 
 // printHelp prints to stdout and ends the parse, so that nothing after --help
