@@ -78,7 +78,7 @@ func (i *Installer) writeOwnHooks(l layout, in *Installation, repo *git.Repo) (c
 		return false, err
 	}
 	for _, name := range passedOn(inside(repoDir(repo), full)) {
-		path, text := filepath.Join(l.own, name), script(name, i.Helper, next+name+`"`)
+		path, text := filepath.Join(l.own, name), in.script(name, next+name+`"`)
 		if data, err := os.ReadFile(path); err == nil && string(data) == text && executable(path) {
 			continue
 		}

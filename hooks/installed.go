@@ -53,7 +53,7 @@ func AnswerInstalled(ctx context.Context, c Call) int {
 	if strings.Contains(chain, under) {
 		return 0
 	}
-	c.Env = append(slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return strings.HasPrefix(kv, chainVariable+"=") }), chainVariable+"="+chain+under)
+	c.Env = append(slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return kv == processors || strings.HasPrefix(kv, chainVariable+"=") }), chainVariable+"="+chain+under)
 	a := &answer{Call: c, installed: i, repo: guard.FindRepository(c.Dir, c.Env, "", "")}
 	if inSession(c.Env, a.repo) {
 		return a.userHook(ctx, nil)

@@ -158,7 +158,7 @@ func (i *Installer) putIntoFolder(l layout, in *Installation) (changed bool, err
 	if _, err := os.Lstat(l.hooks); errors.Is(err, fs.ErrNotExist) {
 		in.MadeFolder = true
 	}
-	todo, strays := i.folderTodo(l), strayHooks(l)
+	todo, strays := in.folderTodo(l), strayHooks(l)
 	if len(todo)+len(strays) == 0 {
 		in.Done = true
 		return in.save(l)
@@ -173,7 +173,7 @@ func (i *Installer) putIntoFolder(l layout, in *Installation) (changed bool, err
 		return false, err
 	}
 	for _, name := range todo {
-		if err := i.replaceHook(l, name); err != nil {
+		if err := in.replaceHook(l, name); err != nil {
 			return true, err
 		}
 	}
@@ -197,21 +197,21 @@ func strayHooks(l layout) []string {
 }
 
 // folderTodo lists the hooks that are not in place.
-func (i *Installer) folderTodo(l layout) []string {
+func (in *Installation) folderTodo(l layout) []string {
 	return slices.DeleteFunc(deciders(), func(name string) bool {
 		data, err := os.ReadFile(filepath.Join(l.hooks, name))
 		st, serr := os.Lstat(filepath.Join(l.hooks, name))
-		return err == nil && serr == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0 && string(data) == i.folderScript(name)
+		return err == nil && serr == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0 && string(data) == in.folderScript(name)
 	})
 }
 
-func (i *Installer) folderScript(name string) string {
-	return script(name, i.Helper, `"${0%/*}/../`+originalsFolder+"/"+name+`"`)
+func (in *Installation) folderScript(name string) string {
+	return in.script(name, `"${0%/*}/../`+originalsFolder+"/"+name+`"`)
 }
 
 // replaceHook puts our hook in the place of one name. What is there goes aside
 // first, by a hard link where it can be, so that the name is never empty.
-func (i *Installer) replaceHook(l layout, name string) error {
+func (in *Installation) replaceHook(l layout, name string) error {
 	at, aside := filepath.Join(l.hooks, name), filepath.Join(l.originals, name)
 	if st, err := os.Lstat(at); err == nil && !isOurs(at) {
 		if err := setAside(at, aside, st); err != nil {
@@ -219,7 +219,7 @@ func (i *Installer) replaceHook(l layout, name string) error {
 		}
 		failpoint.Hit("guard.install.aside")
 	}
-	if err := atomicfile.Write(at, []byte(i.folderScript(name)), 0o755); err != nil {
+	if err := atomicfile.Write(at, []byte(in.folderScript(name)), 0o755); err != nil {
 		return err
 	}
 	failpoint.Hit("guard.install.hook")

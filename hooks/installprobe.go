@@ -70,7 +70,7 @@ func (i *Installer) trialFile(in *Installation, scratch string) (string, error) 
 		}
 		fmt.Fprintf(sum, "%s %d %d\n", path, st.Size(), st.ModTime().UnixNano())
 	}
-	fmt.Fprintf(sum, "%s %s %s", in.Method, i.Git.Version, script(transactionHook, string(in.Helper), ""))
+	fmt.Fprintf(sum, "%s %s %s", in.Method, i.Git.Version, in.script(transactionHook, ""))
 	return filepath.Join(scratch, "installed-"+hex.EncodeToString(sum.Sum(nil)[:6])+".json"), nil
 }
 

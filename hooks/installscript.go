@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/seed-2d964004/superqode/guard"
 )
 
 // scriptMark stands in the second line of every hook that guard install writes.
@@ -19,10 +21,17 @@ const pingVariable = "SUPERQODE_GUARD_PING"
 
 const pong = "superqode-guard-pong "
 
-// script is the hook of one name. next is the user's hook as an expression of the
-// shell. A helper that is gone must not stop the user's git: the hook says so and
-// goes on to the user's own.
-func script(name, helper, next string) string {
+// processors is what the hooks give the helper as GOMAXPROCS where the user has set
+// none: it has one thing to do, and starts a tenth faster when it need not find out
+// how many processors there are. The helper knows it by the zero in front, and
+// nobody after it sees it.
+const processors = "GOMAXPROCS=01"
+
+// script is the hook of one name in an installation. next is the user's hook as an
+// expression of the shell. A helper that is gone must not stop the user's git: the
+// hook says so and goes on to the user's own.
+func (in *Installation) script(name, next string) string {
+	helper := string(in.Helper)
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n" + scriptMark)
 	b.WriteString("# Refuses what programs do to this repository's history; a person at a terminal\n# passes. Put in by superqode guard install, taken out by superqode guard uninstall.\n")
@@ -30,7 +39,7 @@ func script(name, helper, next string) string {
 	if name == transactionHook {
 		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
 	}
-	if slices.Contains(deciders(), name) {
+	if slices.Contains(deciders(), name) && !in.idle(name) {
 		b.WriteString("guard=" + singleQuoted(helper) + "\n")
 		b.WriteString(`if [ -x "$guard" ]`)
 		switch name {
@@ -41,13 +50,21 @@ func script(name, helper, next string) string {
 			// an editor opens, or a hook of the user's runs, for nothing.
 			b.WriteString(` && { [ "$2" != message ] || [ -x "$next" ]; }`)
 		}
-		b.WriteString("; then\n\t" + `exec "$guard" ` + InstalledCommand + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
+		b.WriteString("; then\n\t" + `GOMAXPROCS=${GOMAXPROCS:-` + strings.TrimPrefix(processors, "GOMAXPROCS=") + `} exec "$guard" ` + InstalledCommand + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
 		if name == "prepare-commit-msg" || name == "pre-push" || name == "pre-rebase" {
 			b.WriteString(`if [ ! -x "$guard" ]; then echo "superqode: $guard is gone, so nothing guards this repository. Install superqode again, or remove this hook: $0" >&2; fi` + "\n")
 		}
 	}
 	b.WriteString(`if [ -f "$next" ] && [ -x "$next" ]; then exec "$next" "$@"; fi` + "\nexit 0\n")
 	return b.String()
+}
+
+// idle reports a hook that has nothing to refuse under this policy: every commit
+// meets reference-transaction, too, and where commits are allowed pre-commit would
+// start the helper only to hear that.
+func (in *Installation) idle(name string) bool {
+	policy, err := guard.NewPolicy(in.Allow, in.Deny)
+	return name == "pre-commit" && err == nil && policy.Decide("commit") == guard.Allow
 }
 
 // singleQuoted is a word for a POSIX shell.
