@@ -78,8 +78,8 @@ func LoadSessionState(dir string) (*SessionState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the guard's state: %w", err)
 	}
-	var st SessionState
-	if err := json.Unmarshal(data, &st); err != nil {
+	st, err := parseSessionState(data)
+	if err != nil {
 		return nil, fmt.Errorf("read the guard's state: %w", err)
 	}
 	switch {
@@ -89,7 +89,7 @@ func LoadSessionState(dir string) (*SessionState, error) {
 		return nil, fmt.Errorf("the guard's state in %s is not whole", dir)
 	}
 	st.dir = dir
-	return &st, nil
+	return st, nil
 }
 
 // StateOf reads the state of the session that a helper binary serves. exe is the

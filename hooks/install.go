@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/plainjson"
 )
 
 // Guard install puts hooks into the user's own repository, for good. The rules:
@@ -101,14 +102,78 @@ func loadInstallation(dir string) (*Installation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var in Installation
-	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, installationFile), err)
+	in := plainInstallation(data)
+	if in == nil {
+		in = &Installation{}
+		if err := json.Unmarshal(data, in); err != nil {
+			return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, installationFile), err)
+		}
 	}
 	if in.SchemaVersion != installationVersion {
 		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", filepath.Join(dir, installationFile), in.SchemaVersion, installationVersion)
 	}
-	return &in, nil
+	return in, nil
+}
+
+// plainInstallation is for the hooks, which read the state with every call; nil
+// where encoding/json has to look.
+func plainInstallation(data []byte) *Installation {
+	in, ok := &Installation{}, true
+	good := func(err error) { ok = ok && err == nil }
+	r := plainjson.New(data)
+	r.Object(func(field string) {
+		switch field {
+		case "schema_version":
+			in.SchemaVersion = r.Int()
+		case "installed_at":
+			good(in.InstalledAt.UnmarshalText([]byte(r.Text())))
+		case "version":
+			in.Version = r.Text()
+		case "method":
+			in.Method = Method(r.Text())
+		case "done":
+			in.Done = r.Bool()
+		case "strict":
+			in.Strict = r.Bool()
+		case "allow":
+			in.Allow = r.Texts()
+		case "deny":
+			in.Deny = r.Texts()
+		case "helper":
+			in.Helper = superqode.HostPath(r.Text())
+		case "made_folder":
+			in.MadeFolder = r.Bool()
+		case "config":
+			in.Config = &configEdit{}
+			r.Object(func(field string) { good(in.Config.plain(r, field)) })
+		default:
+			r.Unknown()
+		}
+	})
+	if !ok || !r.Whole() {
+		return nil
+	}
+	return in
+}
+
+func (c *configEdit) plain(r *plainjson.Reader, field string) error {
+	switch field {
+	case "file":
+		c.File = superqode.HostPath(r.Text())
+	case "former":
+		c.Former = superqode.HostPath(r.Text())
+	case "value":
+		c.Value = superqode.HostPath(r.Text())
+	case "own":
+		c.Own = superqode.HostPath(r.Text())
+	case "scope":
+		c.Scope = r.Text()
+	case "time":
+		return c.Time.UnmarshalText([]byte(r.Text()))
+	default:
+		r.Unknown()
+	}
+	return nil
 }
 
 // IsInstalled reports whether guard install was run in a repository.
