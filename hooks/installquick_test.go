@@ -18,7 +18,7 @@ func TestFewStarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, func(f *gittest.Fixture) {
-				for _, hook := range []string{"pre-commit", "reference-transaction"} {
+				for _, hook := range []string{"post-commit", "reference-transaction"} {
 					f.WriteMode(folder+hook, "#!/bin/sh\ncat >/dev/null\necho \"${0##*/} $1 ${GOMAXPROCS-unset}\" >>\"$SEEN\"\n", 0o755)
 				}
 				if name == "path" {
@@ -48,7 +48,7 @@ func TestFewStarts(t *testing.T) {
 				if got := lines(started); got != "reference-transaction" {
 					t.Errorf("the helper was started by %s", got)
 				}
-				if got := lines(seen); !strings.Contains(got, "pre-commit  "+value+", ") || !strings.Contains(got, "reference-transaction prepared "+value+", ") {
+				if got := lines(seen); !strings.Contains(got, "post-commit  "+value) || !strings.Contains(got, "reference-transaction prepared "+value+", ") {
 					t.Errorf("the user's hooks saw %s", got)
 				}
 			}

@@ -39,13 +39,15 @@ func (in *Installation) script(name, next string) string {
 	if name == transactionHook {
 		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
 	}
-	if slices.Contains(deciders(), name) && !in.idle(name) {
+	if slices.Contains(deciders(), name) {
 		b.WriteString("guard=" + singleQuoted(helper) + "\n")
 		b.WriteString(`if [ -x "$guard" ]`)
-		switch name {
-		case transactionHook:
+		switch {
+		case in.idle(name):
+			b.WriteString(` && [ -x "$next" ]`) // it knows when hooks call one another in a circle
+		case name == transactionHook:
 			b.WriteString(` && [ "$1" = prepared ]`)
-		case "prepare-commit-msg":
+		case name == "prepare-commit-msg":
 			// Between pre-commit and the transaction it is needed with --no-verify only, lest
 			// an editor opens, or a hook of the user's runs, for nothing.
 			b.WriteString(` && { [ "$2" != message ] || [ -x "$next" ]; }`)
