@@ -56,6 +56,20 @@ func TestChangedWhileLooked(t *testing.T) {
 			x.remove("g")
 			x.look("g")
 		}, want: []string{"deleted f"}},
+		"moved into a new folder, which is looked at first": {told: []string{"d/", "d/e/", "d/e/f"}, steps: func(x *looked) {
+			x.make("y/")
+			x.rename("d/e", "y/e")
+			x.look("y")
+		}, want: []string{"created y/", "moved d/e → y/e/", "moved d/e/f → y/e/f"}},
+		"new in a new folder": {told: []string{"d/", "d/f"}, steps: func(x *looked) {
+			x.make("y/", "y/f")
+			x.look("y")
+		}, want: []string{"created y/", "created y/f"}},
+		"a second name in a new folder": {told: []string{"d/", "d/f"}, steps: func(x *looked) {
+			x.make("y/")
+			x.must(os.Link(filepath.Join(x.root, "d/f"), filepath.Join(x.root, "y/f")))
+			x.look("y")
+		}, want: []string{"created y/", "created y/f"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +85,7 @@ func TestChangedWhileLooked(t *testing.T) {
 			x.batch.look("f", at)
 			x.batch = newBatch(e)
 			c.steps(x)
+			x.batch.strays()
 			var got []string
 			for _, ev := range x.batch.events() {
 				got = append(got, line(ev))

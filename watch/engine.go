@@ -146,6 +146,7 @@ func (e *engine) due(all bool) (list []Event, next time.Duration) {
 		b.look(p, due[p])
 	}
 	b.partners()
+	b.strays()
 	e.know.Lock()
 	e.release()
 	e.know.Unlock()
@@ -164,10 +165,11 @@ type found struct {
 type batch struct {
 	e                    *engine
 	gone, fresh, changed map[string]found
+	inside               map[string]bool // of fresh: what was met in new folders, and has given no hint of its own
 }
 
 func newBatch(e *engine) *batch {
-	return &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}}
+	return &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}, inside: map[string]bool{}}
 }
 
 // look compares a path with what is known of it.
@@ -233,6 +235,7 @@ func (b *batch) add(rel string, now Stamp, first time.Time) {
 		if s, ok := b.e.stat(p); ok {
 			if _, known := b.e.find(p); !known {
 				b.add(p, s, first)
+				b.inside[p] = true
 			}
 		}
 	}
@@ -271,6 +274,42 @@ func (b *batch) partners() {
 			if ok {
 				b.look(p, m.first)
 			}
+		}
+	}
+}
+
+// strays looks for where the contents of new folders were before: what was moved
+// into one is found there, and the hint that it has left its old place may still
+// be on its way.
+func (b *batch) strays() {
+	met := map[identity]time.Time{}
+	for p := range b.inside {
+		if f, ok := b.fresh[p]; ok {
+			met[f.stamp.identity()] = f.first
+		}
+	}
+	for _, f := range b.gone {
+		delete(met, f.stamp.identity()) // its old place was met, too
+	}
+	if len(met) == 0 {
+		return
+	}
+	var olds []string
+	b.e.know.Lock()
+	b.e.below("", func(p string, s Stamp) {
+		if _, moved := met[s.identity()]; moved && b.fresh[p] == (found{}) {
+			olds = append(olds, p)
+		}
+	})
+	stamps := make([]Stamp, len(olds))
+	slices.Sort(olds)
+	for i, p := range olds {
+		stamps[i], _ = b.e.find(p)
+	}
+	b.e.know.Unlock()
+	for i, p := range olds {
+		if _, there := b.e.stat(p); !there {
+			b.look(p, met[stamps[i].identity()])
 		}
 	}
 }

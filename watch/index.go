@@ -54,10 +54,6 @@ func (x *index) forget(rel string) {
 // below calls yield for all that is known to be below a folder, "" for
 // everything.
 func (x *index) below(rel string, yield func(string, Stamp)) {
-	prefix := rel + "/"
-	if rel == "" {
-		prefix = ""
-	}
 	if x.base != nil {
 		x.base.Below(rel, func(p string, s Stamp) {
 			if _, changed := x.known[p]; !changed {
@@ -65,10 +61,19 @@ func (x *index) below(rel string, yield func(string, Stamp)) {
 			}
 		})
 	}
+	if rel == "" {
+		for p, s := range maps.All(x.known) {
+			if s.there() {
+				yield(p, s)
+			}
+		}
+		return
+	}
 	if x.sorted == nil || len(x.later) > 1000+len(x.sorted)/8 {
 		x.sorted, x.later = slices.AppendSeq(make([]string, 0, len(x.known)), maps.Keys(x.known)), nil
 		slices.Sort(x.sorted)
 	}
+	prefix := rel + "/"
 	known := func(p string) {
 		if s := x.known[p]; s.there() {
 			yield(p, s)
