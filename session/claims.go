@@ -87,6 +87,9 @@ func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWa
 			return nil, err
 		}
 	}
+	if err := c.keepBase(ctx, r.Targets); err != nil {
+		return nil, err
+	}
 	r.Session = c.Session
 	leases, err := c.Table.Acquire(ctx, r, opt.wait())
 	if err == nil && c.s != nil {
@@ -96,10 +99,10 @@ func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWa
 }
 
 // Lines turns the lines of a file of the workspace as it is now into lines of
-// the session's base. Outside of sessions there is no base but what is there.
+// the session's base; outside of sessions, see claimbase.go.
 func (c *Claims) Lines(ctx context.Context, path string, lines []coordinator.Lines) ([]coordinator.Lines, error) {
 	if c.s == nil {
-		return lines, nil
+		return c.fromBase(ctx, path, lines)
 	}
 	return c.s.baseLines().translate(ctx, path, lines)
 }
