@@ -56,7 +56,7 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 		uerr := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StatePreserved, s.m.now().UTC() })
 		err = errors.Join(err, uerr, c.Close())
 	}
-	return errors.Join(gathered, err)
+	return err // gathered is told by collectAfter
 }
 
 // dismiss ends the session of an agent's own workspace. What it left is stored

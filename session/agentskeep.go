@@ -14,7 +14,7 @@ import (
 // concluded from it.
 func (s *Session) collectAfter(ctx context.Context, gathered error) (*collected, error) {
 	if gathered != nil {
-		return nil, gathered
+		return nil, superqode.WithHint(gathered, "superqode workspace end --session %s tries again", s.rec.ID)
 	}
 	return s.collect(ctx)
 }
