@@ -21,7 +21,7 @@ import (
 // basePath is where the base of a file is kept.
 func (c *Claims) basePath(path string) string {
 	sum := sha256.Sum256([]byte(path))
-	return filepath.Join(c.p.dir, "claims.base", hex.EncodeToString(sum[:]))
+	return filepath.Join(c.p.Dir, "claims.base", hex.EncodeToString(sum[:]))
 }
 
 // ofLines reports whether a target is lines of a file.
@@ -58,7 +58,7 @@ func (c *Claims) keepBase(ctx context.Context, targets []coordinator.Target) err
 	for path := range files {
 		used[filepath.Base(c.basePath(path))] = true
 	}
-	dir := filepath.Join(c.p.dir, "claims.base")
+	dir := filepath.Join(c.p.Dir, "claims.base")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
