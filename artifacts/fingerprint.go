@@ -3,7 +3,6 @@ package artifacts
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"unicode"
 )
@@ -47,4 +46,6 @@ func plainTitle(s string) string {
 }
 
 // IsFingerprint reports whether s has the form of a fingerprint.
-func IsFingerprint(s string) bool { return regexp.MustCompile(`^[0-9a-f]{16}$`).MatchString(s) }
+func IsFingerprint(s string) bool {
+	return len(s) == fingerprintLength && strings.Trim(s, "0123456789abcdef") == ""
+}

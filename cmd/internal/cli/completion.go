@@ -58,7 +58,7 @@ func (a *app) complete(ctx context.Context, parser *kong.Kong) {
 	w := &offers{a: a, ctx: ctx}
 	w.flags(&cmd)
 	for path, predict := range map[string]func(complete.Args) []string{
-		"artifacts show": w.artifacts, "workspace restore": w.salvages, "verify-fix": w.findings, "finding suppress": w.findings, "finding show": w.findings,
+		"artifacts show": w.artifacts, "workspace restore": w.salvages, "verify-fix": w.findings, "finding suppress": w.findings, "finding unsuppress": w.findings,
 	} {
 		w.args(&cmd, strings.Fields(path), predict)
 	}
@@ -75,7 +75,7 @@ type offers struct {
 
 // flags gives the flags of every command their predictors, by their names.
 func (w *offers) flags(cmd *complete.Command) {
-	byName := map[string]complete.PredictFunc{"--session": w.sessions, "-s": w.sessions, "--agent": w.agents, "--finding": w.findings}
+	byName := map[string]complete.PredictFunc{"--session": w.sessions, "-s": w.sessions, "--agent": w.agents, "--finding": w.findings, "--type": offerTypes, "--severity": offerSeverities}
 	for name, predict := range byName {
 		if old, ok := cmd.GlobalFlags[name]; ok && old != nil {
 			cmd.GlobalFlags[name] = predict
@@ -90,6 +90,20 @@ func (w *offers) flags(cmd *complete.Command) {
 		w.flags(&sub)
 		cmd.Sub[name] = sub
 	}
+}
+
+func offerTypes(complete.Args) (out []string) {
+	for _, t := range artifacts.Types() {
+		out = append(out, string(t))
+	}
+	return out
+}
+
+func offerSeverities(complete.Args) (out []string) {
+	for _, s := range artifacts.Severities() {
+		out = append(out, string(s))
+	}
+	return out
 }
 
 // args gives a command's first argument its predictor.

@@ -26,7 +26,7 @@ type demoCmd struct {
 
 // Help tells what the exit code says.
 func (*demoCmd) Help() string {
-	return "Works in a new folder below TMPDIR with a HOME of its own, needs git and sh only, and touches nothing of yours. The exit code is 6 when anything is not as promised."
+	return "Works in a new folder below TMPDIR with a HOME of its own, needs git and sh only, and touches nothing of yours. What an earlier demo left that was killed goes first. The exit code is 6 when anything is not as promised."
 }
 
 // demoAct is one session of the demo.
@@ -71,7 +71,11 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	if !c.Keep {
-		defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+		release, err := markDemo(d.dir)
+		if err != nil {
+			return errors.Join(err, os.RemoveAll(d.dir))
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(d.dir), release()) }()
 	}
 	out := demoJSON{SchemaVersion: 1, Folder: d.dir, Kept: c.Keep}
 	d.say("%s\n", a.paintOut("A throw-away repository with uncommitted work: "+d.repo, bold))
@@ -98,7 +102,8 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 
 // newDemo builds the repository: one commit, and work that is in no commit.
 func newDemo(ctx context.Context, a *app) (d *demo, err error) {
-	dir, err := os.MkdirTemp(a.getenv("TMPDIR"), "superqode-demo-")
+	sweepDemos(a.getenv("TMPDIR"))
+	dir, err := os.MkdirTemp(a.getenv("TMPDIR"), demoPrefix)
 	if err != nil {
 		return nil, err
 	}
