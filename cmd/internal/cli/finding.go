@@ -315,7 +315,17 @@ func (c *findingListCmd) Run(ctx context.Context, a *app) error {
 		if f.Suppressed != nil {
 			title = "(suppressed: " + printable(f.Suppressed.Reason) + ") " + title
 		}
-		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), f.Fingerprint(), printable(orDash(f.Location())), title})
+		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), a.fingerprint(f), printable(orDash(f.Location())), title})
 	}
 	return a.table([]string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}, rows)
+}
+
+// fingerprint is whole in a file or on a wide terminal; on another one its
+// beginning, which suppress takes as well, leaves room for the title.
+func (a *app) fingerprint(f artifacts.Finding) string {
+	const wide, enough = 110, 8
+	if a.outTTY && a.terminalWidth() < wide {
+		return f.Fingerprint()[:enough]
+	}
+	return f.Fingerprint()
 }

@@ -3,22 +3,23 @@ package cli
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
 )
 
-// minLast is the least width of a table's last column on a terminal, and minCell
-// that of the others.
+// minLast is the least width of a table's last column on a terminal, minText that
+// of one with text, and minCell that of the others.
 const (
 	minLast = 12
+	minText = 28
 	minCell = 6
 )
 
-// table prints rows in columns. On a terminal the last column is cut at its left
-// end, and where that is not enough the widest others at their right end, so that
-// a row fits in one line; elsewhere nothing is cut.
+// table prints rows in columns. On a terminal the last column is cut, a path at its
+// left end and a text at its right one, and where that is not enough the widest
+// others at their right end, so that a row fits in one line; elsewhere nothing is
+// cut.
 func (a *app) table(header []string, rows [][]string) error {
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
@@ -26,20 +27,26 @@ func (a *app) table(header []string, rows [][]string) error {
 			width[i] = max(width[i], displayWidth(cell))
 		}
 	}
-	room := 0
+	room, cut, least := 0, cutLeft, minLast
+	switch header[len(header)-1] {
+	case "TITLE", "WHY":
+		cut, least = cutEnd, minText
+	}
 	if a.outTTY {
-		room = fit(width, a.terminalWidth())
+		room = fit(width, a.terminalWidth(), least)
 	}
 	w := bufio.NewWriter(a.Out)
-	writeRow(w, header, width, room, func(s string) string { return a.paintOut(s, bold) })
+	last := func(s string) string { return cut(s, room) }
+	fmt.Fprintln(w, a.paintOut(rowLine(header, width, last), bold))
 	for _, row := range rows {
-		writeRow(w, row, width, room, func(s string) string { return s })
+		fmt.Fprintln(w, rowLine(row, width, last))
 	}
 	return w.Flush()
 }
 
-// fit narrows the columns until the last one has room, and returns its width.
-func fit(width []int, total int) (room int) {
+// fit narrows the columns until the last one has room, least where it needs as
+// much, and returns its width.
+func fit(width []int, total, least int) (room int) {
 	others := width[:len(width)-1]
 	left := func() int {
 		n := total
@@ -48,7 +55,7 @@ func fit(width []int, total int) (room int) {
 		}
 		return n
 	}
-	for left() < min(minLast, width[len(width)-1]) {
+	for left() < min(least, width[len(width)-1]) {
 		widest := 0
 		for i, w := range others {
 			if w > others[widest] {
@@ -63,16 +70,16 @@ func fit(width []int, total int) (room int) {
 	return max(left(), minCell)
 }
 
-func writeRow(w io.Writer, row []string, width []int, room int, style func(string) string) {
+func rowLine(row []string, width []int, last func(string) string) string {
 	var b strings.Builder
 	for i, cell := range row {
 		if i == len(row)-1 {
-			b.WriteString(cutLeft(cell, room))
+			b.WriteString(last(cell))
 			break
 		}
 		b.WriteString(cutRight(cell, width[i]) + "  ")
 	}
-	fmt.Fprintln(w, style(strings.TrimRight(b.String(), " ")))
+	return strings.TrimRight(b.String(), " ")
 }
 
 // displayWidth is how many columns of a terminal s takes: two for wide characters,
@@ -82,6 +89,15 @@ func displayWidth(s string) int { return runewidth.StringWidth(s) }
 // cutRight keeps what fits into room columns of s, and fills up to them.
 func cutRight(s string, room int) string {
 	return runewidth.FillRight(runewidth.Truncate(s, room, "…"), room)
+}
+
+// cutEnd keeps the beginning of s that fits into room columns; 0 means that there
+// is room for all.
+func cutEnd(s string, room int) string {
+	if room == 0 {
+		return s
+	}
+	return runewidth.Truncate(s, room, "…")
 }
 
 // cutLeft keeps the end of s that fits into room columns; 0 means that there is

@@ -45,7 +45,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		{[]int{90}, 80},
 	} {
 		width := slices.Clone(tt.width)
-		room := fit(width, 80)
+		room := fit(width, 80, minLast)
 		sum := room
 		for _, w := range width[:len(width)-1] {
 			sum += w + 2
@@ -53,5 +53,21 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		if sum > 80 && room > minCell || room < min(tt.room, tt.width[len(tt.width)-1]) {
 			t.Errorf("%v becomes %v with %d for the last: %d columns", tt.width, width, room, sum)
 		}
+	}
+}
+
+// TestTitlesKeepTheirBeginning holds that a text is cut where it ends, with room
+// for more than a word of it.
+func TestTitlesKeepTheirBeginning(t *testing.T) {
+	t.Parallel()
+	if got := cutEnd("The total is doubled", 10); got != "The total…" {
+		t.Errorf("%q", got)
+	}
+	if got := cutEnd("as it is", 0); got != "as it is" {
+		t.Errorf("%q", got)
+	}
+	width := []int{12, 8, 4, 8, 60, 90}
+	if room := fit(width, 80, minText); room < minText {
+		t.Errorf("%d columns for a title", room)
 	}
 }
