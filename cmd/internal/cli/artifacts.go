@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,7 +26,27 @@ type artifactsCmd struct {
 	Prune  artifactsPruneCmd  `cmd:"" help:"Take away the artifacts of old sessions."`
 }
 
-func (a *app) store() (*artifacts.Store, error) { return artifacts.Open(originDir(a.flags.Repo)) }
+// store opens the artifacts of the origin around the folder that is worked on. In
+// a session's workspace they are those of the session's origin, and below an origin
+// without git those of the nearest folder that has some.
+func (a *app) store() (*artifacts.Store, error) {
+	dir := a.flags.Repo
+	if m, err := a.sessions(); err == nil { // without a home there is no workspace
+		if origin, ok := m.OriginOf(dir); ok {
+			return artifacts.Open(origin)
+		}
+	}
+	top := originDir(dir)
+	if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+		return artifacts.Open(top)
+	}
+	for d := top; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if st, err := os.Lstat(filepath.Join(d, ".superqode", "qe-artifacts")); err == nil && st.IsDir() {
+			return artifacts.Open(d)
+		}
+	}
+	return artifacts.Open(top)
+}
 
 // artifactsListCmd lists what sessions left behind.
 type artifactsListCmd struct {
