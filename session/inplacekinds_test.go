@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -262,5 +263,18 @@ func TestGitSnapshotBesideWorktreeSessions(t *testing.T) {
 			b.folders = folderTimes(t, f.Dir) // its end took its own folder out of .git
 			b.check(t, f)
 		})
+	}
+}
+
+// A worktree session that takes its workspace away while a git_snapshot session
+// works in the repository does not get git's half of it back.
+func TestGitSnapshotLetsNeighboursGo(t *testing.T) {
+	t.Parallel()
+	f := gittest.Dirty(t)
+	other := openSession(t, f, OpenOptions{Guard: GuardOptions{Off: true}})
+	ws, admin := string(other.rec.Workspace), string(other.rec.AdminDir)
+	_, out, err := runInPlace(t, f, OpenOptions{}, "rm -rf '"+ws+"' '"+admin+"'") // what the other's end does before it says so
+	if err != nil || atomicfile.Exists(admin) {
+		t.Errorf("%v, %s is there: %v\n%s", err, admin, atomicfile.Exists(admin), out)
 	}
 }

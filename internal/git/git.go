@@ -173,10 +173,12 @@ func CleanEnv(env []string) []string {
 	})
 }
 
+// ownEnv is the environment of our own calls. With GIT_FLUSH=0 git would keep the
+// answers that we wait for.
 func ownEnv(env []string) []string {
 	env = slices.DeleteFunc(CleanEnv(env), func(kv string) bool {
 		k, _, _ := strings.Cut(kv, "=")
-		return strings.HasPrefix(k, "GIT_TRACE") || k == "LANGUAGE" || k == "LC_ALL" || k == "GIT_OPTIONAL_LOCKS" || k == "GIT_PAGER" || k == "GIT_TERMINAL_PROMPT"
+		return strings.HasPrefix(k, "GIT_TRACE") || k == "GIT_FLUSH" || k == "LANGUAGE" || k == "LC_ALL" || k == "GIT_OPTIONAL_LOCKS" || k == "GIT_PAGER" || k == "GIT_TERMINAL_PROMPT"
 	})
 	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat")
 }
