@@ -16,6 +16,8 @@ type Command struct {
 	Line   string // as it would run
 	Origin Origin
 	Run    *SetupRun // nil for an agent's
+
+	files []*SetupFile // what the setup writes before the command runs
 }
 
 // Commands returns the commands of setup, in their order, and of agents, by name.
@@ -24,10 +26,36 @@ func (c *Config) Commands() []Command { return append(c.SetupCommands(), c.Agent
 // SetupCommands returns the commands of setup.
 func (c *Config) SetupCommands() []Command {
 	var out []Command
-	for _, e := range c.Setup {
-		if e.Run != nil {
-			out = append(out, Command{Key: e.Key, Line: e.Run.Line, Origin: c.origin("setup"), Run: e.Run})
+	all := c.value("setup")
+	files := c.setupFiles()
+	for i, e := range c.Setup {
+		if e.Run == nil {
+			continue
 		}
+		origin := all.Origin
+		if i < len(all.entries) {
+			origin.Line, origin.Column = all.entries[i], 0
+		}
+		out = append(out, Command{Key: e.Key, Line: e.Run.Line, Origin: origin, Run: e.Run, files: files})
+	}
+	return out
+}
+
+func (c *Config) setupFiles() []*SetupFile {
+	var files []*SetupFile
+	for _, e := range c.Setup {
+		if e.File != nil {
+			files = append(files, e.File)
+		}
+	}
+	return files
+}
+
+// Writes names what the setup writes before it runs the command.
+func (c Command) Writes() []string {
+	var out []string
+	for _, f := range c.files {
+		out = append(out, f.Target.String())
 	}
 	return out
 }
@@ -41,28 +69,33 @@ func (c *Config) AgentCommands() []Command {
 	}
 	for _, name := range slices.Sorted(maps.Keys(lines)) {
 		key := "agents." + name
-		out = append(out, Command{Key: key, Line: lines[name], Origin: c.origin(key)})
+		out = append(out, Command{Key: key, Line: lines[name], Origin: c.value(key).Origin, files: c.setupFiles()})
 	}
 	return out
 }
 
-func (c *Config) origin(key string) Origin {
+func (c *Config) value(key string) Value {
 	for _, v := range c.values {
 		if v.Key == key {
-			return v.Origin
+			return v
 		}
 	}
-	return Origin{Layer: LayerDefault}
+	return Value{Key: key, Origin: Origin{Layer: LayerDefault}}
 }
 
 // Fields are everything that makes the command what it is, for a hash: each one
-// stands for itself, whatever it holds.
+// stands for itself, whatever it holds. The files that the setup writes belong to
+// it, for a command may run them.
 func (c Command) Fields() []string {
+	var out []string
+	for _, f := range c.files {
+		out = append(out, "file", f.Target.String(), fmt.Sprintf("%o", f.Mode), f.Content, f.From)
+	}
 	if c.Run == nil {
-		return []string{"agent", c.Key, c.Line}
+		return append(out, "agent", c.Key, c.Line)
 	}
 	r := c.Run
-	out := []string{"run", r.Command, fmt.Sprint(r.Shell), fmt.Sprint(len(r.Args))}
+	out = append(out, "run", r.Command, fmt.Sprint(r.Shell), fmt.Sprint(len(r.Args)))
 	out = append(out, r.Args...)
 	out = append(out, r.Dir, fmt.Sprint(len(r.Env)))
 	for _, k := range slices.Sorted(maps.Keys(r.Env)) {
@@ -72,13 +105,18 @@ func (c Command) Fields() []string {
 }
 
 // Words are the parts of the command that may name files: its words, those of a
-// line for sh as sh would split the simple ones, and the values of its
-// environment.
+// line for sh as sh would split the simple ones, the values of its environment,
+// and where the files that the setup writes come from.
 func (c Command) Words() []string {
-	if c.Run == nil {
-		return splitLine(c.Line)
-	}
 	var out []string
+	for _, f := range c.files {
+		if f.From != "" {
+			out = append(out, f.From)
+		}
+	}
+	if c.Run == nil {
+		return append(out, splitLine(c.Line)...)
+	}
 	for _, k := range slices.Sorted(maps.Keys(c.Run.Env)) {
 		out = append(out, c.Run.Env[k])
 	}

@@ -297,6 +297,36 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestCommasInBraces holds that a variable's list is split between patterns only.
+func TestCommasInBraces(t *testing.T) {
+	t.Parallel()
+	c, err := config.Load(t.Context(), config.Sources{Env: []string{"SUPERQODE_ARTIFACTS_OUTPUTS=dist/*.{js,{css,map}},*.txt"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"dist/*.{js,{css,map}}", "*.txt"}, c.Artifacts.Outputs); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestCommandsSayWhere holds that each command knows the line of its own entry, in
+// both ways of writing it.
+func TestCommandsSayWhere(t *testing.T) {
+	t.Parallel()
+	c := load(t, layers(t, map[string]string{"origin": "setup:\n  - file: {target: f, content: x}\n  - run:\n      command: a\n  # b\n  - run: {command: b, timeout: 90}\n  -\n    run: {command: c}\n" +
+		"agents:\n  one: x\n"}))
+	var got []string
+	for _, cmd := range c.Commands() {
+		got = append(got, fmt.Sprintf("%s %s:%d", cmd.Key, filepath.Base(cmd.Origin.Name), cmd.Origin.Line))
+	}
+	if d := cmp.Diff([]string{"setup[1].run superqode.yaml:3", "setup[2].run superqode.yaml:6", "setup[3].run superqode.yaml:8", "agents.one superqode.yaml:10"}, got); d != "" {
+		t.Error(d)
+	}
+	if d := c.Setup[2].Run.Timeout; d != 90*time.Second {
+		t.Error(d)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ in, want string }{
@@ -330,7 +360,7 @@ func TestRefused(t *testing.T) {
 		{"setup: [{file: {target: ../a, content: b}}]", `setup[0].file.target: path "../a" leads out; it must be a path inside the workspace`},
 		{"setup: [{file: {target: /a, content: b}}]", `path "/a" is absolute`},
 		{"setup: [{file: {target: a, content: b, mode: 999}}]", `"999" are no permission bits`},
-		{"setup: [{run: {command: a, timeout: 5}}]", `setup[0].run.timeout: "5" is not a duration`},
+		{"setup: [{run: {command: a, timeout: soon}}]", `setup[0].run.timeout: "soon" is not a duration`},
 		{"setup: [{run: {command: a, timeout: -5s}}]", `is not a duration`},
 		{"setup: [{run: {command: a, env: {A=B: c}}}]", `"A=B" is not the name of an environment variable`},
 		{"setup: [{run: }]", `setup[0].run: nothing where keys are expected`},

@@ -13,12 +13,15 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // set is one key that a layer sets, or one entry of a dict (agents.NAME).
 type set struct {
 	value        any
 	line, column int
+	entries      []int // of a list: the line in which each entry begins
 }
 
 // decoder turns YAML into checked values. name stands in errors, dir is what
@@ -151,7 +154,7 @@ func (d *decoder) section(f *field, prefix string, n ast.Node) error {
 			var v any
 			if v, err = d.value(c, key, p.node); err == nil {
 				pos := p.key.GetToken().Position
-				d.sets[key] = set{v, pos.Line, pos.Column}
+				d.sets[key] = set{v, pos.Line, pos.Column, entryLines(p.node)}
 			}
 		}
 		if err != nil {
@@ -159,6 +162,31 @@ func (d *decoder) section(f *field, prefix string, n ast.Node) error {
 		}
 	}
 	return nil
+}
+
+// entryLines returns the line in which each entry of a list begins: that of its
+// first key, where it is a map.
+func entryLines(n ast.Node) []int {
+	seq, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil
+	}
+	lines := make([]int, len(seq.Values))
+	for i, item := range seq.Values {
+		first := item
+		switch m := item.(type) {
+		case *ast.MappingNode:
+			if len(m.Values) > 0 {
+				first = m.Values[0].Key
+			}
+		case *ast.MappingValueNode:
+			first = m.Key
+		}
+		if tk := first.GetToken(); tk != nil && tk.Position != nil {
+			lines[i] = tk.Position.Line
+		}
+	}
+	return lines
 }
 
 // entries sets each entry of a dict as a key of its own.
@@ -169,7 +197,7 @@ func (d *decoder) entries(f *field, key string, n ast.Node) error {
 	}
 	if len(pairs) == 0 {
 		pos := n.GetToken().Position
-		d.sets[key] = set{map[string]any{}, pos.Line, pos.Column}
+		d.sets[key] = set{value: map[string]any{}, line: pos.Line, column: pos.Column}
 	}
 	for _, p := range pairs {
 		v, err := d.entry(f, key, p)
@@ -177,7 +205,7 @@ func (d *decoder) entries(f *field, key string, n ast.Node) error {
 			return err
 		}
 		pos := p.key.GetToken().Position
-		d.sets[key+"."+p.name] = set{v, pos.Line, pos.Column}
+		d.sets[key+"."+p.name] = set{value: v, line: pos.Line, column: pos.Column}
 	}
 	return nil
 }
@@ -341,7 +369,8 @@ func (f *field) parse(s string) (any, error) {
 		}
 		return n, nil
 	case duration:
-		return s, positiveDuration(s)
+		_, err := superqode.ParseDuration(s)
+		return s, err
 	case text:
 		if len(f.choices) > 0 && !slices.Contains(f.choices, s) {
 			return nil, fmt.Errorf("%q is not one of %s", s, strings.Join(f.choices, ", "))
@@ -352,39 +381,4 @@ func (f *field) parse(s string) (any, error) {
 		return s, nil
 	}
 	return nil, fmt.Errorf("%s is expected", f.kind)
-}
-
-// String names the kind as an error does.
-func (k kind) String() string {
-	switch k {
-	case section, object, dict:
-		return "a map"
-	case integer:
-		return "a whole number"
-	case boolean:
-		return "true or false"
-	case duration:
-		return "a duration"
-	case list:
-		return "a list"
-	}
-	return "text"
-}
-
-func nodeName(n ast.Node) string {
-	switch n.Type() {
-	case ast.MappingType, ast.MappingValueType:
-		return "a map"
-	case ast.SequenceType:
-		return "a list"
-	case ast.NullType:
-		return "nothing"
-	case ast.AnchorType, ast.AliasType, ast.TagType:
-		return "an anchor, alias or tag, which are not supported,"
-	case ast.StringType, ast.LiteralType:
-		return "text"
-	case ast.BoolType:
-		return "a truth value"
-	}
-	return "a number"
 }

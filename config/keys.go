@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -19,7 +18,7 @@ const (
 	text                     // string
 	integer                  // int64
 	boolean                  // bool
-	duration                 // string that time.ParseDuration accepts
+	duration                 // string that superqode.ParseDuration accepts
 	list                     // []any of item
 	object                   // map[string]any with the keys of fields, one value
 	dict                     // map[string]any with free keys and values of item, merged by key
@@ -132,13 +131,6 @@ func agentName(s string) error {
 func envName(s string) error {
 	if s == "" || strings.ContainsAny(s, "=\x00") {
 		return fmt.Errorf("%q is not the name of an environment variable", s)
-	}
-	return nil
-}
-
-func positiveDuration(s string) error {
-	if d, err := time.ParseDuration(s); err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a duration (for example 90s or 2m30s)", s)
 	}
 	return nil
 }

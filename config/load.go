@@ -56,6 +56,8 @@ type Value struct {
 	Value  any // string, int64, bool, []any or map[string]any
 	Origin Origin
 	Used   bool
+
+	entries []int // of a list in a file: the line in which each entry begins
 }
 
 // Text returns the value on one line, as it could stand in YAML.
@@ -192,7 +194,7 @@ func newLoader() *loader {
 	l.root.leaves("", func(key string, f *field) {
 		l.order = append(l.order, key)
 		l.fields[key] = f
-		l.values[key] = Value{key, f.def, Origin{Layer: LayerDefault}, f.used}
+		l.values[key] = Value{Key: key, Value: f.def, Origin: Origin{Layer: LayerDefault}, Used: f.used}
 	})
 	return l
 }
@@ -208,7 +210,7 @@ func (l *loader) file(p Path, data []byte) error {
 			f = l.fields[dict]
 		}
 		used := f != nil && f.used
-		l.values[key] = Value{key, s.value, Origin{p.Layer, p.Path, s.line, s.column}, used}
+		l.values[key] = Value{key, s.value, Origin{p.Layer, p.Path, s.line, s.column}, used, s.entries}
 	}
 	return nil
 }
@@ -247,13 +249,27 @@ func (l *loader) environment(env []string) error {
 	return nil
 }
 
-// envTexts splits a list's variable at commas, or reads it as a YAML list when it
-// begins like one.
+// envTexts splits a list's variable at commas that stand in no braces (*.{js,css}
+// is one pattern), or reads it as a YAML list when it begins like one.
 func envTexts(f *field, s string) []string {
 	if f.kind != list || f.item.kind != text || strings.HasPrefix(s, "[") {
 		return []string{s}
 	}
-	return strings.Split(s, ",")
+	var out []string
+	depth, begin := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			depth = max(depth-1, 0)
+		case ',':
+			if depth == 0 {
+				out, begin = append(out, s[begin:i]), i+1
+			}
+		}
+	}
+	return append(out, s[begin:])
 }
 
 func (l *loader) flags(flags map[string][]string) error {
@@ -308,7 +324,7 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 	if err != nil {
 		return &Error{Where: name, Msg: err.Error()}
 	}
-	l.values[key] = Value{key, v, Origin{Layer: layer, Name: name}, f.used}
+	l.values[key] = Value{Key: key, Value: v, Origin: Origin{Layer: layer, Name: name}, Used: f.used}
 	return nil
 }
 
@@ -323,7 +339,7 @@ func (l *loader) entries(f *field, key, name, text string) error {
 		return err
 	}
 	for k, s := range d.sets {
-		l.values[k] = Value{k, s.value, Origin{Layer: LayerEnv, Name: name}, f.used}
+		l.values[k] = Value{Key: k, Value: s.value, Origin: Origin{Layer: LayerEnv, Name: name}, Used: f.used}
 	}
 	return nil
 }

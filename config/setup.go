@@ -211,7 +211,7 @@ func setupEntry(m map[string]any, n int) SetupEntry {
 	_, args := r["args"]
 	out.Shell, out.Line = !args && isLine(out.Command), lineOf(out.Command, out.Args)
 	out.Optional, _ = r["optional"].(bool)
-	if d, err := time.ParseDuration(str(r, "timeout")); err == nil {
+	if d, err := superqode.ParseDuration(str(r, "timeout")); err == nil {
 		out.Timeout = d
 	}
 	if env, ok := r["env"].(map[string]any); ok {

@@ -41,7 +41,7 @@ func schemaOf(f *field) map[string]any {
 			s["minLength"] = 1
 		}
 	case duration:
-		s["type"], s["pattern"] = "string", `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+		s["type"], s["pattern"] = []string{"string", "integer"}, `^([0-9]+|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
 	case integer:
 		s["type"], s["minimum"] = "integer", f.min
 		if f.max > 0 {

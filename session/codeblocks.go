@@ -63,10 +63,12 @@ type BlockResult struct {
 	StderrBytes     int64   `json:"stderr_bytes"`
 	Truncated       bool    `json:"truncated"`
 	Error           string  `json:"error"` // why it could not be started
+
+	failed error // Error
 }
 
 // ExecAll runs opt's program, or its blocks one after the other. A block that
-// fails does not stop the next one; a signal does. The result is the first that
+// fails does not stop the next one; a signal does, and whoever ends a run. The result is the first that
 // failed, else the last. The error tells what superqode could not do.
 func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, error) {
 	if len(opt.Blocks) == 0 {
@@ -76,12 +78,17 @@ func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 	for i, b := range opt.Blocks {
 		one, out := opt, BlockResult{Block: b}
 		one.Code = &Code{Lang: b.Lang, Text: b.Text}
-		one.Started = func(run int) { out.Run = run }
+		one.Started = func(run int) {
+			out.Run = run
+			if opt.Started != nil {
+				opt.Started(run)
+			}
+		}
 		res, err := s.Exec(ctx, one)
 		out.ExitCode, out.TimedOut, out.Limit, out.Truncated = res.ExitCode, res.TimedOut, res.Limit, res.Truncated
 		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = seconds(res.Ended.Sub(res.Started)), res.Stdout.Bytes, res.Stderr.Bytes
 		if err != nil {
-			out.Error = err.Error()
+			out.Error, out.failed = err.Error(), err
 		}
 		if opt.BlockEnded != nil {
 			opt.BlockEnded(out)
@@ -89,7 +96,7 @@ func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 		if i == 0 || total.ExitCode == 0 {
 			total = res
 		}
-		if err != nil && out.Run == 0 && !isStart(err) || res.Interrupted != nil || ctx.Err() != nil {
+		if err != nil && out.Run == 0 && !isStart(err) || res.Interrupted != nil || res.Killed || ctx.Err() != nil {
 			return total, err
 		}
 	}

@@ -40,6 +40,7 @@ type detachedRun struct {
 	Defaults Defaults      `json:"defaults"`
 	TTY      bool          `json:"tty"`
 	Code     *Code         `json:"code"`
+	Blocks   []blockCode   `json:"blocks"`
 	Kernel   KernelOptions `json:"kernel"`
 }
 
@@ -48,9 +49,25 @@ type detachReply struct {
 	Error *supervisor.Refusal `json:"error"`
 	Hint  string              `json:"hint"`
 	Start int                 `json:"start"` // exit code of a program that could not be started
+	Name  string              `json:"name"`  // of that program
 }
 
-// Detach starts a program and returns while it runs: the run's number. stdin is a
+// blockCode is a Block with its text, which no result holds.
+type blockCode struct {
+	Block
+	Text []byte `json:"text"`
+}
+
+func blockCodes(blocks []Block) []blockCode {
+	var out []blockCode
+	for _, b := range blocks {
+		out = append(out, blockCode{b, b.Text})
+	}
+	return out
+}
+
+// Detach starts a program, or the first of several blocks, and returns while it
+// runs: the run's number. The blocks after it are the runs after it. stdin is a
 // file that it reads from, "" for none. Its output goes to the log only, see
 // CopyLog. The errors are those of Exec.
 func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (run int, err error) {
@@ -61,7 +78,7 @@ func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (ru
 	if err != nil {
 		return 0, err
 	}
-	request, err := json.Marshal(detachRequest{s.dir, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, opt.KernelOptions}})
+	request, err := json.Marshal(detachRequest{s.dir, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, blockCodes(opt.Blocks), opt.KernelOptions}})
 	if err != nil {
 		return 0, err
 	}
@@ -91,21 +108,17 @@ func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (ru
 	if rerr != nil {
 		return 0, errors.Join(fmt.Errorf("the supervisor of the detached run did not answer: %w", rerr), err, cmd.Wait())
 	}
-	return reply.Run, errors.Join(reply.err(opt), cmd.Process.Release())
+	return reply.Run, errors.Join(reply.err(), cmd.Process.Release())
 }
 
 // err turns the answer back into the error that it was.
-func (r detachReply) err(opt ExecOptions) error {
+func (r detachReply) err() error {
 	if r.Error == nil {
 		return nil
 	}
 	var err error
 	if r.Start > 0 {
-		name := ""
-		if len(opt.Args) > 0 {
-			name = opt.Args[0]
-		}
-		err = &runner.StartError{Name: name, Code: r.Start, Err: errors.New(r.Error.Message)}
+		err = &runner.StartError{Name: r.Name, Code: r.Start, Err: errors.New(r.Error.Message)}
 	} else {
 		err = r.Error.Err()
 	}
@@ -136,7 +149,7 @@ func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteClose
 	}
 	r := detachReply{Error: supervisor.Refuse(err), Hint: superqode.Hint(err)}
 	if start, ok := errors.AsType[*runner.StartError](err); ok {
-		r.Start, r.Error.Message = start.Code, start.Err.Error()
+		r.Start, r.Name, r.Error.Message = start.Code, start.Name, start.Err.Error()
 	}
 	return errors.Join(answer(r), err)
 }
@@ -152,7 +165,15 @@ func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan
 	}
 	defer s.Close()
 	opt := q.Options.Defaults.Fill(ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals})
-	opt.Started, opt.detached = started, true
+	running := false
+	opt.Started = func(run int) { running = true; started(run) }
+	opt.detached = true
+	var failed error // why no block could be started
+	for _, b := range q.Options.Blocks {
+		b.Block.Text = b.Text
+		opt.Blocks = append(opt.Blocks, b.Block)
+	}
+	opt.BlockEnded = func(b BlockResult) { failed = b.failed }
 	if q.Options.Stdin != "" {
 		f, err := os.Open(q.Options.Stdin)
 		if err != nil {
@@ -161,6 +182,8 @@ func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan
 		defer f.Close() // read only
 		opt.Stdin = f
 	}
-	_, err = s.Exec(ctx, opt)
+	if _, err = s.ExecAll(ctx, opt); err == nil && !running {
+		err = failed
+	}
 	return err
 }

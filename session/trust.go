@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +32,8 @@ type Trust struct {
 	Origin   HostPath         `json:"origin"` // links resolved
 	Digest   superqode.Digest `json:"digest"`
 	Commands []TrustCommand   `json:"commands"`
-	Files    []string         `json:"files"` // of the origin, relative; printable
+	Files    []string         `json:"files"`  // of the origin, relative; printable
+	Writes   []string         `json:"writes"` // what the setup writes first, in the workspace; printable
 	At       time.Time        `json:"trusted_at"`
 }
 
@@ -120,8 +122,8 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 	if err != nil {
 		return nil, err
 	}
-	t := &Trust{Origin: HostPath(real), Commands: []TrustCommand{}, Files: []string{}}
-	h := trustHash{origin: real, out: sha256.New()}
+	t := &Trust{Origin: HostPath(real), Commands: []TrustCommand{}, Files: []string{}, Writes: []string{}}
+	h := trustHash{origin: real, inputs: cfg.Inputs, out: sha256.New()}
 	asked := map[string]bool{}
 	for _, c := range cfg.Commands() {
 		file := c.Origin.Name
@@ -136,6 +138,11 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 		t.Commands = append(t.Commands, TrustCommand{c.Key, c.Line, c.Origin.String()})
 		if err := h.command(c); err != nil {
 			return nil, err
+		}
+		for _, f := range c.Writes() {
+			if f = visible(f); !slices.Contains(t.Writes, f) {
+				t.Writes = append(t.Writes, f)
+			}
 		}
 	}
 	if len(t.Commands) == 0 {
@@ -187,6 +194,7 @@ func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (
 // field with its length.
 type trustHash struct {
 	origin string
+	inputs []config.Input // through them a command may name a file by another path
 	out    hash.Hash
 	files  []string
 }
@@ -210,39 +218,64 @@ const maxTrustScript = 16 << 20
 
 func (h *trustHash) command(c config.Command) error {
 	h.list(c.Fields())
+	dir := ""
+	if c.Run != nil {
+		dir = c.Run.Dir
+	}
 	var named []string
 	for _, word := range c.Words() {
-		path := word
-		if !filepath.IsAbs(path) {
-			dir := ""
-			if c.Run != nil {
-				dir = c.Run.Dir
+		for _, path := range h.places(dir, word) {
+			rel, sum, err := h.file(path, filepath.IsAbs(word))
+			if err != nil {
+				return fmt.Errorf("%s: read %s: %w", c.Key, visible(rel), err)
 			}
-			path = filepath.Join(h.origin, dir, word)
-		}
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil {
-			continue
-		}
-		st, err := os.Stat(real)
-		rel, rerr := filepath.Rel(h.origin, real)
-		if err != nil || rerr != nil || !st.Mode().IsRegular() || st.Size() > maxTrustScript || !filepath.IsLocal(rel) {
-			continue
-		}
-		if !filepath.IsAbs(word) && !config.IsScript(real, st) {
-			continue // data that a command reads; ./x is absolute by now
-		}
-		sum, err := fileHash(real)
-		if err != nil {
-			return fmt.Errorf("%s: read %s: %w", c.Key, visible(rel), err)
-		}
-		named = append(named, rel, hex.EncodeToString(sum[:]))
-		if !slices.Contains(h.files, rel) {
-			h.files = append(h.files, rel)
+			if rel == "" {
+				continue
+			}
+			named = append(named, rel, sum)
+			if !slices.Contains(h.files, rel) {
+				h.files = append(h.files, rel)
+			}
 		}
 	}
 	h.list(named)
 	return nil
+}
+
+// places are the paths that a word of a command that starts in dir may mean: one
+// in the origin, and where an input would bring it from.
+func (h *trustHash) places(dir, word string) []string {
+	if filepath.IsAbs(word) {
+		return []string{word}
+	}
+	rel := filepath.Join(dir, word)
+	out := []string{filepath.Join(h.origin, rel)}
+	for _, in := range h.inputs {
+		if rest, ok := strings.CutPrefix(rel+"/", in.To.String()+"/"); ok && filepath.IsAbs(in.Path) {
+			out = append(out, filepath.Join(in.Path, rest))
+		}
+	}
+	return out
+}
+
+// file returns the path in the origin and the hash of a file whose contents count,
+// "" for one whose do not: what is elsewhere, and data that a command reads. What
+// is named by an absolute path, as ./x is by now, counts always.
+func (h *trustHash) file(path string, always bool) (rel, sum string, err error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", "", nil
+	}
+	st, err := os.Stat(real)
+	rel, rerr := filepath.Rel(h.origin, real)
+	if err != nil || rerr != nil || !st.Mode().IsRegular() || st.Size() > maxTrustScript || !filepath.IsLocal(rel) {
+		return "", "", nil
+	}
+	if !always && !config.IsScript(real, st) {
+		return "", "", nil
+	}
+	digest, err := fileHash(real)
+	return rel, hex.EncodeToString(digest[:]), err
 }
 
 // Approve records a person's yes. From inside a session it is refused with an

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,14 +23,16 @@ type programFlags struct {
 	Lang       string `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
 	CodeFile   string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
 	CodeBlocks string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
+
+	usage string // how a line that names a program looks; "" is that of run
 }
 
 // set fills in what opt runs; args are what stands after the flags. close what is
 // returned.
-func (f *programFlags) set(a *app, opt *session.ExecOptions, args []string) (io.Closer, error) {
+func (f *programFlags) set(ctx context.Context, a *app, opt *session.ExecOptions, args []string) (io.Closer, error) {
 	nothing := io.NopCloser(nil)
 	opt.TTY = f.TTY
-	code, err := f.code(a, opt)
+	code, err := f.code(ctx, a, opt)
 	if err != nil {
 		return nothing, err
 	}
@@ -37,7 +41,7 @@ func (f *programFlags) set(a *app, opt *session.ExecOptions, args []string) (io.
 			args = args[1:]
 		}
 		opt.Args = args
-	} else if opt.Args, err = programArgs(args); err != nil {
+	} else if opt.Args, err = programArgs(args, cmp.Or(f.usage, runUsage)); err != nil {
 		return nothing, err
 	}
 	if f.Stdin == "" {
@@ -49,7 +53,7 @@ func (f *programFlags) set(a *app, opt *session.ExecOptions, args []string) (io.
 	if f.Stdin == "-" {
 		return nothing, nil
 	}
-	file, err := openInput(a, "--stdin", f.Stdin)
+	file, err := openInput(ctx, a, "--stdin", f.Stdin)
 	if err != nil {
 		return nothing, err
 	}
@@ -60,7 +64,7 @@ func (f *programFlags) set(a *app, opt *session.ExecOptions, args []string) (io.
 func (f *programFlags) fromStdin() bool { return f.CodeFile == "-" || f.CodeBlocks == "-" }
 
 // code reads the code that is to be run, if there is any.
-func (f *programFlags) code(a *app, opt *session.ExecOptions) (bool, error) {
+func (f *programFlags) code(ctx context.Context, a *app, opt *session.ExecOptions) (bool, error) {
 	if f.fromStdin() {
 		opt.Stdin = nil
 	}
@@ -69,7 +73,7 @@ func (f *programFlags) code(a *app, opt *session.ExecOptions) (bool, error) {
 		if f.Lang != "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
 		}
-		data, err := readInput(a, "--code-blocks", f.CodeBlocks)
+		data, err := readInput(ctx, a, "--code-blocks", f.CodeBlocks)
 		if err != nil {
 			return false, err
 		}
@@ -90,7 +94,7 @@ func (f *programFlags) code(a *app, opt *session.ExecOptions) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		data, err := readInput(a, "--code-file", f.CodeFile)
+		data, err := readInput(ctx, a, "--code-file", f.CodeFile)
 		opt.Code = &session.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
@@ -102,17 +106,20 @@ func (f *programFlags) code(a *app, opt *session.ExecOptions) (bool, error) {
 // maxCode is how much code is read: it is held in memory.
 const maxCode = 16 << 20
 
-func readInput(a *app, flag, name string) ([]byte, error) {
+func readInput(ctx context.Context, a *app, flag, name string) ([]byte, error) {
 	var in io.Reader = a.In
 	if name != "-" {
-		f, err := openInput(a, flag, name)
+		f, err := openInput(ctx, a, flag, name)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close() // read only
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, maxCode+1))
+	data, err := untilSignal(ctx, a, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxCode+1)) })
+	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
 	}
@@ -122,9 +129,41 @@ func readInput(a *app, flag, name string) ([]byte, error) {
 	return data, nil
 }
 
-// openInput opens a file that a flag names.
-func openInput(a *app, flag, name string) (*os.File, error) {
-	f, err := os.Open(a.abs(name))
+// untilSignal returns what wait returns, or the signal that ends this process
+// meanwhile. The program that would be handed the signals is not there yet.
+func untilSignal[T any](ctx context.Context, a *app, wait func() (T, error)) (T, error) {
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := wait()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// openInput opens a file that a flag names. Opening a named pipe waits for who
+// writes to it.
+func openInput(ctx context.Context, a *app, flag, name string) (*os.File, error) {
+	open := func() (*os.File, error) { return os.Open(a.abs(name)) }
+	if st, err := os.Stat(a.abs(name)); err == nil && st.Mode()&os.ModeNamedPipe != 0 {
+		direct := open
+		open = func() (*os.File, error) { return untilSignal(ctx, a, direct) }
+	}
+	f, err := open()
+	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+		return nil, err
+	}
 	if os.IsNotExist(err) {
 		return nil, superqode.Errorf(superqode.ErrNotFound, "%s: %s does not exist", flag, superqode.Visible(name))
 	}
@@ -172,7 +211,8 @@ func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	in, err := c.set(a, &opt, c.Cmd)
+	c.usage = "superqode workspace exec --session ID -- CMD [ARG…]"
+	in, err := c.set(ctx, a, &opt, c.Cmd)
 	if err != nil {
 		return err
 	}
@@ -206,8 +246,6 @@ func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
 func (c *workspaceExecCmd) detach(ctx context.Context, a *app, s *session.Session, opt session.ExecOptions) error {
 	stdin := ""
 	switch {
-	case c.CodeBlocks != "":
-		return superqode.Errorf(superqode.ErrUsage, "--detach: blocks of --code-blocks can not be detached")
 	case c.Stdin == "-":
 		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
 	case c.Stdin != "":

@@ -44,7 +44,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	if len(team) > 0 {
 		c.Agent = nil
 	} else {
-		in, err := c.set(a, &exec, c.Cmd)
+		in, err := c.set(ctx, a, &exec, c.Cmd)
 		if err != nil {
 			return err
 		}
@@ -94,13 +94,17 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	return programError(res.ExitCode, err)
 }
 
-// programArgs takes off the "--" that kong leaves before the program.
-func programArgs(args []string) ([]string, error) {
+// runUsage is how a line of run looks.
+const runUsage = "superqode run -- CMD [ARG…]"
+
+// programArgs takes off the "--" that kong leaves before the program. usage is the
+// hint for a line without one.
+func programArgs(args []string, usage string) ([]string, error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
 	if len(args) == 0 || args[0] == "" {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no program to run"), "superqode run -- CMD [ARG…]")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no program to run"), "%s", usage)
 	}
 	return args, nil
 }

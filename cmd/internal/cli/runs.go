@@ -191,8 +191,8 @@ func (c *workspaceLogsCmd) Run(ctx context.Context, a *app) error {
 // workspaceKillCmd ends a run.
 type workspaceKillCmd struct {
 	sessionFlag
-	runFlag
-	Grace graceFlag `default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
+	Number runNumber `name:"run" placeholder:"N" help:"The run: the number that workspace ps shows (default: the only one that runs)."`
+	Grace  graceFlag `default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
 }
 
 // graceFlag is a duration that may be zero.
@@ -212,14 +212,39 @@ func (g *graceFlag) UnmarshalText(b []byte) error {
 	return err
 }
 
+// onlyRun returns the number of the run that is under way.
+func onlyRun(l *session.Listed) (runNumber, error) {
+	runs, err := l.Runs()
+	if err != nil {
+		return 0, err
+	}
+	var under []string
+	last := 0
+	for _, r := range runs {
+		if r.State == session.RunRunning {
+			under, last = append(under, strconv.Itoa(r.Run)), r.Run
+		}
+	}
+	hint := "superqode workspace ps --session " + l.ID.String()
+	switch len(under) {
+	case 0:
+		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no run of session %s is under way", l.ID), "%s", hint)
+	case 1:
+		return runNumber(last), nil
+	}
+	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run: which one is to be ended must be said: %s", strings.Join(under, ", ")), "%s", hint)
+}
+
 // Run prints how the run ended.
 func (c *workspaceKillCmd) Run(ctx context.Context, a *app) error {
-	if c.Number == 0 {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run: which one is to be ended must be said"), "superqode workspace ps")
-	}
 	l, err := c.find(ctx, a)
 	if err != nil {
 		return err
+	}
+	if c.Number == 0 {
+		if c.Number, err = onlyRun(l); err != nil {
+			return err
+		}
 	}
 	run, err := l.KillRun(ctx, int(c.Number), time.Duration(c.Grace))
 	if err != nil {

@@ -176,9 +176,12 @@ func (a *app) ensureTrust(ctx context.Context, cfg *config.Config) error {
 		return err
 	}
 	hint := "superqode -C " + config.Quote(dir) + " trust"
+	if a.flags.Config != "" {
+		hint = "superqode -C " + config.Quote(dir) + " --config " + config.Quote(a.flags.Config) + " trust"
+	}
 	if a.flags.NoInput || !isTerminal(a.In) || m.OnlyOutside("let commands run") != nil {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s says to run commands that nobody has trusted yet (%s: %s)",
-			printable(strings.SplitN(t.Commands[0].From, ":", 2)[0]), t.Commands[0].Key, printable(t.Commands[0].Line)), "%s", hint)
+			printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, printable(t.Commands[0].Line)), "%s", hint)
 	}
 	a.showTrust(t)
 	if err := a.confirm("Let these commands run, now and until they change?"); err != nil {
@@ -192,6 +195,9 @@ func (a *app) showTrust(t *session.Trust) {
 	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", quotePath(string(t.Origin)))
 	for _, c := range t.Commands {
 		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", printable(c.Key), printable(c.Line), printable(c.From))
+	}
+	if len(t.Writes) > 0 {
+		fmt.Fprintf(a.Err, "after these files were written: %s\n", printable(strings.Join(t.Writes, ", ")))
 	}
 	if len(t.Files) > 0 {
 		fmt.Fprintf(a.Err, "with the contents that these files have now: %s\n", printable(strings.Join(t.Files, ", ")))

@@ -29,7 +29,7 @@ type verifyFixJSON struct {
 
 // Run prints what came of it.
 func (c *verifyFixCmd) Run(ctx context.Context, a *app) error {
-	args, err := programArgs(c.Cmd)
+	args, err := programArgs(c.Cmd, "superqode verify-fix FINDING -- TEST [ARG…]")
 	if err != nil {
 		return err
 	}
