@@ -16,8 +16,16 @@ import (
 // processes, or returns nil where there is none to be had. Processor time alone
 // needs no controller.
 func limitedCgroup(l Limits) *cgroup {
-	var need []string
-	settings := [][2]string{}
+	need, settings := cgroupSettings(l)
+	if len(need) == 0 && l.CPUTime == 0 {
+		return nil
+	}
+	return boundCgroup(need, settings)
+}
+
+// cgroupSettings are the controllers that limits need, and what is written into
+// which file; one that begins with "?" may be missing.
+func cgroupSettings(l Limits) (need []string, settings [][2]string) {
 	if l.Memory > 0 {
 		need = append(need, "memory")
 		// One that is out of memory takes all with it, as the limit is of all.
@@ -27,9 +35,11 @@ func limitedCgroup(l Limits) *cgroup {
 		need = append(need, "pids")
 		settings = append(settings, [2]string{"pids.max", strconv.Itoa(l.Pids)})
 	}
-	if len(need) == 0 && l.CPUTime == 0 {
-		return nil
-	}
+	return need, settings
+}
+
+// boundCgroup makes a group with these controllers and settings, or returns nil.
+func boundCgroup(need []string, settings [][2]string) *cgroup {
 	for _, parent := range cgroupParents(need) {
 		cg := makeCgroup(parent)
 		if cg == nil {

@@ -132,7 +132,11 @@ func (s *Session) workspaceInfo() workspaceInfo {
 // it anew, so this one need not outlive a power cut: opening a session waits for
 // the disk often enough.
 func (s *Session) writeWorkspaceInfo() error {
-	data, err := json.Marshal(s.workspaceInfo())
+	info := s.workspaceInfo()
+	if info.State == superqode.StateCreated { // nobody is told of it before it is active
+		info.State = superqode.StateActive
+	}
+	data, err := json.MarshalIndent(info, "", " ")
 	if err != nil {
 		return err
 	}

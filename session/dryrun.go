@@ -68,6 +68,9 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	if err != nil {
 		return nil, err
 	}
+	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
+		return nil, err
+	}
 	held, err := CheckLimits(opt.Defaults)
 	if err != nil {
 		return nil, err

@@ -3,15 +3,17 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode/config"
 	"github.com/seed-2d964004/superqode/runner"
 	"github.com/seed-2d964004/superqode/session"
 )
 
 // dryRun prints what run and workspace create would do.
-func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session.ExecOptions) error {
+func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session.ExecOptions, cfg *config.Config) error {
 	m, err := a.sessions()
 	if err != nil {
 		return err
@@ -19,6 +21,15 @@ func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session
 	v, err := m.Preview(ctx, open, exec)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(open.Setup.Spec.Entries, func(e config.SetupEntry) bool { return e.Run != nil }) {
+		t, err := m.Untrusted(ctx, originDir(a.flags.Repo), cfg)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			v.Warnings = append(v.Warnings, "nobody has trusted the commands of "+string(t.Origin)+" yet: superqode trust")
+		}
 	}
 	if a.flags.JSON {
 		return a.printJSON(v)
@@ -60,6 +71,9 @@ func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session
 	line("Keep", "%s", v.Keep)
 	if len(v.Command) > 0 {
 		line("Command", "%s", commandText(v.Command))
+	}
+	for _, w := range v.Warnings {
+		a.warn(w)
 	}
 	a.note("dry run: nothing was done")
 	_, err = fmt.Fprint(a.Out, b.String())

@@ -18,11 +18,11 @@ import (
 // programFlags say what is run, where that is no plain command line, and what it
 // reads.
 type programFlags struct {
-	Stdin      string `placeholder:"FILE" sep:"none" help:"The program reads FILE."`
-	TTY        bool   `name:"tty" help:"Give the program a terminal even where ours is none."`
-	Lang       string `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
-	CodeFile   string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
-	CodeBlocks string `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
+	Stdin      pathFlag `placeholder:"FILE" sep:"none" help:"The program reads FILE."`
+	TTY        bool     `name:"tty" help:"Give the program a terminal even where ours is none."`
+	Lang       string   `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
+	CodeFile   pathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
+	CodeBlocks pathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
 
 	usage string // how a line that names a program looks; "" is that of run
 }
@@ -53,7 +53,7 @@ func (f *programFlags) set(ctx context.Context, a *app, opt *session.ExecOptions
 	if f.Stdin == "-" {
 		return nothing, nil
 	}
-	file, err := openInput(ctx, a, "--stdin", f.Stdin)
+	file, err := openInput(ctx, a, "--stdin", string(f.Stdin))
 	if err != nil {
 		return nothing, err
 	}
@@ -73,7 +73,7 @@ func (f *programFlags) code(ctx context.Context, a *app, opt *session.ExecOption
 		if f.Lang != "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
 		}
-		data, err := readInput(ctx, a, "--code-blocks", f.CodeBlocks)
+		data, err := readInput(ctx, a, "--code-blocks", string(f.CodeBlocks))
 		if err != nil {
 			return false, err
 		}
@@ -85,7 +85,7 @@ func (f *programFlags) code(ctx context.Context, a *app, opt *session.ExecOption
 	case f.CodeFile != "":
 		word := f.Lang
 		if word == "" {
-			word = strings.TrimPrefix(filepath.Ext(f.CodeFile), ".")
+			word = strings.TrimPrefix(filepath.Ext(string(f.CodeFile)), ".")
 		}
 		if word == "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
@@ -94,7 +94,7 @@ func (f *programFlags) code(ctx context.Context, a *app, opt *session.ExecOption
 		if err != nil {
 			return false, err
 		}
-		data, err := readInput(ctx, a, "--code-file", f.CodeFile)
+		data, err := readInput(ctx, a, "--code-file", string(f.CodeFile))
 		opt.Code = &session.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
@@ -249,7 +249,7 @@ func (c *workspaceExecCmd) detach(ctx context.Context, a *app, s *session.Sessio
 	case c.Stdin == "-":
 		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
 	case c.Stdin != "":
-		stdin = a.abs(c.Stdin)
+		stdin = a.abs(string(c.Stdin))
 	}
 	run, err := s.Detach(ctx, opt, stdin)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type openFlags struct {
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
 	From        string         `default:"working" placeholder:"REV" help:"Begin with what you see now (working) or with a commit's tree."`
-	Template    string         `placeholder:"DIR" sep:"none" help:"Directory mode: begin with a copy of DIR."`
+	Template    pathFlag       `placeholder:"DIR" sep:"none" help:"Directory mode: begin with a copy of DIR."`
 	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Bring ignored files along that match (gitignore syntax; repeatable)."`
 	Name        string         `help:"A name for people."`
 	Agent       []string       `placeholder:"NAME[=CMD]" sep:"none" help:"Who works in the session; with run, NAME=SHELL COMMAND gives it a program of its own (repeatable)."`
@@ -78,16 +79,16 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 			return session.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--case: expected an id, not an empty string")
 		}
 	}
-	outputs := append(slices.Clip(cfg.Artifacts.Outputs), f.Output...)
-	if err := session.CheckOutputs(outputs); err != nil {
-		return session.OpenOptions{}, fmt.Errorf("--output: %w", err)
+	outputs, err := f.outputs(cfg)
+	if err != nil {
+		return session.OpenOptions{}, err
 	}
 	opt := session.OpenOptions{
 		Outputs: outputs,
 		Dir:     a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: session.Keep(f.Keep),
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact,
-		Template: a.abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
+		Template: a.abs(string(f.Template)), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
 		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
 		Watcher: session.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
 	}
@@ -101,6 +102,30 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 		opt.Keep = session.KeepNever
 	}
 	return opt, nil
+}
+
+// outputs are the patterns of the configuration and of the flags.
+func (f *openFlags) outputs(cfg *config.Config) ([]string, error) {
+	if err := session.CheckOutputs(cfg.Artifacts.Outputs); err != nil {
+		return nil, fmt.Errorf("artifacts.outputs: %w", err)
+	}
+	if err := session.CheckOutputs(f.Output); err != nil {
+		return nil, fmt.Errorf("--output: %w", err)
+	}
+	return append(slices.Clip(cfg.Artifacts.Outputs), f.Output...), nil
+}
+
+// pathFlag is a path. An empty one is a variable that was not set, say: it must not
+// quietly mean something else.
+type pathFlag string
+
+// UnmarshalText accepts everything but nothing.
+func (p *pathFlag) UnmarshalText(b []byte) error {
+	if len(b) == 0 || bytes.IndexByte(b, 0) >= 0 {
+		return fmt.Errorf("expected a path, not %q", b)
+	}
+	*p = pathFlag(b)
+	return nil
 }
 
 // keepFlag is --keep.

@@ -23,7 +23,7 @@ type execFlags struct {
 	Pids      countFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
 	CPUTime   durationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
 	MaxOutput sizeFlag     `placeholder:"SIZE" help:"Pass on that much of stdout and of stderr; the log has all of it."`
-	Cwd       string       `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
+	Cwd       pathFlag     `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
 	MaxDisk   sizeFlag     `placeholder:"SIZE" help:"Limit of what the program writes into the workspace and its temporary folders."`
 	kernelFlags
 }
@@ -32,7 +32,7 @@ type execFlags struct {
 func (f *execFlags) options(a *app, args []string) (session.ExecOptions, error) {
 	env, err := f.env(a)
 	return session.ExecOptions{
-		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
+		Args: args, Cwd: string(f.Cwd), Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
 		Timeout: time.Duration(f.Timeout), MaxOutput: int64(f.MaxOutput), StdoutToo: a.flags.JSON, Signals: a.Signals,
 		Limits: runner.Limits{Memory: int64(f.Memory), Pids: int(f.Pids), CPUTime: time.Duration(f.CPUTime), Disk: int64(f.MaxDisk)},
 	}, err

@@ -63,7 +63,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.DryRun {
 		open.Setup = c.setupFlags.given(a, cfg)
-		return a.dryRun(ctx, open, exec)
+		return a.dryRun(ctx, open, exec, cfg)
 	}
 	if open.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (c *workspaceCreateCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.DryRun {
 		opt.Setup = c.setupFlags.given(a, cfg)
-		return a.dryRun(ctx, opt, session.ExecOptions{})
+		return a.dryRun(ctx, opt, session.ExecOptions{}, cfg)
 	}
 	m, err := a.sessions()
 	if err != nil {
