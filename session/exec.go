@@ -119,6 +119,9 @@ func (s *Session) spec(opt ExecOptions, paths runPaths, env []string) runner.Spe
 		}
 		spec.MaxPassed, spec.MaxOutput = opt.MaxOutput, max(mostLogged, opt.MaxOutput)
 	}
+	if opt.setup { // a cap of the log, not of what is passed on
+		spec.MaxPassed, spec.MaxOutput = 0, maxSetupOutput
+	}
 	if opt.TTY {
 		spec.TTY = runner.TTYAlways
 	}

@@ -19,13 +19,14 @@ import (
 // Recovered tells what Recover did with one session.
 type Recovered struct {
 	ID     superqode.SessionID
-	Action string // "rolled back", "ended", "preserved", of an apply "applied" or "taken back", or, with Err set, "failed"
+	Action string // "rolled back", "ended", "preserved", of an apply "applied" or "taken back", of an open session "programs ended", or, with Err set, "failed"
 	Err    error
 }
 
 // Recover finishes, or rolls back, the sessions of the origin around dir whose
 // process died; ref names one of them, "" means all. Sessions that live are
-// left alone. Applies that were cut short come first.
+// left alone; in one that is open, and in which nobody works, what a killed
+// supervisor left is ended. Applies that were cut short come first.
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
 	var sessions []Listed
 	var p home.Project
@@ -56,6 +57,10 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		case l.Dead && isChild(&l): // with its parent
 		case l.Dead:
 			done = append(done, m.recoverOne(ctx, l))
+		case l.State == superqode.StateActive && !l.Alive:
+			if r := m.recoverPrograms(l); r != nil {
+				done = append(done, *r)
+			}
 		case l.State == superqode.StateDone && atomicfile.Exists(filepath.Join(l.Dir, "tmp")):
 			if err := m.clearDone(l); err != nil {
 				return done, err
@@ -125,6 +130,28 @@ func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
 		r.Action = endWord(res.Workspace.Preserved)
 	}
 	return r
+}
+
+// recoverPrograms ends what is left of programs in an open session whose
+// supervisors were killed: each left its socket. It returns nil where there is none.
+func (m *Manager) recoverPrograms(l Listed) *Recovered {
+	s := m.session(l)
+	if err := s.own(); err != nil { // somebody came to work there meanwhile
+		return nil
+	}
+	defer s.Close()
+	sockets, err := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*"))
+	if err == nil && len(sockets) == 0 {
+		return nil
+	}
+	err = errors.Join(err, s.endLeftovers())
+	if err != nil {
+		return &Recovered{l.ID, "failed", err}
+	}
+	for _, path := range sockets {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return &Recovered{l.ID, "programs ended", err}
 }
 
 func endWord(preserved bool) string {

@@ -230,7 +230,7 @@ func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Comman
 	}
 	res, err := s.Exec(ctx, ExecOptions{
 		Args: c.Args, Cwd: dir, Env: append(slices.Clip(opt.Env), c.Env...), EnvAllow: opt.EnvAllow, CleanEnv: opt.CleanEnv,
-		Stdout: out, Stderr: out, Timeout: c.Timeout, MaxOutput: maxSetupOutput, Signals: opt.Signals, KernelOptions: opt.KernelOptions, setup: true,
+		Stdout: out, Stderr: out, Timeout: c.Timeout, Signals: opt.Signals, KernelOptions: opt.KernelOptions, setup: true,
 	})
 	end := fmt.Sprintf("# exit code %d", res.ExitCode)
 	if res.TimedOut {
