@@ -227,8 +227,8 @@ func (m *Manager) newSession(o *origin, p home.Project, pl plan) (s *Session, er
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.discard())
+		if err != nil { // nothing else was made yet, and discard would wait for the project's lock, which our caller holds
+			err = errors.Join(err, os.RemoveAll(s.dir), s.Close())
 		}
 	}()
 	now, id := m.now(), s.rec.ID
