@@ -131,10 +131,48 @@ func (c Command) Words() []string {
 // that only a shell understands is not found by it.
 func splitLine(line string) []string {
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()$`\"'{}=,", r) })
+	words = append(words, quotedWords(line)...)
 	if line != "" && !slices.Contains(words, line) {
 		words = append(words, line)
 	}
 	return words
+}
+
+// quotedWords returns the words of a line that hold quotes or backslashes, as sh
+// reads them: "my script.sh" is one file.
+func quotedWords(line string) []string {
+	var out []string
+	var word strings.Builder
+	var quote rune
+	quoted, escaped := false, false
+	end := func() {
+		if quoted {
+			out = append(out, word.String())
+		}
+		word.Reset()
+		quoted = false
+	}
+	for _, r := range line {
+		switch {
+		case escaped:
+			escaped = false
+			word.WriteRune(r)
+		case r == '\\' && quote != '\'':
+			escaped, quoted = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, quoted = r, true
+		case strings.ContainsRune(" \t\n;|&<>()", r):
+			end()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	end()
+	return out
 }
 
 // IsScript reports whether a file is run rather than read, as far as it can be

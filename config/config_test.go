@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -324,6 +325,19 @@ func TestCommandsSayWhere(t *testing.T) {
 	}
 	if d := c.Setup[2].Run.Timeout; d != 90*time.Second {
 		t.Error(d)
+	}
+}
+
+// TestWordsOfALine holds that a command's words include those that are quoted: a
+// script whose path has a space in it is a file like any other.
+func TestWordsOfALine(t *testing.T) {
+	t.Parallel()
+	c := load(t, layers(t, map[string]string{"origin": "setup:\n  - run: {command: \"sh 'a b.sh' c\\\\ d.sh \\\"x'y\\\"z; './e f'/g\"}\n  - run: {command: ./s.sh --all}\n"}))
+	words := c.Commands()[0].Words()
+	for _, want := range []string{"a b.sh", "c d.sh", "x'yz", "./e f/g", "sh"} {
+		if !slices.Contains(words, want) {
+			t.Errorf("%q is not among %q", want, words)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type IO struct {
 	Out     io.Writer
 	Err     io.Writer
 	Env     []string         // KEY=VALUE
-	Dir     string           // the current directory, absolute
+	Dir     string           // the current directory, absolute; "" when it was deleted
 	Signals <-chan os.Signal // INT, TERM, HUP, QUIT, USR1 and USR2 as they arrive; may be nil
 	Version string           // stamped by the build, or ""
 	Shim    string           // the helper binary of sessions; "" finds it beside this program
@@ -76,6 +76,9 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	}
 	if err := a.setup(); err != nil {
 		return a.fail(err, kctx.Command())
+	}
+	if a.flags.Repo == "" && kctx.Command() != "version" {
+		return a.fail(superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", commandText(args)), kctx.Command())
 	}
 	return a.run(ctx, kctx.Command(), func(ctx context.Context) error {
 		kctx.BindTo(ctx, (*context.Context)(nil))

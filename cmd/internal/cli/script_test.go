@@ -52,11 +52,7 @@ var scriptShim string
 
 // superqode is main.go again.
 func superqode() {
-	dir, err := os.Getwd()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	dir, _ := os.Getwd()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

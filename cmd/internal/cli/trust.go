@@ -106,7 +106,7 @@ func (a *app) printTrust(t *session.Trust, trusted bool) error {
 	return err
 }
 
-// list prints what is trusted: of this origin, or of all where there is none.
+// list prints what is trusted, of every origin.
 func (c *trustCmd) list(a *app, m *session.Manager) error {
 	list, err := m.Trusted()
 	if err != nil {
