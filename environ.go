@@ -1,6 +1,9 @@
 package superqode
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // LookupEnv returns the value of a variable in a list of KEY=VALUE, and whether
 // it is there. Of several the last one counts, as for the programs that get such
@@ -18,4 +21,26 @@ func LookupEnv(env []string, key string) (value string, ok bool) {
 func Getenv(env []string, key string) string {
 	value, _ := LookupEnv(env, key)
 	return value
+}
+
+// Override returns env with the assignments in set replacing earlier ones, the
+// last of each name winning.
+func Override(env, set []string) []string {
+	last := make(map[string]int, len(set))
+	for i, kv := range set {
+		k, _, _ := strings.Cut(kv, "=")
+		last[k] = i
+	}
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		k, _, _ := strings.Cut(kv, "=")
+		_, replaced := last[k]
+		return replaced
+	})
+	for i, kv := range set {
+		k, _, _ := strings.Cut(kv, "=")
+		if last[k] == i {
+			out = append(out, kv)
+		}
+	}
+	return out
 }

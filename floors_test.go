@@ -21,7 +21,7 @@ var floors = map[string]int{
 	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0,
 	"snapshot": 1, "guard": 1, "artifacts": 1, "runner": 1, "config": 1, "outputs": 1, "watch": 1, "home": 1,
 	"worktree": 2, "revert": 2, "hooks": 2, "coordinator": 2, "setup": 2, "report": 2, "merge": 2, "salvage": 2, "supervisor": 2,
-	"apply":            3,
+	"apply": 3, "layers": 3,
 	"session":          4,
 	"cmd/internal/cli": 5, "cmd/internal/shim": 3,
 	"cmd/superqode": 6, "cmd/superqode-shim": 6,

@@ -51,7 +51,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
 	}, append(append(s.portEnv(), addGitConfig(s.guardEnv(), s.gitConfig(env))...), opt.Env...)...)
-	return override(env, set)
+	return superqode.Override(env, set)
 }
 
 func (s *Session) tmpDir() string      { return filepath.Join(s.dir, "tmp", "t") }
@@ -62,26 +62,4 @@ func (s *Session) artifactDir() string { return filepath.Join(s.dir, "artifacts"
 // find other programs, its user's home and the terminal.
 func cleanNames() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ"}
-}
-
-// override returns env with the assignments in set replacing earlier ones, the
-// last of each name winning.
-func override(env, set []string) []string {
-	last := make(map[string]int, len(set))
-	for i, kv := range set {
-		k, _, _ := strings.Cut(kv, "=")
-		last[k] = i
-	}
-	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		k, _, _ := strings.Cut(kv, "=")
-		_, replaced := last[k]
-		return replaced
-	})
-	for i, kv := range set {
-		k, _, _ := strings.Cut(kv, "=")
-		if last[k] == i {
-			out = append(out, kv)
-		}
-	}
-	return out
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/home"
-	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/layers"
 	"github.com/seed-2d964004/superqode/supervisor"
 )
 
@@ -44,8 +44,6 @@ type GuardRecord struct {
 	// when a session in place was opened.
 	Nested []HostPath `json:"nested"`
 }
-
-func unavailable(why error) string { return "unavailable: " + why.Error() }
 
 // newGuardRecord checks the options. The guard of a session is not got rid of by
 // a session inside it.
@@ -100,7 +98,7 @@ func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
 	st, err := s.guardState(ctx)
 	if err == nil {
 		r.HooksPath = st.HooksPath
-		r.Shim, r.Hooks, err = s.m.probe(ctx, st)
+		r.Shim, r.Hooks, err = s.m.machine().Probe(ctx, st)
 	}
 	if err == nil {
 		err = s.makeGuard(ctx, st, r)
@@ -109,8 +107,8 @@ func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
 		return r, context.Cause(ctx)
 	}
 	if err != nil {
-		r.Shim, r.Hooks = unavailable(err), unavailable(err)
-		if !errors.Is(err, errNoHelper) {
+		r.Shim, r.Hooks = layers.Unavailable(err), layers.Unavailable(err)
+		if !errors.Is(err, layers.ErrNoHelper) {
 			s.m.cfg.Log.Warn().Stringer("session", s.rec.ID).Err(err).Msg("the guard can not stand")
 		}
 	}
@@ -140,7 +138,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 	}
 	work, wctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
-		f, err := s.m.gitFacts(wctx, g)
+		f, err := s.m.machine().Facts(wctx, g)
 		if err == nil {
 			st.Git.ExecPath = f.ExecPath
 		}
@@ -148,7 +146,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 	})
 	if s.o != nil && s.o.Repo != nil {
 		work.Go(func() (err error) {
-			st.HooksPath, err = userHooksPath(wctx, s.o.Repo)
+			st.HooksPath, err = layers.UserHooksPath(wctx, s.o.Repo)
 			return err
 		})
 	}
@@ -168,40 +166,15 @@ func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r Guard
 	}
 	work, wctx := errgroup.WithContext(ctx)
 	if r.Shim == guard.LayerActive {
-		work.Go(func() error { return s.m.fillShim(wctx, st, s.dir) })
+		work.Go(func() error { return s.m.machine().FillShim(wctx, st, s.dir) })
 	}
 	if r.Hooks == guard.LayerActive {
-		work.Go(func() error { return s.m.fillHooks(wctx, st, s.dir) })
+		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.dir) })
 	}
 	if err := work.Wait(); err != nil {
 		return err
 	}
 	return st.Save(s.dir)
-}
-
-// fillShim makes bin and exec in a session's folder, or in one that stands for it
-// while the layers are probed.
-func (m *Manager) fillShim(ctx context.Context, st *guard.SessionState, dir string) error {
-	for _, d := range []string{"bin", "exec"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, d, guard.ShimMarker), nil, 0o600); err != nil {
-			return err
-		}
-	}
-	if err := m.linkHelper(dir, []string{"bin/git", "exec/git"}); err != nil {
-		return err
-	}
-	for try := 0; ; try++ {
-		f, err := m.gitFacts(ctx, git.At(string(st.Git.Bin), m.cfg.Env))
-		if err == nil {
-			err = f.link(filepath.Join(dir, "exec"))
-		}
-		if err == nil || try == 2 || !errors.Is(err, os.ErrNotExist) {
-			return err // else another superqode, with another git, has swept the cache
-		}
-	}
 }
 
 // guardEnv is what the environment of a session's program has beside PATH, so
@@ -224,7 +197,7 @@ func (r GuardRecord) guardFiles() []string {
 		list = append(list, "bin/git", "exec/git")
 	}
 	if r.Hooks == guard.LayerActive {
-		list = append(list, hookFiles()...)
+		list = append(list, layers.HookFiles()...)
 	}
 	return list
 }
@@ -270,7 +243,7 @@ func (s *Session) lookAtGuard(files []string) (guardSeal, error) {
 		if seal[name], err = os.Lstat(filepath.Join(s.dir, name)); err != nil {
 			return nil, err
 		}
-		if filepath.Base(name) == "git" && (!seal[name].Mode().IsRegular() || seal[name].Mode().Perm() != helperPerm) {
+		if filepath.Base(name) == "git" && (!seal[name].Mode().IsRegular() || seal[name].Mode().Perm() != layers.HelperPerm) {
 			return nil, fmt.Errorf("%s is another file", name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/layers"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -33,7 +34,7 @@ type guardOperationJSON struct {
 type guardStatusJSON struct {
 	SchemaVersion int                  `json:"schema_version"`
 	Git           string               `json:"git"`
-	Layers        session.GuardLayers  `json:"layers"`
+	Layers        layers.Report        `json:"layers"`
 	Repository    *superqode.HostPath  `json:"repository"`
 	Installation  *hooks.InstallStatus `json:"installation"`
 	Operations    []guardOperationJSON `json:"operations,omitempty"`

@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"context"
@@ -12,34 +12,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// gitFacts is what is known of one git binary, kept in the cache below a key of
+// Facts is what is known of one git binary, kept in the cache below a key of
 // the binary. Beside facts.json lies the folder links, which holds a link for
 // each file of git's own folder of commands: to the file itself, or, where the
 // file is the git binary, to the name git, under which a session has the shim.
-type gitFacts struct {
-	SchemaVersion int       `json:"schema_version"`
-	ExecPath      HostPath  `json:"exec_path"`
-	ExecTime      time.Time `json:"exec_time"` // of the folder's last change
-	Names         []string  `json:"names"`     // in links
+type Facts struct {
+	SchemaVersion int                `json:"schema_version"`
+	ExecPath      superqode.HostPath `json:"exec_path"`
+	ExecTime      time.Time          `json:"exec_time"` // of the folder's last change
+	Names         []string           `json:"names"`     // in links
 
 	dir string
 }
 
 const factsFile = "facts.json"
 
-// gitFacts returns what is known of g, and finds it out when git is another one
+// Facts returns what is known of g, and finds it out when git is another one
 // than last time.
-func (m *Manager) gitFacts(ctx context.Context, g *git.Git) (*gitFacts, error) {
+func (m *Machine) Facts(ctx context.Context, g *git.Git) (*Facts, error) {
 	key, _, err := fileKey(g.Bin)
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(m.cachePath(), "git-"+key)
+	dir := filepath.Join(m.CachePath(), "git-"+key)
 	if f, err := readFacts(dir); err == nil {
 		return f, nil
 	}
@@ -49,12 +50,12 @@ func (m *Manager) gitFacts(ctx context.Context, g *git.Git) (*gitFacts, error) {
 	return readFacts(dir)
 }
 
-func readFacts(dir string) (*gitFacts, error) {
+func readFacts(dir string) (*Facts, error) {
 	data, err := atomicfile.Read(filepath.Join(dir, factsFile))
 	if err != nil {
 		return nil, err
 	}
-	f := gitFacts{dir: dir}
+	f := Facts{dir: dir}
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, err
 	}
@@ -69,21 +70,21 @@ func readFacts(dir string) (*gitFacts, error) {
 }
 
 // makeFacts asks git and makes the folder, under another name until it is whole.
-func (m *Manager) makeFacts(ctx context.Context, g *git.Git, dir string) (err error) {
+func (m *Machine) makeFacts(ctx context.Context, g *git.Git, dir string) (err error) {
 	out, err := g.Output(ctx, git.Cmd{Args: []string{"--exec-path"}})
 	if err != nil {
 		return err
 	}
-	f := gitFacts{SchemaVersion: home.SchemaVersion, ExecPath: HostPath(strings.TrimSuffix(string(out), "\n"))}
+	f := Facts{SchemaVersion: home.SchemaVersion, ExecPath: superqode.HostPath(strings.TrimSuffix(string(out), "\n"))}
 	st, err := os.Stat(string(f.ExecPath))
 	if err != nil {
 		return err
 	}
 	f.ExecTime = st.ModTime()
-	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return home.Unwritable(err, m.cachePath())
+	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
+		return home.Unwritable(err, m.CachePath())
 	}
-	tmp := filepath.Join(m.cachePath(), ".git-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
+	tmp := filepath.Join(m.CachePath(), ".git-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	if err := os.MkdirAll(filepath.Join(tmp, "links"), 0o700); err != nil {
 		return err
@@ -139,7 +140,7 @@ func makeLinks(execPath, bin, links string) ([]string, error) {
 // link fills a session's exec folder. The links in the cache are linked
 // themselves where the system can do that: making 170 new ones takes ten times
 // as long on some file systems.
-func (f *gitFacts) link(exec string) error {
+func (f *Facts) link(exec string) error {
 	links := filepath.Join(f.dir, "links")
 	for _, name := range f.Names {
 		path := filepath.Join(exec, name)
@@ -159,10 +160,10 @@ func (f *gitFacts) link(exec string) error {
 	return nil
 }
 
-// userHooksPath returns core.hooksPath as the user has it in the origin, "" when
+// UserHooksPath returns core.hooksPath as the user has it in the origin, "" when
 // it is not set. superqode's own calls set the key on the command line, so the
 // answer is the last line from elsewhere.
-func userHooksPath(ctx context.Context, r *git.Repo) (HostPath, error) {
+func UserHooksPath(ctx context.Context, r *git.Repo) (superqode.HostPath, error) {
 	out, err := r.Output(ctx, git.Cmd{Dir: r.TopLevel, Args: []string{"config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath"}})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
 		return "", nil
@@ -177,5 +178,5 @@ func userHooksPath(ctx context.Context, r *git.Repo) (HostPath, error) {
 			path = fields[i+1]
 		}
 	}
-	return HostPath(path), nil
+	return superqode.HostPath(path), nil
 }

@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"crypto/sha256"
@@ -20,15 +20,15 @@ import (
 // as git's hooks.
 const helperName = "superqode-shim"
 
-// errNoHelper means that there is no binary to put there.
-var errNoHelper = errors.New(helperName + " is not installed beside superqode")
+// ErrNoHelper means that there is no binary to put there.
+var ErrNoHelper = errors.New(helperName + " is not installed beside superqode")
 
-// findHelper returns the binary that guards: the one that the caller named, else
+// Helper returns the binary that guards: the one that the caller named, else
 // superqode-shim beside this program, else this program itself, which can do the
 // same and starts more slowly.
-func (m *Manager) findHelper() (string, error) {
-	if m.cfg.Shim != "" {
-		return m.cfg.Shim, nil
+func (m *Machine) Helper() (string, error) {
+	if m.Shim != "" {
+		return m.Shim, nil
 	}
 	exe, err := os.Executable()
 	if err != nil {
@@ -49,10 +49,11 @@ func (m *Manager) findHelper() (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, "/cmd/superqode") {
 		return real, nil
 	}
-	return "", errNoHelper
+	return "", ErrNoHelper
 }
 
-func (m *Manager) cachePath() string { return filepath.Join(m.cfg.Home, "cache") }
+// CachePath is the folder for what can be made again.
+func (m *Machine) CachePath() string { return filepath.Join(m.Home, "cache") }
 
 // fileKey names a file's contents as well as its stat data can.
 func fileKey(path string) (string, os.FileInfo, error) {
@@ -71,8 +72,8 @@ func fileKey(path string) (string, os.FileInfo, error) {
 // helperCopy returns superqode's own copy of the helper, to which the sessions'
 // folders have hard links. The installed file itself is never linked: a program
 // that writes into its session's bin/git would write into it.
-func (m *Manager) helperCopy() (string, error) {
-	src, err := m.findHelper()
+func (m *Machine) helperCopy() (string, error) {
+	src, err := m.Helper()
 	if err != nil {
 		return "", err
 	}
@@ -80,18 +81,18 @@ func (m *Manager) helperCopy() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dst := filepath.Join(m.cachePath(), "shim-"+key)
-	if have, err := os.Lstat(dst); err == nil && have.Mode().IsRegular() && have.Mode().Perm() == helperPerm && have.Size() == st.Size() && have.ModTime().Equal(st.ModTime()) {
+	dst := filepath.Join(m.CachePath(), "shim-"+key)
+	if have, err := os.Lstat(dst); err == nil && have.Mode().IsRegular() && have.Mode().Perm() == HelperPerm && have.Size() == st.Size() && have.ModTime().Equal(st.ModTime()) {
 		return dst, nil
 	}
 	return dst, m.copyHelper(src, dst, st)
 }
 
-const helperPerm = 0o500
+const HelperPerm = 0o500
 
-func (m *Manager) copyHelper(src, dst string, st os.FileInfo) error {
-	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return home.Unwritable(err, m.cachePath())
+func (m *Machine) copyHelper(src, dst string, st os.FileInfo) error {
+	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
+		return home.Unwritable(err, m.CachePath())
 	}
 	in, err := os.Open(src)
 	if err != nil {
@@ -99,7 +100,7 @@ func (m *Manager) copyHelper(src, dst string, st os.FileInfo) error {
 	}
 	defer in.Close()
 	// Its time of change is the last thing to come: a copy that has it is whole.
-	err = atomicfile.WriteFunc(dst, helperPerm, func(w io.Writer) error {
+	err = atomicfile.WriteFunc(dst, HelperPerm, func(w io.Writer) error {
 		_, err := io.Copy(w, in)
 		return err
 	})
@@ -114,14 +115,14 @@ func (m *Manager) copyHelper(src, dst string, st os.FileInfo) error {
 
 // dropOld removes what an earlier superqode, or an earlier git, has left in the
 // cache. Sessions under way keep their links.
-func (m *Manager) dropOld(prefix, keep string) error {
-	entries, err := os.ReadDir(m.cachePath())
+func (m *Machine) dropOld(prefix, keep string) error {
+	entries, err := os.ReadDir(m.CachePath())
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) && e.Name() != keep {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(m.cachePath(), e.Name())))
+			err = errors.Join(err, os.RemoveAll(filepath.Join(m.CachePath(), e.Name())))
 		}
 	}
 	return err
@@ -129,7 +130,7 @@ func (m *Manager) dropOld(prefix, keep string) error {
 
 // linkHelper puts the helper into a session's folder under the given names,
 // which are relative to it. What stands there is replaced.
-func (m *Manager) linkHelper(dir string, names []string) error {
+func (m *Machine) linkHelper(dir string, names []string) error {
 	for try := 0; ; try++ {
 		src, err := m.helperCopy()
 		if err != nil {

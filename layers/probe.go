@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"context"
@@ -36,9 +36,9 @@ type probed struct {
 // way may have been for the moment only.
 const badProbe = time.Minute
 
-// probe returns the states of shim and hooks, tried in a scratch repository with
+// Probe returns the states of shim and hooks, tried in a scratch repository with
 // the user's git.
-func (m *Manager) probe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
+func (m *Machine) Probe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
 	file, err := m.probeFile(st)
 	if err != nil {
 		return "", "", err
@@ -46,23 +46,23 @@ func (m *Manager) probe(ctx context.Context, st *guard.SessionState) (shim, hook
 	var p probed
 	data, err := atomicfile.Read(file)
 	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == home.SchemaVersion {
-		if p.Shim == guard.LayerActive && p.Hooks == guard.LayerActive || m.now().Sub(p.At) < badProbe {
+		if p.Shim == guard.LayerActive && p.Hooks == guard.LayerActive || m.Now().Sub(p.At) < badProbe {
 			return p.Shim, p.Hooks, nil
 		}
 	}
-	p = probed{SchemaVersion: home.SchemaVersion, At: m.now().UTC()}
+	p = probed{SchemaVersion: home.SchemaVersion, At: m.Now().UTC()}
 	if p.Shim, p.Hooks, err = m.runProbe(ctx, st); err != nil {
 		return "", "", fmt.Errorf("try the guard: %w", err)
 	}
 	return p.Shim, p.Hooks, atomicfile.WriteJSON(file, p)
 }
 
-func (m *Manager) probeFile(st *guard.SessionState) (string, error) {
+func (m *Machine) probeFile(st *guard.SessionState) (string, error) {
 	gitKey, _, err := fileKey(string(st.Git.Bin))
 	if err != nil {
 		return "", err
 	}
-	helper, err := m.findHelper()
+	helper, err := m.Helper()
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func (m *Manager) probeFile(st *guard.SessionState) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", gitKey, helperKey, unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:])))
-	return filepath.Join(m.cachePath(), "probe-"+hex.EncodeToString(sum[:6])+".json"), nil
+	return filepath.Join(m.CachePath(), "probe-"+hex.EncodeToString(sum[:6])+".json"), nil
 }
 
 // scratch is a repository with one commit and an edited file, and a folder that
@@ -89,11 +89,11 @@ type scratch struct {
 
 const scratchText = "not committed\n"
 
-func (m *Manager) runProbe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
-	if err := os.MkdirAll(m.cachePath(), 0o700); err != nil {
-		return "", "", home.Unwritable(err, m.cachePath())
+func (m *Machine) runProbe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
+	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
+		return "", "", home.Unwritable(err, m.CachePath())
 	}
-	dir, err := os.MkdirTemp(m.cachePath(), ".probe-*")
+	dir, err := os.MkdirTemp(m.CachePath(), ".probe-*")
 	if err != nil {
 		return "", "", err
 	}
@@ -110,13 +110,13 @@ func (m *Manager) runProbe(ctx context.Context, st *guard.SessionState) (shim, h
 
 func layerState(err error) string {
 	if err != nil {
-		return unavailable(err)
+		return Unavailable(err)
 	}
 	return guard.LayerActive
 }
 
-func (m *Manager) makeScratch(ctx context.Context, dir string, st *guard.SessionState) (*scratch, error) {
-	c := &scratch{repo: filepath.Join(dir, "repo"), session: filepath.Join(dir, "session"), git: git.At(string(st.Git.Bin), m.cfg.Env)}
+func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.SessionState) (*scratch, error) {
+	c := &scratch{repo: filepath.Join(dir, "repo"), session: filepath.Join(dir, "session"), git: git.At(string(st.Git.Bin), m.Env)}
 	if err := os.MkdirAll(filepath.Join(c.session, "log"), 0o700); err != nil {
 		return nil, err
 	}
@@ -144,24 +144,24 @@ func (m *Manager) makeScratch(ctx context.Context, dir string, st *guard.Session
 		return nil, err
 	}
 	own := *st
-	own.Mode, own.Origin, own.Workspace = superqode.ModeShared, HostPath(c.repo), HostPath(c.repo)
-	own.GitDirs, own.Trees, own.Allow, own.Deny, own.HooksPath = []HostPath{HostPath(filepath.Join(c.repo, ".git"))}, []HostPath{}, []string{}, []string{}, ""
-	if err := m.fillShim(ctx, &own, c.session); err != nil {
+	own.Mode, own.Origin, own.Workspace = superqode.ModeShared, superqode.HostPath(c.repo), superqode.HostPath(c.repo)
+	own.GitDirs, own.Trees, own.Allow, own.Deny, own.HooksPath = []superqode.HostPath{superqode.HostPath(filepath.Join(c.repo, ".git"))}, []superqode.HostPath{}, []string{}, []string{}, ""
+	if err := m.FillShim(ctx, &own, c.session); err != nil {
 		return nil, err
 	}
-	if err := m.fillHooks(ctx, &own, c.session); err != nil {
+	if err := m.FillHooks(ctx, &own, c.session); err != nil {
 		return nil, err
 	}
 	if err := own.Save(c.session); err != nil {
 		return nil, err
 	}
-	c.env = override(git.CleanEnv(m.cfg.Env), []string{
-		"PATH=" + filepath.Join(c.session, "bin") + string(filepath.ListSeparator) + superqode.Getenv(m.cfg.Env, "PATH"),
+	c.env = superqode.Override(git.CleanEnv(m.Env), []string{
+		"PATH=" + filepath.Join(c.session, "bin") + string(filepath.ListSeparator) + superqode.Getenv(m.Env, "PATH"),
 		"GIT_EXEC_PATH=" + filepath.Join(c.session, "exec"), "SUPERQODE_SOCKET=", "LC_ALL=C",
 		"GIT_OPTIONAL_LOCKS=0",
 		"GIT_AUTHOR_NAME=probe", "GIT_AUTHOR_EMAIL=probe@localhost", "GIT_COMMITTER_NAME=probe", "GIT_COMMITTER_EMAIL=probe@localhost",
 	})
-	c.env = override(c.env, own.HookEnv)
+	c.env = superqode.Override(c.env, own.HookEnv)
 	return c, nil
 }
 

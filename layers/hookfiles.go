@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // hooksHelper is the helper binary for the hooks, beside the links that lead to it.
 const hooksHelper = "hooks/" + hooks.HelperFile
 
-// fillHooks fills the folder of hooks of a session, or of what stands for one,
+// FillHooks fills the folder of hooks of a session, or of what stands for one,
 // and notes in its state how git is led there.
-func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir string) error {
+func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir string) error {
 	folder := filepath.Join(dir, "hooks")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir str
 	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" + hooks.RemoteHelper}); err != nil {
 		return err
 	}
-	g, err := m.git(ctx)
+	g, err := m.Git(ctx)
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (m *Manager) fillHooks(ctx context.Context, st *guard.SessionState, dir str
 	return nil
 }
 
-// hookFiles are the files that the hooks stand on.
-func hookFiles() []string {
+// HookFiles are the files that the hooks stand on.
+func HookFiles() []string {
 	list := []string{hooksHelper}
 	for _, name := range []string{"config", "config.core", "config.push", "fsmonitor", "reference-transaction", "prepare-commit-msg", "pre-push", "pre-rebase"} {
 		list = append(list, "hooks/"+name)
