@@ -9,6 +9,11 @@ func (c *checker) tar(st *state, base string, args []string) {
 		if text, ok := c.files[under(st.dir, st.tilde(a))]; ok {
 			content = text
 		}
+		for _, option := range []string{"--checkpoint-action=exec=", "--to-command=", "--use-compress-program="} {
+			if line, ok := strings.CutPrefix(a, option); ok {
+				c.nested(st, line, "tar runs it")
+			}
+		}
 		switch {
 		case a == "-C" || a == "--directory":
 			if i+1 < len(args) {

@@ -62,7 +62,9 @@ func (c *checker) function(st *state, body *syntax.Stmt, words []string) string 
 	defer c.leave()
 	saved := st.params
 	st.params = words[1:]
+	st.returns++
 	out := c.stmt(st, body)
+	st.returns--
 	st.params = saved
 	if st.leaving {
 		st.ended, st.leaving = false, false
@@ -128,35 +130,6 @@ func (c *checker) otherName(st *state, word string) (string, bool) {
 	return "", false
 }
 
-// script runs the text of a script file.
-func (c *checker) script(st *state, text string, words []string) string {
-	n := st.clone()
-	n.arg0, n.params = words[0], words[1:]
-	if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "#!") {
-		if lang := language(interpreter(line[2:])); lang != nil {
-			return c.scan(n, lang, text, nil)
-		}
-	}
-	return c.shell(n, text)
-}
-
-// interpreter returns the program of a "#!" line.
-func interpreter(line string) string {
-	f := strings.Fields(line)
-	if len(f) == 0 {
-		return ""
-	}
-	base := path.Base(f[0])
-	if base == "env" && len(f) > 1 {
-		for _, w := range f[1:] {
-			if !strings.HasPrefix(w, "-") {
-				return path.Base(w)
-			}
-		}
-	}
-	return base
-}
-
 // quoteWords puts words into single quotes, so that a shell reads them as they
 // are.
 func quoteWords(words []string) string {
@@ -218,7 +191,9 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 			}
 		}
 	case "return":
-		st.ended, st.leaving = true, true
+		if st.returns > 0 { // elsewhere the shell complains and goes on
+			st.ended, st.leaving = true, true
+		}
 	case "true", ":":
 		st.status = statusTrue
 	case "false":
@@ -293,6 +268,9 @@ func (c *checker) builtinData(st *state, base string, args []string) (string, bo
 		}
 		if len(args) > 1 {
 			c.nested(st, args[0], "trap runs it")
+			if len(c.traps) < maxRounds {
+				c.traps = append(c.traps, args[0])
+			}
 		}
 	case "read":
 		c.readVars(st, args)
@@ -317,28 +295,6 @@ func (c *checker) builtinData(st *state, base string, args []string) (string, bo
 		return "", false
 	}
 	return "", true
-}
-
-// source reads a script into the running shell.
-func (c *checker) source(st *state, words []string) string {
-	if len(words) < 2 {
-		return ""
-	}
-	if text, ok := c.files[under(st.dir, words[1])]; ok {
-		c.step(strings.Join(words, " "), "a script that this text wrote")
-		saved := st.params
-		if len(words) > 2 {
-			st.params = words[2:]
-		}
-		out := c.shell(st, text)
-		st.params = saved
-		return out
-	}
-	if text := c.readFile(st, words[1]); isKnown(text) && text != "" {
-		return c.shell(st, text)
-	}
-	c.undecided(strings.Join(words, " "), "a script file")
-	return unknownValue(kindOpen, "source")
 }
 
 func (st *state) stdinKind() byte {

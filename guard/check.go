@@ -72,6 +72,9 @@ func CheckLine(ctx context.Context, text string, in Context) Line {
 	c := newChecker(ctx, in)
 	st := c.newState()
 	c.shell(st, plain(text))
+	for _, trap := range c.traps { // once more, with the functions that came after it
+		c.nested(st, trap, "trap runs it at the end")
+	}
 	return Line{Verdict: c.verdict(), Steps: c.steps}
 }
 
@@ -102,6 +105,7 @@ type checker struct {
 	unknown bool
 	fresh   map[string]bool   // roots of repositories that the text itself makes
 	files   map[string]string // contents of files that the text itself writes
+	traps   []string          // what trap was told to run
 	renamed map[string]string // programs that the text gives another name, by path
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // findCall is one call of find or fd: where it looks and what its expression
@@ -43,8 +44,13 @@ func (c *checker) find(st *state, base string, args []string) string {
 	for i := 0; i < len(args); {
 		i = f.primary(i)
 	}
+	if i := slices.Index(args, "-printf"); i >= 0 && i+1 < len(args) { // "git checkout -- %p\n"
+		return ansiC(findFields().ReplaceAllString(args[i+1], unknownValue(kindPaths, "printf")))
+	}
 	return f.found()
 }
+
+var findFields = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[-+ 0#]*[0-9]*(?:[ABCT].|[A-Za-z])`) })
 
 // primary reads one test, operator or action and returns the index after it.
 func (f *findCall) primary(i int) int {

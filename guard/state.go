@@ -23,6 +23,7 @@ type state struct {
 	stdin   *string // nil: unknown
 	ended   bool    // exit, exec or return was reached
 	leaving bool    // it was return
+	returns int     // functions and sourced files that return may leave
 	status  status  // of the last command
 	asked   bool    // the last command asked whether this is a repository
 	noRepo  bool    // this branch runs only when the answer was no

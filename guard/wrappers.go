@@ -125,6 +125,7 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 // withoutShell is the state as a program sees it: no functions, no aliases.
 func withoutShell(st *state) *state {
 	n := st.clone()
+	n.returns = 0
 	clear(n.funcs)
 	clear(n.aliases)
 	return n
@@ -146,7 +147,7 @@ func assignment(w string) bool {
 // isShell reports whether a program is a shell.
 func isShell(base string) bool {
 	switch base {
-	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash":
+	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash", "csh", "tcsh", "elvish", "nu", "xonsh":
 		return true
 	}
 	return false

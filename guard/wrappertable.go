@@ -38,7 +38,7 @@ var wrappers = []wrapper{
 	{name: "i386", options: setarchOptions, how: 'a'}, {name: "x86_64", options: setarchOptions, how: 'a'}, {name: "uname26", options: setarchOptions, how: 'a'},
 	{name: "nsenter", options: "t/target= m/mount? u/uts? i/ipc? n/net? p/pid? U/user? C/cgroup? T/time? S/setuid= G/setgid= r/root? w/wd? F/no-fork Z", how: 'a'},
 	{name: "proot", options: "r= b= w= q= R= S= 0", how: 'a'}, {name: "ssh-agent", options: "a= E= t= P= O= c D d k s", how: 'a'},
-	{name: "numactl", options: "N= m= i= p= C= l", how: 'a'}, {name: "eatmydata", how: 'a'}, {name: "rlwrap", options: "a? f= H= i c r", how: 'a'}, {name: "catchsegv", how: 'a'},
+	{name: "numactl", options: "N= m= i= p= C= l", how: 'a'}, {name: "eatmydata", how: 'a'}, {name: "rtk", how: 'a'}, {name: "toolbox", how: 's', sub: "run"}, {name: "rlwrap", options: "a? f= H= i c r", how: 'a'}, {name: "catchsegv", how: 'a'},
 	{name: "dumb-init", options: "c v r=", how: 'a'}, {name: "tini", options: "p= e= s v g w", how: 'a'}, {name: "cpulimit", options: "l= p= i f", how: 'a'}, {name: "cgexec", options: "g= sticky", how: 'a'},
 	{name: "chpst", options: "u= U= e= / b= n= l= L= m= d= o= p= f= c= t= 0 1 2 v P", how: 'a'}, {name: "softlimit", options: "a= c= d= f= l= m= o= p= r= s= t=", how: 'a'},
 	{name: "and", how: 'a'}, {name: "or", how: 'a'}, {name: "not", how: 'a'}, {name: "begin", how: 'a'}, // fish
@@ -59,7 +59,7 @@ var wrappers = []wrapper{
 	{name: "dotenvx", options: "f=", how: 's', sub: "run"}, {name: "cargo", how: 's', sub: "watch", options: "x/exec= s/shell=", shell: "shell"},
 	{name: "watch", options: "n/interval= d/differences? t b e g c x p", how: 'j'}, {name: "hyperfine", options: "w/warmup= r/runs= p/prepare= c/cleanup= N", how: 'e', shell: "prepare cleanup"},
 	{name: "concurrently", options: "n/names= c/prefix-colors= k", how: 'e'}, {name: "su", options: "c/command= s/shell= l/login g= m p", how: '+', shell: "command"},
-	{name: "runuser", options: "c/command= s/shell= u/user= l/login", how: 'a', shell: "command"}, {name: "script", options: "c/command= q e a f t? o=", how: '-', shell: "command"},
+	{name: "runuser", options: "c/command= s/shell= u/user= l=", how: 'a', shell: "command"}, {name: "script", options: "c/command= q/quiet e/return a/append f/flush t? o=", how: '+', shell: "command"},
 	{name: "nix-shell", options: "run= command= p/packages= I= A=", how: '-', shell: "run command"}, {name: "sg", options: "c=", skip: 1, how: 'e', shell: "c"},
 	{name: "nix", options: "c/command", how: 'J'}, {name: "powershell", options: "Command= c= NoProfile", how: 'j'}, {name: "pwsh", options: "Command= c= NoProfile", how: 'j'},
 	{name: "tmux", options: "t= c= n= s= d P h v x= y= F=", how: 't'}, {name: "screen", options: "S= d m X", how: 'a'}, {name: "direnv", how: 's', sub: "exec"},
