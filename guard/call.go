@@ -12,6 +12,9 @@ func (c *checker) callExpr(st *state, x *syntax.CallExpr) string {
 	if len(x.Args) == 0 {
 		for _, a := range x.Assigns {
 			c.assign(st, a)
+			if v := st.vars[a.Name.Value]; v.array == nil {
+				c.step(a.Name.Value+"="+v.value, "a variable")
+			}
 		}
 		st.status = statusOpen
 		return ""
@@ -104,6 +107,7 @@ func (c *checker) program(st *state, words []string) string {
 		return out
 	}
 	if out, ok := c.textTool(st, base, words[1:]); ok {
+		c.step(strings.Join(words, " "), "only text")
 		return out
 	}
 	c.writers(st, base, words[1:])
@@ -113,7 +117,17 @@ func (c *checker) program(st *state, words []string) string {
 	if strings.Contains(words[0], "/") && path.Dir(words[0]) != "/bin" && path.Dir(words[0]) != "/usr/bin" {
 		c.undecided(strings.Join(words, " "), "a program or script of its own")
 	}
+	c.step(strings.Join(words, " "), "no git command")
 	return c.listing(base, words)
+}
+
+// shownDir is a directory for people; one below an unknown start is told from
+// there.
+func shownDir(dir string) string {
+	if rest, ok := strings.CutPrefix(dir, virtualDir()); ok {
+		dir = "." + rest
+	}
+	return printable(dir)
 }
 
 // otherName finds the program that the text itself copied or linked to a name.
@@ -178,6 +192,7 @@ func (c *checker) builtin(st *state, base string, words []string) (string, bool)
 			}
 		}
 		st.cd(to)
+		c.step(strings.Join(append([]string{base}, args...), " "), "goes to "+shownDir(st.dir))
 	case "popd":
 		st.cd("-")
 	case "exit", "logout":
