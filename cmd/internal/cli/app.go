@@ -55,7 +55,8 @@ func newApp(streams IO) *app {
 }
 
 // setup draws the conclusions from the global flags and the environment.
-func (a *app) setup() error {
+// Without a directory to work in only the version can be told.
+func (a *app) setup(command string, args []string) error {
 	a.outTTY, a.errTTY = isTerminal(a.Out), isTerminal(a.Err)
 	a.outColor, a.errColor = a.wantsColor(a.outTTY), a.wantsColor(a.errTTY)
 	level := zerolog.WarnLevel
@@ -73,6 +74,9 @@ func (a *app) setup() error {
 	}
 	if a.flags.Repo == "" {
 		a.flags.Repo = a.Dir
+	}
+	if a.flags.Repo == "" && command != "version" {
+		return superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", commandText(args))
 	}
 	return nil
 }

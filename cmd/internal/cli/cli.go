@@ -46,7 +46,7 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	a := newApp(streams)
 	if flags, check, ok := quickCheck(args); ok && !completes(a.Env) {
 		a.flags = flags
-		if err := a.setup(); err != nil {
+		if err := a.setup("guard check", args); err != nil {
 			return a.fail(err, "guard check")
 		}
 		return a.run(ctx, "guard check", func(ctx context.Context) error { return check.Run(ctx, a) })
@@ -74,11 +74,8 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 		a.flags.JSON = a.flags.JSON || wantsJSON(args)
 		return a.fail(usageError(err), commandOf(err))
 	}
-	if err := a.setup(); err != nil {
+	if err := a.setup(kctx.Command(), args); err != nil {
 		return a.fail(err, kctx.Command())
-	}
-	if a.flags.Repo == "" && kctx.Command() != "version" {
-		return a.fail(superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", commandText(args)), kctx.Command())
 	}
 	return a.run(ctx, kctx.Command(), func(ctx context.Context) error {
 		kctx.BindTo(ctx, (*context.Context)(nil))
