@@ -11,8 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 )
 
-// TestAgentSnippet: each snippet is JSON that calls guard check and claim check in
-// the agent's own format, and says where it belongs.
+// TestAgentSnippet: each snippet is JSON that calls guard check, claim check and
+// track in the agent's own format, and says where it belongs.
 func TestAgentSnippet(t *testing.T) {
 	t.Parallel()
 	for _, f := range guard.Formats()[2:] {
@@ -43,7 +43,7 @@ func TestAgentSnippet(t *testing.T) {
 				}
 			}
 			slices.Sort(commands)
-			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --format "+string(f) {
+			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --format "+string(f)+"; "+want+" track --format "+string(f) {
 				t.Errorf("%s: %q", f, got)
 			}
 			if len(s.Where) == 0 {

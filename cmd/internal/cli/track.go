@@ -48,6 +48,9 @@ func (c *trackCmd) Run(ctx context.Context, a *app) error {
 	default:
 		list, err = c.fromArgs(a)
 	}
+	if hook && superqode.AgentID(c.Agent).IsZero() && a.getenv("SUPERQODE_AGENT_ID") == "" {
+		return nil // of an agent without a name nothing is to be told apart
+	}
 	if err == nil && len(list) > 0 {
 		err = c.send(ctx, a, list)
 	}
