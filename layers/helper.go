@@ -88,6 +88,7 @@ func (m *Machine) helperCopy() (string, error) {
 	return dst, m.copyHelper(src, dst, st)
 }
 
+// HelperPerm are the permission bits of a helper in a session's folder.
 const HelperPerm = 0o500
 
 func (m *Machine) copyHelper(src, dst string, st os.FileInfo) error {
