@@ -176,7 +176,7 @@ func (c *scratch) run(ctx context.Context, env []string, args ...string) (int, s
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = c.repo, env, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = c.repo, env, probeTimeout // a busy machine is slow to hand over the output
 	out, err := cmd.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil {
 		return exit.ExitCode(), string(out), nil

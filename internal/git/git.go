@@ -222,6 +222,11 @@ func (e *ExitError) subcommand() string {
 	return ""
 }
 
+// outputDelay is how long the output of a git that has ended is waited for: longer
+// than a busy machine takes to hand it over, or a call that succeeded would fail, and
+// not for ever, since a program that git left running may hold the pipe.
+const outputDelay = 5 * time.Second
+
 // Command prepares a call that the caller starts. No file system monitor is asked: an
 // empty value is none in every version, and "false" a program before git 2.36. No
 // background maintenance is begun: it would outlive the call. When ctx ends git is
@@ -233,8 +238,11 @@ func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Env = append(slices.Clip(g.env), c.Env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 2 * time.Second
+	cmd.Cancel = func() error {
+		time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() }) // fails when git has ended, which is well
+		return cmd.Process.Signal(syscall.SIGINT)
+	}
+	cmd.WaitDelay = outputDelay
 	return cmd
 }
 
