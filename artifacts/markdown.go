@@ -53,6 +53,8 @@ func (r Report) writeFacts(m *markdown) {
 		outcome += ", timed out"
 	}
 	row("Outcome", outcome)
+	row("Origin check", differences("unchanged", r.OriginCheck.Unchanged, len(r.OriginCheck.Differences)))
+	row("Revert", r.revertText())
 	row("Mode", code(string(r.Mode))+", "+code(string(r.Run.State)))
 	if len(r.Metadata.RolesUsed) > 0 {
 		row("Agents", code(strings.Join(r.Metadata.RolesUsed, ", ")))
@@ -66,8 +68,6 @@ func (r Report) writeFacts(m *markdown) {
 	}
 	row("Base", base)
 	row("Final", digest(r.Final.Digest))
-	row("Revert", r.revertText())
-	row("Origin check", differences("unchanged", r.OriginCheck.Unchanged, len(r.OriginCheck.Differences)))
 	if r.Applied != nil {
 		row("Applied", text(r.Applied.Text())+" (after the check of the origin)")
 	}

@@ -105,15 +105,15 @@ func (r Report) writeSetup(m *markdown) {
 	m.line("")
 	for _, s := range r.Run.Setup[:min(len(r.Run.Setup), maxRows)] {
 		if s.State == "failed" || s.State == "optional_failed" {
-			m.output(s.Name, s.Output)
+			m.output(code(s.Name), s.Output)
 		}
 	}
 }
 
-// output shows the last lines of what a command printed.
+// output shows the last lines of what a command printed; name is Markdown.
 func (m *markdown) output(name, s string) {
 	if strings.TrimSpace(s) != "" {
-		m.line("Output of %s:\n\n%s", code(name), block("text", s))
+		m.line("Output of %s:\n\n%s", name, block("text", s))
 	}
 }
 
@@ -140,7 +140,11 @@ func (r Report) writeCommands(m *markdown) {
 	m.line("")
 	for _, c := range list[:min(len(list), maxRows)] {
 		if c.ExitCode != 0 || len(list) == 1 {
-			m.output(commandLine(c.Command), c.Output)
+			name := fmt.Sprintf("run %d", c.Run)
+			if !c.Agent.IsZero() {
+				name += ", " + text(c.Agent.String())
+			}
+			m.output(name, c.Output)
 		}
 	}
 }
