@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
@@ -60,7 +62,7 @@ func (c *reportCmd) Run(ctx context.Context, a *app) error {
 // print writes the report into the file, or to stdout, made safe on a terminal.
 func (c *reportCmd) print(a *app, data []byte, exact bool) error {
 	if c.Output != "" && c.Output != "-" {
-		return atomicfile.Write(a.abs(c.Output), data, 0o644)
+		return writeOutput(a.abs(c.Output), data)
 	}
 	if !a.outTTY || exact {
 		_, err := a.Out.Write(data)
@@ -72,6 +74,37 @@ func (c *reportCmd) print(a *app, data []byte, exact bool) error {
 		return err
 	}
 	return errors.Join(p.Close(), w.Flush())
+}
+
+// writeOutput writes a file whole or not at all. Where a link leads to a file, the
+// file is written; a device or a pipe is written to, and stays what it is.
+func writeOutput(path string, data []byte) error {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		if dir := filepath.Dir(path); !isFolder(dir) {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", printable(dir)), "mkdir -p %s", shellQuote(dir))
+		}
+		return atomicfile.Write(path, data, 0o644)
+	case st.IsDir():
+		return superqode.Errorf(superqode.ErrUsage, "--output: %s is a folder", printable(path))
+	case st.Mode().IsRegular():
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		return atomicfile.Write(path, data, 0o644)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+func isFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // newestEnded returns the id of the session of this origin that ended last; where
