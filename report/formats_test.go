@@ -227,6 +227,10 @@ func TestJUnit(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, states[name], want)
 		}
 	}
+	_, top, _ := strings.Cut(string(junitOf(t, plainReport(t))), "<testsuites")
+	if top, _, _ = strings.Cut(top, ">"); strings.Contains(top, "skipped") {
+		t.Errorf("Jenkins' schema does not know %q", top)
+	}
 	if n := suites[0].Totals; n.Tests != 6 || n.Failed != 1 || n.Skipped != 2 {
 		t.Errorf("the totals are %+v", n)
 	}
