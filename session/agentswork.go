@@ -128,7 +128,7 @@ func largeChange(l *look, c superqode.Change) merge.Change {
 func (s *Session) lookAgents(ctx context.Context) (*look, error) {
 	base, err := s.loadBase()
 	if err != nil {
-		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+		return nil, s.unreadBase(err)
 	}
 	if err := s.openStore(ctx); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"io"
 	"os"
 	"testing"
 
@@ -43,6 +44,9 @@ func TestSessionEndedByAnother(t *testing.T) {
 	before, err := os.ReadFile(recordPath(s.dir))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := late.Diff(t.Context(), io.Discard, DiffOptions{}); !errors.Is(err, superqode.ErrNotFound) {
+		t.Errorf("look at what it changed: %v", err)
 	}
 	if _, err := late.End(t.Context(), EndOptions{}); !errors.Is(err, superqode.ErrNotFound) {
 		t.Errorf("end it a second time: %v", err)

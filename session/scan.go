@@ -58,6 +58,15 @@ func (s *Session) loadBase() (*snapshot.Snapshot, error) {
 	return s.base, err
 }
 
+// unreadBase says why the base could not be read: another process may have ended the
+// session after this one found it open.
+func (s *Session) unreadBase(err error) error {
+	if now, lerr := load(s.dir); errors.Is(err, os.ErrNotExist) && (errors.Is(lerr, errGone) || lerr == nil && now.State.Ended()) {
+		return s.ended()
+	}
+	return fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+}
+
 func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
 	if s.origin != nil {
 		return s.origin, nil
@@ -93,7 +102,7 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 func (s *Session) lookRaw(ctx context.Context) (_ *look, err error) {
 	base, err := s.loadBase()
 	if err != nil {
-		return nil, fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+		return nil, s.unreadBase(err)
 	}
 	l := &look{base: base, inPlace: s.rec.Mode == superqode.ModeShared || s.gentle}
 	switch why, err := s.workspaceGone(); {
