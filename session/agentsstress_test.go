@@ -301,7 +301,7 @@ func killAgents(t *testing.T, seed uint64, after time.Duration) {
 		t.Fatal(err)
 	}
 	f, claims := stressRepo(t), t.TempDir()
-	const edits = 60
+	const edits = 120 // of 20 ms each: the last kill, too, is half-way
 	env := f.Env(append(stressEnv(claims, seed, edits, 20*time.Millisecond), "SUPERQODE_TEST_DO=agents", "SUPERQODE_TEST_DIR="+f.Dir)...)
 	cmd := exec.Command(exe)
 	cmd.Env = env
