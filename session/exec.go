@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -220,7 +221,7 @@ func (s *Session) linkSelf() error {
 	if old, err := os.Readlink(link); err == nil && old == exe {
 		return nil
 	}
-	tmp := link + "." + strconv.Itoa(os.Getpid())
+	tmp := link + "." + rand.Text() // agents in one workspace begin at the same time
 	if err := os.Symlink(exe, tmp); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/runner"
@@ -138,5 +140,32 @@ func TestPrintableText(t *testing.T) {
 	t.Parallel()
 	if got := printableText([]byte("a\x1b[31mb\r\nc\td\xffé\x00")); got != "a\\x1b[31mb\nc\td\\xffé\\x00" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestLinkSelf holds that agents in one workspace may begin at the same time.
+func TestLinkSelf(t *testing.T) {
+	t.Parallel()
+	for range 30 {
+		s := &Session{dir: t.TempDir()}
+		if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var all errgroup.Group
+		start := make(chan struct{})
+		for range 16 {
+			all.Go(func() error {
+				<-start
+				return s.linkSelf()
+			})
+		}
+		close(start)
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := os.ReadDir(filepath.Join(s.dir, "bin"))
+		if err != nil || len(list) != 1 {
+			t.Errorf("%v, %v", list, err)
+		}
 	}
 }

@@ -197,7 +197,7 @@ func (a *app) fail(err error, command string) int {
 		return code
 	}
 	sentence := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
-	hint := superqode.Hint(err)
+	hint := hintOf(err)
 	fmt.Fprintf(a.Err, "%s %s\n", a.paintErr("superqode:", red), printable(sentence))
 	if hint != "" {
 		fmt.Fprintf(a.Err, "hint: %s\n", printable(hint))
@@ -209,6 +209,17 @@ func (a *app) fail(err error, command string) int {
 		}
 	}
 	return code
+}
+
+// hintOf returns an error's hint. A disk can be full at any write, so what helps
+// then is not with each of them; a full stream is nothing that cleaning up helps.
+func hintOf(err error) string {
+	hint := superqode.Hint(err)
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if at, ok := errors.AsType[*fs.PathError](err); hint == "" && full && ok && !strings.HasPrefix(at.Path, "/dev/std") {
+		return "superqode workspace cleanup"
+	}
+	return hint
 }
 
 // jsonError is the document of FORMATS.md section 2.
