@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,6 +53,8 @@ func helper(what string) int {
 			}
 			n -= k
 		}
+	case "hear": // a child of n generations prints the signals that its group gets, until HUP
+		return hear(n)
 	case "nonblock": // is any stream in non-blocking mode?
 		for fd := range 3 {
 			fl, err := fcntlGetfl(fd)
@@ -61,6 +64,31 @@ func helper(what string) int {
 		}
 	}
 	return 0
+}
+
+// hear returns 2 after a HUP. Who has children of its own hears nothing.
+func hear(n int) int {
+	if n == 0 {
+		signals := make(chan os.Signal, 100)
+		signal.Notify(signals)
+		fmt.Println("ready")
+		for s := range signals {
+			if s == syscall.SIGURG { // the Go runtime's own
+				continue
+			}
+			fmt.Println(s)
+			if s == syscall.SIGHUP {
+				break
+			}
+		}
+		return 2
+	}
+	signal.Notify(make(chan os.Signal)) // not to end by them
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), fmt.Sprintf("RUNNER_HELPER=hear:%d", n-1))
+	c.Stdout = os.Stdout
+	_ = c.Run()
+	return c.ProcessState.ExitCode()
 }
 
 // lockedBuffer may be written to by two streams.
