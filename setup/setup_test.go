@@ -281,7 +281,7 @@ func TestInputSources(t *testing.T) {
 			t.Errorf("%+v: %s, %v", in, got, err)
 		}
 	}
-	for _, in := range []config.Input{{Path: "/nonexistent"}, {Workspace: "none"}, {Artifact: "none"}, {Path: filepath.Join(b.dir, "origin/none")}} {
+	for _, in := range []config.Input{{Path: filepath.Join(b.dir, "none")}, {Workspace: "none"}, {Artifact: "none"}, {Path: filepath.Join(b.dir, "origin/none")}} {
 		if got, err := b.reconcile(one(in), setup.Options{}); !errors.Is(err, superqode.ErrNotFound) {
 			t.Errorf("%+v: %s, %v", in, got, err)
 		}
