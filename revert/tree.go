@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // Method says how a directory is compared with a snapshot.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 func must(t testing.TB, err error) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // Verified is what a look at a directory found.

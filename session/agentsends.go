@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
 )
 
 // noAgent is the error of an agent that has no part in the session.

@@ -5,8 +5,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/seed-2d964004/superqode/merge"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // Where one agent renames a folder and another one makes something new in it, the

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/merge"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // agentWork is what one agent did in its own workspace.

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
 )
 
 // Apply brings the changes of the session that ref names into the work tree of

@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/supervisor"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
 // ApplyCommits puts the commits of the session that ref names on the origin's

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // EndApply says whether an isolated session's changes are brought into the origin

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/apply"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 

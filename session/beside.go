@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-2d964004/superqode/supervisor"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
 // beside is what goes on next to one run of a program and ends with it: its

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/seed-2d964004/superqode/coordinator"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
 )
 
 // Outside of sessions the base of a file is what it held when lines of it were

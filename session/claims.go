@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/coordinator"
-	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // The claims of an origin lie in its project's folder, so that all its sessions,

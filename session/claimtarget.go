@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
 )
 
 // ClaimTarget reads FILE[:START-END] as a person or a program typed it in dir.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/salvage"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // letGo takes away what a preserved in-place session keeps of the origin. The

@@ -10,7 +10,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // Block is one fenced block of a Markdown file in a language that can be run.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/home"
-	"github.com/seed-2d964004/superqode/runner"
-	"github.com/seed-2d964004/superqode/setup"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/setup"
 )
 
 // Preview says what opening a session would do. The limits were tried here; of the

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
 )
 
 // ends finds what a session's patch lies between: as the workspace is now or, of

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // Defaults are what a session keeps for the programs that are run in it: what

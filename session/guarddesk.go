@@ -15,7 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/supervisor"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
 // maxAttempts is how many refused attempts one run writes down. A program that

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/home"
-	"github.com/seed-2d964004/superqode/supervisor"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
 // testDesk is a desk in a folder of its own.

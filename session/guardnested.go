@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // guardNested guards the user's other repositories in the origin, where that is

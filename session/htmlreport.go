@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/report"
+	"github.com/seed-2d964004/superqode/internal/report"
 )
 
 // maxPagePatch bounds what an HTML report reads of a patch, in bytes: the page

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // KernelOptions say what is asked of the guard's kernel layer.

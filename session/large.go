@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // withoutLarge returns the snapshot without its large files.

@@ -3,7 +3,7 @@ package session
 import (
 	"context"
 
-	"github.com/seed-2d964004/superqode/layers"
+	"github.com/seed-2d964004/superqode/internal/layers"
 )
 
 // machine is this machine as package layers knows it.

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // OriginOf returns the origin of the session in whose workspace dir lies; false

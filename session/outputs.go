@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/outputs"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // OutputOptions say what Outputs selects; a limit of 0 is the default of package

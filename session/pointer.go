@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // A program that works in the origin itself can take away everything by which

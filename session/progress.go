@@ -2,7 +2,7 @@ package session
 
 import (
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // Progress is told of a step that may take long: what is done, in words, and the

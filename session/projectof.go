@@ -3,7 +3,7 @@ package session
 import (
 	"path/filepath"
 
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 func (m *Manager) workingPath() string { return filepath.Join(m.cfg.Home, "working") }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 func listed(t *testing.T, id, name string, state superqode.State) Listed {

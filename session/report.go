@@ -16,7 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/report"
+	"github.com/seed-2d964004/superqode/internal/report"
 )
 
 // ReportFormat is a form in which a session's report can be had.

@@ -12,11 +12,11 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/salvage"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -31,7 +31,7 @@ type Restored struct {
 }
 
 // Restore writes the salvage that name stands for into the folder to, or, when
-// that is "", into .superqode/salvage/<session>-<n> of its origin, reads it
+// that is "", into .superqode/internal/salvage/<session>-<n> of its origin, reads it
 // again and compares. The folder must not exist or be empty; it appears whole or
 // not at all. What exists no more is left out and named in Lost, and the error
 // then wraps ErrVerification.

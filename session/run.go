@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // InterruptError means that a signal ended the work before the program ran.

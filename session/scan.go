@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // look is what a session's workspace holds now, compared with its base.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/salvage"
+	"github.com/seed-2d964004/superqode/internal/salvage"
 )
 
 func sealedSession(t *testing.T) (dir string, rec Record) {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // seenFile keeps when each changed path was first seen changed. Paths are bytes,

@@ -14,10 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/setup"
+	"github.com/seed-2d964004/superqode/internal/setup"
 )
 
 // testSetup is a file and two commands that tell how often they ran.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/setup"
+	"github.com/seed-2d964004/superqode/internal/setup"
 )
 
 // Create opens a session and sets its workspace up. A session whose setup fails

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/coordinator"
-	"github.com/seed-2d964004/superqode/merge"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // sharedFile is a changed file of a workspace in which several agents work, with

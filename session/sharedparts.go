@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
 )
 
 // shareParts stores, for agents that worked in one workspace, what is known to be

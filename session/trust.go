@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
-	"github.com/seed-2d964004/superqode/home"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/supervisor"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
 // Trust is what a person lets the files of one origin run, as one digest: that

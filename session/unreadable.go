@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // maxOpenings bounds how often a workspace is scanned again because folders in

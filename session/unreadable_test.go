@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // What can not be read is opened, a folder before what is in it, and closed

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-2d964004/superqode/snapshot"
-	"github.com/seed-2d964004/superqode/watch"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/watch"
 )
 
 // WatcherOptions say how a session's workspace is watched while a program runs

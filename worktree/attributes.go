@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // maxAttributes is the size from which an attributes file is not looked at: it

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // TestRawAgainstGit: no path for which git check-attr sets one of the attributes

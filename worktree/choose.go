@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // chooser decides which entries of the origin come along.

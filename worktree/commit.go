@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // fillCommit makes the workspace the clean tree of HEAD: what lies in the

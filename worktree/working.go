@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // operationFiles tell git status which operation is under way. Those of a rebase

@@ -15,7 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/session"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/coordinator"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/supervisor"
 )
 
 // claimCmd groups the commands on claims.

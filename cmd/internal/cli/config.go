@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/config"
 )
 
 // configCmd groups the commands on superqode.yaml.

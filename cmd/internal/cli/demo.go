@@ -13,8 +13,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/snapshot"
 )
 
 // demoCmd shows in a few seconds what superqode does: an unruly script in a

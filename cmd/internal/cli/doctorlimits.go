@@ -3,7 +3,7 @@ package cli
 import (
 	"strings"
 
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // checkLimits tries by what each limit of a program would be held here.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-2d964004/superqode/config"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/session"
 )
 

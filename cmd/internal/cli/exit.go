@@ -8,9 +8,9 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/setup"
 )
 
 // The exit codes that no sentinel error stands for.

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/session"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/seed-2d964004/superqode/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // progressDelay is how long a step may take before anything is shown of it, and

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/runner"
+	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
 // TestMain installs this test binary as "superqode" for the scripts, with a shim

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/config"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/setup"
 )
 
 // setupFlags say what must be there before the program runs; run and workspace

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/watch"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/watch"
 )
 
 // watchCmd tells of changes as they happen.

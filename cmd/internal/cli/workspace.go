@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/session"
-	"github.com/seed-2d964004/superqode/setup"
 )
 
 // sessionFlag names the session that a command is about. Without it that is the

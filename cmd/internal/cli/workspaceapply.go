@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/apply"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/session"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/merge"
+	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/session"
 )
 

@@ -1,0 +1,80 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/swap"
+)
+
+// What became of an apply that was interrupted.
+const (
+	Finished  = "applied"
+	TakenBack = "taken back"
+)
+
+// Pending reports whether an apply of the session in that folder is under way, or
+// was cut short.
+func Pending(sessionDir string) bool {
+	_, err := os.Lstat(IntentPath(sessionDir))
+	return err == nil
+}
+
+// Finish goes on where an apply was cut short: forward where everything was
+// ready to be put in place and still can be, else back. It returns what it came
+// to, "" for nothing.
+func (j *Job) Finish(ctx context.Context) (action string, err error) {
+	in, err := readIntent(j.Dir)
+	if err != nil || in == nil {
+		return "", err
+	}
+	d, err := swap.Open(string(in.Origin))
+	if errors.Is(err, os.ErrNotExist) {
+		return "", j.dropIntent() // whoever deleted the origin has finished it
+	}
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	defer Sweep(j.Dir)
+	failpoint.Hit("apply.recovering")
+	switch in.Plan.Phase {
+	case swap.Staging:
+		return TakenBack, errors.Join(d.Discard(in.Plan), j.dropIntent())
+	case swap.Committing:
+		if cerr := d.Commit(ctx, in.Plan); cerr != nil {
+			j.Warn(fmt.Sprintf("the interrupted apply of session %s can not be finished and is taken back: %v", j.ID, cerr))
+			return TakenBack, j.undoIntent(ctx, d, in)
+		}
+		if err := j.saveIntent(in, swap.Cleaning); err != nil {
+			return "", err
+		}
+		return Finished, j.finished(ctx, d, in)
+	case swap.Undoing:
+		return TakenBack, j.undoIntent(ctx, d, in)
+	}
+	if in.Undone {
+		return TakenBack, j.cleanIntent(ctx, d, in)
+	}
+	return Finished, j.finished(ctx, d, in)
+}
+
+func (j *Job) finished(ctx context.Context, d *swap.Dir, in *intent) error {
+	return errors.Join(j.cleanIntent(ctx, d, in), j.Journal.Write("applied", nil))
+}
+
+// Sweep deletes the folders in which a killed apply put contents together.
+func Sweep(sessionDir string) {
+	names, _ := home.Names(sessionDir)
+	for _, n := range names {
+		if strings.HasPrefix(n, merge.Prefix) {
+			_ = os.RemoveAll(sessionDir + "/" + n) // nothing depends on them
+		}
+	}
+}

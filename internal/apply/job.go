@@ -1,0 +1,186 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Job is what an apply has to know of the session whose changes it brings into
+// the origin.
+type Job struct {
+	ID      superqode.SessionID
+	Agent   superqode.AgentID // whose changes they are told as
+	Dir     string            // the session's folder: the intent, and the folders of its benches
+	Origin  superqode.HostPath
+	Store   *snapshot.Store // nil, as git, when an apply is only finished
+	Git     *git.Git
+	Now     func() time.Time
+	Journal home.Journal
+	Salvage func(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error)
+	Warn    func(line string)
+}
+
+// Options says which of a session's changes are brought into the origin.
+type Options struct {
+	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
+	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
+	Agent superqode.AgentID // only what this agent changed; zero: all
+	Check bool              // decide only
+	Stay  string            // an absolute path: this folder is not removed when nothing is left in it, because the caller stands there
+
+	Refuse func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) // what claims keep back; nil: nothing
+}
+
+// Error says that changes conflict with the origin, which was not touched.
+// It wraps superqode.ErrConflict.
+type Error struct{ Conflicts []artifacts.ApplyConflict }
+
+// Error counts the conflicts; each has a line of its own in Conflicts.
+func (e *Error) Error() string {
+	return superqode.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
+}
+
+// Unwrap returns superqode.ErrConflict.
+func (*Error) Unwrap() error { return superqode.ErrConflict }
+
+// ErrorPaths returns the paths that conflict.
+func (e *Error) ErrorPaths() []string {
+	paths := make([]string, len(e.Conflicts))
+	for i, c := range e.Conflicts {
+		paths[i] = c.Path.String()
+	}
+	return paths
+}
+
+// Apply brings what lies between two states into the origin, all that was asked for
+// or, with an error that wraps ErrConflict, none. Nobody else may do that, or work in
+// the origin itself, at the same time.
+//
+// The result is not nil as soon as it was decided what would happen.
+func (j *Job) Apply(ctx context.Context, e merge.Ends, opt Options) (res *artifacts.Applied, err error) {
+	b, err := merge.Open(ctx, merge.Options{Git: j.Git, Store: j.Store, Dir: j.Dir, Origin: string(j.Origin)})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	list, err := j.wanted(ctx, &e, b, opt)
+	if err != nil {
+		return nil, err
+	}
+	var refused []artifacts.ApplyConflict
+	if opt.Refuse != nil {
+		if refused, err = opt.Refuse(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	view, err := merge.Look(ctx, string(j.Origin), b.Format, list)
+	if err == nil {
+		err = view.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	steps, err := (&merge.Decider{Now: view.Now, Merge: b.Merge(ctx), Similar: b.Similar}).Decide(list)
+	if err != nil {
+		return nil, err
+	}
+	res = j.outcome(steps, e.Left)
+	res.Checked, res.Conflicts = opt.Check, append(refused, res.Conflicts...)
+	switch {
+	case len(res.Conflicts) > 0:
+		return res, j.conflictError(res.Conflicts)
+	case opt.Check || len(res.Applied) == 0:
+		return res, nil
+	}
+	return res, j.carryOut(ctx, view, steps, b, opt, res)
+}
+
+// wanted returns the changes that were asked for.
+func (j *Job) wanted(ctx context.Context, e *merge.Ends, b *merge.Bench, opt Options) ([]merge.Change, error) {
+	list, err := e.Pairs(ctx, j.Store, opt.Paths)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.checkPaths(list, opt.Paths); err != nil {
+		return nil, err
+	}
+	if len(opt.Hunks) > 0 {
+		if list, err = b.OnlyHunks(ctx, e, opt.Paths, opt.Hunks); err != nil {
+			return nil, err
+		}
+	}
+	return e.WithoutOwn(list), nil
+}
+
+// checkPaths refuses a path that no change lies in.
+func (j *Job) checkPaths(list []merge.Change, paths []string) error {
+	for _, p := range paths {
+		one := []string{p}
+		if !slices.ContainsFunc(list, func(c merge.Change) bool {
+			return c.New != nil && merge.InPaths(c.New.Path, one) || c.Old != nil && merge.InPaths(c.Old.Path, one)
+		}) {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", j.ID, superqode.Visible(p)), "superqode workspace changes --session %s", j.ID)
+		}
+	}
+	return nil
+}
+
+// outcome tells what the steps come to.
+func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
+	res := &artifacts.Applied{LeftOut: left}
+	for i := range steps {
+		switch st := &steps[i]; {
+		case st.Conflict != nil:
+			path, _ := superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
+			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
+		case st.Done():
+			res.Already = append(res.Already, j.tell(st))
+		default:
+			res.Applied = append(res.Applied, j.tell(st))
+		}
+	}
+	return res
+}
+
+// tell describes a step as the session's change.
+func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
+	p := artifacts.AppliedPath{Merged: st.Merged}
+	p.Path, _ = superqode.ParseRelPath(st.Path())
+	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.Added, st.Removed, st.Binary, j.Agent
+	if st.Old != nil {
+		p.OldMode = st.Old.Mode()
+	}
+	if st.New != nil {
+		p.NewMode = st.New.Mode()
+	}
+	switch {
+	case st.Old == nil:
+		p.Type = superqode.ChangeCreated
+	case st.New == nil:
+		p.Type = superqode.ChangeDeleted
+	case st.Renamed():
+		p.Type = superqode.ChangeRenamed
+		p.OldPath, _ = superqode.ParseRelPath(st.Old.Path)
+	case st.Old.Kind != st.New.Kind:
+		p.Type = superqode.ChangeKind
+	case merge.SameData(st.Old, st.New):
+		p.Type = superqode.ChangeMode
+	default:
+		p.Type = superqode.ChangeModified
+	}
+	return p
+}
+
+func (j *Job) conflictError(conflicts []artifacts.ApplyConflict) error {
+	return superqode.WithHint(&Error{conflicts}, "superqode workspace diff --session %s -- PATH shows what the session did there; apply others with superqode workspace apply --session %s PATH…", j.ID, j.ID)
+}

@@ -1,0 +1,249 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/swap"
+)
+
+// intent is sessions/<id>/apply.json: it stands from before the first file
+// is written in the origin until nothing of the apply is left there but its
+// result. Its plan knows every path, what was there, and where old and new are
+// while they change places; so whoever finds the file can go on, or back.
+type intent struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Origin        superqode.HostPath  `json:"origin"`
+	StartedAt     time.Time           `json:"started_at"`
+	Salvage       string              `json:"salvage"` // of what is overwritten and deleted
+	Undone        bool                `json:"undone"`  // it was taken back
+	Plan          *swap.Plan          `json:"plan"`
+}
+
+// IntentPath is the file that stands while an apply of the session in that folder is
+// under way.
+func IntentPath(sessionDir string) string { return filepath.Join(sessionDir, "apply.json") }
+
+func (j *Job) saveIntent(in *intent, phase swap.Phase) error {
+	in.Plan.Phase = phase
+	return atomicfile.WriteJSON(IntentPath(j.Dir), in)
+}
+
+// dropIntent ends an apply: from now there is nothing to finish.
+func (j *Job) dropIntent() error {
+	if err := os.Remove(IntentPath(j.Dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return atomicfile.SyncDir(j.Dir)
+}
+
+// readIntent returns nil where no apply is under way.
+func readIntent(sessionDir string) (*intent, error) {
+	data, err := atomicfile.Read(IntentPath(sessionDir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var in intent
+	if err := json.Unmarshal(data, &in); err != nil {
+		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
+	}
+	switch {
+	case in.SchemaVersion > home.SchemaVersion:
+		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", home.ErrBroken, in.SchemaVersion, home.SchemaVersion)
+	case in.Plan == nil || in.SessionID.String() != filepath.Base(sessionDir):
+		return nil, fmt.Errorf("%w: apply.json is not that of session %s", home.ErrBroken, filepath.Base(sessionDir))
+	}
+	if err := in.Plan.Check(); err != nil {
+		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
+	}
+	return &in, nil
+}
+
+// carryOut does what was decided. What is overwritten or deleted is salvaged
+// first; then every new file is written beside its place, which is all that can
+// fail for want of space; then they change places.
+func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt Options, res *artifacts.Applied) error {
+	keep, err := filepath.Rel(string(j.Origin), superqode.RealPrefix(opt.Stay))
+	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
+		keep = ""
+	}
+	in := &intent{SchemaVersion: home.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(), Plan: merge.Plan(view, steps, keep)}
+	if in.Salvage, err = j.salvageOverwritten(ctx, view, in.Plan); err != nil {
+		return err
+	}
+	failpoint.Hit("apply.salvaged")
+	if err := j.Journal.Write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
+		return err
+	}
+	d, err := swap.Open(string(j.Origin))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := j.runIntent(ctx, d, in, b); err != nil {
+		return j.failed(err, in)
+	}
+	res.Salvage = in.Salvage
+	verr := j.verifyApplied(ctx, view, steps)
+	failpoint.Hit("apply.verified")
+	err = errors.Join(j.cleanIntent(ctx, d, in), j.Journal.Write("applied", nil))
+	return errors.Join(verr, err)
+}
+
+// salvageOverwritten keeps what the plan overwrites and deletes and returns the
+// salvage's id.
+func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *swap.Plan) (string, error) {
+	var over []snapshot.Entry
+	for i := range plan.Steps {
+		st := &plan.Steps[i]
+		if st.Op == swap.Remove || st.Op == swap.Put && st.Was != nil {
+			over = append(over, *view.Now.Find(string(st.Path)))
+		}
+	}
+	sv, err := j.Salvage(ctx, "apply", salvage.Part{Dir: string(j.Origin), Entries: over})
+	if err != nil || sv == nil {
+		return "", err
+	}
+	if len(sv.LeftOut) > 0 {
+		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", superqode.Visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+	}
+	return sv.ID, nil
+}
+
+// runIntent takes a plan from its beginning to the point where everything is in
+// its place. On an error everything is as it was, unless the error says
+// otherwise.
+func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.Bench) error {
+	if err := j.saveIntent(in, swap.Staging); err != nil {
+		return err
+	}
+	failpoint.Hit("apply.begun")
+	err := d.Stage(ctx, in.Plan, func(_ context.Context, st *swap.Step, w io.Writer) error { return b.Fill(st.Data, w) })
+	if err != nil {
+		return errors.Join(err, j.dropIntent())
+	}
+	failpoint.Hit("apply.staged")
+	if err := j.saveIntent(in, swap.Committing); err != nil {
+		return errors.Join(err, d.Discard(in.Plan), j.dropIntent())
+	}
+	failpoint.Hit("apply.committing")
+	err = d.Commit(ctx, in.Plan)
+	if err == nil {
+		failpoint.Hit("apply.committed")
+		err = j.saveIntent(in, swap.Cleaning)
+	}
+	if err != nil {
+		return errors.Join(err, j.undoIntent(ctx, d, in))
+	}
+	failpoint.Hit("apply.cleaning")
+	return nil
+}
+
+// undoIntent takes back what was done of a plan. That the phase could not be
+// written down is no reason to stop: who finds the old one goes forward, and
+// that is whole, too.
+func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
+	_ = j.saveIntent(in, swap.Undoing)
+	failpoint.Hit("apply.undoing")
+	left, err := d.Undo(in.Plan)
+	for _, l := range left {
+		j.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", superqode.Visible(l.Path), in.Salvage))
+	}
+	if err != nil {
+		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
+	}
+	failpoint.Hit("apply.undone")
+	in.Undone = true
+	_ = j.saveIntent(in, swap.Cleaning)
+	return j.cleanIntent(context.WithoutCancel(ctx), d, in)
+}
+
+// cleanIntent deletes what is left beside the files and ends the apply.
+func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
+	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
+		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
+		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
+			err = fmt.Errorf("%s can not be kept", superqode.Visible(path))
+		}
+		if err == nil {
+			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", superqode.Visible(string(st.Path)), sv.ID))
+		}
+		return err
+	})
+	if err != nil {
+		return superqode.WithHint(fmt.Errorf("clear up after the apply: %w", err), "superqode workspace recover --session %s", j.ID)
+	}
+	failpoint.Hit("apply.cleaned")
+	return j.dropIntent()
+}
+
+// failed says what became of an apply that was given up.
+func (j *Job) failed(err error, in *intent) error {
+	if errors.Is(err, superqode.ErrVerification) {
+		return err
+	}
+	if _, moved := errors.AsType[*swap.MovedError](err); moved {
+		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err), "superqode workspace apply --session %s", j.ID)
+	}
+	return fmt.Errorf("nothing was applied: %w", err)
+}
+
+// verifyApplied reads again what was written and looks whether what was deleted
+// is gone.
+func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge.Step) error {
+	var changes []merge.Change
+	for i := range steps {
+		changes = append(changes, steps[i].Change)
+	}
+	now, err := merge.Look(ctx, string(j.Origin), view.Now.Format, changes)
+	if err != nil {
+		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
+	}
+	var wrong []string
+	closed := map[string]bool{}
+	for _, p := range now.Problems {
+		closed[p.Path] = errors.Is(p.Err, os.ErrPermission)
+	}
+	for i := range steps {
+		if e := steps[i].Put; e != nil {
+			is := now.Now.Find(e.Path)
+			same := is != nil && (e.Kind == snapshot.Link || is.Perm&0o777 == e.Perm&0o777)
+			if same && closed[e.Path] && e.Perm&0o400 == 0 { // the session took the right to read it
+				same = is.Kind == e.Kind && is.Size == e.Size
+			} else if same {
+				same = merge.SameData(is, e)
+			}
+			if !same {
+				wrong = append(wrong, superqode.Visible(e.Path))
+			}
+		}
+		if e := steps[i].Remove; e != nil {
+			if is := now.Now.Find(e.Path); is != nil && is.Kind != snapshot.Dir {
+				wrong = append(wrong, superqode.Visible(e.Path))
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", strings.Join(wrong[:min(len(wrong), 5)], ", "))
+}

@@ -1,0 +1,226 @@
+package merge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Bench is a folder of the session in which contents are put together: merges,
+// and files with some of their hunks. Nothing is done in the origin.
+type Bench struct {
+	git    *git.Git
+	store  *snapshot.Store
+	Dir    string // where its files lie
+	blobs  *snapshot.BlobReader
+	origin string
+	Format snapshot.Format
+	n      int               // how many names were given
+	Made   map[string]string // content ids of the results, in hex, and the files that have them
+}
+
+// Fresh returns a name that no file of the bench has: two results may well be the
+// same content.
+func (b *Bench) Fresh(prefix string) string {
+	b.n++
+	return prefix + strconv.Itoa(b.n)
+}
+
+// Path is where the file of that name lies.
+func (b *Bench) Path(name string) string { return filepath.Join(b.Dir, name) }
+
+// Prefix begins the name of each bench's folder.
+const Prefix = ".apply-"
+
+// Options says what a bench works with.
+type Options struct {
+	Git    *git.Git
+	Store  *snapshot.Store
+	Dir    string // the bench is a new folder in it
+	Origin string // the folder that changes are brought into; "" for none: both sides lie in the store
+}
+
+// Open makes a bench; Close deletes it.
+func Open(ctx context.Context, opt Options) (*Bench, error) {
+	dir, err := os.MkdirTemp(opt.Dir, Prefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	b := &Bench{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(), Made: map[string]string{}}
+	if b.blobs, err = opt.Store.OpenBlobs(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return b, nil
+}
+
+// Fill writes contents that were made here, or that the store has.
+func (b *Bench) Fill(id string, w io.Writer) error {
+	if name, ok := b.Made[id]; ok {
+		f, err := os.Open(b.Path(name))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		return errors.Join(err, f.Close())
+	}
+	content, err := snapshot.ParseID(id)
+	if err != nil {
+		return err
+	}
+	return b.blobs.Copy(content, w)
+}
+
+// Close deletes the bench and all its results.
+func (b *Bench) Close() error { return errors.Join(b.blobs.Close(), os.RemoveAll(b.Dir)) }
+
+// Drop removes a file of the bench.
+func (b *Bench) Drop(name string) error { return os.Remove(b.Path(name)) }
+
+// fetchNow writes what a file holds now into a file of the bench: what the origin
+// holds or, where nothing is done about one, what was put together before.
+func (b *Bench) fetchNow(name string, e *snapshot.Entry) error {
+	if b.origin != "" {
+		return b.fetchOrigin(name, e)
+	}
+	f, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Fill(e.ID.String(), f), f.Close())
+}
+
+// Write puts a text on the bench.
+func (b *Bench) Write(name string, text []byte) (snapshot.Entry, error) {
+	if err := os.WriteFile(b.Path(name), text, 0o600); err != nil {
+		return snapshot.Entry{}, err
+	}
+	return b.result(name)
+}
+
+// result takes a finished file and returns its contents as an entry.
+func (b *Bench) result(name string) (snapshot.Entry, error) {
+	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format, Entries: []snapshot.Entry{{Path: name, Kind: snapshot.File}}}
+	problems, err := snapshot.HashMissing(context.Background(), sn)
+	if err == nil && len(problems) > 0 {
+		err = problems[0]
+	}
+	if err == nil {
+		b.Made[sn.Entries[0].ID.String()] = name
+	}
+	return sn.Entries[0], err
+}
+
+// Fetch writes contents of the store into a file.
+func (b *Bench) Fetch(name string, id snapshot.ID) error {
+	f, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.blobs.Copy(id, f), f.Close())
+}
+
+// fetchOrigin writes what a file of the origin holds into a file. It must be what
+// it was when it was looked at.
+func (b *Bench) fetchOrigin(name string, e *snapshot.Entry) error {
+	return b.FetchFrom(b.origin, name, e)
+}
+
+// FetchFrom is fetchOrigin for any folder.
+func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
+	root, err := atomicfile.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	in, err := root.OpenFile(e.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	h := b.Format.NewBlobHash(e.Size)
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, e.Size+1))
+	if err = errors.Join(err, out.Close()); err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
+		err = superqode.Errorf(superqode.ErrConflict, "%s changed while it was looked at", superqode.Visible(e.Path))
+	}
+	return err
+}
+
+// Merge is a merger that asks git merge-file.
+func (b *Bench) Merge(ctx context.Context) merger {
+	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
+		if err = errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
+			return merged, false, false, fmt.Errorf("merge %s: %w", superqode.Visible(ours.Path), err)
+		}
+		for _, name := range []string{"base", "ours", "theirs"} {
+			if binary, err = IsBinary(b.Path(name)); binary || err != nil {
+				return merged, false, binary, err
+			}
+		}
+		name := b.Fresh("merged-")
+		ok, err = b.MergeFile(ctx, name)
+		if err != nil {
+			return merged, false, false, fmt.Errorf("merge %s: %w", superqode.Visible(ours.Path), err)
+		}
+		if !ok {
+			return merged, false, false, os.Remove(b.Path(name))
+		}
+		merged, err = b.result(name)
+		return merged, true, false, err
+	}
+}
+
+// MergeFile reports whether the three files merge without a conflict.
+func (b *Bench) MergeFile(ctx context.Context, name string) (bool, error) {
+	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false, err
+	}
+	err = b.git.Run(ctx, git.Cmd{
+		Dir: b.Dir, Stdout: out, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir)},
+		Args: []string{"merge-file", "-p", "-q", "-L", sideOrigin, "-L", "base", "-L", sideSession, "ours", "base", "theirs"},
+	})
+	err = errors.Join(err, out.Close())
+	var exit *git.ExitError
+	if errors.As(err, &exit) && exit.Code > 0 && exit.Code < 128 { // the number of conflicts, as git-merge-file(1) has it
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// maxText is the size beyond which git merges no file line by line (xdiff's
+// MAX_XDIFF_SIZE).
+const maxText = 1023 << 20
+
+// IsBinary decides as git does: by a NUL byte in the first 8000.
+func IsBinary(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() > maxText {
+		return true, err
+	}
+	head := make([]byte, 8000)
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return bytes.IndexByte(head[:n], 0) >= 0, err
+}

@@ -1,0 +1,361 @@
+package merge
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Change is one path, or one rename, of a session's patch. The entries have
+// the real permission bits. old or new is nil where the path was not there.
+type Change struct {
+	Old, New       *snapshot.Entry
+	Added, Removed int // lines; 0 for binary contents
+	Binary         bool
+}
+
+// Path is where the change is told of.
+func (c *Change) Path() string {
+	if c.New != nil {
+		return c.New.Path
+	}
+	return c.Old.Path
+}
+
+// Renamed reports whether the change has two paths.
+func (c *Change) Renamed() bool {
+	return c.Old != nil && c.New != nil && c.Old.Path != c.New.Path
+}
+
+// Step is what one change comes to.
+type Step struct {
+	Change
+	Conflict *Conflict
+	Put      *snapshot.Entry // has to stand at its path in the end; nil: nothing to be made
+	Bits     bool            // only put's permission bits are to be set
+	Remove   *snapshot.Entry // as it is in the origin; nil: nothing to be deleted
+	Merged   bool            // put's contents are neither side's
+}
+
+// Done reports whether the origin has the change already.
+func (s *Step) Done() bool { return s.Conflict == nil && s.Put == nil && s.Remove == nil }
+
+// ConflictKind says what two sides disagree on, in git's words.
+type ConflictKind string
+
+// The kinds of conflict.
+const (
+	ConflictContent      ConflictKind = "content"
+	ConflictBinary       ConflictKind = "binary"
+	ConflictAddAdd       ConflictKind = "add/add"
+	ConflictModifyDelete ConflictKind = "modify/delete"
+	ConflictRenameDelete ConflictKind = "rename/delete"
+	ConflictRenameAdd    ConflictKind = "rename/add"
+	ConflictRenameRename ConflictKind = "rename/rename"
+	ConflictTypes        ConflictKind = "distinct types"
+	ConflictFolder       ConflictKind = "file/directory"
+	ConflictLink         ConflictKind = "link"
+	ConflictClaim        ConflictKind = "claim" // of several agents: another one had the place to itself
+)
+
+// Conflict is one path that can not be brought into the origin.
+type Conflict struct {
+	Path    string
+	Kind    ConflictKind
+	Message string // a line as git prints it: "CONFLICT (content): Merge conflict in a.go"
+}
+
+// The sides' names in messages.
+const sideOrigin, sideSession = "origin", "session"
+
+// merger merges two texts that both differ from base. ok is false when they
+// conflict, and then binary says that they were no texts.
+type merger func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error)
+
+// Decider decides against the origin as it was found.
+type Decider struct {
+	Now   *snapshot.Snapshot // every path of the changes, with the folders above and everything below
+	Merge merger
+	// similar reports whether a file of the origin is what became of base, as git
+	// decides on renames: when half of it is the same.
+	Similar func(base, now *snapshot.Entry) (bool, error)
+
+	Ours   func(path string) string // who changed a path before; nil: the origin
+	Theirs string                   // whose changes these are; "": the session
+	Moved  map[string]string        // where files of the base are by now, if somebody is known to have renamed them
+}
+
+// before names who changed a path before.
+func (d *Decider) before(path string) string {
+	if d.Ours == nil {
+		return sideOrigin
+	}
+	return d.Ours(path)
+}
+
+// side names whose changes are decided about.
+func (d *Decider) side() string {
+	if d.Theirs == "" {
+		return sideSession
+	}
+	return d.Theirs
+}
+
+// Decide returns a step for each change, in their order.
+func (d *Decider) Decide(changes []Change) ([]Step, error) {
+	steps := make([]Step, len(changes))
+	removed := map[string]bool{}
+	for i, c := range changes {
+		var err error
+		if steps[i], err = d.one(c); err != nil {
+			return nil, err
+		}
+		if e := steps[i].Remove; e != nil {
+			removed[e.Path] = true
+		}
+	}
+	for i := range steps {
+		if s := &steps[i]; s.Conflict == nil {
+			s.Conflict = d.inTheWay(s, removed)
+		}
+	}
+	return steps, nil
+}
+
+func (d *Decider) one(c Change) (s Step, err error) {
+	s.Change = c
+	switch {
+	case c.Old == nil:
+		d.create(&s)
+	case c.New == nil:
+		d.delete(&s)
+	case c.Renamed():
+		err = d.rename(&s)
+	default:
+		err = d.modify(&s)
+	}
+	return s, err
+}
+
+func (d *Decider) create(s *Step) {
+	now := d.Now.Find(s.New.Path)
+	switch {
+	case now == nil, now.Kind == snapshot.Dir:
+		s.Put = fresh(s.New, s.New.Path)
+	case !alike(now, s.New):
+		s.fail(ConflictAddAdd, "Merge conflict in "+superqode.Visible(s.New.Path))
+	}
+}
+
+func (d *Decider) delete(s *Step) {
+	now := d.Now.Find(d.at(s.Old.Path))
+	switch {
+	case now != nil && now.Path != s.Old.Path:
+		s.fail(ConflictRenameDelete, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(now.Path)+" in "+d.before(now.Path)+", but deleted in "+d.side()+".")
+	case now == nil, now.Kind == snapshot.Dir: // whatever is there, the file is not
+	case alike(now, s.Old):
+		s.Remove = now
+	default:
+		s.fail(ConflictModifyDelete, superqode.Visible(s.Old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.Old.Path)+".")
+	}
+}
+
+func (d *Decider) modify(s *Step) error {
+	now := d.Now.Find(d.at(s.New.Path))
+	if now == nil {
+		s.fail(ConflictModifyDelete, superqode.Visible(s.New.Path)+" deleted in "+d.before(s.New.Path)+" and modified in "+d.side()+".")
+		return nil
+	}
+	want, err := d.threeWay(s, now)
+	if err != nil || s.Conflict != nil {
+		return err
+	}
+	s.replace(now, want)
+	return nil
+}
+
+// at returns where a file of the base is by now.
+func (d *Decider) at(path string) string {
+	if to, ok := d.Moved[path]; ok {
+		return to
+	}
+	return path
+}
+
+// replace plans to turn what is there into what is wanted.
+func (s *Step) replace(now *snapshot.Entry, want snapshot.Entry) {
+	want.Path = now.Path
+	switch {
+	case SameData(now, &want) && (now.Perm == want.Perm || now.Kind == snapshot.Link):
+		s.Merged = false
+	case SameData(now, &want):
+		s.Put, s.Bits, s.Merged = &want, true, false
+	default:
+		s.Put = &want
+	}
+}
+
+func (d *Decider) rename(s *Step) error {
+	from, to := d.Now.Find(s.Old.Path), d.Now.Find(s.New.Path)
+	if from == nil || from.Kind == snapshot.Dir {
+		return d.renameGone(s, to)
+	}
+	want, err := d.threeWay(s, from)
+	if err != nil || s.Conflict != nil {
+		return err
+	}
+	switch {
+	case to == nil, to.Kind == snapshot.Dir:
+		s.Put = fresh(&want, s.New.Path)
+	case !alike(to, &want):
+		s.fail(ConflictRenameAdd, "Rename "+superqode.Visible(s.Old.Path)+"->"+superqode.Visible(s.New.Path)+" in "+d.side()+".  Added "+superqode.Visible(s.New.Path)+" in "+d.before(s.New.Path))
+		return nil
+	}
+	s.Remove = from
+	return nil
+}
+
+// renameGone is for a rename of a file that the origin does not have any more:
+// because it was renamed there, too, or because it was deleted.
+func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
+	if to != nil && alike(to, s.New) {
+		return nil
+	}
+	if to != nil && to.Kind == s.Old.Kind {
+		renamed := SameData(to, s.Old)
+		if !renamed && to.Kind == snapshot.File {
+			var err error
+			if renamed, err = d.Similar(s.Old, to); err != nil {
+				return err
+			}
+		}
+		if renamed {
+			want, err := d.threeWay(s, to)
+			if err == nil && s.Conflict == nil {
+				s.replace(to, want)
+			}
+			return err
+		}
+	}
+	if at := d.at(s.Old.Path); at != s.Old.Path {
+		s.fail(ConflictRenameRename, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(at)+" in "+d.before(at)+" and to "+superqode.Visible(s.New.Path)+" in "+d.side()+".")
+		return nil
+	}
+	s.fail(ConflictRenameDelete, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(s.New.Path)+" in "+d.side()+", but deleted in "+d.before(s.Old.Path)+".")
+	return nil
+}
+
+// threeWay merges what the session did from old to new with what is there now.
+// The result has now's path. A conflict is noted in s.
+func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error) {
+	want := *now
+	if now.Kind != s.Old.Kind || s.New.Kind != s.Old.Kind {
+		switch {
+		case alike(now, s.Old):
+			want = *fresh(s.New, now.Path)
+		case !alike(now, s.New):
+			s.fail(ConflictTypes, superqode.Visible(s.New.Path)+" had different types on each side.")
+		}
+		return want, nil
+	}
+	if now.Kind == snapshot.File {
+		changed := (s.Old.Perm ^ s.New.Perm) & 0o777
+		want.Perm = now.Perm&^changed | s.New.Perm&changed
+	}
+	switch {
+	case SameData(s.Old, s.New), SameData(now, s.New):
+	case SameData(now, s.Old):
+		want.ID, want.Size, want.Link = s.New.ID, s.New.Size, s.New.Link
+	case now.Kind == snapshot.Link:
+		s.fail(ConflictContent, "Merge conflict in "+superqode.Visible(s.New.Path))
+	default:
+		merged, ok, binary, err := d.Merge(s.Old, now, s.New)
+		switch {
+		case err != nil:
+			return want, err
+		case binary:
+			s.fail(ConflictBinary, "")
+		case !ok:
+			s.fail(ConflictContent, "Merge conflict in "+superqode.Visible(s.New.Path))
+		default:
+			want.ID, want.Size, s.Merged = merged.ID, merged.Size, merged.ID != s.New.ID
+		}
+	}
+	return want, nil
+}
+
+// fail notes a conflict. git prints one of two binary files as one of contents,
+// after a warning.
+func (s *Step) fail(kind ConflictKind, text string) {
+	shown := kind
+	if kind == ConflictBinary {
+		shown, text = ConflictContent, "Merge conflict in "+superqode.Visible(s.Path())+" (binary files can not be merged)"
+	}
+	s.Conflict = &Conflict{Path: s.Path(), Kind: kind, Message: "CONFLICT (" + string(shown) + "): " + text}
+	s.Put, s.Remove, s.Merged, s.Bits = nil, nil, false, false
+}
+
+// inTheWay finds what keeps a step's file from being made: something else than a
+// folder above it, or a folder in its place that is not empty when everything
+// that is to be removed is. Nothing is written, or deleted, through a link.
+func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
+	if s.Put == nil || s.Bits {
+		return nil
+	}
+	for dir := snapshot.Parent(s.Put.Path); dir != ""; dir = snapshot.Parent(dir) {
+		e := d.Now.Find(dir)
+		if e == nil || e.Kind == snapshot.Dir || removed[dir] {
+			continue
+		}
+		if e.Kind == snapshot.Link {
+			s.fail(ConflictLink, superqode.Visible(dir)+" is a symbolic link in "+d.before(dir)+"; "+superqode.Visible(s.Path())+" is not written through it.")
+		} else {
+			s.fail(ConflictFolder, superqode.Visible(dir)+" is a file in "+d.before(dir)+", in the way of "+superqode.Visible(s.Path())+" from "+d.side()+".")
+		}
+		return s.Conflict
+	}
+	if e := d.Now.Find(s.Put.Path); e == nil || e.Kind != snapshot.Dir {
+		return nil
+	}
+	for _, e := range Below(d.Now, s.Put.Path) {
+		if e.Kind != snapshot.Dir && !removed[e.Path] {
+			s.fail(ConflictFolder, "directory in the way of "+superqode.Visible(s.Path())+" from "+d.side()+": it holds "+superqode.Visible(e.Path)+".")
+			return s.Conflict
+		}
+	}
+	return nil
+}
+
+// Below returns the entries below a folder.
+func Below(sn *snapshot.Snapshot, dir string) []snapshot.Entry {
+	from, _ := slices.BinarySearchFunc(sn.Entries, dir+"/", func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
+	to := from
+	for to < len(sn.Entries) && strings.HasPrefix(sn.Entries[to].Path, dir+"/") {
+		to++
+	}
+	return sn.Entries[from:to]
+}
+
+// fresh returns an entry to be made at path. A set-id bit is nothing that a
+// session may bring along.
+func fresh(e *snapshot.Entry, at string) *snapshot.Entry {
+	return &snapshot.Entry{Path: at, Kind: e.Kind, Perm: e.Perm & 0o777, Size: e.Size, Link: e.Link, ID: e.ID}
+}
+
+// SameData compares contents, or targets, of two files or links.
+func SameData(a, b *snapshot.Entry) bool {
+	if a.Kind != b.Kind {
+		return false
+	}
+	if a.Kind == snapshot.Link {
+		return a.Link == b.Link
+	}
+	return a.Kind == snapshot.File && a.ID == b.ID
+}
+
+// alike compares as git does: contents, and whether it may be executed.
+func alike(a, b *snapshot.Entry) bool {
+	return SameData(a, b) && (a.Kind == snapshot.Link || (a.Perm^b.Perm)&0o100 == 0)
+}

@@ -1,0 +1,111 @@
+package merge
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Ends are what a session's patch lies between.
+type Ends struct {
+	Base, Final string             // commits, or refs, of the store; "" when nothing changed
+	Changes     []superqode.Change // all of it, with the real permission bits
+	Left        []string           // what is no part of the patch
+}
+
+// Pairs returns the changes of a patch that lie in paths, with real permission
+// bits, and adds to e.left what git's trees could not hold.
+func (e *Ends) Pairs(ctx context.Context, store *snapshot.Store, paths []string) ([]Change, error) {
+	var list []Change
+	told := map[string]bool{}
+	if e.Base != "" {
+		found, err := store.DiffTree(ctx, snapshot.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths})
+		if err != nil {
+			return nil, err
+		}
+		bits := bitsOf(e.Changes)
+		for _, p := range found {
+			c := Change{Old: p.Old, New: p.New, Added: p.Added, Removed: p.Removed, Binary: p.Binary}
+			for side, entry := range []*snapshot.Entry{c.Old, c.New} {
+				if entry == nil {
+					continue
+				}
+				told[entry.Path] = true
+				if m, ok := bits[side][entry.Path]; ok && entry.Kind == snapshot.File {
+					entry.Perm = m & 0o7777
+				}
+			}
+			list = append(list, c)
+		}
+	}
+	return e.addUnseen(list, told, paths), nil
+}
+
+// bitsOf returns the modes of the changed paths before and after.
+func bitsOf(changes []superqode.Change) (bits [2]map[string]uint32) {
+	bits = [2]map[string]uint32{{}, {}}
+	for _, c := range changes {
+		before := c.Path.String()
+		if !c.OldPath.IsZero() {
+			before = c.OldPath.String()
+		}
+		if c.OldMode != 0 {
+			bits[0][before] = c.OldMode
+		}
+		if c.NewMode != 0 {
+			bits[1][c.Path.String()] = c.NewMode
+		}
+	}
+	return bits
+}
+
+// addUnseen adds what git's trees do not show: permission bits other than the
+// owner's x. What they can not hold at all is named in e.left.
+func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []Change {
+	for _, c := range e.Changes {
+		path := c.Path.String()
+		if told[path] || told[c.OldPath.String()] || !InPaths(path, paths) {
+			continue
+		}
+		const format = 0o170000 // S_IFMT
+		if c.Type == superqode.ChangeMode && c.OldMode&format == 0o100000 && c.NewMode&format == 0o100000 {
+			list = append(list, Change{
+				Old: &snapshot.Entry{Path: path, Kind: snapshot.File, Perm: c.OldMode & 0o7777},
+				New: &snapshot.Entry{Path: path, Kind: snapshot.File, Perm: c.NewMode & 0o7777},
+			})
+			continue
+		}
+		e.Left = append(e.Left, superqode.Visible(path)+" is nothing that a patch can hold")
+	}
+	return list
+}
+
+// InPaths reports whether a path is one of paths or lies below one; none means
+// all.
+func InPaths(path string, paths []string) bool {
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+}
+
+// WithoutOwn leaves superqode's own folder alone; a rename out of it, or into it,
+// is half a change.
+func (e *Ends) WithoutOwn(list []Change) []Change {
+	out := list[:0]
+	for _, c := range list {
+		for _, side := range []**snapshot.Entry{&c.Old, &c.New} {
+			if *side == nil {
+				continue
+			}
+			if top, _, _ := strings.Cut((*side).Path, "/"); strings.EqualFold(top, ".superqode") {
+				e.Left = append(e.Left, superqode.Visible((*side).Path)+" lies in superqode's own folder")
+				*side = nil
+			}
+		}
+		if c.Old != nil || c.New != nil {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package merge
+
+import (
+	"crypto/rand"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/swap"
+)
+
+// layout works out the order of what has to be done: out of the way first, then
+// folders from the top, then files.
+type layout struct {
+	view    *View
+	steps   []Step
+	keep    string          // a folder of the origin that stays even when it is empty
+	removed map[string]bool // files and links that go
+	cleared map[string]bool // folders that go: true when a file takes their place, false when they only become empty
+	made    map[string]uint32
+	plan    *swap.Plan
+}
+
+// Plan turns steps without conflicts into a plan.
+func Plan(view *View, steps []Step, keep string) *swap.Plan {
+	l := &layout{
+		view: view, steps: steps, keep: keep, removed: map[string]bool{}, cleared: map[string]bool{}, made: map[string]uint32{},
+		plan: &swap.Plan{Phase: swap.Staging, Nonce: strings.ToLower(rand.Text()[:12])},
+	}
+	for i := range steps {
+		if e := steps[i].Remove; e != nil {
+			l.removed[e.Path] = true
+		}
+	}
+	for i := range steps {
+		if e := steps[i].Put; e != nil && !steps[i].Bits {
+			l.clear(e.Path)
+			l.makeFolders(e)
+		}
+	}
+	l.clearEmptied()
+	for _, path := range slices.Sorted(maps.Keys(l.removed)) {
+		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.Now.Find(path))})
+	}
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(l.cleared))) { // what is in a folder sorts after it
+		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.Now.Find(path)), Optional: !l.cleared[path]})
+	}
+	for _, path := range slices.Sorted(maps.Keys(l.made)) {
+		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Side: l.side(path), Perm: l.made[path]})
+	}
+	l.addPuts()
+	return l.plan
+}
+
+func (l *layout) add(s swap.Step) { l.plan.Steps = append(l.plan.Steps, s) }
+
+func (l *layout) addPuts() {
+	for i := range l.steps {
+		e := l.steps[i].Put
+		if e == nil {
+			continue
+		}
+		s := swap.Step{Op: swap.Put, Path: superqode.HostPath(e.Path), Side: l.side(e.Path), Perm: e.Perm, Link: superqode.HostPath(e.Link)}
+		if e.Kind == snapshot.File {
+			s.Data = e.ID.String()
+		}
+		if now := l.view.Now.Find(e.Path); now != nil && now.Kind != snapshot.Dir {
+			s.Was = stateOf(now)
+		}
+		if l.steps[i].Bits {
+			s = swap.Step{Op: swap.Chmod, Path: s.Path, Was: s.Was, Perm: e.Perm}
+		}
+		l.add(s)
+	}
+}
+
+// clear plans to remove the folder, empty by then, that stands where a file will.
+func (l *layout) clear(path string) {
+	if e := l.view.Now.Find(path); e == nil || e.Kind != snapshot.Dir {
+		return
+	}
+	l.cleared[path] = true
+	for _, e := range Below(l.view.Now, path) {
+		if e.Kind == snapshot.Dir {
+			l.cleared[e.Path] = true
+		}
+	}
+}
+
+// makeFolders plans the folders above a new path. A folder of the session's is
+// no part of its patch; one is made so that whoever may read a file in it, and
+// nobody else, can get there.
+func (l *layout) makeFolders(e *snapshot.Entry) {
+	perm := uint32(0o755)
+	if e.Kind == snapshot.File {
+		perm = 0o700 | e.Perm&0o666 | e.Perm&0o444>>2
+	}
+	for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
+		if now := l.view.Now.Find(dir); now != nil && now.Kind == snapshot.Dir {
+			return
+		}
+		l.made[dir] |= perm
+	}
+}
+
+// clearEmptied plans to remove the folders in which nothing is left, as git does
+// when it deletes the last file of one. The folder in which the caller stands,
+// and those above it, stay.
+func (l *layout) clearEmptied() {
+	left := map[string]int{} // what a folder will still hold
+	for i := range l.view.Now.Entries {
+		left[snapshot.Parent(l.view.Now.Entries[i].Path)]++
+	}
+	for i := range l.steps {
+		if e := l.steps[i].Put; e != nil && (l.view.Now.Find(e.Path) == nil || l.removed[e.Path]) {
+			left[snapshot.Parent(e.Path)]++
+		}
+	}
+	for dir := range l.made {
+		if l.view.Now.Find(dir) == nil {
+			left[snapshot.Parent(dir)]++
+		}
+	}
+	for path := range l.removed {
+		if _, again := l.made[path]; again {
+			continue // a folder comes in its place
+		}
+		for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
+			left[dir]--
+			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || dir == l.keep || strings.HasPrefix(l.keep, dir+"/") {
+				break
+			}
+			l.cleared[dir] = false
+		}
+	}
+}
+
+// side returns the nearest folder above path that is there now and stays.
+func (l *layout) side(path string) superqode.HostPath {
+	dir := snapshot.Parent(path)
+	for ; dir != ""; dir = snapshot.Parent(dir) {
+		_, gone := l.cleared[dir]
+		if e := l.view.Now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
+			break
+		}
+	}
+	return superqode.HostPath(dir)
+}
+
+// stateOf is an entry as package swap knows it.
+func stateOf(e *snapshot.Entry) *swap.State {
+	return &swap.State{
+		Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime, Ctime: e.Stat.Ctime, Mode: e.Mode(), Nlink: e.Stat.Nlink, UID: e.Stat.UID, GID: e.Stat.GID,
+	}
+}

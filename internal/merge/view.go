@@ -1,0 +1,79 @@
+package merge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// View is the part of the origin that an apply is about.
+type View struct {
+	Now      *snapshot.Snapshot // see decider
+	others   map[string]bool    // folders that hold something which was not looked at
+	Problems []snapshot.Problem // what could not be read
+}
+
+// Err is what could not be read, for those who can not do without.
+func (v *View) Err() error {
+	var err error
+	for _, p := range v.Problems {
+		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: superqode.Visible(p.Path), Err: p.Err})
+	}
+	return err
+}
+
+// Look looks at the paths of the changes, at the folders above them and at
+// what lies below, and at nothing else. Contents of the paths themselves are read.
+func Look(ctx context.Context, root string, format snapshot.Format, changes []Change) (*View, error) {
+	wanted, above := map[string]bool{}, map[string]bool{}
+	for _, c := range changes {
+		for _, e := range []*snapshot.Entry{c.Old, c.New} {
+			if e == nil {
+				continue
+			}
+			wanted[e.Path] = true
+			for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
+				above[dir] = true
+			}
+		}
+	}
+	v := &View{others: map[string]bool{}}
+	var mu sync.Mutex
+	skip := func(p string, _ snapshot.Kind) bool {
+		for at := p; at != ""; at = snapshot.Parent(at) {
+			if wanted[at] || at == p && above[at] {
+				return false
+			}
+		}
+		mu.Lock()
+		v.others[snapshot.Parent(p)] = true
+		mu.Unlock()
+		return true
+	}
+	var err error
+	v.Now, v.Problems, err = snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	read := &snapshot.Snapshot{Root: v.Now.Root, Format: format, Taken: v.Now.Taken}
+	var at []int
+	for i := range v.Now.Entries {
+		if e := &v.Now.Entries[i]; e.Kind == snapshot.File && wanted[e.Path] {
+			read.Entries, at = append(read.Entries, *e), append(at, i)
+		}
+	}
+	more, err := snapshot.HashMissing(ctx, read)
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	for i, k := range at {
+		v.Now.Entries[k] = read.Entries[i]
+	}
+	v.Problems = append(v.Problems, more...)
+	return v, nil
+}

@@ -1,0 +1,150 @@
+package salvage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Found is a salvage and where it lies.
+type Found struct {
+	Record
+	Project home.Project
+	parent  string // the commit that holds the list; "" when only the session's folder is known
+}
+
+// In returns the salvages of a project that the sessions' folders and the
+// store's refs tell of. What only one of the two has is found too.
+func In(p home.Project, refs []snapshot.Ref) ([]Found, error) {
+	found := map[string]Found{}
+	names, err := p.SessionNames()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		id, err := superqode.ParseSessionID(name)
+		if err != nil {
+			continue
+		}
+		list, err := Read(p.SessionPath(name), id)
+		if err != nil {
+			return nil, err
+		}
+		for _, sv := range list {
+			found[sv.ID] = Found{Record: sv, Project: p}
+		}
+	}
+	for _, ref := range refs {
+		sv, ok := ofRef(ref)
+		if !ok {
+			continue
+		}
+		if known, ok := found[sv.ID]; ok {
+			known.parent = ref.Parent
+			found[sv.ID] = known
+			continue
+		}
+		found[sv.ID] = Found{Record: sv, Project: p, parent: ref.Parent}
+	}
+	list := make([]Found, 0, len(found))
+	for _, f := range found {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Found) int { return strings.Compare(b.ID, a.ID) })
+	return list, nil
+}
+
+// ofRef reads the record out of a salvage's commit. One without a parent
+// was cut short before anything was overwritten.
+func ofRef(ref snapshot.Ref) (sv Record, ok bool) {
+	session, n, ok := splitRef(ref.Name)
+	if !ok || ref.Parent == "" {
+		return sv, false
+	}
+	_, record, _ := strings.Cut(ref.Message, "\n\n")
+	sv, err := Parse([]byte(record), session, n)
+	if err != nil {
+		return sv, false
+	}
+	sv.Commit = ref.Commit
+	return sv, true
+}
+
+// splitRef takes refs/superqode/<session>/salvage/<n> apart.
+func splitRef(ref string) (id superqode.SessionID, n int, ok bool) {
+	rest, ok := strings.CutPrefix(ref, "refs/superqode/")
+	if !ok {
+		return id, 0, false
+	}
+	session, number, ok := strings.Cut(rest, "/salvage/")
+	if !ok {
+		return id, 0, false
+	}
+	id, err := superqode.ParseSessionID(session)
+	if err != nil {
+		return id, 0, false
+	}
+	n, ok = Number(number, "")
+	return id, n, ok
+}
+
+// Pick returns the one that a person named; see session.Manager.FindSalvage.
+func Pick(list []Found, name string) (*Found, error) {
+	session, number, numbered := strings.Cut(name, "/")
+	if id, n, ok := splitRef(name); ok {
+		session, number, numbered = id.String(), strconv.Itoa(n), true
+	}
+	var hits []Found
+	for _, f := range list {
+		id := f.Session.String()
+		if session == "" || numbered && number != strconv.Itoa(f.N) {
+			continue
+		}
+		if strings.HasPrefix(id, session) || strings.HasSuffix(id, session) {
+			hits = append(hits, f)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return nil, superqode.ErrNotFound
+	case 1:
+		return &hits[0], nil
+	}
+	names := make([]string, 0, 5)
+	for _, f := range hits[:min(len(hits), 5)] {
+		names = append(names, f.ID)
+	}
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d salvages (%s)", name, len(hits), strings.Join(names, ", ")), "superqode workspace restore %s", names[0])
+}
+
+// List loads the exact list of a salvage's entries: from the session's folder
+// or, when that is gone or damaged, out of the store.
+func (f *Found) List(ctx context.Context, store *snapshot.Store) (*snapshot.Snapshot, error) {
+	dir := Dir(f.Project.SessionPath(f.Session.String()))
+	sn, err := snapshot.Load(f.ListPath(dir))
+	if err == nil || f.parent == "" {
+		return sn, err
+	}
+	id, serr := store.Blob(ctx, f.parent, ListName)
+	if serr != nil {
+		return nil, errors.Join(err, serr)
+	}
+	return store.LoadSnapshot(ctx, id)
+}
+
+// MarshalJSON writes the salvage's record; where it lies is of no use elsewhere.
+func (f Found) MarshalJSON() ([]byte, error) { return json.Marshal(f.Record) }
+
+// Where is the folder that Restore writes into when none is named.
+func (f *Found) Where() string {
+	return filepath.Join(string(f.Origin), ".superqode", "salvage", fmt.Sprintf("%s-%d", f.Session, f.N))
+}

@@ -1,0 +1,317 @@
+package salvage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// Part is one directory's entries that are about to be overwritten or
+// deleted.
+type Part struct {
+	Dir     string           // absolute: where the contents are read
+	Prefix  string           // "" or a folder of the salvage in which the entries stand ("git-dir")
+	Entries []snapshot.Entry // as they are now
+	LeftOut []LeftOut        // what is known already to be no part of it, and why
+}
+
+// Nothing reports whether there is nothing in the parts.
+func Nothing(parts []Part) bool {
+	return !slices.ContainsFunc(parts, func(p Part) bool { return len(p.Entries)+len(p.LeftOut) > 0 })
+}
+
+// Keeper makes the salvages of one session.
+type Keeper struct {
+	Dir     string // the session's folder
+	Session superqode.SessionID
+	Origin  superqode.HostPath
+	Store   *snapshot.Store
+	Now     func() time.Time
+	Warn    func(lines ...string)
+	Log     zerolog.Logger
+}
+
+// tries is how often a file that changes while it is read is tried.
+const tries = 3
+
+// The files of a salvage's first commit, whose child holds the entries as git's
+// trees can: the exact list, and the contents at paths that no tree may hold.
+const (
+	ListName     = "entries.snap"
+	ContentsName = "contents"
+)
+
+// Keep keeps what the entries hold before somebody overwrites or deletes
+// them, and returns when that would survive a power cut; see Record. It returns
+// nil when there is nothing in the parts, and the salvage before this one when
+// that holds exactly the same (a step that is repeated after a crash).
+//
+// What can not be read is named in LeftOut and by a warning; whether to go on is
+// the caller's decision. Sockets, FIFOs and devices are recorded only.
+//
+// The order of the writes is the safety: contents, list, commit, and last the
+// record that makes a salvage of them.
+func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record, err error) {
+	if Nothing(parts) {
+		return nil, nil
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(k.Dir, "salvage.lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	sv := &Record{SchemaVersion: home.SchemaVersion, Session: k.Session, Why: why, At: k.Now().UTC(), Origin: k.Origin, LeftOut: []LeftOut{}}
+	list := &snapshot.Snapshot{Root: string(k.Origin), Taken: k.Now(), Format: k.Store.Format()}
+	for _, p := range freePrefixes(parts) {
+		kept, left, err := k.contents(ctx, p, list.Format)
+		if err != nil {
+			return nil, fmt.Errorf("salvage the contents of %s: %w", p.Dir, err)
+		}
+		list.Entries, sv.LeftOut = append(list.Entries, kept...), append(sv.LeftOut, left...)
+	}
+	failpoint.Hit("salvage.contents")
+	slices.SortFunc(list.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	sv.Files, sv.Bytes = list.Count()
+	k.warnLeftOut(sv.LeftOut)
+	last, err := k.last(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if last.Ref != "" && k.same(last, list, sv.LeftOut) {
+		return &last, nil
+	}
+	sv.number(last.N + 1)
+	if err := k.write(ctx, sv, list); err != nil {
+		return nil, fmt.Errorf("salvage %s: %w", sv.ID, err)
+	}
+	k.Log.Info().Str("salvage", sv.ID).Int("files", sv.Files).Int64("bytes", sv.Bytes).Msg("salvaged")
+	return sv, nil
+}
+
+// maxLeftOutWarnings is how many paths are named one by one; the record has all.
+const maxLeftOutWarnings = 10
+
+func (k *Keeper) warnLeftOut(left []LeftOut) {
+	for _, l := range left[:min(len(left), maxLeftOutWarnings)] {
+		k.Warn("can not be salvaged: " + superqode.Visible(l.Path) + ": " + l.Reason)
+	}
+	if n := len(left) - maxLeftOutWarnings; n > 0 {
+		k.Warn(fmt.Sprintf("can not be salvaged: %s more", superqode.Plural(n, "path")))
+	}
+}
+
+// freePrefixes gives each part with a prefix one that nothing else stands at: a
+// work tree may well hold a file of that name.
+func freePrefixes(parts []Part) []Part {
+	parts = slices.Clone(parts)
+	taken := func(prefix string, but int) bool {
+		for i, p := range parts {
+			if i == but {
+				continue
+			}
+			if p.Prefix == prefix || p.Prefix == "" && slices.ContainsFunc(p.Entries, func(e snapshot.Entry) bool {
+				return e.Path == prefix || strings.HasPrefix(e.Path, prefix+"/")
+			}) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range parts {
+		for parts[i].Prefix != "" && taken(parts[i].Prefix, i) {
+			parts[i].Prefix += "~"
+		}
+	}
+	return parts
+}
+
+// contents stores the contents of one part and returns its entries as
+// they were read, with the part's prefix, and what could not be.
+func (k *Keeper) contents(ctx context.Context, p Part, format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
+	now := &snapshot.Snapshot{Root: p.Dir, Format: format, Entries: slices.Clone(p.Entries)}
+	reasons := map[string]string{}
+	for i := range now.Entries {
+		if e := &now.Entries[i]; e.Kind == snapshot.Link && e.ID.IsZero() {
+			e.ID = format.HashBlob([]byte(e.Link))
+		}
+	}
+	for try := 1; ; try++ {
+		problems, err := snapshot.HashMissing(ctx, now)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range problems {
+			reasons[p.Path] = p.Err.Error()
+		}
+		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[e.Path] != "" })
+		err = k.Store.WriteBlobs(ctx, p.Dir, now.Entries)
+		var changed *snapshot.ChangedError
+		if !errors.As(err, &changed) {
+			if err != nil {
+				return nil, nil, err
+			}
+			break
+		}
+		for _, path := range changed.Paths {
+			if try >= tries {
+				reasons[path] = snapshot.ErrChangedWhileRead.Error()
+			} else {
+				forgetContent(now, path)
+			}
+		}
+	}
+	prefix := ""
+	if p.Prefix != "" {
+		prefix = p.Prefix + "/"
+	}
+	for path, why := range reasons {
+		left = append(left, LeftOut{prefix + path, why})
+	}
+	for _, l := range p.LeftOut {
+		left = append(left, LeftOut{prefix + l.Path, l.Reason})
+	}
+	slices.SortFunc(left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	for _, e := range now.Entries {
+		e.Path = prefix + e.Path
+		kept = append(kept, e)
+	}
+	return kept, left, nil
+}
+
+// forgetContent prepares another try on a file that changed while it was stored,
+// and on those for which it stood as the one with that content.
+func forgetContent(now *snapshot.Snapshot, path string) {
+	e := now.Find(path)
+	if e == nil {
+		return
+	}
+	id := e.ID
+	for i := range now.Entries {
+		if o := &now.Entries[i]; o.Kind == snapshot.File && o.ID == id {
+			o.ID = snapshot.ID{}
+		}
+	}
+}
+
+// write writes the list, the commits and the record of a salvage whose
+// contents are stored.
+func (k *Keeper) write(ctx context.Context, sv *Record, list *snapshot.Snapshot) error {
+	dir := Dir(k.Dir)
+	if err := os.Mkdir(dir, 0o700); err == nil {
+		err = atomicfile.SyncDir(k.Dir)
+		if err != nil {
+			return err
+		}
+	} else if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := list.Save(sv.ListPath(dir)); err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.listed")
+	first, err := k.listTree(ctx, sv, dir, list)
+	if err != nil {
+		return err
+	}
+	message, err := sv.message()
+	if err != nil {
+		return err
+	}
+	ids, err := k.Store.CommitAll(ctx, []snapshot.CommitRequest{
+		{Snap: first, CommitOptions: snapshot.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At}},
+		{Ref: sv.Ref, Snap: list, CommitOptions: snapshot.CommitOptions{Message: message, When: sv.At}, OnPrevious: true},
+	})
+	if err != nil {
+		return err
+	}
+	sv.Commit = ids[1]
+	failpoint.Hit("salvage.committed")
+	if err := atomicfile.WriteJSON(sv.RecordPath(dir), sv); err != nil {
+		return err
+	}
+	failpoint.Hit("salvage.recorded")
+	return nil
+}
+
+// listTree makes the tree of the first commit, which holds the list and the
+// contents of paths that git's trees refuse. Without it nothing would point at
+// these contents, and the store's next packing would drop them.
+func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	file := filepath.Base(sv.ListPath(dir))
+	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
+	if problems, err := snapshot.HashMissing(ctx, sn); err != nil || len(problems) > 0 {
+		return nil, snapshot.WithProblems(err, problems)
+	}
+	if err := k.Store.WriteBlobs(ctx, dir, sn.Entries); err != nil {
+		return nil, err
+	}
+	sn.Entries[0].Path = ListName
+	seen := map[snapshot.ID]bool{}
+	for _, e := range list.Entries {
+		if (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.InTree() && !seen[e.ID] {
+			seen[e.ID] = true
+			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + e.ID.String(), Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
+		}
+	}
+	slices.SortFunc(sn.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	return sn, nil
+}
+
+// same reports whether a salvage holds exactly the list, so that another
+// one of it is of no use.
+func (k *Keeper) same(sv Record, list *snapshot.Snapshot, left []LeftOut) bool {
+	old, err := snapshot.Load(sv.ListPath(Dir(k.Dir)))
+	if err != nil || len(sv.LeftOut) != len(left) || len(old.Entries) != len(list.Entries) {
+		return false
+	}
+	a, errA := old.Digest()
+	b, errB := list.Digest()
+	return errA == nil && errB == nil && a == b
+}
+
+// last returns the session's last salvage. Its number is the highest that
+// was ever given away, also to one that was cut short: then Ref is "".
+func (k *Keeper) last(ctx context.Context) (last Record, err error) {
+	list, err := Read(k.Dir, k.Session)
+	if err != nil {
+		return last, err
+	}
+	for _, sv := range list {
+		if sv.N > last.N {
+			last = sv
+		}
+	}
+	names, err := home.Names(Dir(k.Dir))
+	if err != nil {
+		return last, err
+	}
+	refs, err := k.Store.Refs(ctx, k.Session)
+	if err != nil {
+		return last, err
+	}
+	for ref := range refs {
+		if n, ok := strings.CutPrefix(ref, "salvage/"); ok {
+			names = append(names, n+".snap")
+		}
+	}
+	for _, name := range names {
+		if n, ok := Number(name, ".snap"); ok && n > last.N {
+			last = Record{N: n}
+		}
+	}
+	return last, nil
+}

@@ -1,0 +1,291 @@
+// Package setup brings a workspace into the state that the configuration asks
+// for: inputs first, then files, then commands, each in their order.
+//
+// # Use
+//
+//	steps, err := setup.Reconcile(ctx, host, setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, setup.Options{})
+//
+// # Promises
+//
+// What holds already is left alone: an input or a file whose target is as it
+// should be, a command that has succeeded with the same fingerprint (see
+// fingerprint.go) and whose marker and outputs are as it left them. Everything
+// else is applied again, and Step.Reason says why. Each success is recorded at
+// once in the state file, so that a process that is killed between two commands
+// repeats only the second.
+//
+// Nothing is written outside of the workspace, and nothing into a folder named
+// .git: each target's folder is resolved link by link before it is used, and all
+// writing goes through an os.Root. A target that exists is replaced by a rename.
+//
+// The caller sees to it that nobody else works in the workspace meanwhile, and
+// that the state file lies where the session's program can not write.
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+)
+
+// Spec is what a workspace is to hold.
+type Spec struct {
+	Inputs  []config.Input
+	Entries []config.SetupEntry
+}
+
+// Empty reports whether there is nothing to do.
+func (s Spec) Empty() bool { return len(s.Inputs)+len(s.Entries) == 0 }
+
+// Options say how to reconcile. The zero value applies what is needed.
+type Options struct {
+	Force  bool // apply everything again
+	DryRun bool // only say what would be done
+}
+
+// Host is what the session lends to its setup.
+type Host struct {
+	Workspace string   // absolute
+	Origin    string   // the folder whose paths a relative source may also mean in the workspace; "" for none
+	State     string   // the file of State
+	Home      string   // what ~/ stands for, "" for nothing
+	Forbidden []string // absolute folders that no input may hold
+	// Artifact returns the file of an artifact. The error wraps
+	// superqode.ErrNotFound when there is no such one.
+	Artifact func(ctx context.Context, name string, version int) (string, error)
+	// Run runs one command in the workspace and returns when everything that it
+	// started has ended. The error says that it could not be run.
+	Run func(ctx context.Context, c Command) (Outcome, error)
+	// Keep saves what stands at a path of the workspace that is about to be
+	// replaced, where it is not kept elsewhere. nil keeps nothing.
+	Keep func(ctx context.Context, path string) error
+	// Protected says what keeps a program from writing through a link to a path
+	// of this machine, and whether anything does.
+	Protected func(path string) (how string, ok bool)
+	Starting  func(s Step) // told of each step that is applied, before it is; nil for nobody
+}
+
+// Command is one command that Host.Run is asked to run.
+type Command struct {
+	Args    []string
+	Line    string // for people
+	Dir     string // in the workspace, "" for its root
+	Env     []string
+	Timeout time.Duration
+}
+
+// ErrStop is wrapped by an error of Host.Run that ends everything, also when the
+// entry is optional: a person interrupted it.
+var ErrStop = errors.New("stopped")
+
+// Outcome is what came of a command. Output holds its last lines.
+type Outcome struct {
+	ExitCode int
+	TimedOut bool
+	Output   string
+}
+
+// The states of a step.
+const (
+	Applied        = "applied"
+	Skipped        = "skipped"
+	Failed         = "failed"
+	OptionalFailed = "optional_failed"
+	WouldApply     = "would_apply"
+)
+
+// The kinds of a step.
+const (
+	KindInput = "input"
+	KindFile  = "file"
+	KindRun   = "run"
+)
+
+// Step is one entry and what came of it.
+type Step struct {
+	Key      string // setup[0].run, inputs[1], or the flag
+	Kind     string // input, file or run
+	Name     string // the command line, or the target
+	State    string
+	Reason   string
+	Started  time.Time
+	Duration time.Duration
+	ExitCode int
+	Output   string
+}
+
+// Report returns the step as reports hold it.
+func (s Step) Report() artifacts.SetupStep {
+	return artifacts.SetupStep{
+		Name: s.Name, Kind: s.Kind, State: s.State, Reason: s.Reason, StartedAt: artifacts.At(s.Started),
+		DurationSeconds: float64(s.Duration.Milliseconds()) / 1000, ExitCode: s.ExitCode, Output: s.Output,
+	}
+}
+
+// Error is a required entry that could not be applied. It wraps what was wrong.
+type Error struct {
+	Step Step
+	Err  error
+}
+
+// Error names the entry and what happened.
+func (e *Error) Error() string {
+	name := ""
+	if e.Step.Kind == KindRun {
+		name = " (" + superqode.Visible(e.Step.Name) + ")"
+	}
+	return fmt.Sprintf("%s%s: %v", superqode.Visible(e.Step.Key), name, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *Error) Unwrap() error { return e.Err }
+
+// work is one Reconcile under way.
+type work struct {
+	Host
+	opt   Options
+	root  *os.Root
+	state *State
+	seen  map[string]int // how often an entry of the same definition came
+	found []string       // the definitions of this run
+	steps []Step
+}
+
+// entry is an input, a file or a command as Reconcile sees it.
+type entry interface {
+	step() Step
+	optional() bool
+	// decide says whether it has to be applied, and why, or why not.
+	decide(ctx context.Context, w *work) (apply bool, why string, err error)
+	// apply does it; s takes what is to be told.
+	apply(ctx context.Context, w *work, s *Step) error
+}
+
+// Reconcile makes the workspace what spec says. The steps tell of every entry
+// that was looked at, also beside an error; a required one that fails ends it
+// with an *Error.
+func Reconcile(ctx context.Context, h Host, spec Spec, opt Options) (steps []Step, err error) {
+	w := &work{Host: h, opt: opt, seen: map[string]int{}}
+	if w.state, err = Load(h.State); err != nil {
+		return nil, err
+	}
+	if w.root, err = atomicfile.OpenRoot(h.Workspace); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.root.Close()) }()
+	for _, e := range entries(spec) {
+		if err := ctx.Err(); err != nil {
+			return w.steps, context.Cause(ctx)
+		}
+		if err := w.one(ctx, e); err != nil {
+			return w.steps, err
+		}
+	}
+	if !opt.DryRun {
+		w.state.keepOnly(w.found)
+		err = w.save()
+	}
+	return w.steps, err
+}
+
+// entries puts a spec into the order in which it is applied.
+func entries(spec Spec) []entry {
+	var list []entry
+	for i := range spec.Inputs {
+		list = append(list, &input{Input: spec.Inputs[i]})
+	}
+	for _, e := range spec.Entries {
+		if e.File != nil {
+			list = append(list, &file{key: e.Key, SetupFile: *e.File})
+		}
+	}
+	for _, e := range spec.Entries {
+		if e.Run != nil {
+			list = append(list, &command{key: e.Key, SetupRun: *e.Run})
+		}
+	}
+	return list
+}
+
+// one decides on one entry and applies it.
+func (w *work) one(ctx context.Context, e entry) error {
+	s := e.step()
+	s.Started = time.Now()
+	apply, why, err := e.decide(ctx, w)
+	if err == nil && !apply && w.opt.Force {
+		apply, why = true, "forced"
+	}
+	s.Reason = why
+	switch {
+	case err != nil:
+	case !apply:
+		s.State = Skipped
+		w.steps = append(w.steps, s)
+		return nil
+	case w.opt.DryRun:
+		s.State = WouldApply
+		w.steps = append(w.steps, s)
+		return nil
+	default:
+		if w.Starting != nil {
+			w.Starting(s)
+		}
+		if err = e.apply(ctx, w, &s); err == nil {
+			s.State = Applied
+		}
+		failpoint.Hit("setup.applied")
+	}
+	s.Duration = time.Since(s.Started)
+	if err == nil {
+		w.steps = append(w.steps, s)
+		err = w.save()
+		failpoint.Hit("setup.recorded")
+		return err
+	}
+	return w.failed(ctx, e, s, err)
+}
+
+// failed records an entry that could not be applied. The end of ctx is nobody's
+// failure, and what an optional entry could not do is a warning.
+func (w *work) failed(ctx context.Context, e entry, s Step, err error) error {
+	s.State, s.Reason = Failed, err.Error()
+	optional := e.optional() && ctx.Err() == nil && !errors.Is(err, superqode.ErrUsage) && !errors.Is(err, ErrStop)
+	if optional {
+		s.State = OptionalFailed
+	}
+	w.steps = append(w.steps, s)
+	if !w.opt.DryRun {
+		if serr := w.save(); serr != nil {
+			return errors.Join(err, serr)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if optional {
+		return nil
+	}
+	return &Error{s, err}
+}
+
+func (w *work) save() error {
+	w.state.Steps = slices.Clone(w.steps)
+	return w.state.save(w.Host.State)
+}
+
+// id numbers entries of the same definition, so that each has its own record.
+func (w *work) id(definition string) string {
+	w.seen[definition]++
+	id := fmt.Sprintf("%s#%d", definition, w.seen[definition])
+	w.found = append(w.found, id)
+	return id
+}

@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/home"
+)
+
+// Found is a supervisor that is at work in a session, as the kernel knows it.
+type Found struct {
+	Path string // its socket
+	PID  int
+}
+
+// Of returns the supervisors that listen in a session's folder. Whose
+// a socket is tells the kernel, not the socket's name or what is answered there.
+func Of(dir string) ([]Found, error) {
+	names, err := home.Names(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []Found
+	for _, name := range names {
+		if !strings.HasPrefix(name, "sock-") {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if pid, err := Listener(path); err == nil { // else it was left behind
+			list = append(list, Found{path, pid})
+		}
+	}
+	return list, nil
+}
+
+// Listener returns the process that listens on a socket.
+func Listener(path string) (pid int, err error) {
+	addr, release, err := socketAddr(path)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: addr, Net: "unix"})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	pid, _, err = peer(c)
+	return pid, err
+}
+
+// InsideOf returns the session of a project in which this process runs, or "":
+// the one whose supervisor it descends from.
+func InsideOf(p home.Project) string {
+	names, err := p.SessionNames()
+	if err != nil {
+		return ""
+	}
+	for _, id := range names {
+		list, err := Of(p.SessionPath(id))
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		for _, sup := range list {
+			if sup.PID != os.Getpid() && Descends(os.Getpid(), sup.PID) {
+				return id
+			}
+		}
+	}
+	return ""
+}
+
+// MaxAncestors bounds the way up the process table.
+const MaxAncestors = 64
+
+// Descends reports whether a process is below another one, or that one itself.
+func Descends(pid, from int) bool {
+	for range MaxAncestors {
+		if pid == from {
+			return true
+		}
+		p, ok := guard.ReadProcess(pid)
+		if !ok || p.Parent <= 1 && p.Parent != from {
+			return false
+		}
+		pid = p.Parent
+	}
+	return true // too deep to be told apart
+}

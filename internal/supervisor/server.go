@@ -1,0 +1,203 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/home"
+)
+
+// MaxConnections is how many conversations one supervisor holds at a time.
+const MaxConnections = 64
+
+const (
+	maxRequest     = 1 << 20
+	requestTimeout = 10 * time.Second
+)
+
+type request struct {
+	SchemaVersion int             `json:"schema_version"`
+	Op            string          `json:"op"`
+	Args          json.RawMessage `json:"args,omitempty"`
+}
+
+type response struct {
+	SchemaVersion int             `json:"schema_version"`
+	OK            bool            `json:"ok"`
+	Reply         json.RawMessage `json:"reply,omitempty"`
+	Error         *Refusal        `json:"error,omitempty"`
+}
+
+// Handler answers one operation. pid is the asking process.
+type Handler func(ctx context.Context, pid int, args json.RawMessage) (reply any, err error)
+
+// Server listens on one socket while a program runs.
+type Server struct {
+	l        *net.UnixListener
+	path     string
+	handlers map[string]Handler
+	slots    chan struct{}
+	done     sync.WaitGroup
+	cancel   context.CancelFunc
+}
+
+// Listen starts a supervisor on a socket file at path, which may be longer than
+// the 108 bytes that a socket address holds (see socketAddr).
+func Listen(path string, handlers map[string]Handler) (*Server, error) {
+	addr, release, err := socketAddr(path)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: addr, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l.SetUnlinkOnClose(false) // by the short name it could hit another file; close removes path
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{l: l, path: path, handlers: handlers, slots: make(chan struct{}, MaxConnections), cancel: cancel}
+	s.done.Go(func() { s.accept(ctx) })
+	return s, nil
+}
+
+// Close stops listening, ends open conversations and waits for them.
+func (s *Server) Close() error {
+	s.cancel()
+	err := s.l.Close()
+	s.done.Wait()
+	return errors.Join(err, os.RemoveAll(s.path)) // the program may have put a folder there
+}
+
+func (s *Server) accept(ctx context.Context) {
+	for {
+		c, err := s.l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of file descriptors, say: the next attempt may work
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			continue
+		}
+		select {
+		case s.slots <- struct{}{}:
+			s.done.Go(func() {
+				defer func() { <-s.slots }()
+				s.converse(ctx, c)
+			})
+		default: // a program that opens connections without end must not use up ours
+			_ = c.Close()
+		}
+	}
+}
+
+func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	pid, uid, err := peer(c)
+	if err != nil || uid != os.Getuid() && uid != 0 {
+		_ = reply(c, response{Error: &Refusal{"denied", "only processes of the session's user are answered"}})
+		return
+	}
+	lines := bufio.NewScanner(c)
+	lines.Buffer(make([]byte, 0, 4096), maxRequest)
+	for {
+		_ = c.SetDeadline(time.Now().Add(requestTimeout)) // a deadline on a closed connection: the next read tells
+		if !lines.Scan() {
+			if errors.Is(lines.Err(), bufio.ErrTooLong) {
+				_ = reply(c, response{Error: &Refusal{"usage", "the line is longer than 1 MiB"}})
+			}
+			return
+		}
+		_ = c.SetDeadline(time.Time{}) // who waits for a claim may take longer; whileOpen looks after the connection
+		asked, stop := whileOpen(ctx, c)
+		answer := s.answer(asked, pid, lines.Bytes())
+		stop()
+		_ = c.SetDeadline(time.Now().Add(requestTimeout))
+		if err := reply(c, answer); err != nil {
+			return
+		}
+	}
+}
+
+// whileOpen returns a context that ends when who asked has closed the connection
+// or died. It begins to look after a moment: most answers are faster.
+func whileOpen(ctx context.Context, c *net.UnixConn) (context.Context, context.CancelFunc) {
+	const pause = 200 * time.Millisecond
+	ctx, cancel := context.WithCancel(ctx)
+	raw, err := c.SyscallConn()
+	if err != nil {
+		cancel()
+		return ctx, cancel
+	}
+	var look func()
+	look = func() {
+		gone := false
+		err := raw.Control(func(fd uintptr) {
+			poll := []unix.PollFd{{Fd: int32(fd)}}
+			n, err := unix.Poll(poll, 0)
+			gone = err == nil && n > 0 && poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+		})
+		switch {
+		case ctx.Err() != nil:
+		case gone || err != nil:
+			cancel()
+		default:
+			time.AfterFunc(pause, look)
+		}
+	}
+	time.AfterFunc(pause, look)
+	return ctx, cancel
+}
+
+func (s *Server) answer(ctx context.Context, pid int, line []byte) response {
+	var q request
+	if err := json.Unmarshal(line, &q); err != nil {
+		return response{Error: &Refusal{"usage", "not a JSON object: " + err.Error()}}
+	}
+	if q.SchemaVersion != home.SchemaVersion {
+		return response{Error: &Refusal{"usage", fmt.Sprintf("schema_version %d is not spoken here, 1 is", q.SchemaVersion)}}
+	}
+	h, ok := s.handlers[q.Op]
+	if !ok {
+		return response{Error: &Refusal{"usage", fmt.Sprintf("unknown operation %q", q.Op)}}
+	}
+	v, err := h(ctx, pid, q.Args)
+	if err != nil {
+		return response{Error: Refuse(err)}
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return response{Error: &Refusal{"error", err.Error()}}
+	}
+	return response{OK: true, Reply: raw}
+}
+
+func reply(c *net.UnixConn, r response) error {
+	r.SchemaVersion = home.SchemaVersion
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(append(line, '\n'))
+	return err
+}
