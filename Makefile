@@ -45,7 +45,7 @@ staticcheck:
 	$(GO) tool staticcheck ./...
 
 floors:
-	$(GO) test -count=1 -run '^Test(Floors|Arrow|MainIsShort|Style)$$' .
+	$(GO) test -count=1 -run '^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$' .
 
 # Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests. A process with
 # the race detector sleeps for a second before it ends unless told otherwise, and the
@@ -53,7 +53,7 @@ floors:
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
 	GORACE=atexit_sleep_ms=0 $(GO) test $(RACE) -parallel 4 -timeout 20m ./...
-	[ -z "$(RACE)" ] || $(GO) test -run '^TestProcesses$$' ./coordinator
+	[ -z "$(RACE)" ] || $(GO) test -run '^TestProcesses$$' ./internal/coordinator
 
 failpoint:
 	$(GO) test -tags failpoint -timeout 20m -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)

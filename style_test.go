@@ -10,11 +10,9 @@ import (
 	"testing"
 )
 
-// The sizes of STYLE.md. Tests are tables, and may be longer.
-const (
-	maxFileLines     = 400
-	maxFunctionLines = 80
-)
+// longFile is the length above which -v notes a file: a file is as long as its
+// thought, and the ratchet limits what may be too big.
+const longFile = 400
 
 // belowMain names what only main may touch: everything else gets its streams,
 // its directory and its end handed in.
@@ -48,18 +46,15 @@ func checkFile(t *testing.T, path string) {
 		t.Error(err)
 		return
 	}
-	if n := fset.File(file.FileStart).LineCount(); n > maxFileLines {
-		t.Errorf("%s has %d lines, more than %d", path, n, maxFileLines)
+	if n := fset.File(file.FileStart).LineCount(); n > longFile {
+		t.Logf("%s has %d lines", path, n)
 	}
 	for _, decl := range file.Decls {
 		fn, ok := decl.(*ast.FuncDecl)
 		if !ok {
 			continue
 		}
-		first, last := fset.Position(fn.Pos()).Line, fset.Position(fn.End()).Line
-		if n := last - first + 1; n > maxFunctionLines {
-			t.Errorf("%s:%d: %s has %d lines, more than %d", path, first, fn.Name, n, maxFunctionLines)
-		}
+		first := fset.Position(fn.Pos()).Line
 		if fn.Recv == nil && fn.Name.Name == "init" {
 			t.Errorf("%s:%d: init runs before main has decided anything", path, first)
 		}
