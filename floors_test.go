@@ -19,7 +19,7 @@ const module = "github.com/seed-2d964004/superqode"
 // whose packages may.
 var floors = map[string]int{
 	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0,
-	"internal/snapshot": 1, "guard": 1, "artifacts": 1, "internal/runner": 1, "internal/config": 1, "internal/outputs": 1, "internal/watch": 1, "internal/home": 1,
+	"internal/snapshot": 1, "guard": 1, "artifacts": 1, "internal/runner": 1, "internal/config": 1, "internal/outputs": 1, "internal/watch": 1, "internal/state": 1,
 	"worktree": 2, "revert": 2, "hooks": 2, "internal/coordinator": 2, "internal/setup": 2, "internal/report": 2, "internal/merge": 2, "internal/salvage": 2, "internal/supervisor": 2,
 	"internal/apply": 3, "internal/layers": 3,
 	"session":          4,

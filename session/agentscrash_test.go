@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Killed at any point, a session of several agents leaves the origin as it was,
@@ -82,7 +82,7 @@ func checkAgentsAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Prin
 			kept = append(kept, l.ID.String())
 		}
 	}
-	admin, err := home.Names(filepath.Join(f.Dir, ".git", "worktrees"))
+	admin, err := state.Names(filepath.Join(f.Dir, ".git", "worktrees"))
 	for _, id := range admin {
 		if !slices.Contains(kept, id) {
 			t.Errorf("git keeps a worktree of %s, which is none of the preserved %q (%v)", id, kept, err)

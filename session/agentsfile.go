@@ -12,8 +12,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // agentsFile is a session's agents.json: what its agents did, once that was
@@ -54,7 +54,7 @@ type creditEntry struct {
 func (s *Session) agentsPath() string { return filepath.Join(s.dir, "agents.json") }
 
 func (s *Session) writeAgents(f *agentsFile, c credits) error {
-	f.SchemaVersion, f.Credits = home.SchemaVersion, []creditEntry{}
+	f.SchemaVersion, f.Credits = state.SchemaVersion, []creditEntry{}
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
 	}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // agentWork is what one agent did in its own workspace.
@@ -157,7 +157,7 @@ func holdChild(c *Session) error {
 	if c.unlock != nil {
 		return nil
 	}
-	unlock, err := lockfile.TryLock(home.LockPath(c.dir))
+	unlock, err := lockfile.TryLock(state.LockPath(c.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil // by this process, which opened it
 	}

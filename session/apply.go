@@ -10,9 +10,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Apply brings the changes of the session that ref names into the work tree of
@@ -44,7 +44,7 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options)
 
 // hold keeps a cleanup away from a session that has ended.
 func (s *Session) hold() error {
-	unlock, err := lockfile.TryShare(home.LockPath(s.dir))
+	unlock, err := lockfile.TryShare(state.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}

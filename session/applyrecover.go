@@ -8,14 +8,14 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/apply"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // noticeApply finishes what an interrupted apply left in the origin, before
 // anything else looks at it, and says so. One that is under way holds the
 // project's lock and is left alone.
-func (m *Manager) noticeApply(p home.Project) {
+func (m *Manager) noticeApply(p state.Project) {
 	unlock, err := lockfile.TryLock(p.LockPath())
 	if err != nil {
 		return // it is at work, or the next step will say why nothing can be locked
@@ -31,7 +31,7 @@ func (m *Manager) noticeApply(p home.Project) {
 }
 
 // recoverApplies is the part of Recover that is about applies.
-func (m *Manager) recoverApplies(ctx context.Context, p home.Project) (done []Recovered, err error) {
+func (m *Manager) recoverApplies(ctx context.Context, p state.Project) (done []Recovered, err error) {
 	if !hasIntents(p) {
 		return nil, nil
 	}
@@ -47,7 +47,7 @@ func (m *Manager) recoverApplies(ctx context.Context, p home.Project) (done []Re
 }
 
 // hasIntents reports whether some session's apply is under way or was cut short.
-func hasIntents(p home.Project) bool {
+func hasIntents(p state.Project) bool {
 	names, _ := p.SessionNames() // what can not be listed can not be recovered
 	return slices.ContainsFunc(names, func(id string) bool { return apply.Pending(p.SessionPath(id)) })
 }
@@ -55,7 +55,7 @@ func hasIntents(p home.Project) bool {
 // finishApplies finishes, or takes back, the applies of a project's sessions that
 // were cut short, and tells of each. The caller holds the project's lock, so
 // none of them is at work.
-func (m *Manager) finishApplies(ctx context.Context, p home.Project, tell func(Recovered)) error {
+func (m *Manager) finishApplies(ctx context.Context, p state.Project, tell func(Recovered)) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Attach opens a session that exists, for Exec, Changes, Diff and End. Several
@@ -36,7 +36,7 @@ func (m *Manager) attach(l Listed) (*Session, error) {
 	if l.State == superqode.StateDone {
 		return s, nil
 	}
-	unlock, err := lockfile.TryShare(home.LockPath(s.dir))
+	unlock, err := lockfile.TryShare(state.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		// `run` holds its session alone; looking at it is no harm.
 		return s, nil
@@ -65,7 +65,7 @@ func (s *Session) reload() error {
 // session makes the Session of a record without taking any lock.
 func (m *Manager) session(l Listed) *Session {
 	return &Session{
-		m: m, p: home.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
+		m: m, p: state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
 		o: &origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
 	}
 }
@@ -75,7 +75,7 @@ func (s *Session) own() error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	unlock, err := lockfile.TryLock(home.LockPath(s.dir))
+	unlock, err := lockfile.TryLock(state.LockPath(s.dir))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}
@@ -137,7 +137,7 @@ func (m *Manager) checkedGit(ctx context.Context) (*git.Git, error) {
 // noticeDead finishes an apply that was cut short, tells, in one line each, of
 // sessions whose process died without ending them, and remembers to sweep what
 // an interrupted removal left.
-func (m *Manager) noticeDead(p home.Project) {
+func (m *Manager) noticeDead(p state.Project) {
 	m.touched = append(m.touched, p)
 	if hasIntents(p) {
 		m.noticeApply(p)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Matrix runs: a session may belong to a case and to a runner, which is its agent.
@@ -108,7 +108,7 @@ type workspaceInfo struct {
 func (s *Session) workspaceInfo() workspaceInfo {
 	r := &s.rec
 	info := workspaceInfo{
-		SchemaVersion: home.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
+		SchemaVersion: state.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
 		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: s.setupMasked(),
 	}
 	if r.Case != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // The claims of an origin lie in its project's folder, so that all its sessions,
@@ -26,7 +26,7 @@ type Claims struct {
 	Session superqode.SessionID // whose owner's claims it makes; zero: of nobody's session
 
 	m *Manager
-	p home.Project
+	p state.Project
 	s *Session // with a Session
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -64,7 +64,7 @@ func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, 
 		return nil, err
 	}
 	c := &cleaner{m: m, opt: opt, now: m.now(), res: &CleanedUp{}}
-	slices.SortFunc(projects, func(a, b home.Project) int { return cmp.Compare(a.Dir, b.Dir) })
+	slices.SortFunc(projects, func(a, b state.Project) int { return cmp.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
 			return c.res, errors.Join(err, context.Cause(ctx))
@@ -107,7 +107,7 @@ func (c *cleaner) failed(id, what string, err error) {
 
 // project cleans up one project. Of several cleanups at once each waits for the
 // one before it.
-func (c *cleaner) project(ctx context.Context, p home.Project) (err error) {
+func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 	if !c.opt.DryRun {
 		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
 		if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // lostRefs deletes the refs of sessions that have no folder any more, when the
 // last of them is old enough. Until then their salvages can be restored.
-func (c *cleaner) lostRefs(ctx context.Context, p home.Project) error {
+func (c *cleaner) lostRefs(ctx context.Context, p state.Project) error {
 	store, err := c.m.existingStore(ctx, p)
 	if err != nil || store == nil {
 		return err
@@ -76,7 +76,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqo
 
 // pack lets go of what no session needs any more. That it can not be done is no
 // failure of a cleanup: nothing is lost, only room.
-func (c *cleaner) pack(ctx context.Context, p home.Project) {
+func (c *cleaner) pack(ctx context.Context, p state.Project) {
 	store, err := c.m.existingStore(ctx, p)
 	if err == nil && store != nil {
 		err = rewriteSalvageRefs(ctx, p, store)
@@ -100,7 +100,7 @@ func (c *cleaner) warnPack(err error) {
 
 // idle reports whether no session of the project may rely on contents of the
 // store to which no ref leads: those of an open session's base, say.
-func idle(p home.Project) (bool, error) {
+func idle(p state.Project) (bool, error) {
 	names, err := p.SessionNames()
 	if err != nil {
 		return false, err
@@ -113,7 +113,7 @@ func idle(p home.Project) (bool, error) {
 		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (l.Mode.InPlace() || !l.HasFinal) {
 			return false, nil //nolint:nilerr // a session that can not be read may be open
 		}
-		if held, err := lockfile.IsHeld(home.LockPath(l.Dir)); err != nil || held {
+		if held, err := lockfile.IsHeld(state.LockPath(l.Dir)); err != nil || held {
 			return false, err
 		}
 	}
@@ -122,7 +122,7 @@ func idle(p home.Project) (bool, error) {
 
 // rewriteSalvageRefs makes sure that each salvage that has a record has its ref,
 // which a session's program may have deleted.
-func rewriteSalvageRefs(ctx context.Context, p home.Project, store *snapshot.Store) error {
+func rewriteSalvageRefs(ctx context.Context, p state.Project, store *snapshot.Store) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func rewriteSalvageRefs(ctx context.Context, p home.Project, store *snapshot.Sto
 
 // trash empties the project's trash and counts what was in it. What another
 // process is sweeping already is that one's.
-func (c *cleaner) trash(ctx context.Context, p home.Project) (err error) {
+func (c *cleaner) trash(ctx context.Context, p state.Project) (err error) {
 	if !c.opt.DryRun {
 		unlock, err := lockfile.TryLock(filepath.Join(p.Dir, "trash.lock"))
 		if errors.Is(err, lockfile.ErrHeld) {
@@ -168,7 +168,7 @@ func (c *cleaner) trash(ctx context.Context, p home.Project) (err error) {
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 	}
-	names, err := home.Names(p.TrashPath())
+	names, err := state.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // child runs one superqode process on the fixture.
@@ -79,7 +79,7 @@ func checkAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 			kept = append(kept, l.ID.String())
 		}
 	}
-	admin, err := home.Names(filepath.Join(f.Dir, ".git", "worktrees"))
+	admin, err := state.Names(filepath.Join(f.Dir, ".git", "worktrees"))
 	if err != nil || len(admin) > len(kept) || len(admin) > 0 && !slices.Equal(admin, kept) {
 		t.Errorf("worktrees left: %q, preserved sessions: %q (%v)", admin, kept, err)
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Preview says what opening a session would do. The limits were tried here; of the
@@ -77,7 +77,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	}
 	d := opt.Defaults
 	v := &Preview{
-		SchemaVersion: home.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
+		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
 		Include: notNull(opt.Include), Exclude: []string{}, Template: HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func TestSegment(t *testing.T) {
@@ -74,7 +74,7 @@ func TestPortsAreShared(t *testing.T) {
 	if err := m.freeStalePorts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := home.Names(m.portsPath()); err != nil || len(left) != 0 {
+	if left, err := state.Names(m.portsPath()); err != nil || len(left) != 0 {
 		t.Error(left, err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -37,7 +37,7 @@ func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
 	if err != nil {
 		return f.list, err
 	}
-	slices.SortFunc(projects, func(a, b home.Project) int { return strings.Compare(a.Dir, b.Dir) })
+	slices.SortFunc(projects, func(a, b state.Project) int { return strings.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
 			return f.list, context.Cause(ctx)
@@ -81,7 +81,7 @@ func (f *fixer) permissions(dirs ...string) {
 	}
 }
 
-func (f *fixer) project(ctx context.Context, p home.Project) {
+func (f *fixer) project(ctx context.Context, p state.Project) {
 	if !f.dryRun {
 		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
 		if err != nil {
@@ -104,7 +104,7 @@ func (f *fixer) project(ctx context.Context, p home.Project) {
 }
 
 // session recovers one that died and removes its sockets.
-func (f *fixer) session(ctx context.Context, p home.Project, id string) {
+func (f *fixer) session(ctx context.Context, p state.Project, id string) {
 	l, err := load(p.SessionPath(id))
 	switch {
 	case errors.Is(err, errGone):
@@ -118,7 +118,7 @@ func (f *fixer) session(ctx context.Context, p home.Project, id string) {
 			return "recovered: " + r.Action, r.Err
 		})
 	}
-	names, err := home.Names(l.Dir)
+	names, err := state.Names(l.Dir)
 	if err != nil {
 		return
 	}
@@ -132,7 +132,7 @@ func (f *fixer) session(ctx context.Context, p home.Project, id string) {
 			continue
 		}
 		f.found(fmt.Sprintf("socket %s of session %s, on which nobody listens", name, id), func() (string, error) {
-			if held, err := lockfile.IsHeld(home.LockPath(l.Dir)); err != nil || held {
+			if held, err := lockfile.IsHeld(state.LockPath(l.Dir)); err != nil || held {
 				return "left: the session is in use", err
 			}
 			return "removed", os.Remove(path)
@@ -142,8 +142,8 @@ func (f *fixer) session(ctx context.Context, p home.Project, id string) {
 
 // unborn removes the folder of a session whose maker was killed at once. One
 // that is being made holds its lock.
-func (f *fixer) unborn(p home.Project, id string) {
-	if held, err := lockfile.IsHeld(home.LockPath(p.SessionPath(id))); err != nil || held || !atomicfile.Exists(p.SessionPath(id)) {
+func (f *fixer) unborn(p state.Project, id string) {
+	if held, err := lockfile.IsHeld(state.LockPath(p.SessionPath(id))); err != nil || held || !atomicfile.Exists(p.SessionPath(id)) {
 		return
 	}
 	f.found(fmt.Sprintf("the folder of session %s, which was never opened", id), func() (string, error) {
@@ -153,7 +153,7 @@ func (f *fixer) unborn(p home.Project, id string) {
 
 // orphans finds workspaces and worktrees without a session. The cleaner knows
 // how to salvage and remove them.
-func (f *fixer) orphans(ctx context.Context, p home.Project) {
+func (f *fixer) orphans(ctx context.Context, p state.Project) {
 	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.now(), res: &CleanedUp{}}
 	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " can not be looked for", Err: err})
@@ -172,9 +172,9 @@ func (f *fixer) orphans(ctx context.Context, p home.Project) {
 	}
 }
 
-func (f *fixer) trash(ctx context.Context, p home.Project) {
+func (f *fixer) trash(ctx context.Context, p state.Project) {
 	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.now(), res: &CleanedUp{}}
-	names, err := home.Names(p.TrashPath())
+	names, err := state.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return
 	}

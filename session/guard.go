@@ -16,8 +16,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -47,7 +47,7 @@ type GuardRecord struct {
 
 // newGuardRecord checks the options. The guard of a session is not got rid of by
 // a session inside it.
-func newGuardRecord(pl plan, p home.Project) (GuardRecord, error) {
+func newGuardRecord(pl plan, p state.Project) (GuardRecord, error) {
 	opt := pl.Guard
 	if opt.Off && pl.Enforce == guard.EnforceRequired {
 		return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -100,7 +100,7 @@ func TestAllowanceServesOnce(t *testing.T) {
 	t.Parallel()
 	d := testDesk(t)
 	ctx := t.Context()
-	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: home.SchemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
+	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: state.SchemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
 		t.Fatal(err)
 	}
 	if ok, err := d.consume(ctx, os.Getpid(), attempt(0, "commit")); ok || err != nil {
@@ -140,7 +140,7 @@ func TestForgedAllowance(t *testing.T) {
 	d := testDesk(t)
 	ctx := t.Context()
 	forge := func() {
-		if err := appendAllowance(d.dir, allowance{SchemaVersion: home.SchemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
+		if err := appendAllowance(d.dir, allowance{SchemaVersion: state.SchemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -41,7 +41,7 @@ func planInPlace(o *origin, pl plan) error {
 // claimOrigin makes sure that no two sessions that would meet in the origin's
 // files are open at once: a git_snapshot session is alone, and nothing is made
 // of an origin in which one is at work. The caller holds the project lock.
-func claimOrigin(p home.Project, mode superqode.Mode) error {
+func claimOrigin(p state.Project, mode superqode.Mode) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err

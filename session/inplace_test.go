@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // before is what an in-place session has to leave: every byte below the origin
@@ -109,7 +109,7 @@ func TestGitSnapshotBringsEverythingBack(t *testing.T) {
 			if !res.Revert.Verified || res.Revert.Digest.IsZero() || len(res.Revert.Differences) > 0 || !res.OriginCheck.Unchanged || res.State != superqode.StateDone {
 				t.Errorf("result %+v %+v %s\n%s", res.Revert, res.OriginCheck, res.State, out)
 			}
-			if left, err := home.Names(f.Path(".git")); err != nil || slices.ContainsFunc(left, func(n string) bool { return strings.Contains(n, "superqode") }) {
+			if left, err := state.Names(f.Path(".git")); err != nil || slices.ContainsFunc(left, func(n string) bool { return strings.Contains(n, "superqode") }) {
 				t.Errorf("left in the repository: %q %v", left, err)
 			}
 		})

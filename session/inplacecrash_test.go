@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -95,11 +95,11 @@ func checkRecovered(t *testing.T, f *gittest.Fixture) {
 		if l.State != superqode.StateDone {
 			t.Errorf("session %s is %s after its recovery", l.ID, l.State)
 		}
-		if left, err := home.Names(l.Dir); err != nil || slices.Contains(left, "aside") || slices.Contains(left, "tmp") {
+		if left, err := state.Names(l.Dir); err != nil || slices.Contains(left, "aside") || slices.Contains(left, "tmp") {
 			t.Errorf("left in %s: %q (%v)", l.Dir, left, err)
 		}
 	}
-	if left, err := home.Names(m.pointersPath()); err != nil || len(left) > 0 {
+	if left, err := state.Names(m.pointersPath()); err != nil || len(left) > 0 {
 		t.Errorf("left in %s: %q (%v)", m.pointersPath(), left, err)
 	}
 	store, err := artifacts.Open(f.Dir)

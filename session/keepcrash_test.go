@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // A line of work each, that exists in one session's workspace only.
@@ -35,7 +35,7 @@ func littered(t *testing.T) func(f *gittest.Fixture) {
 		orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
 		l, _ := k.record(t, orphan)
 		remove(t, l.Dir)
-		project := home.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
+		project := state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
 		then := time.Now().Add(-25 * time.Hour)
 		for _, pattern := range []string{"qe/" + orphan.String(), "store.git/objects/pack/*"} {
 			paths, err := filepath.Glob(filepath.Join(project.Dir, pattern))
@@ -105,11 +105,11 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	}
 	f.Git("--git-dir", projects[0].StorePath(), "fsck", "--full", "--strict")
 	for dir, most := range map[string]int{"qe": preserved, "trash": 0} {
-		if names, err := home.Names(filepath.Join(projects[0].Dir, dir)); err != nil || len(names) > most {
+		if names, err := state.Names(filepath.Join(projects[0].Dir, dir)); err != nil || len(names) > most {
 			t.Errorf("left in %s: %q, %v", dir, names, err)
 		}
 	}
-	names, err := home.Names(projects[0].Dir)
+	names, err := state.Names(projects[0].Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 					t.Errorf("%s: %q, %v", name, data, err)
 				}
 			}
-			names, err := home.Names(f.Home)
+			names, err := state.Names(f.Home)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // KernelOptions say what is asked of the guard's kernel layer.
@@ -117,7 +117,7 @@ func relatedTrees(commonDir, origin string) []string {
 	if filepath.Base(commonDir) == ".git" {
 		add(filepath.Dir(commonDir))
 	}
-	admins, _ := home.Names(filepath.Join(commonDir, "worktrees")) // none, mostly
+	admins, _ := state.Names(filepath.Join(commonDir, "worktrees")) // none, mostly
 	for _, name := range admins {
 		if _, err := superqode.ParseSessionID(name); err == nil {
 			continue // lies in SUPERQODE_HOME, which is guarded whole

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // locate finds the project folder of the origin around dir for commands that
@@ -16,7 +16,7 @@ import (
 // hundred records, so the common cases are found by looking for .git as git
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
-func (m *Manager) locate(ctx context.Context, dir string) (home.Project, error) {
+func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error) {
 	if p, _, ok := m.pointed(dir); ok {
 		return p, nil
 	}
@@ -25,7 +25,7 @@ func (m *Manager) locate(ctx context.Context, dir string) (home.Project, error) 
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil {
-		return home.Project{}, notFoundOr(err, dir)
+		return state.Project{}, notFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
 		if common := commonDirOf(d); common != "" {
@@ -43,7 +43,7 @@ func (m *Manager) locate(ctx context.Context, dir string) (home.Project, error) 
 	}
 	o, err := m.resolveOrigin(ctx, dir)
 	if err != nil {
-		return home.Project{}, err
+		return state.Project{}, err
 	}
 	return m.project(o), nil
 }

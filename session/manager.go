@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Config is what a Manager works with.
@@ -36,7 +36,7 @@ type Manager struct {
 	gitOnce sync.Mutex
 	gitBin  *git.Git // found when first needed
 
-	touched []home.Project // whose trash Tidy looks at
+	touched []state.Project // whose trash Tidy looks at
 }
 
 // NewManager prepares a Manager and touches nothing.

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -49,7 +49,7 @@ func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) er
 
 // sessionWorktrees lists the sessions of which git keeps a worktree.
 func sessionWorktrees(commonDir string) []string {
-	names, _ := home.Names(filepath.Join(commonDir, "worktrees")) // none, mostly
+	names, _ := state.Names(filepath.Join(commonDir, "worktrees")) // none, mostly
 	names = slices.DeleteFunc(names, func(name string) bool {
 		_, err := superqode.ParseSessionID(name)
 		return err != nil
@@ -61,7 +61,7 @@ func sessionWorktrees(commonDir string) []string {
 // restoreNeighbours brings back what the program destroyed of sessions that are
 // still open.
 func (s *Session) restoreNeighbours(ctx context.Context) error {
-	names, err := home.Names(s.neighboursDir())
+	names, err := state.Names(s.neighboursDir())
 	if err != nil {
 		return err
 	}

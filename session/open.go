@@ -14,10 +14,10 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -26,7 +26,7 @@ import (
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
 	m      *Manager
-	p      home.Project
+	p      state.Project
 	o      *origin
 	dir    string // the session's folder
 	rec    Record
@@ -130,7 +130,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 
 // claimSession makes a session's folder, after it made sure that no other
 // session has the origin for itself.
-func (m *Manager) claimSession(ctx context.Context, o *origin, p home.Project, pl plan) (s *Session, err error) {
+func (m *Manager) claimSession(ctx context.Context, o *origin, p state.Project, pl plan) (s *Session, err error) {
 	unlock, err := p.Lock(ctx)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 }
 
 // newSession makes the session's folder, takes its lock and writes its record.
-func (m *Manager) newSession(o *origin, p home.Project, pl plan) (s *Session, err error) {
+func (m *Manager) newSession(o *origin, p state.Project, pl plan) (s *Session, err error) {
 	s, err = m.claimFolder(o, p)
 	if err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func (m *Manager) newSession(o *origin, p home.Project, pl plan) (s *Session, er
 	}()
 	now, id := m.now(), s.rec.ID
 	s.rec = Record{
-		SchemaVersion: home.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
+		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.WorkspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []HostPath{},
@@ -259,7 +259,7 @@ func (m *Manager) newSession(o *origin, p home.Project, pl plan) (s *Session, er
 }
 
 // claimFolder makes and locks a folder for a session under a new id.
-func (m *Manager) claimFolder(o *origin, p home.Project) (*Session, error) {
+func (m *Manager) claimFolder(o *origin, p state.Project) (*Session, error) {
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.now())
 		s := &Session{m: m, p: p, o: o, dir: p.SessionPath(id.String()), rec: Record{ID: id}, fitting: fitting{opening: true}}
@@ -268,9 +268,9 @@ func (m *Manager) claimFolder(o *origin, p home.Project) (*Session, error) {
 			continue
 		}
 		if err != nil {
-			return nil, home.Unwritable(err, s.dir)
+			return nil, state.Unwritable(err, s.dir)
 		}
-		s.unlock, err = lockfile.TryLock(home.LockPath(s.dir))
+		s.unlock, err = lockfile.TryLock(state.LockPath(s.dir))
 		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
 			continue // a recovery took the empty folder for one that was left behind
 		}
@@ -285,7 +285,7 @@ func (m *Manager) claimFolder(o *origin, p home.Project) (*Session, error) {
 // and log are the supervisor's, tmp and artifacts the program's.
 func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
 
-func (s *Session) journal() home.Journal { return home.OpenJournal(s.dir, s.m.now) }
+func (s *Session) journal() state.Journal { return state.OpenJournal(s.dir, s.m.now) }
 
 func (s *Session) save() error {
 	s.rec.UpdatedAt = s.m.now().UTC()

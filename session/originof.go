@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // OriginOf returns the origin of the session in whose workspace dir lies; false
@@ -29,6 +29,6 @@ func (m *Manager) OriginOf(dir string) (string, bool) {
 	if _, err := superqode.ParseSessionID(parts[2]); err != nil {
 		return "", false
 	}
-	l, err := load(home.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
+	l, err := load(state.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
 	return string(l.Origin), err == nil && l.Origin != ""
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -34,7 +34,7 @@ const orphanPrefix = ".orphan-"
 func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.dir), orphanPrefix) }
 
 // orphans removes the orphans of a project.
-func (c *cleaner) orphans(ctx context.Context, p home.Project) error {
+func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	if !c.opt.DryRun {
 		if err := c.m.sweepOrphanFolders(ctx, p); err != nil {
 			return err
@@ -45,7 +45,7 @@ func (c *cleaner) orphans(ctx context.Context, p home.Project) error {
 		c.m.cfg.Warn(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.Dir, err))
 		return nil
 	}
-	names, err := home.Names(filepath.Join(p.Dir, "qe"))
+	names, err := state.Names(filepath.Join(p.Dir, "qe"))
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func (c *cleaner) orphans(ctx context.Context, p home.Project) error {
 
 // sweepOrphanFolders removes what a killed cleanup left; the caller holds the
 // lock of cleanups.
-func (m *Manager) sweepOrphanFolders(ctx context.Context, p home.Project) error {
-	names, err := home.Names(p.Dir)
+func (m *Manager) sweepOrphanFolders(ctx context.Context, p state.Project) error {
+	names, err := state.Names(p.Dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, orphanPrefix) {
 			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.Dir, name)))
@@ -84,7 +84,7 @@ func (m *Manager) sweepOrphanFolders(ctx context.Context, p home.Project) error 
 
 // originOf returns what a project knows of its origin: Top is "" in a git
 // repository, whose work tree it does not know.
-func originOf(p home.Project) (*origin, error) {
+func originOf(p state.Project) (*origin, error) {
 	key, err := p.Key()
 	if err != nil {
 		return nil, err
@@ -106,12 +106,12 @@ func originOf(p home.Project) (*origin, error) {
 // orphanAdmins returns the ids of sessions that have an admin folder in the
 // origin, no folder here, and a workspace that was one of this project's. Those
 // of another home are spared.
-func (c *cleaner) orphanAdmins(p home.Project, o *origin) ([]string, error) {
+func (c *cleaner) orphanAdmins(p state.Project, o *origin) ([]string, error) {
 	if o.Repo == nil {
 		return nil, nil
 	}
 	parent := filepath.Join(o.Repo.CommonDir, "worktrees")
-	names, err := home.Names(parent)
+	names, err := state.Names(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (c *cleaner) orphanAdmins(p home.Project, o *origin) ([]string, error) {
 const halfMade = 10 * time.Minute
 
 // orphan salvages and removes one orphan.
-func (c *cleaner) orphan(ctx context.Context, p home.Project, o *origin, id superqode.SessionID) {
+func (c *cleaner) orphan(ctx context.Context, p state.Project, o *origin, id superqode.SessionID) {
 	s := &Session{m: c.m, p: p, o: o, rec: Record{
 		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: HostPath(p.WorkspacePath(id.String())),
 		Origin: HostPath(o.Top), Warnings: []string{},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // A program that works in the origin itself can take away everything by which
@@ -32,7 +32,7 @@ func (m *Manager) pointerPath(top string) string {
 func (s *Session) point() error {
 	dir := s.m.pointersPath()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return home.Unwritable(err, dir)
+		return state.Unwritable(err, dir)
 	}
 	f, err := os.OpenFile(s.m.pointerPath(string(s.rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -69,8 +69,8 @@ func readPointer(path string) (project, id string, ok bool) {
 
 // pointed returns the project of the session in place that works around dir, and
 // the session itself unless it has ended.
-func (m *Manager) pointed(dir string) (p home.Project, open *Listed, ok bool) {
-	names, err := home.Names(m.pointersPath())
+func (m *Manager) pointed(dir string) (p state.Project, open *Listed, ok bool) {
+	names, err := state.Names(m.pointersPath())
 	if err != nil || len(names) == 0 {
 		return p, nil, false
 	}
@@ -86,7 +86,7 @@ func (m *Manager) pointed(dir string) (p home.Project, open *Listed, ok bool) {
 			if !found {
 				continue
 			}
-			p = home.Project{Dir: filepath.Join(m.workingPath(), folder)}
+			p = state.Project{Dir: filepath.Join(m.workingPath(), folder)}
 			l, err := load(p.SessionPath(id))
 			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
 				continue

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Each session has a block of ports of its own, SUPERQODE_PORT and the nine after
@@ -86,7 +86,7 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	names, err := home.Names(m.portsPath())
+	names, err := state.Names(m.portsPath())
 	for _, name := range names {
 		link := filepath.Join(m.portsPath(), name)
 		dir, lerr := os.Readlink(link)

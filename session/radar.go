@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // The radar tells of changes in open workspaces that could not be merged with each
@@ -62,7 +62,7 @@ func (m *Manager) Radar(ctx context.Context, dir string) ([]RadarConflict, error
 
 // radar is Radar for a project; it also returns how many paths each side has
 // changed.
-func (m *Manager) radar(ctx context.Context, p home.Project) ([]RadarConflict, []sideCount, error) {
+func (m *Manager) radar(ctx context.Context, p state.Project) ([]RadarConflict, []sideCount, error) {
 	sides, err := m.sides(ctx, p)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ type sideCount struct {
 }
 
 // sides looks at the workspaces that are open.
-func (m *Manager) sides(ctx context.Context, p home.Project) ([]*radarSide, error) {
+func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, error) {
 	names, err := p.SessionNames()
 	if err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // MarshalJSON writes paths as every document of superqode's does.
@@ -52,23 +52,23 @@ type radarFile struct {
 	Conflicts     []RadarConflict `json:"conflicts"`
 }
 
-func radarPath(p home.Project) string { return filepath.Join(p.Dir, "radar.json") }
+func radarPath(p state.Project) string { return filepath.Join(p.Dir, "radar.json") }
 
 // writeRadar keeps what was seen, for who has no time to look. A file that says
 // the same is left alone, but for one that is empty.
-func writeRadar(p home.Project, at time.Time, list []RadarConflict) error {
+func writeRadar(p state.Project, at time.Time, list []RadarConflict) error {
 	if list == nil {
 		list = []RadarConflict{}
 	}
 	if len(list) == 0 && !atomicfile.Exists(radarPath(p)) {
 		return nil
 	}
-	return atomicfile.WriteJSON(radarPath(p), radarFile{home.SchemaVersion, at.UTC(), list})
+	return atomicfile.WriteJSON(radarPath(p), radarFile{state.SchemaVersion, at.UTC(), list})
 }
 
 // readRadar returns what was seen last. A file that can not be understood counts
 // as none: it is a convenience, and the next look writes it anew.
-func readRadar(p home.Project) ([]RadarConflict, error) {
+func readRadar(p state.Project) ([]RadarConflict, error) {
 	data, err := atomicfile.Read(radarPath(p))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // HostPath is an absolute path of this machine, see superqode.HostPath.
@@ -100,7 +100,7 @@ func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "se
 func readRecord(sessionDir string) (*Record, error) {
 	data, err := atomicfile.Read(recordPath(sessionDir))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", home.ErrBroken, err)
+		return nil, fmt.Errorf("%w: %w", state.ErrBroken, err)
 	}
 	return parseRecord(data, filepath.Base(sessionDir))
 }
@@ -108,15 +108,15 @@ func readRecord(sessionDir string) (*Record, error) {
 func parseRecord(data []byte, name string) (*Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%w: session.json: %w", home.ErrBroken, err)
+		return nil, fmt.Errorf("%w: session.json: %w", state.ErrBroken, err)
 	}
 	switch {
-	case r.SchemaVersion > home.SchemaVersion:
-		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", home.ErrBroken, r.SchemaVersion, home.SchemaVersion)
+	case r.SchemaVersion > state.SchemaVersion:
+		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", state.ErrBroken, r.SchemaVersion, state.SchemaVersion)
 	case r.ID.String() != name:
-		return nil, fmt.Errorf("%w: session.json names session %q", home.ErrBroken, r.ID)
+		return nil, fmt.Errorf("%w: session.json names session %q", state.ErrBroken, r.ID)
 	case r.State == "" || r.Mode == "":
-		return nil, fmt.Errorf("%w: session.json lacks state or mode", home.ErrBroken)
+		return nil, fmt.Errorf("%w: session.json lacks state or mode", state.ErrBroken)
 	}
 	return &r, nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Recovered tells what Recover did with one session.
@@ -29,7 +29,7 @@ type Recovered struct {
 // supervisor left is ended. Applies that were cut short come first.
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
 	var sessions []Listed
-	var p home.Project
+	var p state.Project
 	if ref != "" {
 		l, err := m.find(ctx, dir, ref)
 		if err != nil {
@@ -72,7 +72,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 
 // removeUnborn removes the folders of a project's sessions whose maker was killed
 // before it wrote their session.json.
-func removeUnborn(p home.Project) error {
+func removeUnborn(p state.Project) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func removeUnborn(p home.Project) error {
 		if _, err := load(dir); !errors.Is(err, errGone) {
 			continue
 		}
-		unlock, err := lockfile.TryLock(home.LockPath(dir))
+		unlock, err := lockfile.TryLock(state.LockPath(dir))
 		if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
 			continue // it is being made right now, or gone
 		}

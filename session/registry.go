@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Listed is one session as `workspace list` shows it.
@@ -106,7 +106,7 @@ func load(dir string) (Listed, error) {
 	if l.State.Ended() {
 		return l, nil
 	}
-	if l.Alive, err = lockfile.IsHeld(home.LockPath(dir)); err != nil {
+	if l.Alive, err = lockfile.IsHeld(state.LockPath(dir)); err != nil {
 		return l, err
 	}
 	l.Dead = !l.Alive && (l.Owned || l.State != superqode.StateActive)
@@ -117,23 +117,23 @@ func load(dir string) (Listed, error) {
 // being made, or whose maker was killed before it made anything else: there is
 // no workspace, and Recover removes it.
 func unborn(dir string) bool {
-	p := home.Project{Dir: filepath.Dir(filepath.Dir(dir))}
+	p := state.Project{Dir: filepath.Dir(filepath.Dir(dir))}
 	_, err := os.Lstat(p.WorkspacePath(filepath.Base(dir)))
 	return errors.Is(err, os.ErrNotExist)
 }
 
-func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]home.Project, error) {
+func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]state.Project, error) {
 	if !all {
 		p, err := m.locate(ctx, dir)
-		return []home.Project{p}, err
+		return []state.Project{p}, err
 	}
-	names, err := home.Names(m.workingPath())
+	names, err := state.Names(m.workingPath())
 	if err != nil {
 		return nil, err
 	}
-	var projects []home.Project
+	var projects []state.Project
 	for _, n := range names {
-		projects = append(projects, home.Project{Dir: filepath.Join(m.workingPath(), n)})
+		projects = append(projects, state.Project{Dir: filepath.Join(m.workingPath(), n)})
 	}
 	return projects, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func listed(t *testing.T, id, name string, state superqode.State) Listed {
@@ -28,7 +28,7 @@ func TestPick(t *testing.T) {
 		listed(t, "qe-20260203-000000-aaauuu", "", superqode.StateDone),
 		listed(t, "qe-20260204-000000-aaauua", "u", superqode.StateDone),
 	}
-	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: home.ErrBroken}}
+	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: state.ErrBroken}}
 	for ref, want := range map[string]any{
 		"":                          "qe-20260101-000000-aaaaaa",
 		"qe-20260101-000000-aaaaaa": "qe-20260101-000000-aaaaaa",
@@ -39,7 +39,7 @@ func TestPick(t *testing.T) {
 		"bbb":                       superqode.ErrUsage,
 		"qe-2026":                   superqode.ErrUsage,
 		"zzz":                       superqode.ErrNotFound,
-		"dddddd":                    home.ErrBroken,
+		"dddddd":                    state.ErrBroken,
 	} {
 		got, err := pick(sessions, broken, ref)
 		if id, ok := want.(string); ok && (err != nil || got.ID.String() != id) {
@@ -71,7 +71,7 @@ func TestLoadNamesBrokenRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		put(t, recordPath(dir), data)
-		if _, err := load(dir); !errors.Is(err, home.ErrBroken) {
+		if _, err := load(dir); !errors.Is(err, state.ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

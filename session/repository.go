@@ -17,9 +17,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -201,7 +201,7 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	if there || !found || holds(sn, name) {
 		return nil
 	}
-	neighbours, err := home.Names(s.neighboursDir())
+	neighbours, err := state.Names(s.neighboursDir())
 	if len(neighbours) > 0 {
 		sn.Entries = slices.Delete(sn.Entries, at, at+1)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -206,7 +206,7 @@ func makePart(parent string) (string, *os.File, error) {
 
 // sweepParts removes what a restore that was killed left.
 func sweepParts(ctx context.Context, parent string) {
-	names, err := home.Names(parent)
+	names, err := state.Names(parent)
 	if err != nil {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // salvaged makes a session with one salvage of the whole origin, git's own files
@@ -214,7 +214,7 @@ func TestRestoresAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	names, err := home.Names(parent)
+	names, err := state.Names(parent)
 	if err != nil || len(names) != 6 || won != 6 {
 		t.Errorf("%d won, left %q (%v)", won, names, err)
 	}

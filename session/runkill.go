@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -102,7 +102,7 @@ func (s *Session) Release(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	for deadline := time.Now().Add(killWait); ; {
-		held, err := lockfile.IsHeld(home.LockPath(s.dir))
+		held, err := lockfile.IsHeld(state.LockPath(s.dir))
 		if err != nil || !held || time.Now().After(deadline) {
 			return err // who still holds it is named by what comes next
 		}

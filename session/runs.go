@@ -14,9 +14,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // runsFile holds two lines for each program that was run in a session: one when
@@ -72,7 +72,7 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 
 func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
-		SchemaVersion: home.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
+		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
 		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
 	}
 }

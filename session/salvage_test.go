@@ -15,9 +15,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // managerOf makes a Manager whose home and environment are the fixture's.
@@ -227,7 +227,7 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 		t.Errorf("%+v, %v", back, err)
 	}
 	for _, n := range []int{2, 0, -1} {
-		if _, err := salvage.Parse(data, s.rec.ID, n); !errors.Is(err, home.ErrBroken) {
+		if _, err := salvage.Parse(data, s.rec.ID, n); !errors.Is(err, state.ErrBroken) {
 			t.Errorf("record 1 was taken for %d: %v", n, err)
 		}
 	}

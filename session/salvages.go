@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // salvage keeps what the entries hold before somebody overwrites or deletes them;
@@ -71,7 +71,7 @@ func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.F
 }
 
 // salvageRefs asks a project's store, if there is one.
-func (m *Manager) salvageRefs(ctx context.Context, p home.Project) ([]snapshot.Ref, error) {
+func (m *Manager) salvageRefs(ctx context.Context, p state.Project) ([]snapshot.Ref, error) {
 	store, err := m.existingStore(ctx, p)
 	if err != nil || store == nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (m *Manager) salvageRefs(ctx context.Context, p home.Project) ([]snapshot.R
 }
 
 // existingStore opens a project's store as it is; it is nil where there is none.
-func (m *Manager) existingStore(ctx context.Context, p home.Project) (*snapshot.Store, error) {
+func (m *Manager) existingStore(ctx context.Context, p state.Project) (*snapshot.Store, error) {
 	g, err := m.git(ctx)
 	if err != nil {
 		return nil, err

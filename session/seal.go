@@ -13,9 +13,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // seal holds what a session's state files said when its program was started. A
@@ -48,7 +48,7 @@ func sealedFiles() []string {
 // sealedSalvages returns the files of a session's salvages. A program may add
 // files there, which harm nothing: restore writes into a fresh folder only.
 func sealedSalvages(dir string) ([]string, error) {
-	names, err := home.Names(salvage.Dir(dir))
+	names, err := state.Names(salvage.Dir(dir))
 	var files []string
 	for _, name := range names {
 		_, record := salvage.Number(name, ".json")
@@ -94,7 +94,7 @@ func newSeal(dir string, rec Record) (_ *seal, err error) {
 		s.growth[name] = data
 	}
 	if rec.Mode == superqode.ModeGitSnapshot {
-		p := home.Project{Dir: filepath.Dir(filepath.Dir(dir))}
+		p := state.Project{Dir: filepath.Dir(filepath.Dir(dir))}
 		if s.vault, err = openVault(p.Dir, filepath.Join(dir, "aside"), p.StorePath()); err != nil {
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // seenFile keeps when each changed path was first seen changed. Paths are bytes,
@@ -44,7 +44,7 @@ func (s *Session) readSeen() (map[string]time.Time, error) {
 }
 
 func (s *Session) writeSeen(seen map[string]time.Time) error {
-	f := seenFile{SchemaVersion: home.SchemaVersion, Paths: make([]seenEntry, 0, len(seen))}
+	f := seenFile{SchemaVersion: state.SchemaVersion, Paths: make([]seenEntry, 0, len(seen))}
 	for p, at := range seen {
 		f.Paths = append(f.Paths, seenEntry{[]byte(p), at})
 	}
@@ -60,7 +60,7 @@ type changesFile struct {
 func (s *Session) changesPath() string { return filepath.Join(s.dir, "changes.json") }
 
 func (s *Session) writeChanges(changes []superqode.Change) error {
-	return atomicfile.WriteJSON(s.changesPath(), changesFile{home.SchemaVersion, changes})
+	return atomicfile.WriteJSON(s.changesPath(), changesFile{state.SchemaVersion, changes})
 }
 
 func (s *Session) readChanges() ([]superqode.Change, error) {

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // SetupOptions say what must be there before a session's program runs. The
@@ -188,7 +188,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 	}
 	wait, cancel := context.WithTimeout(ctx, setupWait)
 	defer cancel()
-	s.unlock, err = lockfile.Lock(wait, home.LockPath(s.dir))
+	s.unlock, err = lockfile.Lock(wait, state.LockPath(s.dir))
 	if err != nil {
 		s.unlock = nil
 		if ctx.Err() == nil && wait.Err() != nil {

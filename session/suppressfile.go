@@ -10,15 +10,15 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Suppressions edits an origin's SuppressionsFile. What a person wrote there
 // stays, comments too, and several processes may edit it at once.
 type Suppressions struct {
 	m      *Manager
-	p      home.Project
+	p      state.Project
 	origin string
 }
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -31,7 +31,7 @@ const sweepNow = 4 * time.Millisecond
 func (m *Manager) Tidy(ctx context.Context) error {
 	var err error
 	for _, p := range m.touched {
-		names, rerr := home.Names(p.TrashPath())
+		names, rerr := state.Names(p.TrashPath())
 		if rerr != nil || len(names) == 0 {
 			err = errors.Join(err, rerr)
 			continue
@@ -50,7 +50,7 @@ func (m *Manager) Tidy(ctx context.Context) error {
 
 // sweep deletes what lies in a project's trash. Another process that is at it
 // counts as done.
-func sweep(ctx context.Context, p home.Project, budget time.Duration) (done bool, err error) {
+func sweep(ctx context.Context, p state.Project, budget time.Duration) (done bool, err error) {
 	unlock, err := lockfile.TryLock(filepath.Join(p.Dir, "trash.lock"))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return true, nil
@@ -63,7 +63,7 @@ func sweep(ctx context.Context, p home.Project, budget time.Duration) (done bool
 }
 
 // sweepApart starts superqode again, detached, to finish the sweep.
-func (m *Manager) sweepApart(p home.Project) error {
+func (m *Manager) sweepApart(p state.Project) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (m *Manager) SweepProject(ctx context.Context, name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return superqode.Errorf(superqode.ErrUsage, "%q is not the name of a project folder", name)
 	}
-	p := home.Project{Dir: filepath.Join(m.workingPath(), name)}
+	p := state.Project{Dir: filepath.Join(m.workingPath(), name)}
 	if _, err := os.Lstat(p.Dir); err != nil {
 		return notFoundOr(err, p.Dir)
 	}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -132,7 +132,7 @@ func (s *Session) track(ctx context.Context, t Track) (err error) {
 	if t.Agent.IsZero() {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", visible(t.Path.String())), "superqode track --agent NAME %s", quoteWord(t.Path.String()))
 	}
-	e := trackEvent{SchemaVersion: home.SchemaVersion, At: s.m.now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
+	e := trackEvent{SchemaVersion: state.SchemaVersion, At: s.m.now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "track.lock"))
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -54,7 +54,7 @@ type trustFile struct {
 func (m *Manager) trustPath() string { return filepath.Join(m.cfg.Home, "trust.json") }
 
 func (m *Manager) readTrust() (trustFile, error) {
-	f := trustFile{SchemaVersion: home.SchemaVersion, Origins: []Trust{}}
+	f := trustFile{SchemaVersion: state.SchemaVersion, Origins: []Trust{}}
 	data, err := atomicfile.Read(m.trustPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
@@ -65,8 +65,8 @@ func (m *Manager) readTrust() (trustFile, error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return f, fmt.Errorf("%s: %w", m.trustPath(), err)
 	}
-	if f.SchemaVersion > home.SchemaVersion {
-		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, home.SchemaVersion)
+	if f.SchemaVersion > state.SchemaVersion {
+		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, state.SchemaVersion)
 	}
 	return f, nil
 }
@@ -74,7 +74,7 @@ func (m *Manager) readTrust() (trustFile, error) {
 // changeTrust changes trust.json under its lock.
 func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust) (err error) {
 	if err := os.MkdirAll(m.cfg.Home, 0o700); err != nil {
-		return home.Unwritable(err, m.cfg.Home)
+		return state.Unwritable(err, m.cfg.Home)
 	}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(m.cfg.Home, "trust.lock"))
 	if err != nil {
@@ -315,12 +315,12 @@ func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error)
 // OnlyOutside refuses, with an error that wraps superqode.ErrDenied, what only a
 // person outside of every session may do.
 func (m *Manager) OnlyOutside(what string) error {
-	names, err := home.Names(m.workingPath())
+	names, err := state.Names(m.workingPath())
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if id := supervisor.InsideOf(home.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
+		if id := supervisor.InsideOf(state.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/swap"
 )
 
@@ -71,7 +71,7 @@ func (j *Job) finished(ctx context.Context, d *swap.Dir, in *intent) error {
 
 // Sweep deletes the folders in which a killed apply put contents together.
 func Sweep(sessionDir string) {
-	names, _ := home.Names(sessionDir)
+	names, _ := state.Names(sessionDir)
 	for _, n := range names {
 		if strings.HasPrefix(n, merge.Prefix) {
 			_ = os.RemoveAll(sessionDir + "/" + n) // nothing depends on them

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/swap"
 )
 
@@ -64,16 +64,16 @@ func readIntent(sessionDir string) (*intent, error) {
 	}
 	var in intent
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
+		return nil, fmt.Errorf("%w: apply.json: %w", state.ErrBroken, err)
 	}
 	switch {
-	case in.SchemaVersion > home.SchemaVersion:
-		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", home.ErrBroken, in.SchemaVersion, home.SchemaVersion)
+	case in.SchemaVersion > state.SchemaVersion:
+		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", state.ErrBroken, in.SchemaVersion, state.SchemaVersion)
 	case in.Plan == nil || in.SessionID.String() != filepath.Base(sessionDir):
-		return nil, fmt.Errorf("%w: apply.json is not that of session %s", home.ErrBroken, filepath.Base(sessionDir))
+		return nil, fmt.Errorf("%w: apply.json is not that of session %s", state.ErrBroken, filepath.Base(sessionDir))
 	}
 	if err := in.Plan.Check(); err != nil {
-		return nil, fmt.Errorf("%w: apply.json: %w", home.ErrBroken, err)
+		return nil, fmt.Errorf("%w: apply.json: %w", state.ErrBroken, err)
 	}
 	return &in, nil
 }
@@ -86,7 +86,7 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
 	}
-	in := &intent{SchemaVersion: home.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(), Plan: merge.Plan(view, steps, keep)}
+	in := &intent{SchemaVersion: state.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(), Plan: merge.Plan(view, steps, keep)}
 	if in.Salvage, err = j.salvageOverwritten(ctx, view, in.Plan); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Facts is what is known of one git binary, kept in the cache below a key of
@@ -63,7 +63,7 @@ func readFacts(dir string) (*Facts, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case f.SchemaVersion != home.SchemaVersion || !st.ModTime().Equal(f.ExecTime):
+	case f.SchemaVersion != state.SchemaVersion || !st.ModTime().Equal(f.ExecTime):
 		return nil, errors.New("the facts are old")
 	}
 	return &f, nil
@@ -75,14 +75,14 @@ func (m *Machine) makeFacts(ctx context.Context, g *git.Git, dir string) (err er
 	if err != nil {
 		return err
 	}
-	f := Facts{SchemaVersion: home.SchemaVersion, ExecPath: superqode.HostPath(strings.TrimSuffix(string(out), "\n"))}
+	f := Facts{SchemaVersion: state.SchemaVersion, ExecPath: superqode.HostPath(strings.TrimSuffix(string(out), "\n"))}
 	st, err := os.Stat(string(f.ExecPath))
 	if err != nil {
 		return err
 	}
 	f.ExecTime = st.ModTime()
 	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
-		return home.Unwritable(err, m.CachePath())
+		return state.Unwritable(err, m.CachePath())
 	}
 	tmp := filepath.Join(m.CachePath(), ".git-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // helperName is the small binary that stands in the sessions' folders as git and
@@ -93,7 +93,7 @@ const HelperPerm = 0o500
 
 func (m *Machine) copyHelper(src, dst string, st os.FileInfo) error {
 	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
-		return home.Unwritable(err, m.CachePath())
+		return state.Unwritable(err, m.CachePath())
 	}
 	in, err := os.Open(src)
 	if err != nil {

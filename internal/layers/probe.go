@@ -20,7 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // probed is what a probe of shim and hooks found, kept in the cache below a key
@@ -45,12 +45,12 @@ func (m *Machine) Probe(ctx context.Context, st *guard.SessionState) (shim, hook
 	}
 	var p probed
 	data, err := atomicfile.Read(file)
-	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == home.SchemaVersion {
+	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == state.SchemaVersion {
 		if p.Shim == guard.LayerActive && p.Hooks == guard.LayerActive || m.Now().Sub(p.At) < badProbe {
 			return p.Shim, p.Hooks, nil
 		}
 	}
-	p = probed{SchemaVersion: home.SchemaVersion, At: m.Now().UTC()}
+	p = probed{SchemaVersion: state.SchemaVersion, At: m.Now().UTC()}
 	if p.Shim, p.Hooks, err = m.runProbe(ctx, st); err != nil {
 		return "", "", fmt.Errorf("try the guard: %w", err)
 	}
@@ -91,7 +91,7 @@ const scratchText = "not committed\n"
 
 func (m *Machine) runProbe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
 	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
-		return "", "", home.Unwritable(err, m.CachePath())
+		return "", "", state.Unwritable(err, m.CachePath())
 	}
 	dir, err := os.MkdirTemp(m.CachePath(), ".probe-*")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Report are the guard's layers as a session would have them here: active, or
@@ -24,7 +24,7 @@ type Report struct {
 // same.
 func (m *Machine) Report(ctx context.Context, g *git.Git) (l Report, err error) {
 	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
-		return l, home.Unwritable(err, m.CachePath())
+		return l, state.Unwritable(err, m.CachePath())
 	}
 	f, err := m.Facts(ctx, g)
 	if err == nil {

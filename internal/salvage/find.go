@@ -11,20 +11,20 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Found is a salvage and where it lies.
 type Found struct {
 	Record
-	Project home.Project
+	Project state.Project
 	parent  string // the commit that holds the list; "" when only the session's folder is known
 }
 
 // In returns the salvages of a project that the sessions' folders and the
 // store's refs tell of. What only one of the two has is found too.
-func In(p home.Project, refs []snapshot.Ref) ([]Found, error) {
+func In(p state.Project, refs []snapshot.Ref) ([]Found, error) {
 	found := map[string]Found{}
 	names, err := p.SessionNames()
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/home"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Part is one directory's entries that are about to be overwritten or
@@ -74,7 +74,7 @@ func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	sv := &Record{SchemaVersion: home.SchemaVersion, Session: k.Session, Why: why, At: k.Now().UTC(), Origin: k.Origin, LeftOut: []LeftOut{}}
+	sv := &Record{SchemaVersion: state.SchemaVersion, Session: k.Session, Why: why, At: k.Now().UTC(), Origin: k.Origin, LeftOut: []LeftOut{}}
 	list := &snapshot.Snapshot{Root: string(k.Origin), Taken: k.Now(), Format: k.Store.Format()}
 	for _, p := range freePrefixes(parts) {
 		kept, left, err := k.contents(ctx, p, list.Format)
@@ -295,7 +295,7 @@ func (k *Keeper) last(ctx context.Context) (last Record, err error) {
 			last = sv
 		}
 	}
-	names, err := home.Names(Dir(k.Dir))
+	names, err := state.Names(Dir(k.Dir))
 	if err != nil {
 		return last, err
 	}

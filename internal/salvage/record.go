@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Record is what was kept of a directory before something in it was overwritten
@@ -114,12 +114,12 @@ func (sv *Record) message() (string, error) {
 // number.
 func Parse(data []byte, id superqode.SessionID, n int) (sv Record, err error) {
 	if err := json.Unmarshal(data, &sv); err != nil {
-		return sv, fmt.Errorf("%w: %w", home.ErrBroken, err)
+		return sv, fmt.Errorf("%w: %w", state.ErrBroken, err)
 	}
 	want := Record{Session: id}
 	want.number(n)
-	if sv.SchemaVersion > home.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
-		return sv, fmt.Errorf("%w: the record is not that of salvage %s", home.ErrBroken, want.ID)
+	if sv.SchemaVersion > state.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
+		return sv, fmt.Errorf("%w: the record is not that of salvage %s", state.ErrBroken, want.ID)
 	}
 	return sv, nil
 }
@@ -134,7 +134,7 @@ func Number(name, ext string) (int, bool) {
 // Read returns the salvages that a session's folder has records of.
 func Read(sessionDir string, id superqode.SessionID) ([]Record, error) {
 	dir := Dir(sessionDir)
-	names, err := home.Names(dir)
+	names, err := state.Names(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Call sends one request to the supervisor that SUPERQODE_SOCKET in env names
@@ -36,7 +36,7 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 	if err != nil {
 		return err
 	}
-	line, err := json.Marshal(request{home.SchemaVersion, op, raw})
+	line, err := json.Marshal(request{state.SchemaVersion, op, raw})
 	if err != nil {
 		return err
 	}

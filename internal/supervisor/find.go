@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/home"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Found is a supervisor that is at work in a session, as the kernel knows it.
@@ -19,7 +19,7 @@ type Found struct {
 // Of returns the supervisors that listen in a session's folder. Whose
 // a socket is tells the kernel, not the socket's name or what is answered there.
 func Of(dir string) ([]Found, error) {
-	names, err := home.Names(dir)
+	names, err := state.Names(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Listener(path string) (pid int, err error) {
 
 // InsideOf returns the session of a project in which this process runs, or "":
 // the one whose supervisor it descends from.
-func InsideOf(p home.Project) string {
+func InsideOf(p state.Project) string {
 	names, err := p.SessionNames()
 	if err != nil {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/state"
 	"golang.org/x/sys/unix"
-
-	"github.com/seed-2d964004/superqode/internal/home"
 )
 
 // MaxConnections is how many conversations one supervisor holds at a time.
@@ -174,7 +173,7 @@ func (s *Server) answer(ctx context.Context, pid int, line []byte) response {
 	if err := json.Unmarshal(line, &q); err != nil {
 		return response{Error: &Refusal{"usage", "not a JSON object: " + err.Error()}}
 	}
-	if q.SchemaVersion != home.SchemaVersion {
+	if q.SchemaVersion != state.SchemaVersion {
 		return response{Error: &Refusal{"usage", fmt.Sprintf("schema_version %d is not spoken here, 1 is", q.SchemaVersion)}}
 	}
 	h, ok := s.handlers[q.Op]
@@ -193,7 +192,7 @@ func (s *Server) answer(ctx context.Context, pid int, line []byte) response {
 }
 
 func reply(c *net.UnixConn, r response) error {
-	r.SchemaVersion = home.SchemaVersion
+	r.SchemaVersion = state.SchemaVersion
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
