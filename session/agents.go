@@ -8,7 +8,7 @@ import (
 )
 
 // Several agents in one session work in a workspace each. Each of these is that
-// of a session of its own, with lock, journal, guard, kernel layer, seal and
+// of a session of its own, with lock, guard, kernel layer, seal and
 // base, so that recovery, cleanup and everything that looks at a workspace know
 // it already; Record.Parent ties it to the session that people see. Its
 // workspace is made from the parent's, which nobody works in: so all begin with

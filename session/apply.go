@@ -128,5 +128,5 @@ func (s *Session) applyJob(ctx context.Context) (*apply.Job, error) {
 // applyEnding is applyJob for finishing what was cut short: it needs neither git nor
 // the store.
 func (s *Session) applyEnding() *apply.Job {
-	return &apply.Job{ID: s.rec.ID, Agent: s.rec.Agent, Dir: s.dir, Origin: s.rec.Origin, Now: s.m.now, Journal: s.journal(), Salvage: s.salvage, Warn: s.m.cfg.Warn}
+	return &apply.Job{ID: s.rec.ID, Agent: s.rec.Agent, Dir: s.dir, Origin: s.rec.Origin, Now: s.m.now, Salvage: s.salvage, Warn: s.m.cfg.Warn}
 }

@@ -105,9 +105,6 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 		return nil, err
 	}
 	ws := string(s.rec.Workspace)
-	if err := s.journal().Write("copy", map[string]string{"workspace": ws}); err != nil {
-		return nil, err
-	}
 	if err := os.Mkdir(ws, 0o700); err != nil {
 		return nil, err
 	}

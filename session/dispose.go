@@ -176,9 +176,6 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 		return err
 	}
 	failpoint.Hit("cleanup.taken")
-	if err := s.journal().Write(string(superqode.StateDone), map[string]string{"by": "cleanup"}); err != nil {
-		return err
-	}
 	now := s.m.now().UTC()
 	err := s.update(ctx, func(r *Record) {
 		r.State = superqode.StateDone

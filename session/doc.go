@@ -3,8 +3,7 @@
 //
 // It is the only package that knows all others. A Manager stands for one
 // SUPERQODE_HOME; a Session is one bounded piece of work on one origin. What a
-// session is lies in its session.json, what it has begun in its journal.jsonl,
-// and that it lives is known from the flock on its lock file, never from a PID.
+// session is, and how far it came, lies in its session.json, and that it lives is known from the flock on its lock file, never from a PID.
 //
 // The program in a session can not write the session's state: it talks to the
 // supervisor (the process that started it) over a unix socket, and the

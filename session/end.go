@@ -104,11 +104,8 @@ func (s *Session) keeps(opt EndOptions, cerr error) bool {
 	return opt.Failed
 }
 
-// step journals and records that a part of the way down begins.
+// step records that a part of the way down begins.
 func (s *Session) step(ctx context.Context, state superqode.State) error {
-	if err := s.journal().Write(string(state), nil); err != nil {
-		return err
-	}
 	err := s.update(ctx, func(r *Record) {
 		r.State, r.Reverting = state, r.Reverting || state == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
 	})
@@ -176,9 +173,6 @@ func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) 
 		state = superqode.StatePreserved
 	}
 	res.State, res.Workspace.Preserved = state, kept
-	if err := s.journal().Write(string(state), nil); err != nil {
-		return err
-	}
 	if err := s.update(ctx, func(r *Record) { r.State, r.EndedAt, r.ChangeCount = state, s.m.now().UTC(), len(res.Changes) }); err != nil {
 		return err
 	}

@@ -105,9 +105,6 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	if pl.mode == superqode.ModeShared {
 		return s.fillShared(ctx, pl)
 	}
-	if err := s.journal().Write("snapshot", map[string]string{"origin": s.o.Top}); err != nil {
-		return err
-	}
 	var survey *worktree.Survey
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {

@@ -22,7 +22,7 @@ func TestGitSnapshotSurvivesLossOfItsState(t *testing.T) {
 		"project":       `cd "$SUPERQODE_ARTIFACT_DIR/../../.." && rm -rf "$PWD"`,
 		"home":          `rm -rf "$SUPERQODE_HOME"`,
 		"store":         `rm -rf "$SUPERQODE_ARTIFACT_DIR/../../../store.git"`,
-		"snapshots":     `cd "$SUPERQODE_ARTIFACT_DIR/.." && rm -f base.snap git.snap ignored session.json journal.jsonl`,
+		"snapshots":     `cd "$SUPERQODE_ARTIFACT_DIR/.." && rm -f base.snap git.snap ignored session.json`,
 		"snapshots cut": `cd "$SUPERQODE_ARTIFACT_DIR/.." && for f in base.snap git.snap ignored session.json; do : > $f; done`,
 		"modes":         `chmod -R 000 "$SUPERQODE_ARTIFACT_DIR/../aside" "$SUPERQODE_ARTIFACT_DIR/../base.snap"`,
 	} {

@@ -213,9 +213,6 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 // either.
 func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
-		if err := s.journal().Write("revert", map[string]string{"dir": dir, "paths": fmt.Sprint(len(p.Paths()))}); err != nil {
-			return err
-		}
 		over := p.Overwritten()
 		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.moveLarge} {
 			changed, err := prepare(ctx, dir, over)

@@ -64,9 +64,6 @@ func (s *Session) moveLarge(ctx context.Context, dir string, entries []snapshot.
 			return false, err
 		}
 	}
-	if err := s.journal().Write("move-large", map[string]string{"from": dir, "to": to, "files": strconv.Itoa(len(files))}); err != nil {
-		return false, err
-	}
 	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
 	if err != nil {
 		return false, err

@@ -252,9 +252,6 @@ func (m *Manager) newSession(o *origin, p state.Project, pl plan) (s *Session, e
 		}
 	}
 	failpoint.Hit("open.folders")
-	if err := s.journal().Write("open", map[string]string{"mode": string(pl.mode)}); err != nil {
-		return s, err
-	}
 	return s, s.save()
 }
 
@@ -284,8 +281,6 @@ func (m *Manager) claimFolder(o *origin, p state.Project) (*Session, error) {
 // sessionFolders lists the folders of a session below its own: bin, exec, hooks
 // and log are the supervisor's, tmp and artifacts the program's.
 func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
-
-func (s *Session) journal() state.Journal { return state.OpenJournal(s.dir, s.m.now) }
 
 func (s *Session) save() error {
 	s.rec.UpdatedAt = s.m.now().UTC()

@@ -85,7 +85,7 @@ func (s *Session) discard() error {
 }
 
 // clear deletes the working folders of a session that is done; its record,
-// journal, log and changes stay for `workspace list`, `diff` and `report`.
+// record, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
 	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")

@@ -62,7 +62,7 @@ func sealedSalvages(dir string) ([]string, error) {
 }
 
 // growingFiles are the state files that are only appended to.
-func growingFiles() []string { return []string{"journal.jsonl", "findings.jsonl", runsFile} }
+func growingFiles() []string { return []string{"findings.jsonl", runsFile} }
 
 func newSeal(dir string, rec Record) (_ *seal, err error) {
 	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}

@@ -22,10 +22,12 @@ func sealedSession(t *testing.T) (dir string, rec Record) {
 	if err := writeRecord(dir, &rec); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(salvage.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
+	for _, folder := range []string{salvage.Dir(dir), filepath.Join(dir, "log")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for name, data := range map[string]string{"salvage/1.json": "{}", "salvage/1.snap": "list", "base.snap": "base", "origin.snap": "origin", "journal.jsonl": "{\"step\":\"open\"}\n", "findings.jsonl": "{}\n"} {
+	for name, data := range map[string]string{"salvage/1.json": "{}", "salvage/1.snap": "list", "base.snap": "base", "origin.snap": "origin", "log/runs.jsonl": "{\"run\":1}\n", "findings.jsonl": "{}\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -49,16 +51,16 @@ func TestSealPutsBack(t *testing.T) {
 		tamper func(*testing.T, string)
 		told   []string
 	}{
-		"nothing":           {"base.snap", func(*testing.T, string) {}, nil},
-		"base overwritten":  {"base.snap", func(t *testing.T, p string) { put(t, p, "forged") }, []string{"base.snap"}},
-		"base deleted":      {"base.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"base.snap"}},
-		"base a link":       {"base.snap", link, []string{"base.snap"}},
-		"base a folder":     {"base.snap", func(t *testing.T, p string) { os.Remove(p); os.Mkdir(p, 0o700) }, []string{"base.snap"}},
-		"state planted":     {"state.json", func(t *testing.T, p string) { put(t, p, "{}") }, []string{"state.json"}},
-		"journal cut":       {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"journal.jsonl"}},
-		"journal continued": {"journal.jsonl", func(t *testing.T, p string) { put(t, p, "{\"step\":\"open\"}\n{}\n") }, nil},
-		"salvage deleted":   {"salvage/1.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"salvage/1.snap"}},
-		"salvages deleted":  {"salvage/1.json", func(t *testing.T, p string) { os.RemoveAll(filepath.Dir(p)) }, []string{"salvage/1.json", "salvage/1.snap"}},
+		"nothing":          {"base.snap", func(*testing.T, string) {}, nil},
+		"base overwritten": {"base.snap", func(t *testing.T, p string) { put(t, p, "forged") }, []string{"base.snap"}},
+		"base deleted":     {"base.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"base.snap"}},
+		"base a link":      {"base.snap", link, []string{"base.snap"}},
+		"base a folder":    {"base.snap", func(t *testing.T, p string) { os.Remove(p); os.Mkdir(p, 0o700) }, []string{"base.snap"}},
+		"state planted":    {"state.json", func(t *testing.T, p string) { put(t, p, "{}") }, []string{"state.json"}},
+		"runs cut":         {"log/runs.jsonl", func(t *testing.T, p string) { put(t, p, "") }, []string{"log/runs.jsonl"}},
+		"runs continued":   {"log/runs.jsonl", func(t *testing.T, p string) { put(t, p, "{\"run\":1}\n{}\n") }, nil},
+		"salvage deleted":  {"salvage/1.snap", func(t *testing.T, p string) { os.Remove(p) }, []string{"salvage/1.snap"}},
+		"salvages deleted": {"salvage/1.json", func(t *testing.T, p string) { os.RemoveAll(filepath.Dir(p)) }, []string{"salvage/1.json", "salvage/1.snap"}},
 		"salvages a link": {"salvage/1.json", func(t *testing.T, p string) { os.RemoveAll(filepath.Dir(p)); os.Symlink("/", filepath.Dir(p)) },
 			[]string{"salvage/1.json", "salvage/1.snap"}},
 		"salvage planted":    {"salvage/1.json", func(t *testing.T, p string) { put(t, filepath.Join(filepath.Dir(p), "2.json"), "{}") }, nil},
@@ -79,7 +81,7 @@ func TestSealPutsBack(t *testing.T) {
 				t.Fatalf("restore told %v (%v), want %v", told, err, c.told)
 			}
 			after, _ := os.ReadFile(path)
-			if name != "journal continued" && string(after) != string(before) {
+			if name != "runs continued" && string(after) != string(before) {
 				t.Errorf("%s holds %q, want %q", c.file, after, before)
 			}
 			if err := s.close(); err != nil {

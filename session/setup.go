@@ -156,9 +156,6 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if err != nil {
 		return nil, err
 	}
-	if err := s.journal().Write("setup", nil); err != nil {
-		return nil, err
-	}
 	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
 	for _, st := range steps {
 		if st.State == setup.OptionalFailed {

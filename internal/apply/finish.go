@@ -55,18 +55,14 @@ func (j *Job) Finish(ctx context.Context) (action string, err error) {
 		if err := j.saveIntent(in, swap.Cleaning); err != nil {
 			return "", err
 		}
-		return Finished, j.finished(ctx, d, in)
+		return Finished, j.cleanIntent(ctx, d, in)
 	case swap.Undoing:
 		return TakenBack, j.undoIntent(ctx, d, in)
 	}
 	if in.Undone {
 		return TakenBack, j.cleanIntent(ctx, d, in)
 	}
-	return Finished, j.finished(ctx, d, in)
-}
-
-func (j *Job) finished(ctx context.Context, d *swap.Dir, in *intent) error {
-	return errors.Join(j.cleanIntent(ctx, d, in), j.Journal.Write("applied", nil))
+	return Finished, j.cleanIntent(ctx, d, in)
 }
 
 // Sweep deletes the folders in which a killed apply put contents together.

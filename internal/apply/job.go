@@ -12,7 +12,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Job is what an apply has to know of the session whose changes it brings into
@@ -25,7 +24,6 @@ type Job struct {
 	Store   *snapshot.Store // nil, as git, when an apply is only finished
 	Git     *git.Git
 	Now     func() time.Time
-	Journal state.Journal
 	Salvage func(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error)
 	Warn    func(line string)
 }

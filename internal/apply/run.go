@@ -91,9 +91,6 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 		return err
 	}
 	failpoint.Hit("apply.salvaged")
-	if err := j.Journal.Write("apply", map[string]string{"paths": fmt.Sprint(len(res.Applied)), "salvage": in.Salvage}); err != nil {
-		return err
-	}
 	d, err := swap.Open(string(j.Origin))
 	if err != nil {
 		return err
@@ -105,8 +102,7 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 	res.Salvage = in.Salvage
 	verr := j.verifyApplied(ctx, view, steps)
 	failpoint.Hit("apply.verified")
-	err = errors.Join(j.cleanIntent(ctx, d, in), j.Journal.Write("applied", nil))
-	return errors.Join(verr, err)
+	return errors.Join(verr, j.cleanIntent(ctx, d, in))
 }
 
 // salvageOverwritten keeps what the plan overwrites and deletes and returns the
