@@ -86,7 +86,7 @@ type changeJSON struct {
 	Hunks  []ChangeHunk `json:"hunks,omitempty"`
 }
 
-// MarshalJSON writes the shape of FORMATS.md section 4. A path that is not UTF-8
+// MarshalJSON writes the shape of docs/formats.md. A path that is not UTF-8
 // is given printable as "path" and exact, in base64, as "path_bytes".
 func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{

@@ -3,7 +3,9 @@ package superqode_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,20 +48,47 @@ func TestArchitecture(t *testing.T) {
 	}
 }
 
-// TestLinksOfThePages looks whether what the pages link to is there.
-func TestLinksOfThePages(t *testing.T) {
+// TestPages checks that every link in README.md and docs/ leads to a file that
+// exists and, where it names a heading, to a heading of that file.
+func TestPages(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)|src="([^":]+)"`)
-	for page, dir := range map[string]string{"README.md": "", "docs/guide.md": "docs/", "docs/architecture.md": "docs/", "docs/recovery.md": "docs/", "docs/reference.md": "docs/", "docs/guard.md": "docs/", "docs/setup.md": "docs/", "docs/exec.md": "docs/", "docs/agents.md": "docs/", "docs/claims.md": "docs/"} {
-		data, err := os.ReadFile(page)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for _, m := range link.FindAllStringSubmatch(string(data), -1) {
-			if _, err := os.Stat(dir + m[1] + m[3]); err != nil {
-				t.Errorf("%s links to %s, which is not there", page, m[1]+m[3])
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#:\s]*)(?:#([^)]*))?\)|src="([^":]+)"`)
+	for _, page := range append(pages, "README.md") {
+		for _, m := range link.FindAllStringSubmatch(readPage(t, page), -1) {
+			target := page
+			if name := m[1] + m[3]; name != "" {
+				target = filepath.Join(filepath.Dir(page), name)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, target)
+			} else if m[2] != "" && !slices.Contains(anchors(readPage(t, target)), m[2]) {
+				t.Errorf("%s links to %s#%s, and that page has no such heading", page, target, m[2])
 			}
 		}
 	}
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// anchors returns the names by which links reach a page's headings, made as
+// GitHub makes them.
+func anchors(page string) []string {
+	var names []string
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	dropped := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range heading.FindAllStringSubmatch(page, -1) {
+		names = append(names, strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return names
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The errors that callers branch on. Each has one exit code (FORMATS.md section
-// 2); wrap them with %w and test with errors.Is.
+// The errors that callers branch on. Each has one exit code (docs/formats.md);
+// wrap them with %w and test with errors.Is.
 var (
 	// ErrDenied means that the guard refused.
 	ErrDenied = errors.New("denied")

@@ -14,7 +14,7 @@ import (
 
 const module = "github.com/seed-2d964004/superqode"
 
-// floors is the table of DESIGN.md section 2: imports only point down, and
+// floors is the picture of docs/architecture.md: imports only point down, and
 // packages of one floor do not import one another. Floor 0 is the foundation,
 // whose packages may.
 var floors = map[string]int{

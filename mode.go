@@ -2,8 +2,7 @@ package superqode
 
 import "fmt"
 
-// Mode says how a session's workspace is made; DESIGN.md section 4 has the
-// table.
+// Mode says how a session's workspace is made; README.md has the table.
 type Mode string
 
 // The modes. ModeAuto is a wish, never the mode of an open session.

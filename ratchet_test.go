@@ -18,7 +18,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// The ceilings of DESIGN.md section 2. Code that is above one today has an entry
+// The ceilings. Code that is above one today has an entry
 // in testdata/ratchet.txt with today's number. An entry never rises; a line of it
 // is "kind subject number":
 //

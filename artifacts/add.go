@@ -21,7 +21,7 @@ type New struct {
 	// Name is what people call it; "" means the file's own name.
 	Name string
 	// Path is where the file shall stand below qe-artifacts, in one of the folders
-	// of FORMATS.md section 5. An earlier artifact of the same session at that path
+	// of docs/formats.md. An earlier artifact of the same session at that path
 	// is replaced and keeps its id. "" means the type's folder, the session's
 	// sub-folder and the file's own name, and never replaces: where the name is
 	// taken by other content a number is appended.

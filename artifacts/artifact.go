@@ -26,7 +26,7 @@ type Artifact struct {
 	Size         int64  // in bytes
 }
 
-// artifactJSON is an entry as it stands in the manifest (FORMATS.md section 5).
+// artifactJSON is an entry as it stands in the manifest (docs/formats.md).
 type artifactJSON struct {
 	ID            string              `json:"id"`
 	Type          Type                `json:"type"`
@@ -102,7 +102,7 @@ func Refs(list []Artifact) []Ref {
 	return refs
 }
 
-// Ref is an artifact as it stands in a session result (FORMATS.md section 4).
+// Ref is an artifact as it stands in a session result (docs/formats.md).
 type Ref struct {
 	ID     string
 	Type   Type

@@ -28,7 +28,7 @@ type ReportInput struct {
 }
 
 // Report is the content of qr-*.json: the flat keys, superqode-qr-v1, and the
-// session's own facts in one object (FORMATS.md section 5). NewReport makes it.
+// session's own facts in one object (docs/formats.md). NewReport makes it.
 type Report struct {
 	SchemaVersion int    `json:"schema_version"`
 	Version       string `json:"version"`

@@ -72,7 +72,7 @@ func bareInput(t testing.TB) ReportInput {
 	return ReportInput{Result: Result{SessionID: sessionAt(t, 0), Mode: superqode.ModeSnapshot, State: superqode.StateDone}}
 }
 
-// TestResultKeys holds the exact text of FORMATS.md section 4: names, order,
+// TestResultKeys holds the exact text that docs/formats.md shows: names, order,
 // nothing null.
 func TestResultKeys(t *testing.T) {
 	t.Parallel()

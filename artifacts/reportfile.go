@@ -9,7 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// The paths below qe-artifacts that FORMATS.md section 5 gives to a session's own
+// The paths below qe-artifacts that docs/formats.md gives to a session's own
 // files.
 
 // SessionPatch returns the path of a session's patch.

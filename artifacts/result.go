@@ -7,7 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Result is what `run --json` prints about a session (FORMATS.md section 4). Every
+// Result is what `run --json` prints about a session (docs/formats.md). Every
 // key but "applied" is always present in its JSON, and lists are never null.
 type Result struct {
 	SchemaVersion   int                 `json:"schema_version"` // set by MarshalJSON
@@ -117,7 +117,7 @@ type OriginCheck struct {
 
 type resultJSON Result
 
-// MarshalJSON writes the shape of FORMATS.md section 4. Paths that are not UTF-8
+// MarshalJSON writes the shape of docs/formats.md. Paths that are not UTF-8
 // are made printable; changes and artifacts carry the exact bytes beside them.
 func (r Result) MarshalJSON() ([]byte, error) {
 	r.SchemaVersion = 1

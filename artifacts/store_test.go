@@ -258,7 +258,7 @@ func TestConcurrent(t *testing.T) {
 	wantOK(t, s, 40)
 }
 
-// TestManyProcesses is the promise of FORMATS.md section 5: N processes never lose
+// TestManyProcesses is the promise of docs/formats.md: N processes never lose
 // an entry.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()

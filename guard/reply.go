@@ -16,7 +16,7 @@ type Reply struct {
 	Code   int
 }
 
-// Exit codes of Reply: denied for people and scripts (FORMATS.md section 2), and
+// Exit codes of Reply: denied for people and scripts (docs/formats.md), and
 // blocked for the hooks, all of which but Copilot's take status 2 for "do not
 // run it" with the reason on standard error. Copilot skips a hook that fails, so
 // it gets 0 and the decision on standard output.

@@ -126,7 +126,7 @@ func (s *shimmed) sh(dir, line string) (code int, out string) {
 	return 0, buf.String()
 }
 
-// deniedRows is the table of GUARD.md section 1, as what people type.
+// deniedRows is the policy of docs/guard.md, as what people type.
 const deniedRows = `
 commit -m x | commit -am x | commit --amend --no-edit | commit --allow-empty --no-verify -m x | commit -m x -- unstaged.txt
 merge feature | merge --ff-only feature | rebase feature | rebase -i HEAD~1 | cherry-pick feature | revert --no-edit HEAD | am /nowhere | pull | filter-branch -f --msg-filter cat

@@ -23,7 +23,7 @@
 //   - The user's own hook of the same name runs afterwards, with the same
 //     arguments, input, environment and exit code.
 //
-// What this layer promises is what GUARD.md section 2 lists. A command that sets
-// core.hooksPath and core.fsmonitor itself passes it, and so does one that
-// empties its environment; the kernel layer holds there.
+// docs/guard.md lists what this layer stops. A command that sets core.hooksPath
+// and core.fsmonitor itself passes it, and so does one that empties its
+// environment; the kernel layer holds there.
 package hooks

@@ -113,7 +113,7 @@ func (s *Session) step(ctx context.Context, state superqode.State) error {
 	return err
 }
 
-// result tells what happened, in the shape of FORMATS.md section 4. rerr is what
+// result tells what happened, in the shape of docs/formats.md. rerr is what
 // the removal said.
 func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result {
 	r := &s.rec

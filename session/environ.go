@@ -20,8 +20,8 @@ type runPaths struct {
 	lock     string // held while the run is under way
 }
 
-// environ builds the environment of a session's program; FORMATS.md section 3
-// has the table. Variables that would point git at another repository, or at
+// environ builds the environment of a session's program; docs/formats.md has
+// the table. Variables that would point git at another repository, or at
 // another session, are not passed on.
 func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 	env := slices.DeleteFunc(git.CleanEnv(s.m.cfg.Env), func(kv string) bool {

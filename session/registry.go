@@ -206,8 +206,8 @@ func pick(sessions []Listed, broken []Broken, ref string) (Listed, error) {
 	return Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d sessions (%s)", ref, len(hits), strings.Join(names, ", ")), "type more of the id, for example --session %s", names[0])
 }
 
-// Find returns the session that ref names; see FORMATS.md section 1 on ids. It
-// returns an error that wraps ErrNotFound or, when ref is ambiguous, ErrUsage.
+// Find returns the session that ref names; docs/formats.md says how. It returns
+// an error that wraps ErrNotFound or, when ref is ambiguous, ErrUsage.
 func (m *Manager) Find(ctx context.Context, dir, ref string) (*Listed, error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {

@@ -23,8 +23,8 @@ const SchemaVersion = 1
 // ErrBroken means that a session's own files can not be read.
 var ErrBroken = errors.New("broken session state")
 
-// Project is the folder of one origin below $SUPERQODE_HOME/working; DESIGN.md
-// section 3 draws it.
+// Project is the folder of one origin below $SUPERQODE_HOME/working;
+// docs/architecture.md draws it.
 type Project struct{ Dir string }
 
 // LockPath is locked around every change of the repository's list of worktrees.

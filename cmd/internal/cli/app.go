@@ -222,7 +222,7 @@ func hintOf(err error) string {
 	return hint
 }
 
-// jsonError is the document of FORMATS.md section 2.
+// jsonError is the document of docs/formats.md.
 type jsonError struct {
 	Error errorBody `json:"error"`
 }

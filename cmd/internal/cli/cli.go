@@ -41,7 +41,7 @@ type IO struct {
 // errHelp ends the parse after help was printed.
 var errHelp = errors.New("help was printed")
 
-// Main runs one command line and returns the exit code of FORMATS.md section 2.
+// Main runs one command line and returns the exit code of docs/formats.md.
 func Main(ctx context.Context, streams IO, args ...string) int {
 	a := newApp(streams)
 	if flags, check, ok := quickCheck(args); ok && !completes(a.Env) {
