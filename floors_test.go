@@ -14,17 +14,23 @@ import (
 
 const module = "github.com/seed-2d964004/superqode"
 
-// floors is the picture of docs/architecture.md: imports only point down, and
-// packages of one floor do not import one another. Floor 0 is the foundation,
-// whose packages may.
+// floors is the picture of docs/architecture.md in tens: 21 is on floor 2. Imports
+// only point down, and packages with one number do not import one another; what
+// stands on a landing (15, 25) may use the rest of its floor. Floor 0 is the
+// foundation, whose packages may import one another.
 var floors = map[string]int{
 	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0,
-	"internal/snapshot": 1, "guard": 1, "artifacts": 1, "internal/runner": 1, "internal/config": 1, "internal/outputs": 1, "internal/watch": 1, "internal/state": 1,
-	"worktree": 2, "revert": 2, "hooks": 2, "internal/coordinator": 2, "internal/setup": 2, "internal/report": 2, "internal/merge": 2, "internal/salvage": 2, "internal/supervisor": 2,
-	"internal/apply": 3, "internal/layers": 3,
-	"session":          4,
-	"cmd/internal/cli": 5, "cmd/internal/shim": 3,
-	"cmd/superqode": 6, "cmd/superqode-shim": 6,
+
+	"internal/snapshot": 10, "guard": 10, "artifacts": 10, "internal/runner": 10, "internal/config": 10, "internal/outputs": 10, "internal/watch": 10,
+	"internal/state": 15,
+
+	"worktree": 20, "revert": 20, "hooks": 20, "internal/coordinator": 20, "internal/setup": 20, "internal/report": 20, "internal/merge": 20, "internal/salvage": 20, "internal/supervisor": 20,
+
+	"internal/apply": 30, "internal/layers": 30,
+
+	"session": 50,
+
+	"cmd/internal/cli": 60, "cmd/internal/shim": 60, "cmd/superqode": 65, "cmd/superqode-shim": 65,
 }
 
 // maxMainLines keeps main a main: streams, signals, exit code.

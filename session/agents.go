@@ -1,8 +1,6 @@
 package session
 
 import (
-	"time"
-
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 )
@@ -22,17 +20,6 @@ import (
 type AgentCommand struct {
 	Agent   superqode.AgentID
 	Command string // for sh -c
-}
-
-// AgentRecord is an agent of a session of several as session.json keeps it.
-type AgentRecord struct {
-	Agent     superqode.AgentID   `json:"agent_id"`
-	Command   string              `json:"command"`
-	Session   superqode.SessionID `json:"session_id,omitzero"` // of its own workspace
-	ExitCode  *int                `json:"exit_code"`           // nil: it did not run, or how it ended is not known
-	TimedOut  bool                `json:"timed_out"`
-	StartedAt time.Time           `json:"started_at"`
-	EndedAt   time.Time           `json:"ended_at"`
 }
 
 // crew is what a Session value knows of the agents that work in the session.

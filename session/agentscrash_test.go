@@ -69,7 +69,7 @@ func checkAgentsAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Prin
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions, broken := loadAll(dirs)
+	sessions, broken := state.LoadAll(dirs)
 	if len(broken) > 0 {
 		t.Errorf("broken: %+v", broken)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -53,7 +54,7 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 			err = errors.Join(err, herr, c.Close())
 			continue
 		}
-		uerr := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StatePreserved, s.m.now().UTC() })
+		uerr := c.update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StatePreserved, s.m.now().UTC() })
 		err = errors.Join(err, uerr, c.Close())
 	}
 	return err // gathered is told by collectAfter
@@ -75,7 +76,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 		if err != nil {
 			return err
 		}
-		return c.update(ctx, func(r *Record) {
+		return c.update(ctx, func(r *state.Record) {
 			r.State, r.Final.Digest, r.Collected, r.EndedAt = superqode.StatePreserved, digest, !digest.IsZero(), s.m.now().UTC()
 		})
 	}
@@ -102,7 +103,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 		return err
 	}
 	failpoint.Hit("agents.taken")
-	if err := c.update(ctx, func(r *Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
+	if err := c.update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
 		return err
 	}
 	if atomicfile.Exists(filepath.Join(c.dir, "large")) || atomicfile.Exists(salvage.Dir(c.dir)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // MergeError says that changes of agents conflict. They are in the agents' own
@@ -88,7 +89,7 @@ func (s *Session) gather(ctx context.Context) (err error) {
 		return fmt.Errorf("put the merged changes into %s: %w", s.rec.Workspace, err)
 	}
 	failpoint.Hit("agents.settled")
-	if err := s.update(ctx, func(r *Record) { r.Merged = true }); err != nil {
+	if err := s.update(ctx, func(r *state.Record) { r.Merged = true }); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.gathered")

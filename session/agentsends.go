@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // noAgent is the error of an agent that has no part in the session.
@@ -17,7 +18,7 @@ func (s *Session) noAgent(agent superqode.AgentID) error {
 // that, whether it could be merged with the others' or not; in a shared one what
 // is known to be the agent's.
 func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
-	i := slices.IndexFunc(s.rec.Agents, func(a AgentRecord) bool { return a.Agent == agent })
+	i := slices.IndexFunc(s.rec.Agents, func(a state.AgentRecord) bool { return a.Agent == agent })
 	switch {
 	case i < 0 && agent == s.rec.Agent:
 		e, err = s.ends(ctx)

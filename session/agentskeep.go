@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // collectAfter is collect, unless the agents' changes could not be put together:
@@ -37,7 +38,7 @@ func (s *Session) mergeConflict() error {
 // always, when that was asked for, else of an agent that failed or that has
 // changes which could not be merged.
 func (s *Session) keepsAgent(opt EndOptions, agent superqode.AgentID) bool {
-	if cmp.Or(opt.Keep, s.rec.Keep) == KeepAlways {
+	if cmp.Or(opt.Keep, s.rec.Keep) == state.KeepAlways {
 		return true
 	}
 	for _, a := range s.rec.Agents {

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // opening is how many workspaces are made at once: more would only wait for the
@@ -22,11 +21,13 @@ const opening = 3
 // work in the session's. On an error nothing half-made stays beside the session
 // itself.
 func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open OpenOptions, shared bool) (members []*Session, err error) {
-	records := make([]AgentRecord, len(list))
+	records := make([]state.AgentRecord, len(list))
 	for i, a := range list {
-		records[i] = AgentRecord{Agent: a.Agent, Command: a.Command}
+		records[i] = state.AgentRecord{Agent: a.Agent, Command: a.Command}
 	}
-	if err := s.update(ctx, func(r *Record) { r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), commandOf(list) }); err != nil {
+	if err := s.update(ctx, func(r *state.Record) {
+		r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), commandOf(list)
+	}); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("agents.recorded")
@@ -56,7 +57,7 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 		}
 		return nil, err
 	}
-	err = s.update(ctx, func(r *Record) {
+	err = s.update(ctx, func(r *state.Record) {
 		for i := range members {
 			r.Agents[i].Session = members[i].rec.ID
 		}
@@ -94,7 +95,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
 	pl := plan{OpenOptions: open, mode: s.rec.Mode, commit: s.rec.Base.Head, from: FromWorking, format: format, guard: s.rec.Guard, parent: s.rec.ID}
 	if pl.Keep == "" {
-		pl.Keep = KeepFailure
+		pl.Keep = state.KeepFailure
 	}
 	pl.MaxBytes = 0
 	if pl.mode == superqode.ModeDirectory {
@@ -133,38 +134,18 @@ func (s *Session) asOrigin() *origin {
 // children returns the sessions of the agents' own workspaces that there are, by
 // agent. They are found by their records, not by the parent's: a crash may have
 // come between the two.
-func (s *Session) children() (map[superqode.AgentID]Listed, error) {
+func (s *Session) children() (map[superqode.AgentID]state.Listed, error) {
 	names, err := s.p.SessionNames()
 	if err != nil {
 		return nil, err
 	}
-	list := map[superqode.AgentID]Listed{}
+	list := map[superqode.AgentID]state.Listed{}
 	for _, id := range names {
-		if l, err := load(s.p.SessionPath(id)); err == nil && l.Parent == s.rec.ID {
+		if l, err := state.Load(s.p.SessionPath(id)); err == nil && l.Parent == s.rec.ID {
 			list[l.Agent] = l
 		}
 	}
 	return list, nil
-}
-
-// isChild reports whether a session belongs to another one that can look after
-// it: that is there and has not ended.
-func isChild(l *Listed) bool {
-	if l.Parent.IsZero() {
-		return false
-	}
-	parent, err := load(filepath.Join(filepath.Dir(l.Dir), l.Parent.String()))
-	return err == nil && parent.State != superqode.StateDone
-}
-
-// withoutChildren leaves out the agents' own workspaces of sessions that are in
-// the list, too: they are part of these.
-func withoutChildren(list []Listed) []Listed {
-	there := map[superqode.SessionID]bool{}
-	for i := range list {
-		there[list[i].ID] = true
-	}
-	return slices.DeleteFunc(list, func(l Listed) bool { return !l.Parent.IsZero() && there[l.Parent] })
 }
 
 // discardAgents takes away what was made for the agents of a session that was not

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // AgentsOptions says which agents work in one session, and how.
@@ -117,7 +118,7 @@ type team struct {
 
 	mu      sync.Mutex
 	status  []AgentStatus
-	results []AgentRecord // the members' records hold the session's own list, and must not see it change
+	results []state.AgentRecord // the members' records hold the session's own list, and must not see it change
 	errs    []error
 }
 
@@ -212,7 +213,7 @@ func (t *team) tell() {
 // first that is not zero.
 func (t *team) record(ctx context.Context) error {
 	agents := t.results
-	return t.s.update(ctx, func(r *Record) {
+	return t.s.update(ctx, func(r *state.Record) {
 		r.Agents, r.Runs, r.Command = agents, len(agents), commandOf(t.opt.Agents)
 		r.ExitCode, r.TimedOut = nil, false
 		known := true

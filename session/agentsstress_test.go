@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // The stress of several agents: stressAgents programs make stressEdits random
@@ -171,7 +172,7 @@ func TestAgentsStress(t *testing.T) {
 	f, claims := stressRepo(t), t.TempDir()
 	env := f.Env(stressEnv(claims, seed, stressEdits, 0)...)
 	m := NewManager(Config{Home: superqode.Getenv(env, "SUPERQODE_HOME"), Env: env})
-	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: KeepNever}, ExecOptions{KernelOptions: KernelOptions{AllowWrite: []string{claims}}}, AgentsOptions{Agents: stressCommands(exe)})
+	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, ExecOptions{KernelOptions: KernelOptions{AllowWrite: []string{claims}}}, AgentsOptions{Agents: stressCommands(exe)})
 	if res == nil || res.ExitCode != 0 || err != nil && !errors.Is(err, superqode.ErrConflict) {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -405,7 +406,7 @@ func childTeam() int {
 		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
 	}
 	exec := ExecOptions{KernelOptions: KernelOptions{Enforce: guard.EnforceOff}}
-	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
+	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
 	if err != nil && !errors.Is(err, superqode.ErrConflict) {
 		fmt.Fprintln(os.Stderr, err)
 		return 97

@@ -63,7 +63,7 @@ func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
 }
 
 // child is the session of an agent's own workspace, without any lock.
-func (s *Session) child(l Listed) *Session {
+func (s *Session) child(l state.Listed) *Session {
 	c := s.m.session(l)
 	c.m, c.store, c.distrusted = s.m.forAgent(l.Agent), s.store, s.distrusted
 	return c

@@ -21,10 +21,10 @@ import (
 // the workspace is taken as it is now.
 //
 // The result is not nil as soon as it was decided what would happen.
-func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options) (_ *artifacts.Applied, _ Record, err error) {
+func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options) (_ *artifacts.Applied, _ state.Record, err error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {
-		return nil, Record{}, err
+		return nil, state.Record{}, err
 	}
 	m.noticeDead(m.session(l).p)
 	if l.State == superqode.StateActive && l.Alive {

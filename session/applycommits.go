@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -20,10 +21,10 @@ import (
 // commits is a conflict, and elsewhere it stays. With check it is only decided.
 //
 // The result is not nil as soon as it was decided what would happen.
-func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool) (_ *artifacts.AppliedCommits, _ Record, err error) {
+func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool) (_ *artifacts.AppliedCommits, _ state.Record, err error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {
-		return nil, Record{}, err
+		return nil, state.Record{}, err
 	}
 	p := m.session(l).p
 	if id := supervisor.InsideOf(p); id != "" {

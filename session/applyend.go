@@ -8,6 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // EndApply says whether an isolated session's changes are brought into the origin
@@ -33,7 +34,7 @@ func notApplied(res runner.Result, err error) string {
 
 // NotApplied is why a session that was opened with NoRevert applies nothing when
 // it ends, "" for nothing against it.
-func (r *Record) NotApplied() string {
+func NotApplied(r *state.Record) string {
 	switch {
 	case r.Runs == 0:
 		return ""

@@ -65,8 +65,8 @@ func (m *Manager) finishApplies(ctx context.Context, p state.Project, tell func(
 		if !apply.Pending(dir) {
 			continue
 		}
-		l, err := load(dir)
-		if errors.Is(err, errGone) {
+		l, err := state.Load(dir)
+		if errors.Is(err, state.ErrGone) {
 			continue
 		}
 		r := Recovered{ID: l.ID, Action: "failed"}

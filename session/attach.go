@@ -31,7 +31,7 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 	return m.attach(l)
 }
 
-func (m *Manager) attach(l Listed) (*Session, error) {
+func (m *Manager) attach(l state.Listed) (*Session, error) {
 	s := m.session(l)
 	if l.State == superqode.StateDone {
 		return s, nil
@@ -54,7 +54,7 @@ func (m *Manager) attach(l Listed) (*Session, error) {
 // reload reads the record again: what was read before the lock was taken may be
 // older than what the last holder wrote.
 func (s *Session) reload() error {
-	rec, err := readRecord(s.dir)
+	rec, err := state.ReadRecord(s.dir)
 	if err != nil {
 		return fmt.Errorf("session %s: %w", s.rec.ID, err)
 	}
@@ -63,7 +63,7 @@ func (s *Session) reload() error {
 }
 
 // session makes the Session of a record without taking any lock.
-func (m *Manager) session(l Listed) *Session {
+func (m *Manager) session(l state.Listed) *Session {
 	return &Session{
 		m: m, p: state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
 		o: &origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
@@ -88,7 +88,7 @@ func (s *Session) own() error {
 
 // inUse is the error of what needs a lock that another process holds.
 func (s *Session) inUse() error {
-	runs, _ := (&Listed{Record: s.rec, Dir: s.dir}).Runs() // only for the hint
+	runs, _ := Runs(&state.Listed{Record: s.rec, Dir: s.dir}) // only for the hint
 	for _, r := range runs {
 		if r.State == RunRunning {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.rec.ID, r.Run, visible(strings.Join(r.Command, " "))),
@@ -151,12 +151,12 @@ func (m *Manager) noticeDead(p state.Project) {
 		if _, err := os.Lstat(filepath.Join(dir, "tmp")); err != nil {
 			continue // ended: its working folders are gone
 		}
-		l, err := load(dir)
+		l, err := state.Load(dir)
 		switch {
-		case errors.Is(err, errGone):
+		case errors.Is(err, state.ErrGone):
 		case err != nil:
 			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
-		case l.Dead && isChild(&l): // its parent is told of
+		case l.Dead && state.IsChild(&l): // its parent is told of
 		case l.State == superqode.StateDone:
 			if err := m.clearDone(l); err != nil {
 				m.cfg.Warn(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Two processes attached before one of them ended the session: the other must
@@ -35,13 +36,13 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if _, err := late.End(t.Context(), EndOptions{}); !errors.Is(err, superqode.ErrLocked) {
 		t.Errorf("end a session that another process holds: %v", err)
 	}
-	if _, err := s.End(t.Context(), EndOptions{Keep: KeepNever}); err != nil {
+	if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(recordPath(s.dir))
+	before, err := os.ReadFile(state.RecordPath(s.dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,10 +55,10 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err := late.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.recoverOne(t.Context(), Listed{Record: s.rec, Dir: s.dir}); r.Err != nil || r.Action != "ended" {
+	if r := m.recoverOne(t.Context(), state.Listed{Record: s.rec, Dir: s.dir}); r.Err != nil || r.Action != "ended" {
 		t.Errorf("recover what has ended: %+v", r)
 	}
-	if after, err := os.ReadFile(recordPath(s.dir)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(state.RecordPath(s.dir)); err != nil || string(after) != string(before) {
 		t.Errorf("the record was changed (%v):\n%s\nwas\n%s", err, after, before)
 	}
 }

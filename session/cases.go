@@ -87,11 +87,11 @@ type workspaceInfo struct {
 	SessionID     superqode.SessionID   `json:"session_id"`
 	Mode          superqode.Mode        `json:"mode"`
 	State         superqode.State       `json:"state"`
-	Origin        HostPath              `json:"origin"`
-	Path          HostPath              `json:"path"`
-	Cwd           HostPath              `json:"cwd"`
-	Template      HostPath              `json:"template"`
-	Case          HostPath              `json:"case_id"`
+	Origin        state.HostPath        `json:"origin"`
+	Path          state.HostPath        `json:"path"`
+	Cwd           state.HostPath        `json:"cwd"`
+	Template      state.HostPath        `json:"template"`
+	Case          state.HostPath        `json:"case_id"`
 	CaseSegment   string                `json:"case_segment"`
 	Runner        superqode.AgentID     `json:"runner_id"`
 	RunnerSegment string                `json:"runner_segment"`
@@ -118,7 +118,7 @@ func (s *Session) workspaceInfo() workspaceInfo {
 		info.RunnerSegment = caseSegment(r.Agent.String())
 	}
 	if cwd, err := s.cwd(string(r.Defaults.Cwd)); err == nil {
-		info.Cwd = HostPath(cwd)
+		info.Cwd = state.HostPath(cwd)
 	} else {
 		info.Cwd = r.Workspace
 	}

@@ -133,7 +133,7 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if l, lerr := load(p.SessionPath(id)); !errors.Is(lerr, errGone) && done == (lerr == nil && l.State == superqode.StateDone) {
+			if l, lerr := state.Load(p.SessionPath(id)); !errors.Is(lerr, state.ErrGone) && done == (lerr == nil && l.State == superqode.StateDone) {
 				c.session(ctx, id, l, lerr)
 				failpoint.Hit("cleanup.session")
 			}
@@ -150,7 +150,7 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 
 // session decides about one session and does it; err is what its record said. A
 // failure of one hides nothing from the others.
-func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
+func (c *cleaner) session(ctx context.Context, id string, l state.Listed, err error) {
 	switch {
 	case err != nil:
 		c.spare(id, fmt.Sprintf("its files can not be read (%v); look at %s and move it away", err, l.Dir))
@@ -164,7 +164,7 @@ func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 	case l.Pinned && !c.opt.Force:
 		c.spare(id, "pinned")
 		return
-	case isChild(&l):
+	case state.IsChild(&l):
 		c.spare(id, "it belongs to session "+l.Parent.String())
 		return
 	case l.Dead:
@@ -188,7 +188,7 @@ func (c *cleaner) session(ctx context.Context, id string, l Listed, err error) {
 }
 
 // lastUsed is when somebody last did something with the session.
-func lastUsed(r Record) time.Time {
+func lastUsed(r state.Record) time.Time {
 	if r.EndedAt.After(r.UpdatedAt) {
 		return r.EndedAt
 	}
@@ -210,7 +210,7 @@ func ago(d time.Duration) string {
 
 // recover takes a dead session the way down that every recovery takes. What it
 // leaves has ended just now, and is a later cleanup's.
-func (c *cleaner) recover(ctx context.Context, l Listed) {
+func (c *cleaner) recover(ctx context.Context, l state.Listed) {
 	id, action := l.ID.String(), ""
 	if c.opt.DryRun {
 		s := c.m.session(l)
@@ -233,7 +233,7 @@ func (c *cleaner) recover(ctx context.Context, l Listed) {
 
 // forget deletes the record and the refs of a session that is done. Artifacts in
 // the origin stay.
-func (c *cleaner) forget(ctx context.Context, l Listed, state string) {
+func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 	id := l.ID.String()
 	salvages, err := salvage.Read(l.Dir, l.ID)
 	if err != nil {
@@ -259,7 +259,7 @@ func (c *cleaner) forget(ctx context.Context, l Listed, state string) {
 
 // forget takes a session's folder away and then its refs: refs without a folder
 // are cleared away later, a folder without its refs would promise what is gone.
-func (m *Manager) forget(ctx context.Context, l Listed) (err error) {
+func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
 	s := m.session(l)
 	if err := s.own(); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (m *Manager) forget(ctx context.Context, l Listed) (err error) {
 }
 
 // remove takes an isolated session's workspace away.
-func (c *cleaner) remove(ctx context.Context, l Listed, state string) {
+func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), c.m.session(l)
 	if err := s.own(); err != nil {
 		c.failed(id, "it can not be locked", err)

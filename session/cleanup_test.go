@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // keeper is a manager whose clock can be set on.
@@ -121,11 +122,11 @@ func want(t *testing.T, res *CleanedUp, removed []superqode.SessionID, spared ma
 	}
 }
 
-func (k *keeper) record(t *testing.T, id superqode.SessionID) (Listed, bool) {
+func (k *keeper) record(t *testing.T, id superqode.SessionID) (state.Listed, bool) {
 	t.Helper()
 	l, err := k.Find(t.Context(), k.f.Dir, id.String())
 	if errors.Is(err, superqode.ErrNotFound) {
-		return Listed{}, false
+		return state.Listed{}, false
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +143,7 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			before := f.Fingerprint(".superqode", ".git/worktrees")
 			k := newKeeper(t, f)
 			done := k.runs(t, OpenOptions{Mode: mode}, "echo x > done")
-			kept := k.runs(t, OpenOptions{Mode: mode, Keep: KeepAlways}, "echo x > kept; mkdir -p build; echo o > build/kept.o; rm -f README.md")
+			kept := k.runs(t, OpenOptions{Mode: mode, Keep: state.KeepAlways}, "echo x > kept; mkdir -p build; echo o > build/kept.o; rm -f README.md")
 			idle := k.active(t, OpenOptions{Mode: mode}, "")
 			changed := k.active(t, OpenOptions{Mode: mode}, "echo new > only-here")
 			pinned := k.runs(t, OpenOptions{Mode: mode}, "true")
@@ -205,7 +206,7 @@ func TestCleanupByForceSalvages(t *testing.T) {
 	k := newKeeper(t, f)
 	changed := k.active(t, OpenOptions{}, `echo new > only-here; echo log > x.log; chmod 000 only-here; mkdir closed; echo in > closed/in; chmod 500 closed;
 		git init -q nested; echo n > nested/n; printf w > "$(printf 'odd\n\377')"; ln -s / root; mkfifo pipe`)
-	later := k.runs(t, OpenOptions{Keep: KeepAlways}, "echo collected > README.md")
+	later := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > README.md")
 	k.exec(t, later, "echo after the end > README.md")
 	pinned := k.active(t, OpenOptions{}, "echo pinned > p")
 	if _, err := k.Pin(t.Context(), f.Dir, pinned.String(), true); err != nil {
@@ -238,7 +239,7 @@ func TestCleanupSparesWhatLives(t *testing.T) {
 	f := gittest.Dirty(t)
 	k := newKeeper(t, f)
 	id := k.active(t, OpenOptions{}, "")
-	kept := k.runs(t, OpenOptions{Keep: KeepAlways}, "true")
+	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "true")
 	s, err := k.Attach(t.Context(), f.Dir, id.String())
 	if err != nil {
 		t.Fatal(err)
@@ -378,13 +379,13 @@ func TestCleanupOfDamagedSessions(t *testing.T) {
 	dirOf := func(id superqode.SessionID) string { l, _ := k.record(t, id); return l.Dir }
 	remove(t, filepath.Join(dirOf(baseless), "base.snap"))
 	l, _ := k.record(t, forged)
-	l.Workspace, l.Mode, l.State = HostPath(f.Dir), superqode.ModeSnapshot, superqode.StatePreserved
-	if err := writeRecord(l.Dir, &l.Record); err != nil {
+	l.Workspace, l.Mode, l.State = state.HostPath(f.Dir), superqode.ModeSnapshot, superqode.StatePreserved
+	if err := state.WriteRecord(l.Dir, &l.Record); err != nil {
 		t.Fatal(err)
 	}
 	lk, _ := k.record(t, locked)
 	f.Git("worktree", "lock", "--reason", "mine", string(lk.Workspace))
-	put(t, recordPath(dirOf(torn)), "{")
+	put(t, state.RecordPath(dirOf(torn)), "{")
 	before := f.Fingerprint(".superqode", ".git/worktrees")
 	k.ahead = 25 * time.Hour
 	for _, force := range []bool{false, true} {
@@ -417,7 +418,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 	f := gittest.Dirty(t)
 	before := f.Fingerprint(".superqode", ".git/worktrees")
 	k := newKeeper(t, f)
-	died := func(keep Keep, line string) superqode.SessionID {
+	died := func(keep state.Keep, line string) superqode.SessionID {
 		s, err := k.Open(t.Context(), OpenOptions{Dir: f.Dir, Owned: true, Keep: keep})
 		if err != nil {
 			t.Fatal(err)
@@ -430,7 +431,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 		}
 		return s.rec.ID
 	}
-	ended, failed := died(KeepNever, "echo x > y"), died(KeepFailure, "echo x > y; exit 3")
+	ended, failed := died(state.KeepNever, "echo x > y"), died(state.KeepFailure, "echo x > y; exit 3")
 	spared := map[superqode.SessionID]string{failed: "workspace preserved"}
 	want(t, k.clean(t, CleanupOptions{DryRun: true}), []superqode.SessionID{ended}, spared)
 	want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{ended}, spared)
@@ -448,7 +449,7 @@ func TestCleanupWithoutOrigin(t *testing.T) {
 	f := gittest.Dirty(t)
 	k := newKeeper(t, f)
 	done := k.runs(t, OpenOptions{}, "echo x > y")
-	kept := k.runs(t, OpenOptions{Keep: KeepAlways}, "echo x > y")
+	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo x > y")
 	left := k.active(t, OpenOptions{}, "echo x > y")
 	if err := os.RemoveAll(f.Dir); err != nil {
 		t.Fatal(err)
@@ -491,7 +492,7 @@ func TestCleanupMovesLargeFiles(t *testing.T) {
 	k := newKeeper(t, f)
 	const line = "echo start > huge; truncate -s 110M huge; mkdir build; cp --sparse=always huge build/huge; echo new > only-here"
 	active := k.active(t, OpenOptions{}, line)
-	kept := k.runs(t, OpenOptions{Keep: KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
+	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
 	k.ahead = 25 * time.Hour
 	res := k.clean(t, CleanupOptions{Force: true})
 	k.restores(t, res, active, map[string]string{"only-here": "new\n"})

@@ -10,13 +10,14 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
 // letGo takes away what a preserved in-place session keeps of the origin. The
 // origin itself stays as it is. Where that is what it was, nothing more is
 // needed of it; else what is kept goes with Force only, as a salvage.
-func (c *cleaner) letGo(ctx context.Context, l Listed, state string) {
+func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), c.m.session(l)
 	if err := s.own(); err != nil {
 		c.failed(id, "it can not be locked", err)

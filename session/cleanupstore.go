@@ -106,8 +106,8 @@ func idle(p state.Project) (bool, error) {
 		return false, err
 	}
 	for _, id := range names {
-		l, err := load(p.SessionPath(id))
-		if errors.Is(err, errGone) {
+		l, err := state.Load(p.SessionPath(id))
+		if errors.Is(err, state.ErrGone) {
 			return false, nil // it may be being made
 		}
 		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (l.Mode.InPlace() || !l.HasFinal) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Block is one fenced block of a Markdown file in a language that can be run.
@@ -100,5 +101,5 @@ func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 			return total, err
 		}
 	}
-	return total, s.update(context.WithoutCancel(ctx), func(r *Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
+	return total, s.update(context.WithoutCancel(ctx), func(r *state.Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -35,13 +36,13 @@ type detachRequest struct {
 
 // detachedRun is ExecOptions without streams, and with paths for them.
 type detachedRun struct {
-	Args     []string      `json:"args"`
-	Stdin    string        `json:"stdin"` // a file; "" is none
-	Defaults Defaults      `json:"defaults"`
-	TTY      bool          `json:"tty"`
-	Code     *Code         `json:"code"`
-	Blocks   []blockCode   `json:"blocks"`
-	Kernel   KernelOptions `json:"kernel"`
+	Args     []string       `json:"args"`
+	Stdin    string         `json:"stdin"` // a file; "" is none
+	Defaults state.Defaults `json:"defaults"`
+	TTY      bool           `json:"tty"`
+	Code     *Code          `json:"code"`
+	Blocks   []blockCode    `json:"blocks"`
+	Kernel   KernelOptions  `json:"kernel"`
 }
 
 type detachReply struct {
@@ -155,7 +156,7 @@ func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteClose
 }
 
 func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan os.Signal, started func(int)) error {
-	l, err := load(q.Dir)
+	l, err := state.Load(q.Dir)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan
 		return err
 	}
 	defer s.Close()
-	opt := q.Options.Defaults.Fill(ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals})
+	opt := ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals}.With(q.Options.Defaults)
 	running := false
 	opt.Started = func(run int) { running = true; started(run) }
 	opt.detached = true

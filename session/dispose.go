@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // unsaved tells, in words, whether the workspace holds changes that are kept
@@ -163,7 +164,7 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 		return err
 	}
 	if s.rec.State == superqode.StateActive {
-		_, err := s.End(ctx, EndOptions{Keep: KeepNever})
+		_, err := s.End(ctx, EndOptions{Keep: state.KeepNever})
 		if err == nil || s.rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
 			return err
 		}
@@ -177,7 +178,7 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 	}
 	failpoint.Hit("cleanup.taken")
 	now := s.m.now().UTC()
-	err := s.update(ctx, func(r *Record) {
+	err := s.update(ctx, func(r *state.Record) {
 		r.State = superqode.StateDone
 		if r.EndedAt.IsZero() {
 			r.EndedAt = now

@@ -18,18 +18,18 @@ type Preview struct {
 	SchemaVersion int              `json:"schema_version"`
 	DryRun        bool             `json:"dry_run"`
 	Mode          superqode.Mode   `json:"mode"`
-	Origin        HostPath         `json:"origin"`
-	Workspace     HostPath         `json:"workspace"` // with <session> for the id that it would get
+	Origin        state.HostPath   `json:"origin"`
+	Workspace     state.HostPath   `json:"workspace"` // with <session> for the id that it would get
 	From          string           `json:"from"`      // working, or a commit
 	Head          string           `json:"head"`      // the commit that HEAD would be at
 	Include       []string         `json:"include"`
 	Exclude       []string         `json:"exclude"` // of a snapshot copy
-	Template      HostPath         `json:"template"`
-	Keep          Keep             `json:"keep"`
+	Template      state.HostPath   `json:"template"`
+	Keep          state.Keep       `json:"keep"`
 	Setup         []string         `json:"setup"` // one line an entry, in their order
 	Outputs       []string         `json:"outputs"`
 	Env           []string         `json:"env"` // names of the variables that would be set
-	Cwd           HostPath         `json:"cwd"`
+	Cwd           state.HostPath   `json:"cwd"`
 	TimeoutMS     int64            `json:"timeout_ms"`
 	MaxOutput     int64            `json:"max_output"`
 	Limits        []runner.Holding `json:"limits"`
@@ -77,8 +77,8 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	}
 	d := opt.Defaults
 	v := &Preview{
-		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: HostPath(o.Top), Workspace: HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
-		Include: notNull(opt.Include), Exclude: []string{}, Template: HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
+		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
+		Include: notNull(opt.Include), Exclude: []string{}, Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // End collects what the session changed and made, takes its workspace away, or
@@ -96,20 +97,20 @@ func (s *Session) keeps(opt EndOptions, cerr error) bool {
 	switch {
 	case cerr != nil: // what could not be collected must not be thrown away
 		return true
-	case keep == KeepAlways:
+	case keep == state.KeepAlways:
 		return true
-	case keep == KeepNever:
+	case keep == state.KeepNever:
 		return false
 	}
 	return opt.Failed
 }
 
 // step records that a part of the way down begins.
-func (s *Session) step(ctx context.Context, state superqode.State) error {
-	err := s.update(ctx, func(r *Record) {
-		r.State, r.Reverting = state, r.Reverting || state == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
+func (s *Session) step(ctx context.Context, to superqode.State) error {
+	err := s.update(ctx, func(r *state.Record) {
+		r.State, r.Reverting = to, r.Reverting || to == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
 	})
-	failpoint.Hit("end." + string(state))
+	failpoint.Hit("end." + string(to))
 	return err
 }
 
@@ -168,12 +169,12 @@ func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) er
 
 // finish records the end.
 func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) error {
-	state := superqode.StateDone
+	final := superqode.StateDone
 	if kept {
-		state = superqode.StatePreserved
+		final = superqode.StatePreserved
 	}
-	res.State, res.Workspace.Preserved = state, kept
-	if err := s.update(ctx, func(r *Record) { r.State, r.EndedAt, r.ChangeCount = state, s.m.now().UTC(), len(res.Changes) }); err != nil {
+	res.State, res.Workspace.Preserved = final, kept
+	if err := s.update(ctx, func(r *state.Record) { r.State, r.EndedAt, r.ChangeCount = final, s.m.now().UTC(), len(res.Changes) }); err != nil {
 		return err
 	}
 	failpoint.Hit("end.finished")

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -85,7 +86,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	s.warnOf(res)
-	err = errors.Join(err, s.update(after, func(r *Record) {
+	err = errors.Join(err, s.update(after, func(r *state.Record) {
 		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
 		if !opt.setup {
 			r.ExitCode, r.TimedOut, r.Limit, r.Truncated = &res.ExitCode, res.TimedOut, res.Limit, r.Truncated || res.Truncated
@@ -272,7 +273,7 @@ func inside(ws, rel string) (string, error) {
 
 // starts records that a program begins. A command of the session's setup is not
 // the session's program.
-func (opt ExecOptions) starts(r *Record) {
+func (opt ExecOptions) starts(r *state.Record) {
 	if opt.setup {
 		return
 	}
@@ -307,7 +308,7 @@ func (s *Session) keepLog(r runPaths, name string) error {
 
 // update changes the mutable part of session.json under a lock, so that
 // commands that run at the same time in one session lose nothing.
-func (s *Session) update(ctx context.Context, change func(*Record)) (err error) {
+func (s *Session) update(ctx context.Context, change func(*state.Record)) (err error) {
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "record.lock"))
 	if err != nil {
 		return err

@@ -9,32 +9,17 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// Defaults are what a session keeps for the programs that are run in it: what
-// workspace create was given, and what the configuration said then. A zero field
-// says nothing.
-type Defaults struct {
-	Env       []string      `json:"env,omitempty"`
-	EnvAllow  []string      `json:"env_allow,omitempty"`
-	CleanEnv  bool          `json:"clean_env,omitempty"`
-	Cwd       HostPath      `json:"cwd,omitempty"`
-	Timeout   time.Duration `json:"timeout,omitempty"` // nanoseconds
-	MaxOutput int64         `json:"max_output,omitempty"`
-	Memory    int64         `json:"memory,omitempty"`
-	Pids      int           `json:"pids,omitempty"`
-	CPUTime   time.Duration `json:"cpu_time,omitempty"` // nanoseconds
-	MaxDisk   int64         `json:"max_disk,omitempty"`
-}
-
 // Limits returns the limits among the defaults.
-func (d Defaults) Limits() runner.Limits {
+func limitsOf(d state.Defaults) runner.Limits {
 	return runner.Limits{Memory: d.Memory, Pids: d.Pids, CPUTime: d.CPUTime, Disk: d.MaxDisk}
 }
 
 // Fill returns opt with the defaults where it leaves something open. Variables are
 // added to: a later one of the same name wins.
-func (d Defaults) Fill(opt ExecOptions) ExecOptions {
+func (opt ExecOptions) With(d state.Defaults) ExecOptions {
 	opt.Env = append(slices.Clone(d.Env), opt.Env...)
 	opt.EnvAllow = append(slices.Clone(d.EnvAllow), opt.EnvAllow...)
 	opt.CleanEnv = opt.CleanEnv || d.CleanEnv
@@ -49,9 +34,9 @@ func (d Defaults) Fill(opt ExecOptions) ExecOptions {
 }
 
 // Defaults returns what of the options a session can keep.
-func (opt ExecOptions) Defaults() Defaults {
-	return Defaults{
-		Env: opt.Env, EnvAllow: opt.EnvAllow, CleanEnv: opt.CleanEnv, Cwd: HostPath(opt.Cwd), Timeout: opt.Timeout, MaxOutput: opt.MaxOutput,
+func (opt ExecOptions) Defaults() state.Defaults {
+	return state.Defaults{
+		Env: opt.Env, EnvAllow: opt.EnvAllow, CleanEnv: opt.CleanEnv, Cwd: state.HostPath(opt.Cwd), Timeout: opt.Timeout, MaxOutput: opt.MaxOutput,
 		Memory: opt.Limits.Memory, Pids: opt.Limits.Pids, CPUTime: opt.Limits.CPUTime, MaxDisk: opt.Limits.Disk,
 	}
 }
@@ -65,9 +50,9 @@ func first[T comparable](field *T, def T) {
 
 // complete fills in the session's defaults and checks what belongs together. The
 // session's setup has limits of its own.
-func (opt *ExecOptions) complete(rec *Record) error {
+func (opt *ExecOptions) complete(rec *state.Record) error {
 	if !opt.setup {
-		*opt = rec.Defaults.Fill(*opt)
+		*opt = opt.With(rec.Defaults)
 	}
 	for _, pattern := range opt.EnvAllow {
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -118,8 +103,8 @@ func limitSentence(res runner.Result) string {
 const exitKilled = 137
 
 // CheckLimits refuses limits that cannot be had here, before anything is made.
-func CheckLimits(d Defaults) ([]runner.Holding, error) {
-	l := d.Limits()
+func CheckLimits(d state.Defaults) ([]runner.Holding, error) {
+	l := limitsOf(d)
 	if l.Disk > 0 {
 		l.DiskFolders = []string{"/"}
 	}

@@ -116,8 +116,8 @@ func TestParseBlocks(t *testing.T) {
 
 func TestDefaultsFill(t *testing.T) {
 	t.Parallel()
-	d := Defaults{Env: []string{"A=1"}, Timeout: time.Minute, Memory: 5, Pids: 3, Cwd: "src"}
-	opt := d.Fill(ExecOptions{Env: []string{"A=2"}, Limits: runner.Limits{Memory: 7}})
+	d := state.Defaults{Env: []string{"A=1"}, Timeout: time.Minute, Memory: 5, Pids: 3, Cwd: "src"}
+	opt := ExecOptions{Env: []string{"A=2"}, Limits: runner.Limits{Memory: 7}}.With(d)
 	if opt.Limits.Memory != 7 || opt.Limits.Pids != 3 || opt.Timeout != time.Minute || opt.Cwd != "src" || strings.Join(opt.Env, " ") != "A=1 A=2" {
 		t.Errorf("%+v", opt)
 	}

@@ -11,11 +11,12 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func bareSession(t *testing.T) *Session {
 	t.Helper()
-	return &Session{m: NewManager(Config{Home: t.TempDir()}), dir: t.TempDir(), rec: Record{State: superqode.StateActive}}
+	return &Session{m: NewManager(Config{Home: t.TempDir()}), dir: t.TempDir(), rec: state.Record{State: superqode.StateActive}}
 }
 
 func TestAddFindings(t *testing.T) {

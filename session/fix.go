@@ -105,9 +105,9 @@ func (f *fixer) project(ctx context.Context, p state.Project) {
 
 // session recovers one that died and removes its sockets.
 func (f *fixer) session(ctx context.Context, p state.Project, id string) {
-	l, err := load(p.SessionPath(id))
+	l, err := state.Load(p.SessionPath(id))
 	switch {
-	case errors.Is(err, errGone):
+	case errors.Is(err, state.ErrGone):
 		f.unborn(p, id)
 		return
 	case err != nil || l.Alive:

@@ -29,38 +29,22 @@ type GuardOptions struct {
 	Deny  []string
 }
 
-// GuardRecord is what a session's record holds about shim and hooks.
-type GuardRecord struct {
-	Off   bool     `json:"allow_git_operations"`
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
-	// Shim and Hooks are the layers' states as they were found when the session
-	// was opened: active, off or "unavailable: " with the reason.
-	Shim  string `json:"shim"`
-	Hooks string `json:"hooks"`
-	// HooksPath is the user's own core.hooksPath, see guard.SessionState.
-	HooksPath HostPath `json:"hooks_path"`
-	// Nested are the git directories of other repositories that lay in the origin
-	// when a session in place was opened.
-	Nested []HostPath `json:"nested"`
-}
-
 // newGuardRecord checks the options. The guard of a session is not got rid of by
 // a session inside it.
-func newGuardRecord(pl plan, p state.Project) (GuardRecord, error) {
+func newGuardRecord(pl plan, p state.Project) (state.GuardRecord, error) {
 	opt := pl.Guard
 	if opt.Off && pl.Enforce == guard.EnforceRequired {
-		return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
+		return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
 	}
 	if opt.Off {
 		if id := supervisor.InsideOf(p); id != "" {
-			return GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
+			return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
 		}
 	}
 	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
-		return GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
+		return state.GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
-	r := GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff, Nested: []HostPath{}}
+	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff, Nested: []state.HostPath{}}
 	return r, nil
 }
 
@@ -69,7 +53,7 @@ func newGuardRecord(pl plan, p state.Project) (GuardRecord, error) {
 func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 	own := *s // what it reads does not change; the record is filled in meanwhile
 	done := make(chan error, 1)
-	var found GuardRecord
+	var found state.GuardRecord
 	go func() {
 		var err error
 		found, err = own.openGuard(ctx)
@@ -90,7 +74,7 @@ func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 // openGuard puts shim and hooks into the session's folder and finds out whether
 // they hold. It touches nothing of the origin's. What can not be had is told by
 // the record, not by an error.
-func (s *Session) openGuard(ctx context.Context) (GuardRecord, error) {
+func (s *Session) openGuard(ctx context.Context) (state.GuardRecord, error) {
 	r := s.rec.Guard
 	if r.Off {
 		return r, nil
@@ -122,9 +106,9 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: HostPath(superqode.RealPrefix(string(s.rec.Workspace))),
-		GitDirs: []HostPath{}, Trees: []HostPath{}, UserConfig: []HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
-		Git: guard.RealGit{Bin: HostPath(g.Bin), Version: g.Version.String()},
+		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(s.rec.Workspace))),
+		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
+		Git: guard.RealGit{Bin: state.HostPath(g.Bin), Version: g.Version.String()},
 	}
 	if s.rec.CommonDir != "" {
 		st.GitDirs = append(st.GitDirs, s.rec.CommonDir)
@@ -134,7 +118,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		st.Trees = append(st.Trees, s.rec.Origin)
 	}
 	for _, f := range userConfig(s.m.cfg.Env) {
-		st.UserConfig = append(st.UserConfig, HostPath(f))
+		st.UserConfig = append(st.UserConfig, state.HostPath(f))
 	}
 	work, wctx := errgroup.WithContext(ctx)
 	work.Go(func() error {
@@ -155,7 +139,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 
 // makeGuard fills the session's folders with the layers that r says are to be
 // had; repeating it heals them.
-func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r GuardRecord) error {
+func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state.GuardRecord) error {
 	if s.private(r) {
 		st.Kernel, st.Private = true, s.privateGit()
 	}
@@ -191,7 +175,7 @@ func (s *Session) guardEnv() []string {
 }
 
 // guardFiles are the files of the session's folder that the layers stand on.
-func (r GuardRecord) guardFiles() []string {
+func guardFiles(r state.GuardRecord) []string {
 	var list []string
 	if r.Shim == guard.LayerActive {
 		list = append(list, "bin/git", "exec/git")
@@ -208,7 +192,7 @@ type guardSeal map[string]os.FileInfo
 // sealGuard makes sure that the guard's files are there, and remembers them. A
 // program of an earlier run may have taken them away.
 func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
-	files := s.rec.Guard.guardFiles()
+	files := guardFiles(s.rec.Guard)
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -325,18 +309,6 @@ func (s *Session) guardResult() artifacts.Guard {
 }
 
 const guardStateFile = guard.SessionStateFile
-
-// Layers tells what guards the session, as far as it is known: the kernel layer's
-// state is the weakest under which a program ran.
-func (r Record) Layers() artifacts.Layers {
-	l := artifacts.Layers{Shim: r.Guard.Shim, Hooks: r.Guard.Hooks, Kernel: r.Kernel}
-	for _, state := range []*string{&l.Shim, &l.Hooks, &l.Kernel} {
-		if *state == "" {
-			*state = "unavailable: the session was opened by a superqode without this layer"
-		}
-	}
-	return l
-}
 
 // kernelOptions are the plan's, without a layer that would forbid what the user
 // has allowed.

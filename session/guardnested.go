@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // guardNested guards the user's other repositories in the origin, where that is
@@ -15,7 +16,7 @@ import (
 // those alone that it found.
 func (s *Session) guardNested(ctx context.Context) error {
 	r := &s.rec.Guard
-	if !s.rec.Mode.InPlace() || s.base == nil || len(r.guardFiles()) == 0 {
+	if !s.rec.Mode.InPlace() || s.base == nil || len(guardFiles(*r)) == 0 {
 		return nil
 	}
 	if r.Nested = nestedRepositories(string(s.rec.Origin), string(s.rec.CommonDir), s.base); len(r.Nested) == 0 {
@@ -33,8 +34,8 @@ func (s *Session) guardNested(ctx context.Context) error {
 
 // nestedRepositories returns the git directories of the repositories below dir
 // that are not the one at common, nor its submodules.
-func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []HostPath {
-	list := []HostPath{}
+func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.HostPath {
+	list := []state.HostPath{}
 	for i := range tree.Entries {
 		e := &tree.Entries[i]
 		if e.Kind != snapshot.Dir || insideGit(e.Path) {
@@ -45,10 +46,10 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []HostPath 
 			continue
 		}
 		f := guard.FindRepository(sub, nil, "", "")
-		if f.WorkTree != sub || f.CommonDir == "" || common != "" && pathWithin(f.CommonDir, common) || slices.Contains(list, HostPath(f.CommonDir)) {
+		if f.WorkTree != sub || f.CommonDir == "" || common != "" && pathWithin(f.CommonDir, common) || slices.Contains(list, state.HostPath(f.CommonDir)) {
 			continue
 		}
-		list = append(list, HostPath(f.CommonDir))
+		list = append(list, state.HostPath(f.CommonDir))
 	}
 	return list
 }

@@ -14,16 +14,17 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // private reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
-func (s *Session) private(r GuardRecord) bool {
+func (s *Session) private(r state.GuardRecord) bool {
 	return r.Shim == guard.LayerActive && s.rec.GitReadOnly && (s.rec.Mode == superqode.ModeWorktree || s.rec.Mode.InPlace())
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {
-	return &guard.PrivateGit{Dir: HostPath(filepath.Join(superqode.RealPrefix(s.dir), "tmp", "git"))}
+	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.dir), "tmp", "git"))}
 }
 
 // makePrivate makes it before the first program: HEAD, index, refs and the state

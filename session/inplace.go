@@ -47,7 +47,7 @@ func claimOrigin(p state.Project, mode superqode.Mode) error {
 		return err
 	}
 	for _, id := range names {
-		l, err := load(p.SessionPath(id))
+		l, err := state.Load(p.SessionPath(id))
 		if err != nil || l.State.Ended() || !l.Mode.InPlace() {
 			continue // broken ones are told of elsewhere; they can not be asked
 		}
@@ -78,7 +78,7 @@ func (e *HolderError) Unwrap() error {
 
 // recoverDead brings back what a dead git_snapshot session left in the origin:
 // nothing else may begin, or be looked at, before that.
-func (m *Manager) recoverDead(l Listed) error {
+func (m *Manager) recoverDead(l state.Listed) error {
 	r := m.recoverOne(context.Background(), l)
 	if r.Err != nil {
 		return superqode.WithHint(fmt.Errorf("session %s died in the middle of its work and could not be recovered: %w", l.ID, r.Err), "superqode workspace recover --session %s", l.ID)
@@ -95,7 +95,7 @@ func (m *Manager) recoverDead(l Listed) error {
 // back, or what shared mode compares with in the end.
 func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	var err error
-	if s.rec.TopFolder, err = folderInfoOf(s.o.Top); err != nil {
+	if s.rec.TopFolder, err = state.FolderInfoOf(s.o.Top); err != nil {
 		return err
 	}
 	if err := s.point(); err != nil {
@@ -177,7 +177,7 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
 	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
 	for path, why := range out {
-		s.rec.LeftOut = append(s.rec.LeftOut, HostPath(path))
+		s.rec.LeftOut = append(s.rec.LeftOut, state.HostPath(path))
 		s.warn(visible(path) + " is not protected and will be left as the session leaves it: " + why)
 	}
 	slices.Sort(s.rec.LeftOut)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -36,7 +37,7 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 }
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	keep := cmp.Or(opt.Keep, s.rec.Keep) == KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
+	keep := cmp.Or(opt.Keep, s.rec.Keep) == state.KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
 	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || keep
 	half := s.rec.State == superqode.StateReverting || s.rec.Reverting // half brought back by now
 	if !half {
@@ -199,7 +200,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
-		err = s.rec.TopFolder.restore(tree.Dir)
+		err = s.rec.TopFolder.Restore(tree.Dir)
 		failpoint.Hit("inplace.tree-done")
 	}
 	if err != nil {

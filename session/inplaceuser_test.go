@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -139,7 +140,7 @@ func TestGitSnapshotLeftAsItIs(t *testing.T) {
 		t.Parallel()
 		f := gittest.Dirty(t)
 		b := remember(t, f)
-		res, out, err := runInPlace(t, f, OpenOptions{Keep: KeepAlways}, "echo changed >> README.md; git branch -q made")
+		res, out, err := runInPlace(t, f, OpenOptions{Keep: state.KeepAlways}, "echo changed >> README.md; git branch -q made")
 		if err != nil || res.State != superqode.StatePreserved || !res.Workspace.Preserved {
 			t.Fatalf("%v %+v\n%s", err, res, out)
 		}
@@ -151,7 +152,7 @@ func TestGitSnapshotLeftAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if res, err = s.End(t.Context(), EndOptions{Keep: KeepNever}); err != nil || !res.Revert.Verified || len(res.Changes) != 1 {
+		if res, err = s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil || !res.Revert.Verified || len(res.Changes) != 1 {
 			t.Fatalf("%v %+v", err, res)
 		}
 		b.check(t, f)

@@ -27,10 +27,10 @@ func littered(t *testing.T) func(f *gittest.Fixture) {
 		k := newKeeper(t, f)
 		k.ahead = -25 * time.Hour
 		k.runs(t, OpenOptions{}, "echo one > done; mkdir -p deep/er; echo two > deep/er/x")
-		k.runs(t, OpenOptions{Keep: KeepAlways}, "echo collected > kept")
+		k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > kept")
 		k.active(t, OpenOptions{}, "echo '"+keptLines[0]+"' > only-here; echo '"+keptLines[3]+"' > x.log")
 		k.active(t, OpenOptions{Mode: superqode.ModeSnapshot}, "")
-		later := k.runs(t, OpenOptions{Keep: KeepAlways}, "echo collected > kept")
+		later := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > kept")
 		k.exec(t, later, "echo '"+keptLines[1]+"' > kept")
 		orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
 		l, _ := k.record(t, orphan)
@@ -120,7 +120,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	}
 }
 
-func must(list []Listed, broken []Broken, err error) []Listed {
+func must(list []state.Listed, broken []state.Broken, err error) []state.Listed {
 	if err != nil || len(broken) > 0 {
 		panic(err)
 	}

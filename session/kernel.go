@@ -85,19 +85,19 @@ func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOpt
 }
 
 // allowWrite checks what a person allows.
-func allowWrite(o guard.KernelOptions, asked []string) ([]HostPath, error) {
-	list := []HostPath{}
+func allowWrite(o guard.KernelOptions, asked []string) ([]state.HostPath, error) {
+	list := []state.HostPath{}
 	for _, path := range asked {
 		real, err := o.AllowWrite(path)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, HostPath(real))
+		list = append(list, state.HostPath(real))
 	}
 	return list, nil
 }
 
-func hostPaths(list []HostPath) []string {
+func hostPaths(list []state.HostPath) []string {
 	out := make([]string, 0, len(list))
 	for _, p := range list {
 		out = append(out, string(p))

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // confined opens a session that has the kernel layer and nothing else (there is
@@ -26,7 +27,7 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := s.End(context.WithoutCancel(t.Context()), EndOptions{Keep: KeepNever}); err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		if _, err := s.End(context.WithoutCancel(t.Context()), EndOptions{Keep: state.KeepNever}); err != nil && !errors.Is(err, superqode.ErrNotFound) {
 			t.Errorf("end: %v", err)
 		}
 	})
@@ -87,7 +88,7 @@ func TestConfinedOrigin(t *testing.T) {
 			if n < 60 || strings.Count(out, "== ") < n {
 				t.Errorf("%d scripts\n%s", n, out)
 			}
-			if _, err := s.End(t.Context(), EndOptions{Keep: KeepNever}); err != nil {
+			if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
 				t.Error(err)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode"))

@@ -66,7 +66,7 @@ func (s *Session) restoreNeighbours(ctx context.Context) error {
 		return err
 	}
 	for _, id := range names {
-		if l, err := load(s.p.SessionPath(id)); err != nil || l.State == superqode.StateDone || !atomicfile.Exists(string(l.Workspace)) {
+		if l, err := state.Load(s.p.SessionPath(id)); err != nil || l.State == superqode.StateDone || !atomicfile.Exists(string(l.Workspace)) {
 			continue // there is nothing to look after any more: it is done, or on its way to that and has taken both away
 		}
 		if err := s.restoreNeighbour(ctx, id); err != nil {

@@ -29,7 +29,7 @@ type Session struct {
 	p      state.Project
 	o      *origin
 	dir    string // the session's folder
-	rec    Record
+	rec    state.Record
 	unlock func() error
 	store  *snapshot.Store
 	seal   *seal           // while a program runs
@@ -57,7 +57,7 @@ type Session struct {
 }
 
 // Record returns the session's record as it stands.
-func (s *Session) Record() Record { return s.rec }
+func (s *Session) Record() state.Record { return s.rec }
 
 // Dir returns the session's folder of state.
 func (s *Session) Dir() string { return s.dir }
@@ -160,7 +160,7 @@ type plan struct {
 	commit string // what HEAD of the workspace will be; "" outside git
 	from   string // FromWorking or a commit id
 	format snapshot.Format
-	guard  GuardRecord
+	guard  state.GuardRecord
 	parent superqode.SessionID // see Record.Parent
 }
 
@@ -171,7 +171,7 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 		pl.from = FromWorking
 	}
 	if pl.Keep == "" {
-		pl.Keep = KeepFailure
+		pl.Keep = state.KeepFailure
 	}
 	var err error
 	if pl.format, err = snapshot.ParseFormat(o.Format); err != nil {
@@ -232,19 +232,19 @@ func (m *Manager) newSession(o *origin, p state.Project, pl plan) (s *Session, e
 		}
 	}()
 	now, id := m.now(), s.rec.ID
-	s.rec = Record{
+	s.rec = state.Record{
 		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Parent: pl.parent, Case: HostPath(pl.Case), Outputs: pl.Outputs, Template: HostPath(pl.Template), Origin: HostPath(o.Top), Prefix: HostPath(o.Prefix), Workspace: HostPath(p.WorkspacePath(id.String())),
+		Agent: pl.Agent, Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
-		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []HostPath{},
+		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}
 	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults, s.rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
 	if pl.mode.InPlace() {
-		s.rec.Workspace = HostPath(o.Top)
+		s.rec.Workspace = state.HostPath(o.Top)
 	}
 	s.rec.Base.Head = pl.commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
-		s.rec.CommonDir, s.rec.GitDir = HostPath(o.Repo.CommonDir), HostPath(o.Repo.GitDir)
+		s.rec.CommonDir, s.rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
 	}
 	for _, d := range sessionFolders() {
 		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
@@ -259,7 +259,7 @@ func (m *Manager) newSession(o *origin, p state.Project, pl plan) (s *Session, e
 func (m *Manager) claimFolder(o *origin, p state.Project) (*Session, error) {
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.now())
-		s := &Session{m: m, p: p, o: o, dir: p.SessionPath(id.String()), rec: Record{ID: id}, fitting: fitting{opening: true}}
+		s := &Session{m: m, p: p, o: o, dir: p.SessionPath(id.String()), rec: state.Record{ID: id}, fitting: fitting{opening: true}}
 		err := os.Mkdir(s.dir, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -284,7 +284,7 @@ func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", 
 
 func (s *Session) save() error {
 	s.rec.UpdatedAt = s.m.now().UTC()
-	return writeRecord(s.dir, &s.rec)
+	return state.WriteRecord(s.dir, &s.rec)
 }
 
 // fill makes the workspace and records what must be known later: the base, the
@@ -334,11 +334,11 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 // recorded beside it: both only read the origin, and what git worktree add makes
 // there is no part of the state.
 func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
-	var state *revert.RepoState
+	var repo *revert.RepoState
 	var res *worktree.Result
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		state, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
+		repo, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
 		return err
 	})
 	g.Go(func() (err error) {
@@ -351,8 +351,8 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	s.state, s.base, s.origin = state, res.Base, res.Origin
-	s.rec.AdminDir = HostPath(res.AdminDir)
+	s.state, s.base, s.origin = repo, res.Base, res.Origin
+	s.rec.AdminDir = state.HostPath(res.AdminDir)
 	s.warn(res.Warnings...)
 	return res.Missing, nil
 }

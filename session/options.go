@@ -7,17 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
-)
-
-// Keep says when a session's workspace outlives its end.
-type Keep string
-
-// The choices of --keep. KeepFailure is the default: the workspace of a program
-// that failed stays for a look.
-const (
-	KeepAlways  Keep = "always"
-	KeepFailure Keep = "failure"
-	KeepNever   Keep = "never"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // FromWorking as OpenOptions.From means what the user sees now: staged,
@@ -34,7 +24,7 @@ type OpenOptions struct {
 	Name     string            // a name for people
 	Agent    superqode.AgentID // who works in the session
 	Case     string            // SUPERQODE_CASE_ID
-	Keep     Keep              // "" is KeepFailure
+	Keep     state.Keep        // "" is KeepFailure
 	Exclude  []string          // snapshot mode: what is left out of the copy
 	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
 	Template string            // directory mode: a folder to start from; "": empty
@@ -50,12 +40,12 @@ type OpenOptions struct {
 	Trial    bool         // verify-fix opens it
 
 	Guard   GuardOptions
-	Claims  string         // enforced: agents change only what they claimed; else claims are advice
-	Watcher WatcherOptions // how changes are watched while a program runs
+	Claims  string               // enforced: agents change only what they claimed; else claims are advice
+	Watcher state.WatcherOptions // how changes are watched while a program runs
 	KernelOptions
 
-	Outputs  []string // patterns of files that become artifacts at the end
-	Defaults Defaults // for the programs that are run in the session
+	Outputs  []string       // patterns of files that become artifacts at the end
+	Defaults state.Defaults // for the programs that are run in the session
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream
@@ -89,9 +79,9 @@ type ExecOptions struct {
 
 // EndOptions says how to end a session.
 type EndOptions struct {
-	Keep   Keep // "" is what the session was opened with
-	Failed bool // the program failed, for KeepFailure
-	Locked bool // remove the worktree even when it is locked (git worktree lock)
+	Keep   state.Keep // "" is what the session was opened with
+	Failed bool       // the program failed, for KeepFailure
+	Locked bool       // remove the worktree even when it is locked (git worktree lock)
 	EndApply
 }
 

@@ -29,6 +29,6 @@ func (m *Manager) OriginOf(dir string) (string, bool) {
 	if _, err := superqode.ParseSessionID(parts[2]); err != nil {
 		return "", false
 	}
-	l, err := load(state.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
+	l, err := state.Load(state.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
 	return string(l.Origin), err == nil && l.Origin != ""
 }

@@ -146,15 +146,15 @@ const halfMade = 10 * time.Minute
 
 // orphan salvages and removes one orphan.
 func (c *cleaner) orphan(ctx context.Context, p state.Project, o *origin, id superqode.SessionID) {
-	s := &Session{m: c.m, p: p, o: o, rec: Record{
-		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: HostPath(p.WorkspacePath(id.String())),
-		Origin: HostPath(o.Top), Warnings: []string{},
+	s := &Session{m: c.m, p: p, o: o, rec: state.Record{
+		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
+		Origin: state.HostPath(o.Top), Warnings: []string{},
 	}}
 	admin := ""
 	if o.Repo != nil {
-		s.rec.Mode, s.rec.CommonDir = superqode.ModeWorktree, HostPath(o.Repo.CommonDir)
+		s.rec.Mode, s.rec.CommonDir = superqode.ModeWorktree, state.HostPath(o.Repo.CommonDir)
 		admin = filepath.Join(o.Repo.CommonDir, "worktrees", id.String())
-		s.rec.AdminDir = HostPath(admin)
+		s.rec.AdminDir = state.HostPath(admin)
 	}
 	idle := c.now.Sub(lastTouched(string(s.rec.Workspace), admin))
 	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))

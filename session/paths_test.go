@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func TestPathspecs(t *testing.T) {
@@ -25,7 +26,7 @@ func TestPathspecs(t *testing.T) {
 	if err := os.Symlink("origin", link); err != nil {
 		t.Fatal(err)
 	}
-	rec := &Record{Origin: HostPath(origin), Workspace: HostPath(ws)}
+	rec := &state.Record{Origin: state.HostPath(origin), Workspace: state.HostPath(ws)}
 	for _, tt := range []struct {
 		dir  string
 		args []string

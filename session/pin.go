@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Pin sets or clears the mark that keeps cleanup away from a session: from its
@@ -23,12 +24,12 @@ func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id sup
 		return id, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	rec, err := readRecord(l.Dir)
+	rec, err := state.ReadRecord(l.Dir)
 	if err != nil {
 		return id, err
 	}
 	rec.Pinned, rec.UpdatedAt = pinned, m.now().UTC()
-	return rec.ID, writeRecord(l.Dir, rec)
+	return rec.ID, state.WriteRecord(l.Dir, rec)
 }
 
 // KeptSessions returns the sessions of an origin whose artifacts must stay: those

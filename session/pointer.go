@@ -69,7 +69,7 @@ func readPointer(path string) (project, id string, ok bool) {
 
 // pointed returns the project of the session in place that works around dir, and
 // the session itself unless it has ended.
-func (m *Manager) pointed(dir string) (p state.Project, open *Listed, ok bool) {
+func (m *Manager) pointed(dir string) (p state.Project, open *state.Listed, ok bool) {
 	names, err := state.Names(m.pointersPath())
 	if err != nil || len(names) == 0 {
 		return p, nil, false
@@ -87,7 +87,7 @@ func (m *Manager) pointed(dir string) (p state.Project, open *Listed, ok bool) {
 				continue
 			}
 			p = state.Project{Dir: filepath.Join(m.workingPath(), folder)}
-			l, err := load(p.SessionPath(id))
+			l, err := state.Load(p.SessionPath(id))
 			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
 				continue
 			}
@@ -106,7 +106,7 @@ func (m *Manager) pointed(dir string) (p state.Project, open *Listed, ok bool) {
 // around dir. Call it before anything there is believed: the program of that
 // session could have written it. It returns the session that works there, if
 // one does.
-func (m *Manager) RecoverInPlace(dir string) (*Listed, error) {
+func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
 	_, l, ok := m.pointed(dir)
 	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
 		return nil, nil

@@ -93,7 +93,7 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 		if lerr != nil {
 			continue // given back meanwhile
 		}
-		l, lerr := load(dir)
+		l, lerr := state.Load(dir)
 		if atomicfile.Exists(dir) && (lerr != nil || l.State != superqode.StateDone) {
 			continue
 		}

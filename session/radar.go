@@ -99,8 +99,8 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 	for _, id := range names {
 		dirs = append(dirs, p.SessionPath(id))
 	}
-	all, _ := loadAll(dirs)
-	slices.SortFunc(all, func(a, b Listed) int {
+	all, _ := state.LoadAll(dirs)
+	slices.SortFunc(all, func(a, b state.Listed) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	var sides []*radarSide

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // A listing of sessions looks into their workspaces itself as long as nobody
@@ -17,7 +18,7 @@ const (
 // ListedConflicts returns what would conflict among the given sessions of the
 // origin around dir, and whether that was found out just now. look asks for a
 // look whatever it costs.
-func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []Listed, look bool) (conflicts []RadarConflict, fresh bool, err error) {
+func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []state.Listed, look bool) (conflicts []RadarConflict, fresh bool, err error) {
 	open, files := 0, 0
 	for i := range list {
 		l := &list[i]
@@ -46,7 +47,7 @@ func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []Listed
 }
 
 // stillOpen leaves out what concerns a session that has ended since.
-func stillOpen(conflicts []RadarConflict, list []Listed) []RadarConflict {
+func stillOpen(conflicts []RadarConflict, list []state.Listed) []RadarConflict {
 	open := map[superqode.SessionID]bool{}
 	for i := range list {
 		open[list[i].ID] = list[i].State != superqode.StateDone

@@ -28,14 +28,14 @@ type Recovered struct {
 // left alone; in one that is open, and in which nobody works, what a killed
 // supervisor left is ended. Applies that were cut short come first.
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
-	var sessions []Listed
+	var sessions []state.Listed
 	var p state.Project
 	if ref != "" {
 		l, err := m.find(ctx, dir, ref)
 		if err != nil {
 			return nil, err
 		}
-		sessions, p = []Listed{l}, m.session(l).p
+		sessions, p = []state.Listed{l}, m.session(l).p
 	} else {
 		var err error
 		if p, err = m.locate(ctx, dir); err != nil {
@@ -54,7 +54,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	}
 	for _, l := range sessions {
 		switch {
-		case l.Dead && isChild(&l): // with its parent
+		case l.Dead && state.IsChild(&l): // with its parent
 		case l.Dead:
 			done = append(done, m.recoverOne(ctx, l))
 		case l.State == superqode.StateActive && !l.Alive:
@@ -79,7 +79,7 @@ func removeUnborn(p state.Project) error {
 	}
 	for _, id := range names {
 		dir := p.SessionPath(id)
-		if _, err := load(dir); !errors.Is(err, errGone) {
+		if _, err := state.Load(dir); !errors.Is(err, state.ErrGone) {
 			continue
 		}
 		unlock, err := lockfile.TryLock(state.LockPath(dir))
@@ -90,7 +90,7 @@ func removeUnborn(p state.Project) error {
 			return err
 		}
 		var rerr error
-		if _, err := load(dir); errors.Is(err, errGone) {
+		if _, err := state.Load(dir); errors.Is(err, state.ErrGone) {
 			rerr = os.RemoveAll(dir)
 		}
 		if err := errors.Join(rerr, unlock()); err != nil {
@@ -100,7 +100,7 @@ func removeUnborn(p state.Project) error {
 	return nil
 }
 
-func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
+func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 	s := m.session(l)
 	r := Recovered{ID: l.ID, Action: "failed"}
 	if r.Err = s.own(); r.Err != nil {
@@ -134,7 +134,7 @@ func (m *Manager) recoverOne(ctx context.Context, l Listed) Recovered {
 
 // recoverPrograms ends what is left of programs in an open session whose
 // supervisors were killed: each left its socket. It returns nil where there is none.
-func (m *Manager) recoverPrograms(l Listed) *Recovered {
+func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 	s := m.session(l)
 	if err := s.own(); err != nil { // somebody came to work there meanwhile
 		return nil
@@ -243,7 +243,7 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 
 // clearDone deletes the working folders of a session whose process was killed
 // after it had ended it.
-func (m *Manager) clearDone(l Listed) error {
+func (m *Manager) clearDone(l state.Listed) error {
 	s := m.session(l)
 	if err := s.own(); err != nil {
 		if errors.Is(err, superqode.ErrLocked) {

@@ -10,25 +10,25 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-func listed(t *testing.T, id, name string, state superqode.State) Listed {
+func listed(t *testing.T, id, name string, in superqode.State) state.Listed {
 	t.Helper()
 	sid, err := superqode.ParseSessionID(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Listed{Record: Record{ID: sid, Name: name, State: state}}
+	return state.Listed{Record: state.Record{ID: sid, Name: name, State: in}}
 }
 
 func TestPick(t *testing.T) {
 	t.Parallel()
-	sessions := []Listed{
+	sessions := []state.Listed{
 		listed(t, "qe-20260101-000000-aaaaaa", "", superqode.StateActive),
 		listed(t, "qe-20260101-000000-aaabbb", "fuzz", superqode.StateDone),
 		listed(t, "qe-20260202-000000-cccbbb", "", superqode.StateDone),
 		listed(t, "qe-20260203-000000-aaauuu", "", superqode.StateDone),
 		listed(t, "qe-20260204-000000-aaauua", "u", superqode.StateDone),
 	}
-	broken := []Broken{{ID: "qe-20260303-000000-dddddd", Err: state.ErrBroken}}
+	broken := []state.Broken{{ID: "qe-20260303-000000-dddddd", Err: state.ErrBroken}}
 	for ref, want := range map[string]any{
 		"":                          "qe-20260101-000000-aaaaaa",
 		"qe-20260101-000000-aaaaaa": "qe-20260101-000000-aaaaaa",
@@ -70,8 +70,8 @@ func TestLoadNamesBrokenRecords(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		put(t, recordPath(dir), data)
-		if _, err := load(dir); !errors.Is(err, state.ErrBroken) {
+		put(t, state.RecordPath(dir), data)
+		if _, err := state.Load(dir); !errors.Is(err, state.ErrBroken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestLoadNamesBrokenRecords(t *testing.T) {
 func TestRecordKeepsEveryByteOfPaths(t *testing.T) {
 	t.Parallel()
 	dir, rec := sealedSession(t)
-	got, err := readRecord(dir)
+	got, err := state.ReadRecord(dir)
 	if err != nil || got.Origin != rec.Origin {
 		t.Errorf("origin %q came back as %q (%v)", rec.Origin, got.Origin, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // A session's report outlives the session's own folder, which cleanup takes: it
@@ -65,7 +66,7 @@ func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, erro
 	}
 	s := &Session{m: m, p: m.project(o), o: o, reportOnly: true}
 	s.dir = s.p.SessionPath(hit.Session.String())
-	s.rec = Record{ID: hit.Session, State: superqode.StateDone, Origin: HostPath(o.Top), CreatedAt: hit.CreatedAt}
+	s.rec = state.Record{ID: hit.Session, State: superqode.StateDone, Origin: state.HostPath(o.Top), CreatedAt: hit.CreatedAt}
 	s.rec.Name, _ = hit.Metadata[metaName].(string)
 	return s, nil
 }

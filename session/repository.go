@@ -71,7 +71,7 @@ const gcPatience = 30 * time.Second
 func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
 	dir := s.o.Repo.CommonDir
 	var err error
-	if s.rec.GitFolder, err = folderInfoOf(dir); err != nil {
+	if s.rec.GitFolder, err = state.FolderInfoOf(dir); err != nil {
 		return err
 	}
 	if err := s.keepNeighbours(ctx, format); err != nil {
@@ -323,7 +323,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err != nil || dry {
 		return res, err
 	}
-	if err := s.rec.GitFolder.restore(tree.Dir); err != nil {
+	if err := s.rec.GitFolder.Restore(tree.Dir); err != nil {
 		return res, err
 	}
 	failpoint.Hit("inplace.repository-done")

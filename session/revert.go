@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -66,7 +67,7 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 	if !r.Verified {
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(r.Differences)), firstOf(r.Differences))
 	}
-	return r, s.update(ctx, func(r *Record) { r.ChangeCount = -1 })
+	return r, s.update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
 }
 
 func isAre(n int) string {

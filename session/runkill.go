@@ -44,8 +44,8 @@ const killWait = 20 * time.Second
 // KillRun ends a run's whole tree: TERM, then KILL after the grace. It returns the
 // run as it ended. Of a run whose supervisor is dead what is left is ended. The
 // error wraps ErrNotFound when there is no such run or it has ended.
-func (l *Listed) KillRun(ctx context.Context, number int, grace time.Duration) (RunRecord, error) {
-	run, err := l.FindRun(number)
+func KillRun(ctx context.Context, l *state.Listed, number int, grace time.Duration) (RunRecord, error) {
+	run, err := FindRun(l, number)
 	if err != nil {
 		return run, err
 	}
@@ -61,7 +61,7 @@ func (l *Listed) KillRun(ctx context.Context, number int, grace time.Duration) (
 		return run, err
 	}
 	for deadline := time.Now().Add(grace + killWait); ; {
-		if run, err = l.FindRun(run.Run); err != nil || run.State != RunRunning {
+		if run, err = FindRun(l, run.Run); err != nil || run.State != RunRunning {
 			return run, err
 		}
 		if time.Now().After(deadline) {
@@ -76,8 +76,8 @@ func (l *Listed) KillRun(ctx context.Context, number int, grace time.Duration) (
 }
 
 // KillRuns ends all runs of a session that are under way.
-func (l *Listed) KillRuns(ctx context.Context, grace time.Duration) error {
-	runs, err := l.Runs()
+func KillRuns(ctx context.Context, l *state.Listed, grace time.Duration) error {
+	runs, err := Runs(l)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (l *Listed) KillRuns(ctx context.Context, grace time.Duration) error {
 		if r.State != RunRunning {
 			continue
 		}
-		if _, kerr := l.KillRun(ctx, r.Run, grace); kerr != nil && !errors.Is(kerr, superqode.ErrNotFound) {
+		if _, kerr := KillRun(ctx, l, r.Run, grace); kerr != nil && !errors.Is(kerr, superqode.ErrNotFound) {
 			err = errors.Join(err, kerr)
 		}
 	}
@@ -95,7 +95,7 @@ func (l *Listed) KillRuns(ctx context.Context, grace time.Duration) error {
 // Release ends the runs of a session that are under way, so that it can be ended,
 // and waits until their supervisors have let go of it.
 func (s *Session) Release(ctx context.Context, grace time.Duration) error {
-	if err := (&Listed{Record: s.rec, Dir: s.dir}).KillRuns(ctx, grace); err != nil {
+	if err := KillRuns(ctx, &state.Listed{Record: s.rec, Dir: s.dir}, grace); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {

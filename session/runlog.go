@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // LogOptions choose what CopyLog copies.
@@ -29,8 +30,8 @@ type LogOptions struct {
 
 // CopyLog copies a run's output, also of one that is under way or of a session
 // that has ended. next is the offset to go on from.
-func (l *Listed) CopyLog(ctx context.Context, w io.Writer, opt LogOptions) (run RunRecord, next int64, err error) {
-	if run, err = l.FindRun(opt.Run); err != nil {
+func CopyLog(ctx context.Context, l *state.Listed, w io.Writer, opt LogOptions) (run RunRecord, next int64, err error) {
+	if run, err = FindRun(l, opt.Run); err != nil {
 		return run, 0, err
 	}
 	name := filepath.Join(l.Dir, "log", "run-"+strconv.Itoa(run.Run))

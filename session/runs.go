@@ -38,7 +38,7 @@ type RunRecord struct {
 	State           string              `json:"state"` // running, exited or dead
 	Agent           superqode.AgentID   `json:"agent_id"`
 	Command         []string            `json:"command"`
-	Cwd             HostPath            `json:"cwd"`
+	Cwd             state.HostPath      `json:"cwd"`
 	PID             int                 `json:"pid"`        // the program's, while it runs
 	Supervisor      int                 `json:"supervisor"` // superqode's
 	Detached        bool                `json:"detached"`
@@ -72,7 +72,7 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 
 func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
-		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: HostPath(paths.cwd),
+		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
 		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
 	}
 }
@@ -141,7 +141,7 @@ func readRuns(dir string) ([]RunRecord, error) {
 
 // Runs returns what ran, and runs, in a session. A run whose supervisor died
 // without recording its end is dead.
-func (l *Listed) Runs() ([]RunRecord, error) {
+func Runs(l *state.Listed) ([]RunRecord, error) {
 	runs, err := readRuns(l.Dir)
 	for i := range runs {
 		runs[i].settle(l.Dir)
@@ -175,8 +175,8 @@ func socketOf(dir string, run int) string { return filepath.Join(dir, "sock-"+st
 
 // FindRun returns the run with a number; 0 is the last one. The error wraps
 // superqode.ErrNotFound.
-func (l *Listed) FindRun(number int) (RunRecord, error) {
-	runs, err := l.Runs()
+func FindRun(l *state.Listed, number int) (RunRecord, error) {
+	runs, err := Runs(l)
 	if err != nil {
 		return RunRecord{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -61,7 +62,7 @@ func (s *Session) loadBase() (*snapshot.Snapshot, error) {
 // unreadBase says why the base could not be read: another process may have ended the
 // session after this one found it open.
 func (s *Session) unreadBase(err error) error {
-	if now, lerr := load(s.dir); errors.Is(err, os.ErrNotExist) && (errors.Is(lerr, errGone) || lerr == nil && now.State.Ended()) {
+	if now, lerr := state.Load(s.dir); errors.Is(err, os.ErrNotExist) && (errors.Is(lerr, state.ErrGone) || lerr == nil && now.State.Ended()) {
 		return s.ended()
 	}
 	return fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)

@@ -30,7 +30,7 @@ type seal struct {
 	added   [][]byte          // lines of findings.jsonl that this supervisor wrote since
 	vault   *vault            // in git_snapshot mode: what the origin would be brought back from
 	results *vault            // in place: what lies in the origin's .superqode
-	record  Record            // the fields of session.json that never change once a session is open
+	record  state.Record      // the fields of session.json that never change once a session is open
 }
 
 // sealed is one file's hash and a copy that has no name any more, so that big
@@ -64,7 +64,7 @@ func sealedSalvages(dir string) ([]string, error) {
 // growingFiles are the state files that are only appended to.
 func growingFiles() []string { return []string{"findings.jsonl", runsFile} }
 
-func newSeal(dir string, rec Record) (_ *seal, err error) {
+func newSeal(dir string, rec state.Record) (_ *seal, err error) {
 	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
 	defer func() {
 		if err != nil {
@@ -215,9 +215,9 @@ func clearWay(path string) error {
 // supervisors of the session write are taken from the file, all others from
 // memory. tampered reports that the file could not be read or told something
 // else about a field that never changes.
-func (s *seal) trusted() (rec Record, tampered bool) {
+func (s *seal) trusted() (rec state.Record, tampered bool) {
 	rec = s.record
-	disk, err := readRecord(s.dir)
+	disk, err := state.ReadRecord(s.dir)
 	if err != nil {
 		return rec, true
 	}
@@ -231,7 +231,7 @@ func (s *seal) trusted() (rec Record, tampered bool) {
 
 // sameFixed compares two records in everything but what trusted takes over, by
 // their JSON, so that a field added later is compared too.
-func sameFixed(a, b Record) bool {
+func sameFixed(a, b state.Record) bool {
 	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
 	b.Limit, b.Truncated = a.Limit, a.Truncated
 	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered, a.Kernel
@@ -307,5 +307,5 @@ func (s *Session) unseal(sl *seal) error {
 	if len(tampered) == 0 {
 		return nil
 	}
-	return errors.Join(clearWay(recordPath(s.dir)), s.save())
+	return errors.Join(clearWay(state.RecordPath(s.dir)), s.save())
 }

@@ -9,17 +9,18 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-func sealedSession(t *testing.T) (dir string, rec Record) {
+func sealedSession(t *testing.T) (dir string, rec state.Record) {
 	t.Helper()
 	id := superqode.NewSessionID(time.Now())
 	dir = filepath.Join(t.TempDir(), id.String())
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	rec = Record{SchemaVersion: 1, ID: id, Mode: superqode.ModeWorktree, State: superqode.StateActive, Origin: "/origin\xff", Workspace: "/ws", Warnings: []string{}, Tampered: []string{}, Command: []string{}}
-	if err := writeRecord(dir, &rec); err != nil {
+	rec = state.Record{SchemaVersion: 1, ID: id, Mode: superqode.ModeWorktree, State: superqode.StateActive, Origin: "/origin\xff", Workspace: "/ws", Warnings: []string{}, Tampered: []string{}, Command: []string{}}
+	if err := state.WriteRecord(dir, &rec); err != nil {
 		t.Fatal(err)
 	}
 	for _, folder := range []string{salvage.Dir(dir), filepath.Join(dir, "log")} {
@@ -101,29 +102,29 @@ func TestSealTrustsOnlyWhatMayChange(t *testing.T) {
 	defer s.close()
 	honest := rec
 	honest.Runs, honest.Command, honest.Pinned = 3, []string{"x"}, true
-	if err := writeRecord(dir, &honest); err != nil {
+	if err := state.WriteRecord(dir, &honest); err != nil {
 		t.Fatal(err)
 	}
 	if got, tampered := s.trusted(); tampered || got.Runs != 3 || !got.Pinned {
 		t.Errorf("what another supervisor wrote counts as tampering: %v %+v", tampered, got)
 	}
-	for name, forge := range map[string]func(*Record){
-		"workspace": func(r *Record) { r.Workspace = "/etc" },
-		"admin dir": func(r *Record) { r.AdminDir = "/etc" },
-		"origin":    func(r *Record) { r.Origin = "/etc" },
-		"state":     func(r *Record) { r.State = superqode.StateDone },
-		"base":      func(r *Record) { r.Base.Head = "0" },
+	for name, forge := range map[string]func(*state.Record){
+		"workspace": func(r *state.Record) { r.Workspace = "/etc" },
+		"admin dir": func(r *state.Record) { r.AdminDir = "/etc" },
+		"origin":    func(r *state.Record) { r.Origin = "/etc" },
+		"state":     func(r *state.Record) { r.State = superqode.StateDone },
+		"base":      func(r *state.Record) { r.Base.Head = "0" },
 	} {
 		forged := rec
 		forge(&forged)
-		if err := writeRecord(dir, &forged); err != nil {
+		if err := state.WriteRecord(dir, &forged); err != nil {
 			t.Fatal(err)
 		}
 		if got, tampered := s.trusted(); !tampered || got.Workspace != rec.Workspace || got.State != rec.State || got.Origin != rec.Origin {
 			t.Errorf("%s: forged record was believed (%v): %+v", name, tampered, got)
 		}
 	}
-	put(t, recordPath(dir), "not json")
+	put(t, state.RecordPath(dir), "not json")
 	if got, tampered := s.trusted(); !tampered || got.ID != rec.ID {
 		t.Error("a destroyed record was believed")
 	}

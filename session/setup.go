@@ -29,24 +29,16 @@ import (
 // commands run as programs of the session do, with its guard, its environment
 // and what Env, EnvAllow and CleanEnv add to or take from that.
 type SetupOptions struct {
-	Spec     setup.Spec // of the configuration
-	Given    GivenSetup // on the command line; a session remembers what it was opened with
-	Force    bool       // apply everything again
-	DryRun   bool       // only say what would be done
+	Spec     setup.Spec       // of the configuration
+	Given    state.GivenSetup // on the command line; a session remembers what it was opened with
+	Force    bool             // apply everything again
+	DryRun   bool             // only say what would be done
 	Env      []string
 	EnvAllow []string
 	CleanEnv bool
 	Signals  <-chan os.Signal
 	Starting func(setup.Step) // told of each entry that is applied; nil for nobody
 	KernelOptions
-}
-
-// GivenSetup is setup that a person asked for on the command line; it comes after
-// the configured one.
-type GivenSetup struct {
-	Bootstrap []string `json:"bootstrap"` // lines for sh
-	Inputs    []string `json:"inputs"`    // see config.ParseInput
-	Dir       HostPath `json:"dir"`       // what relative paths of Inputs count from
 }
 
 // full adds what was given on the command line to the configured setup.

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // testSetup is a file and two commands that tell how often they ran.
@@ -122,7 +123,7 @@ func TestSetupIsNoChange(t *testing.T) {
 			if s, err = m.Attach(t.Context(), f.Dir, ""); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.End(t.Context(), EndOptions{Keep: KeepNever}); err != nil {
+			if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
 				t.Fatal(err)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // What the setup makes and changes belongs to the base: a path that is as the
@@ -162,16 +163,16 @@ func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, 
 		return nil
 	}
 	s.base = withEntries(s.base, touched, l.final)
-	origin, state := s.origin, s.state
+	origin, repo := s.origin, s.state
 	s.origin, s.state = nil, nil // they are on disk as they were
 	err := s.saveBase(ctx)
-	s.origin, s.state = origin, state
+	s.origin, s.state = origin, repo
 	if err != nil {
 		return err
 	}
 	base := s.rec.Base
 	failpoint.Hit("setup.base")
-	return s.update(ctx, func(r *Record) { r.Base = base })
+	return s.update(ctx, func(r *state.Record) { r.Base = base })
 }
 
 // withEntries returns sn with the entries of from at some paths, or without them

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Create opens a session and sets its workspace up. A session whose setup fails
@@ -50,10 +51,10 @@ func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) 
 	if args == nil {
 		args = []string{}
 	}
-	err := s.update(after, func(r *Record) { r.Command, r.ExitCode = args, &code })
+	err := s.update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
 	end := EndOptions{Failed: true, Locked: true}
-	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.rec.Keep != KeepAlways {
-		end.Keep = KeepNever
+	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.rec.Keep != state.KeepAlways {
+		end.Keep = state.KeepNever
 	}
 	stop := ignore(exec.Signals)
 	defer stop()
@@ -99,7 +100,7 @@ func (m *Manager) checkInputs(ctx context.Context, o *origin, opt SetupOptions) 
 		var err error
 		switch {
 		case in.Artifact != "":
-			s := &Session{m: m, rec: Record{Origin: HostPath(o.Top)}}
+			s := &Session{m: m, rec: state.Record{Origin: state.HostPath(o.Top)}}
 			_, err = s.inputArtifact(ctx, in.Artifact, in.Version)
 		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
 			_, serr := os.Stat(in.Path)

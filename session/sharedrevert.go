@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -57,7 +58,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if len(r.Mixed) > 0 {
 		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", superqode.Plural(len(r.Mixed), "change"), agent)
 	}
-	return r, errors.Join(err, s.update(ctx, func(r *Record) { r.ChangeCount = -1 }))
+	return r, errors.Join(err, s.update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
 
 func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions, r *AgentReverted) (err error) {

@@ -29,7 +29,7 @@ import (
 // Trust is what a person lets the files of one origin run, as one digest: that
 // of the commands and of the files in the origin that they name.
 type Trust struct {
-	Origin   HostPath         `json:"origin"` // links resolved
+	Origin   state.HostPath   `json:"origin"` // links resolved
 	Digest   superqode.Digest `json:"digest"`
 	Commands []TrustCommand   `json:"commands"`
 	Files    []string         `json:"files"`  // of the origin, relative; printable
@@ -122,7 +122,7 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 	if err != nil {
 		return nil, err
 	}
-	t := &Trust{Origin: HostPath(real), Commands: []TrustCommand{}, Files: []string{}, Writes: []string{}}
+	t := &Trust{Origin: state.HostPath(real), Commands: []TrustCommand{}, Files: []string{}, Writes: []string{}}
 	h := trustHash{origin: real, inputs: cfg.Inputs, out: sha256.New()}
 	asked := map[string]bool{}
 	for _, c := range cfg.Commands() {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // VerifyFixOptions says which fix is tried, and with which tests.
@@ -74,13 +75,13 @@ func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*Verifie
 
 // findFix finds the session and the artifact.
 func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, artifacts.Artifact, error) {
-	var candidates []Listed
+	var candidates []state.Listed
 	if opt.Session != "" {
 		l, err := m.find(ctx, opt.Dir, opt.Session)
 		if err != nil {
 			return nil, artifacts.Artifact{}, err
 		}
-		candidates = []Listed{l}
+		candidates = []state.Listed{l}
 	} else {
 		list, _, err := m.List(ctx, opt.Dir, false)
 		if err != nil {
@@ -125,7 +126,7 @@ func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
 // tryFix runs the tests in a fresh session, on the base and with the fix.
 func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
 	open, head := opt.Open, ""
-	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, true, "verify-fix "+v.FindingID, KeepNever, false
+	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, true, "verify-fix "+v.FindingID, state.KeepNever, false
 	open.Mode, open.From = superqode.ModeDirectory, FromWorking
 	if s.rec.GitDir != "" && s.rec.Base.Head != "" {
 		open.Mode, open.From, head = superqode.ModeWorktree, s.rec.Base.Head, s.rec.Base.Head
@@ -139,7 +140,7 @@ func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, 
 	defer func() {
 		stop := ignore(opt.Exec.Signals)
 		defer stop()
-		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: KeepNever, Locked: true})
+		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: state.KeepNever, Locked: true})
 		err = errors.Join(err, eerr)
 	}()
 	scratch, err := os.MkdirTemp(s.dir, ".fix-*")

@@ -10,21 +10,12 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/watch"
 )
 
-// WatcherOptions say how a session's workspace is watched while a program runs
-// there. The times at which changes were first seen are all that comes of it:
-// what changed is found out by a look at everything in the end, whether somebody
-// watched or not.
-type WatcherOptions struct {
-	Enabled  bool          `json:"enabled"`
-	Debounce time.Duration `json:"debounce"`
-	Ignore   []string      `json:"ignore_patterns"`
-}
-
 // WatchOptions returns how the workspace is watched.
-func (r *Record) WatchOptions() watch.Options {
+func WatchOptions(r *state.Record) watch.Options {
 	ignore := []string{".git"}
 	if r.Mode.InPlace() {
 		ignore = append(ignore, ".superqode")
@@ -56,7 +47,7 @@ func (s *Session) startWatching() *watching {
 	if !s.rec.Watcher.Enabled {
 		return nil
 	}
-	opt := s.rec.WatchOptions()
+	opt := WatchOptions(&s.rec)
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watching{cancel: cancel, done: make(chan struct{}), first: map[string]time.Time{}}
 	base, file := s.base, filepath.Join(s.dir, "base.snap")

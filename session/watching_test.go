@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // TestWatcherKilled ends the watching half-way: what it saw keeps its time, and
@@ -21,7 +22,7 @@ func TestWatcherKilled(t *testing.T) {
 	f.Write("b.txt", "one\n")
 	f.Commit("first")
 	m := NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
-	s, err := m.Open(t.Context(), OpenOptions{Dir: f.Dir, Watcher: WatcherOptions{Enabled: true, Debounce: time.Millisecond}})
+	s, err := m.Open(t.Context(), OpenOptions{Dir: f.Dir, Watcher: state.WatcherOptions{Enabled: true, Debounce: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestWatcherKilled(t *testing.T) {
 			t.Errorf("%s was first seen at %s, before %s", name, c.FirstSeen, middle)
 		}
 	}
-	if _, err := s.End(t.Context(), EndOptions{Keep: KeepNever}); err != nil {
+	if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -71,7 +72,7 @@ func TestWatcherBroken(t *testing.T) {
 	f.Write("a.txt", "one\n")
 	f.Commit("first")
 	m := NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
-	res, err := m.Run(t.Context(), OpenOptions{Dir: f.Dir, Watcher: WatcherOptions{Enabled: true, Ignore: []string{"[a"}}},
+	res, err := m.Run(t.Context(), OpenOptions{Dir: f.Dir, Watcher: state.WatcherOptions{Enabled: true, Ignore: []string{"[a"}}},
 		ExecOptions{Args: []string{"sh", "-c", "echo two >a.txt; echo two >b.txt; sleep 0.2"}})
 	if err != nil {
 		t.Fatal(err)

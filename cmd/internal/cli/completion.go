@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -144,7 +145,7 @@ func (w *offers) manager() (m *session.Manager, dir string, ok bool) {
 	return session.NewManager(session.Config{Home: home, Env: w.a.Env, Log: w.a.log, Version: w.a.version()}), dir, true
 }
 
-func (w *offers) list(line complete.Args) (list []session.Listed) {
+func (w *offers) list(line complete.Args) (list []state.Listed) {
 	if m, dir, ok := w.manager(); ok {
 		list, _, _ = m.List(w.ctx, dir, slices.Contains(line.All, "--all")) // no list, no words
 	}

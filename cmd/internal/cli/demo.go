@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -180,7 +181,7 @@ func (d *demo) act(ctx context.Context, mode superqode.Mode) (*demoAct, error) {
 	}
 	d.say("\n%s\n", d.a.paintOut("An unruly script, "+what+":  superqode run --mode "+string(mode)+" -- sh unruly.sh", bold))
 	var stdout bytes.Buffer
-	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: mode, Keep: session.KeepNever}, session.ExecOptions{
+	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: mode, Keep: state.KeepNever}, session.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})
 	if err != nil {

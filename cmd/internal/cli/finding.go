@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -158,7 +159,7 @@ func (f *sessionFlag) attachEnded(ctx context.Context, a *app) (*session.Session
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(sessions, func(l session.Listed) bool { return !l.State.Ended() }) {
+	if slices.ContainsFunc(sessions, func(l state.Listed) bool { return !l.State.Ended() }) {
 		return f.attachOpen(ctx, a, sessions)
 	}
 	ref, err := a.newestEnded(ctx)
@@ -186,8 +187,8 @@ func (f *sessionFlag) attachReported(ctx context.Context, a *app) (*session.Sess
 }
 
 // attachOpen attaches to the only session that has not ended.
-func (f *sessionFlag) attachOpen(ctx context.Context, a *app, sessions []session.Listed) (*session.Session, error) {
-	open := slices.DeleteFunc(slices.Clone(sessions), func(l session.Listed) bool { return l.State.Ended() })
+func (f *sessionFlag) attachOpen(ctx context.Context, a *app, sessions []state.Listed) (*session.Session, error) {
+	open := slices.DeleteFunc(slices.Clone(sessions), func(l state.Listed) bool { return l.State.Ended() })
 	if len(open) > 1 {
 		return f.attach(ctx, a) // which refuses, and names them
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -85,21 +86,21 @@ func (f *openFlags) options(a *app, cfg *config.Config) (session.OpenOptions, er
 	}
 	opt := session.OpenOptions{
 		Outputs: outputs,
-		Dir:     a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: session.Keep(f.Keep),
+		Dir:     a.flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: state.Keep(f.Keep),
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact,
 		Template: a.abs(string(f.Template)), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
 		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
-		Watcher: session.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
+		Watcher: state.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
 	}
 	if opt.Mode == "" {
 		opt.Mode = cfg.Workspace.DefaultMode
 	}
 	switch {
 	case f.Preserve:
-		opt.Keep = session.KeepAlways
+		opt.Keep = state.KeepAlways
 	case opt.Keep == "" && !cfg.Workspace.PreserveOnError:
-		opt.Keep = session.KeepNever
+		opt.Keep = state.KeepNever
 	}
 	return opt, nil
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // guardInfoJSON is the guard of a session in workspace info.
@@ -14,7 +14,7 @@ type guardInfoJSON struct {
 }
 
 // guardLine tells in one line what guards a session.
-func guardLine(r session.Record) string {
+func guardLine(r state.Record) string {
 	if r.Guard.Off {
 		return "off (--allow-git-operations)"
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -40,20 +41,20 @@ func (f *execFlags) options(a *app, args []string) (session.ExecOptions, error) 
 
 // defaults are what a session keeps of the flags, and of the configuration where
 // they are silent. Limits that can not be had are refused.
-func (f *execFlags) defaults(a *app, cfg *config.Config) (session.Defaults, error) {
+func (f *execFlags) defaults(a *app, cfg *config.Config) (state.Defaults, error) {
 	opt, err := f.options(a, nil)
 	if err != nil {
-		return session.Defaults{}, err
+		return state.Defaults{}, err
 	}
-	d := configured(cfg).Fill(opt).Defaults()
+	d := opt.With(configured(cfg)).Defaults()
 	_, err = session.CheckLimits(d)
 	return d, err
 }
 
 // configured are the defaults that the configuration says.
-func configured(cfg *config.Config) session.Defaults {
+func configured(cfg *config.Config) state.Defaults {
 	l := cfg.Limits
-	return session.Defaults{Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk}
+	return state.Defaults{Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk}
 }
 
 // env returns the variables to set; a name alone takes the caller's value, and

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -34,8 +35,8 @@ func (r *runNumber) UnmarshalText(b []byte) error {
 
 // printRuns prints the record of a run that ended, or of the blocks that ran.
 func (a *app) printRuns(s *session.Session, number int) error {
-	l := session.Listed{Record: s.Record(), Dir: s.Dir()}
-	run, err := l.FindRun(number)
+	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
+	run, err := session.FindRun(&l, number)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (c *workspacePsCmd) Run(ctx context.Context, a *app) error {
 	}
 	all := []session.RunRecord{}
 	for _, l := range sessions {
-		runs, err := l.Runs()
+		runs, err := session.Runs(&l)
 		if err != nil {
 			return fmt.Errorf("session %s: %w", l.ID, err)
 		}
@@ -106,16 +107,16 @@ func (c *workspacePsCmd) Run(ctx context.Context, a *app) error {
 }
 
 // sessions are the one that was named or, of those here, all that have not ended.
-func (c *workspacePsCmd) sessions(ctx context.Context, a *app, m *session.Manager) ([]session.Listed, error) {
+func (c *workspacePsCmd) sessions(ctx context.Context, a *app, m *session.Manager) ([]state.Listed, error) {
 	if c.ref(a) != "" {
 		l, err := m.Find(ctx, a.flags.Repo, c.ref(a))
 		if err != nil {
 			return nil, err
 		}
-		return []session.Listed{*l}, nil
+		return []state.Listed{*l}, nil
 	}
 	list, _, err := m.List(ctx, a.flags.Repo, false)
-	var open []session.Listed
+	var open []state.Listed
 	for _, l := range list {
 		if l.State != superqode.StateDone {
 			open = append(open, l)
@@ -172,7 +173,7 @@ func (c *workspaceLogsCmd) Run(ctx context.Context, a *app) error {
 	if a.flags.JSON {
 		out = &held
 	}
-	run, next, err := l.CopyLog(ctx, out, opt)
+	run, next, err := session.CopyLog(ctx, l, out, opt)
 	if err != nil {
 		return err
 	}
@@ -213,8 +214,8 @@ func (g *graceFlag) UnmarshalText(b []byte) error {
 }
 
 // onlyRun returns the number of the run that is under way.
-func onlyRun(l *session.Listed) (runNumber, error) {
-	runs, err := l.Runs()
+func onlyRun(l *state.Listed) (runNumber, error) {
+	runs, err := session.Runs(l)
 	if err != nil {
 		return 0, err
 	}
@@ -246,7 +247,7 @@ func (c *workspaceKillCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	run, err := l.KillRun(ctx, int(c.Number), time.Duration(c.Grace))
+	run, err := session.KillRun(ctx, l, int(c.Number), time.Duration(c.Grace))
 	if err != nil {
 		return err
 	}

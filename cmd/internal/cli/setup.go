@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -33,7 +34,7 @@ func (f *setupFlags) options(ctx context.Context, a *app, cfg *config.Config) (s
 // given is options without asking for trust.
 func (f *setupFlags) given(a *app, cfg *config.Config) session.SetupOptions {
 	opt := session.SetupOptions{
-		Given:    session.GivenSetup{Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: session.HostPath(a.Dir)},
+		Given:    state.GivenSetup{Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: state.HostPath(a.Dir)},
 		Starting: a.tellSetup,
 	}
 	if !f.NoSetup {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -85,7 +86,7 @@ func (c *trackCmd) send(ctx context.Context, a *app, list []session.Track) error
 // place resolves a file as it was named: below the session's workspace, from
 // inside of it, or else as Record.Pathspecs has it.
 func (c *trackCmd) place(a *app, name string) (superqode.RelPath, error) {
-	rec := session.Record{Workspace: superqode.HostPath(a.getenv("SUPERQODE_WORKSPACE"))}
+	rec := state.Record{Workspace: superqode.HostPath(a.getenv("SUPERQODE_WORKSPACE"))}
 	if a.getenv("SUPERQODE_SOCKET") == "" || c.Session != "" {
 		m, err := a.sessions()
 		if err != nil {

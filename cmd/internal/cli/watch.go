@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/watch"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -46,7 +47,7 @@ type watchJSON struct {
 type watched struct {
 	opt     watch.Options
 	below   string // only this path, relative to the root; "": all
-	session *session.Listed
+	session *state.Listed
 	manager *session.Manager
 }
 
@@ -130,7 +131,7 @@ func (c *watchCmd) what(ctx context.Context, a *app) (*watched, error) {
 			return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", w.session.ID)
 		}
 		w.manager = a.manager
-		w.opt = w.session.WatchOptions()
+		w.opt = session.WatchOptions(&w.session.Record)
 	}
 	if c.Path != "" {
 		if err := w.only(a, c.Path); err != nil {

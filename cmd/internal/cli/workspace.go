@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -35,7 +36,7 @@ func (f sessionFlag) attach(ctx context.Context, a *app) (*session.Session, erro
 }
 
 // find looks the session up without opening it.
-func (f sessionFlag) find(ctx context.Context, a *app) (*session.Listed, error) {
+func (f sessionFlag) find(ctx context.Context, a *app) (*state.Listed, error) {
 	m, err := a.sessions()
 	if err != nil {
 		return nil, err
@@ -54,14 +55,14 @@ type createdJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
 	SessionID     superqode.SessionID `json:"session_id"`
 	Mode          superqode.Mode      `json:"mode"`
-	Origin        session.HostPath    `json:"origin"`
+	Origin        state.HostPath      `json:"origin"`
 	Workspace     workspaceJSON       `json:"workspace"`
 	Setup         []setupStepJSON     `json:"setup"`
 	Warnings      []string            `json:"warnings"`
 }
 
 type workspaceJSON struct {
-	Path session.HostPath `json:"path"`
+	Path state.HostPath `json:"path"`
 }
 
 // Run prints the session's id and its workspace.
@@ -139,9 +140,9 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	rec := s.Record()
-	keep := session.KeepNever
-	if c.Keep || rec.Keep == session.KeepAlways && rec.State != superqode.StatePreserved {
-		keep = session.KeepAlways
+	keep := state.KeepNever
+	if c.Keep || rec.Keep == state.KeepAlways && rec.State != superqode.StatePreserved {
+		keep = state.KeepAlways
 	}
 	// once begun, the way down is not left half-way
 	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
@@ -157,11 +158,11 @@ func (c *workspaceEndCmd) Run(ctx context.Context, a *app) error {
 // apply is what the flag asks for, or what the session was created with: then
 // only if its last program succeeded, and once: a session that was preserved
 // can be ended.
-func (c *workspaceEndCmd) apply(rec session.Record) session.EndApply {
+func (c *workspaceEndCmd) apply(rec state.Record) session.EndApply {
 	if c.Apply {
 		return session.EndApply{Apply: true}
 	}
-	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: rec.NotApplied()}
+	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: session.NotApplied(&rec)}
 }
 
 // workspacePathCmd prints where a session works.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/merge"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // workspaceApplyCmd brings a session's changes into the origin's work tree.
@@ -90,7 +90,7 @@ func (c *workspaceApplyCmd) Run(ctx context.Context, a *app) error {
 }
 
 // printApplyJSON prints the one document, with the error when there is one.
-func (a *app) printApplyJSON(res *artifacts.Applied, rec session.Record, err error) error {
+func (a *app) printApplyJSON(res *artifacts.Applied, rec state.Record, err error) error {
 	doc := applyJSON{
 		SchemaVersion: 1, SessionID: rec.ID, Origin: rec.Origin, Checked: res.Checked, Applied: notNil(res.Applied), Already: notNil(res.Already),
 		Conflicts: notNil(res.Conflicts), LeftOut: notNil(res.LeftOut), Salvage: res.Salvage,

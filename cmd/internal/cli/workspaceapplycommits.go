@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // applyCommitsJSON is the document of apply --commits.
@@ -26,7 +26,7 @@ type applyCommitsJSON struct {
 }
 
 // commits is apply --commits: a line for each commit; conflicts go to stderr.
-func (c *workspaceApplyCmd) commits(ctx context.Context, a *app, l *session.Listed) error {
+func (c *workspaceApplyCmd) commits(ctx context.Context, a *app, l *state.Listed) error {
 	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !superqode.AgentID(c.Agent).IsZero() {
 		return superqode.Errorf(superqode.ErrUsage, "--commits brings whole commits: it goes with no PATH, --hunk or --agent")
 	}

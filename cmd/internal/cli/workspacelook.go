@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -32,7 +33,7 @@ type listedJSON struct {
 	Changes   *int                `json:"changes"` // null while nobody counted
 	AgentID   superqode.AgentID   `json:"agent_id"`
 	Agents    []superqode.AgentID `json:"agents"` // of a session of several
-	Origin    session.HostPath    `json:"origin"`
+	Origin    state.HostPath      `json:"origin"`
 	Workspace workspaceJSON       `json:"workspace"`
 	// Conflicts are changes that could not be merged with another open session's
 	// or, of a session of several agents, with another agent's; only in a list.
@@ -82,13 +83,13 @@ func (c *workspaceListCmd) Run(ctx context.Context, a *app) error {
 }
 
 // conflicts asks the radar; of every origin only where that was asked for.
-func (c *workspaceListCmd) conflicts(ctx context.Context, a *app, sessions []session.Listed) ([]session.RadarConflict, error) {
+func (c *workspaceListCmd) conflicts(ctx context.Context, a *app, sessions []state.Listed) ([]session.RadarConflict, error) {
 	if !c.All {
 		list, _, err := a.manager.ListedConflicts(ctx, a.flags.Repo, sessions, c.Conflicts)
 		return list, err
 	}
 	var all []session.RadarConflict
-	byOrigin := map[session.HostPath][]session.Listed{}
+	byOrigin := map[state.HostPath][]state.Listed{}
 	for _, s := range sessions {
 		byOrigin[s.Origin] = append(byOrigin[s.Origin], s)
 	}
@@ -106,7 +107,7 @@ func (c *workspaceListCmd) conflicts(ctx context.Context, a *app, sessions []ses
 	return all, nil
 }
 
-func (a *app) printList(sessions []session.Listed, broken []session.Broken, conflicts []session.RadarConflict) error {
+func (a *app) printList(sessions []state.Listed, broken []state.Broken, conflicts []session.RadarConflict) error {
 	doc := struct {
 		SchemaVersion int          `json:"schema_version"`
 		Sessions      []listedJSON `json:"sessions"`
@@ -125,7 +126,7 @@ func (a *app) printList(sessions []session.Listed, broken []session.Broken, conf
 	return a.printJSON(doc)
 }
 
-func toJSON(s session.Listed) listedJSON {
+func toJSON(s state.Listed) listedJSON {
 	j := listedJSON{
 		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned, CreatedAt: s.CreatedAt,
 		AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin, Workspace: workspaceJSON{s.Workspace},
@@ -141,7 +142,7 @@ func toJSON(s session.Listed) listedJSON {
 
 // stateWord adds what the state does not tell: that the process died, and that
 // cleanup spares the session.
-func stateWord(s session.Listed) string {
+func stateWord(s state.Listed) string {
 	word := string(s.State)
 	if s.Dead {
 		word = "died"
@@ -228,7 +229,7 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 }
 
 // countNow compares the workspace with the base.
-func countNow(ctx context.Context, m *session.Manager, l *session.Listed) (int, error) {
+func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, error) {
 	s, err := m.Attach(ctx, string(l.Origin), l.ID.String())
 	if err != nil {
 		return -1, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -19,7 +20,7 @@ func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
 
 // relPaths reads path arguments as git does: they count from where the person
 // stands. None means all.
-func relPaths(a *app, rec session.Record, args []string) ([]superqode.RelPath, error) {
+func relPaths(a *app, rec state.Record, args []string) ([]superqode.RelPath, error) {
 	names, err := rec.Pathspecs(a.flags.Repo, args)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package session
+package state
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // HostPath is an absolute path of this machine, see superqode.HostPath.
@@ -93,14 +92,15 @@ type Record struct {
 	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back
 }
 
-func recordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
+// RecordPath is the record of the session whose folder is sessionDir.
+func RecordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
 
-// readRecord reads the session.json of a session folder and checks that it
+// ReadRecord reads the session.json of a session folder and checks that it
 // belongs there.
-func readRecord(sessionDir string) (*Record, error) {
-	data, err := atomicfile.Read(recordPath(sessionDir))
+func ReadRecord(sessionDir string) (*Record, error) {
+	data, err := atomicfile.Read(RecordPath(sessionDir))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", state.ErrBroken, err)
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	return parseRecord(data, filepath.Base(sessionDir))
 }
@@ -108,19 +108,32 @@ func readRecord(sessionDir string) (*Record, error) {
 func parseRecord(data []byte, name string) (*Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf("%w: session.json: %w", state.ErrBroken, err)
+		return nil, fmt.Errorf("%w: session.json: %w", ErrBroken, err)
 	}
 	switch {
-	case r.SchemaVersion > state.SchemaVersion:
-		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", state.ErrBroken, r.SchemaVersion, state.SchemaVersion)
+	case r.SchemaVersion > SchemaVersion:
+		return nil, fmt.Errorf("%w: session.json has schema_version %d, this superqode knows %d", ErrBroken, r.SchemaVersion, SchemaVersion)
 	case r.ID.String() != name:
-		return nil, fmt.Errorf("%w: session.json names session %q", state.ErrBroken, r.ID)
+		return nil, fmt.Errorf("%w: session.json names session %q", ErrBroken, r.ID)
 	case r.State == "" || r.Mode == "":
-		return nil, fmt.Errorf("%w: session.json lacks state or mode", state.ErrBroken)
+		return nil, fmt.Errorf("%w: session.json lacks state or mode", ErrBroken)
 	}
 	return &r, nil
 }
 
-func writeRecord(sessionDir string, r *Record) error {
-	return atomicfile.WriteJSON(recordPath(sessionDir), r)
+// WriteRecord replaces a session's record as a whole and flushes it to disk.
+func WriteRecord(sessionDir string, r *Record) error {
+	return atomicfile.WriteJSON(RecordPath(sessionDir), r)
+}
+
+// Layers tells what guards the session, as far as it is known: the kernel layer's
+// state is the weakest under which a program ran.
+func (r Record) Layers() artifacts.Layers {
+	l := artifacts.Layers{Shim: r.Guard.Shim, Hooks: r.Guard.Hooks, Kernel: r.Kernel}
+	for _, state := range []*string{&l.Shim, &l.Hooks, &l.Kernel} {
+		if *state == "" {
+			*state = "unavailable: the session was opened by a superqode without this layer"
+		}
+	}
+	return l
 }

@@ -1,4 +1,4 @@
-package session
+package state
 
 import (
 	"path/filepath"

@@ -1,4 +1,4 @@
-package session
+package state
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderInfo is what a folder itself is. Snapshots are about what is in a folder
+// FolderInfo is what a folder itself is. Snapshots are about what is in a folder
 // only.
 type folderInfo struct {
 	Mode uint32    `json:"mode"` // permission, set-id and sticky bits
@@ -16,7 +16,8 @@ type folderInfo struct {
 	Time time.Time `json:"time"`
 }
 
-func folderInfoOf(dir string) (folderInfo, error) {
+// FolderInfoOf looks at a folder; the error is a *os.PathError.
+func FolderInfoOf(dir string) (folderInfo, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); err != nil {
 		return folderInfo{}, &os.PathError{Op: "stat", Path: dir, Err: err}
@@ -27,7 +28,7 @@ func folderInfoOf(dir string) (folderInfo, error) {
 
 // restore makes dir what it was; nothing may be done in it afterwards. Only root
 // gives owners back. A link in its place is not followed.
-func (f folderInfo) restore(dir string) error {
+func (f folderInfo) Restore(dir string) error {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
