@@ -1,8 +1,7 @@
 package artifacts
 
 import (
-	"bytes"
-	"encoding/json"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"io"
 	"os"
 	"strings"
@@ -43,9 +42,9 @@ func readDescriptions(staging *os.Root) map[string]Described {
 	if err != nil {
 		return all
 	}
-	for line := range bytes.Lines(data) {
-		var d Described
-		if json.Unmarshal(line, &d) != nil || d.Path == "" {
+	lines, _ := ledger.Parse[Described](data)
+	for _, d := range lines {
+		if d.Path == "" {
 			continue
 		}
 		if _, err := ParseType(string(d.Type)); err != nil {

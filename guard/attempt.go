@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 )
 
 // LayerName names one of the guard's layers.
@@ -99,28 +99,17 @@ func WithoutSecrets(word string) string {
 
 // Append writes the attempt to the session's log itself.
 func (a Attempt) Append(path string) error {
-	line, err := json.Marshal(a.Tidy())
-	if err != nil {
-		return err
-	}
-	f, err := atomicfile.Append(path, 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(append(line, '\n'))
-	return errors.Join(werr, f.Close())
+	return ledger.Append(path, a.Tidy())
 }
 
-// ParseAttempts reads a log of attempts. Lines that are no attempt (cut by a
-// crash, written by somebody else) are passed over and counted.
+// ParseAttempts reads a log of attempts. Lines that are no attempt (written by
+// somebody else) are passed over and counted.
 func ParseAttempts(data []byte) (list []Attempt, bad int) {
-	for line := range strings.Lines(string(data)) {
-		var a Attempt
-		if err := json.Unmarshal([]byte(line), &a); err != nil || a.SchemaVersion != sessionStateVersion || a.Operation == "" {
-			bad++
-			continue
+	list, others := ledger.ParseFunc(data, func(line []byte) (a Attempt, err error) {
+		if err = json.Unmarshal(line, &a); err == nil && (a.SchemaVersion != sessionStateVersion || a.Operation == "") {
+			err = errors.New("not an attempt")
 		}
-		list = append(list, a)
-	}
-	return list, bad
+		return a, err
+	})
+	return list, len(others)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -299,7 +300,7 @@ func (s *Session) inheritLines(c *Session, name string) error {
 			return err
 		}
 	}
-	if err := atomicfile.Write(own, append(slices.Clip(have), data...), 0o600); err != nil {
+	if err := atomicfile.Write(own, ledger.Extend(have, data), 0o600); err != nil {
 		return err
 	}
 	return atomicfile.Write(mark, nil, 0o600)

@@ -1,10 +1,8 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -53,26 +51,18 @@ func readAllowances(dir string) (allowances, error) {
 
 // openAllowances returns the allowances that are not used up.
 func openAllowances(dir string) ([]allowance, error) {
-	data, err := atomicfile.Read(allowedPath(dir))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
+	lines, _, err := ledger.Read[allowance](allowedPath(dir))
 	var list []allowance
-	for line := range bytes.Lines(data) {
-		var a allowance
-		if err := json.Unmarshal(line, &a); err != nil || a.ID == "" {
-			continue // cut by a crash
-		}
-		if a.UsedAt != nil {
+	for _, a := range lines {
+		switch {
+		case a.ID == "":
+		case a.UsedAt != nil:
 			list = slices.DeleteFunc(list, func(b allowance) bool { return b.ID == a.ID })
-			continue
+		default:
+			list = append(list, a)
 		}
-		list = append(list, a)
 	}
-	return list, nil
+	return list, err
 }
 
 // add records an allowance. Every supervisor of the session is told of it; the
@@ -98,19 +88,10 @@ func (a *allowances) add(ctx context.Context, dir string, one allowance) (err er
 }
 
 func appendAllowance(dir string, one allowance) error {
-	line, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
 	if err := clearWay(allowedPath(dir)); err != nil {
 		return err
 	}
-	f, err := atomicfile.Append(allowedPath(dir), 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(append(line, '\n'))
-	return errors.Join(werr, f.Sync(), f.Close())
+	return ledger.AppendSynced(allowedPath(dir), one)
 }
 
 // use takes an allowance for an attempt, under a lock, so that it serves once

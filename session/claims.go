@@ -1,16 +1,12 @@
 package session
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -116,39 +112,16 @@ func keepGrants(dir string, leases []coordinator.Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
-	var lines bytes.Buffer
-	for _, l := range leases {
-		line, err := json.Marshal(l)
-		if err != nil {
-			return err
-		}
-		lines.Write(append(line, '\n'))
-	}
 	if err := clearWay(grantsPath(dir)); err != nil {
 		return err
 	}
-	f, err := atomicfile.Append(grantsPath(dir), 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(lines.Bytes())
-	return errors.Join(werr, f.Close())
+	return ledger.Append(grantsPath(dir), leases...)
 }
 
 // grants returns every claim that the session's agents have had.
 func (s *Session) grants() ([]coordinator.Lease, error) {
-	data, err := atomicfile.Read(grantsPath(s.p.SessionPath(s.publicID().String())))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	var out []coordinator.Lease
-	for line := range bytes.Lines(data) {
-		var l coordinator.Lease
-		if json.Unmarshal(line, &l) == nil { // else it was cut by a crash
-			out = append(out, l)
-		}
-	}
-	return out, nil
+	leases, _, err := ledger.Read[coordinator.Lease](grantsPath(s.p.SessionPath(s.publicID().String())))
+	return leases, err
 }
 
 // endClaims lets go what the session's agents still have when it ends.

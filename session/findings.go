@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -33,23 +34,20 @@ const (
 // on those that are there; ids that the agent chose stay.
 func renumberFindings(have, more []byte) ([]byte, error) {
 	n := bytes.Count(have, []byte("\n"))
-	var out []byte
-	for line := range bytes.Lines(more) {
-		f, err := artifacts.ParseFinding(line)
-		if err != nil {
-			continue // cut by a crash
-		}
+	list := parseFindings(more)
+	for i := range list {
 		n++
-		if strings.HasPrefix(f.ID, "finding-") || strings.HasPrefix(f.ID, "imported-") {
+		if f := &list[i]; strings.HasPrefix(f.ID, "finding-") || strings.HasPrefix(f.ID, "imported-") {
 			f.ID = fmt.Sprintf("finding-%03d", n)
 		}
-		raw, err := json.Marshal(f)
-		if err != nil {
-			return nil, err
-		}
-		out = append(append(out, raw...), '\n')
 	}
-	return out, nil
+	return ledger.Lines(list...)
+}
+
+// parseFindings reads the findings of a file. A line that is none is passed over.
+func parseFindings(data []byte) []artifacts.Finding {
+	list, _ := ledger.ParseFunc(data, func(line []byte) (artifacts.Finding, error) { return artifacts.ParseFinding(line) })
+	return list
 }
 
 // maxFindingsFile bounds findings.jsonl: a program must not fill the disk.
@@ -85,11 +83,8 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 	if err != nil {
 		return nil, err
 	}
-	lines, err := s.lineEnd(ended)
-	if err != nil {
-		return nil, err
-	}
 	var added []artifacts.Finding
+	var lines []byte
 	list = make([]AddedFinding, len(raws))
 	for i, raw := range raws {
 		f, err := s.newFinding(raw, used)
@@ -97,7 +92,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 			list[i].Err = err
 			continue
 		}
-		line, err := json.Marshal(f)
+		line, err := ledger.Lines(f)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +102,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 		}
 		used[f.ID] = true
 		list[i].ID, list[i].Ignored = f.ID, f.Ignored
-		lines, added = append(append(lines, line...), '\n'), append(added, f)
+		lines, added = append(lines, line...), append(added, f)
 	}
 	if len(added) == 0 {
 		return list, nil
@@ -160,53 +155,22 @@ func (s *Session) usedIDs(ended bool) (map[string]bool, int, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, 0, err
 	}
-	for line := range bytes.Lines(data) {
-		var f struct {
-			ID string `json:"id"`
-		}
-		if json.Unmarshal(line, &f) == nil && f.ID != "" {
+	ids, _ := ledger.Parse[struct {
+		ID string `json:"id"`
+	}](data)
+	for _, f := range ids {
+		if f.ID != "" {
 			used[f.ID] = true
 		}
 	}
 	return used, len(data), nil
 }
 
-// lineEnd returns what has to stand before the next line: a line end where a
-// killed writer left half a line.
-func (s *Session) lineEnd(ended bool) ([]byte, error) {
-	if ended {
-		return nil, nil
-	}
-	f, err := atomicfile.Open(s.findingsPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var last [1]byte
-	if st, err := f.Stat(); err != nil || st.Size() == 0 {
-		return nil, err
-	} else if _, err := f.ReadAt(last[:], st.Size()-1); err != nil {
-		return nil, err
-	}
-	if last[0] == '\n' {
-		return nil, nil
-	}
-	return []byte("\n"), nil
-}
-
 func (s *Session) appendFindings(lines []byte) error {
-	file, err := atomicfile.Append(s.findingsPath(), 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := file.Write(lines)
 	if s.seal != nil {
 		s.seal.added = append(s.seal.added, lines)
 	}
-	return errors.Join(werr, file.Sync(), file.Close())
+	return ledger.AppendLines(s.findingsPath(), lines, true)
 }
 
 // Findings returns the session's findings in the order in which they came, those
@@ -231,11 +195,7 @@ func (s *Session) rawFindings() ([]artifacts.Finding, error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		for line := range bytes.Lines(data) {
-			if f, err := artifacts.ParseFinding(line); err == nil {
-				list = append(list, f)
-			}
-		}
+		list = append(list, parseFindings(data)...)
 	}
 	entries, _, err := s.suppressions()
 	return artifacts.Suppress(list, entries, s.m.now()), err
@@ -257,17 +217,15 @@ func (s *Session) importFindings() (warnings []string, err error) {
 	if err != nil {
 		return warnings, err
 	}
-	var lines []byte
-	for _, f := range list {
-		for n := 2; used[f.ID]; n++ {
-			f.ID = fmt.Sprintf("imported-%03d", len(list)+n)
+	for i := range list {
+		for n := 2; used[list[i].ID]; n++ {
+			list[i].ID = fmt.Sprintf("imported-%03d", len(list)+n)
 		}
-		used[f.ID] = true
-		line, err := json.Marshal(f)
-		if err != nil {
-			return warnings, err
-		}
-		lines = append(append(lines, line...), '\n')
+		used[list[i].ID] = true
+	}
+	lines, err := ledger.Lines(list...)
+	if err != nil {
+		return warnings, err
 	}
 	if err := clearWay(s.importedPath()); err != nil {
 		return warnings, err

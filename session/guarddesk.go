@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -120,18 +121,12 @@ func (d *guardDesk) write(a guard.Attempt) error {
 	if a.Agent.IsZero() {
 		a.Agent = d.agent
 	}
-	line, err := json.Marshal(a)
+	line, err := ledger.Lines(a)
 	if err != nil {
 		return err
 	}
-	line = append(line, '\n')
-	f, err := atomicfile.Append(d.log(), 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(line)
 	d.added = append(d.added, line)
-	return errors.Join(werr, f.Close())
+	return ledger.AppendLines(d.log(), line, false)
 }
 
 // consume reports whether a person let this attempt through, and uses that up.
@@ -180,9 +175,9 @@ func (d *guardDesk) close() (tampered bool, err error) {
 	if errors.Is(rerr, os.ErrNotExist) && len(d.before)+len(d.added) == 0 {
 		return false, nil
 	}
-	want, intact := bytes.Clone(d.before), rerr == nil && bytes.HasPrefix(got, d.before)
+	want, intact := d.before, rerr == nil && bytes.HasPrefix(got, d.before)
 	for _, line := range d.added {
-		want, intact = append(want, line...), intact && bytes.Contains(got, line)
+		want, intact = ledger.Extend(want, line), intact && bytes.Contains(got, line)
 	}
 	if intact {
 		return false, nil

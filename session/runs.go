@@ -1,8 +1,6 @@
 package session
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,7 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -99,32 +97,18 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 }
 
 func (s *Session) appendRun(rec RunRecord) error {
-	line, err := json.Marshal(rec)
-	if err != nil {
-		return err
-	}
-	f, err := atomicfile.Append(filepath.Join(s.dir, runsFile), 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n')) // one write: several supervisors append
-	return errors.Join(err, f.Close())
+	return ledger.Append(filepath.Join(s.dir, runsFile), rec)
 }
 
-// readRuns returns a session's runs in the order of their numbers. A line that
-// was cut short by a crash is passed over.
+// readRuns returns a session's runs in the order of their numbers.
 func readRuns(dir string) ([]RunRecord, error) {
-	data, err := atomicfile.Read(filepath.Join(dir, runsFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
+	lines, _, err := ledger.Read[RunRecord](filepath.Join(dir, runsFile))
 	if err != nil {
 		return nil, err
 	}
 	byNumber := map[int]RunRecord{}
-	for line := range bytes.Lines(data) {
-		var rec RunRecord
-		if json.Unmarshal(line, &rec) != nil || rec.Run <= 0 {
+	for _, rec := range lines {
+		if rec.Run <= 0 {
 			continue
 		}
 		if old, ok := byNumber[rec.Run]; !ok || old.State == RunRunning {

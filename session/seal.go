@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -161,7 +162,7 @@ func (s *seal) restore() (tampered []string, err error) {
 		want, intact := s.growth[name], rerr == nil && bytes.HasPrefix(got, s.growth[name])
 		if name == "findings.jsonl" {
 			for _, line := range s.added {
-				want, intact = append(want, line...), intact && bytes.Contains(got, line)
+				want, intact = ledger.Extend(want, line), intact && bytes.Contains(got, line)
 			}
 		}
 		if !intact {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -141,16 +141,7 @@ func (s *Session) track(ctx context.Context, t Track) (err error) {
 	if err := s.keepTracked(&e); err != nil {
 		return err
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		return err
-	}
-	f, err := atomicfile.Append(s.trackPath(), 0o600)
-	if err != nil {
-		return err
-	}
-	_, werr := f.Write(append(line, '\n'))
-	return errors.Join(werr, f.Close())
+	return ledger.Append(s.trackPath(), e)
 }
 
 // keepTracked keeps what the file holds.
@@ -196,19 +187,13 @@ func (s *Session) keepTracked(e *trackEvent) error {
 
 // readTracks returns the statements, in their order, by path.
 func (s *Session) readTracks() (map[string][]trackEvent, error) {
-	data, err := atomicfile.Read(s.trackPath())
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
+	events, _, err := ledger.Read[trackEvent](s.trackPath())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]trackEvent{}
-	for line := range bytes.Lines(data) {
-		var e trackEvent
-		if json.Unmarshal(line, &e) == nil { // else cut by a crash
-			out[string(e.Path)] = append(out[string(e.Path)], e)
-		}
+	for _, e := range events {
+		out[string(e.Path)] = append(out[string(e.Path)], e)
 	}
 	return out, nil
 }

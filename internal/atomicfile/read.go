@@ -21,10 +21,10 @@ func Open(path string) (*os.File, error) {
 	return openRegular(path, os.O_RDONLY, 0)
 }
 
-// Append opens the regular file at path for writing at its end, under the same
-// rules as Open; a missing one is made with permission bits perm.
+// Append opens the regular file at path for reading and for writing at its end,
+// under the same rules as Open; a missing one is made with permission bits perm.
 func Append(path string, perm os.FileMode) (*os.File, error) {
-	return openRegular(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, perm)
+	return openRegular(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, perm)
 }
 
 // Read returns the contents of the regular file at path, under the same rules
@@ -40,6 +40,15 @@ func Read(path string) ([]byte, error) {
 	}
 	_, err = buf.ReadFrom(f)
 	return buf.Bytes(), errors.Join(err, f.Close())
+}
+
+// ClearWay removes what stands at path when it is not a regular file, a folder with
+// all that is in it, so that a file can be written there.
+func ClearWay(path string) error {
+	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return os.RemoveAll(path)
+	}
+	return nil
 }
 
 // maxGuess bounds what Read sets aside before it has read anything.

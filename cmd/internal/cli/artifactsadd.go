@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/ledger"
 )
 
 // artifactsAddCmd puts a file into the store.
@@ -136,16 +136,8 @@ func (c *artifactsAddCmd) leave(a *app, dir string, t artifacts.Type, in io.Read
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(target))
 	}
-	line, err := json.Marshal(artifacts.Described{Path: rel, Type: t, Name: c.Name, Description: c.Description, Original: c.File})
+	err = ledger.Append(filepath.Join(dir, artifacts.DescriptionsFile), artifacts.Described{Path: rel, Type: t, Name: c.Name, Description: c.Description, Original: c.File})
 	if err != nil {
-		return err
-	}
-	notes, err := atomicfile.Append(filepath.Join(dir, artifacts.DescriptionsFile), 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = notes.Write(append(line, '\n'))
-	if err = errors.Join(err, notes.Close()); err != nil {
 		return err
 	}
 	if a.flags.JSON {
