@@ -26,6 +26,8 @@ var floors = map[string]int{
 
 	"worktree": 20, "revert": 20, "hooks": 20, "internal/coordinator": 20, "internal/setup": 20, "internal/report": 20, "internal/merge": 20, "internal/salvage": 20, "internal/supervisor": 20,
 
+	"internal/site": 25,
+
 	"internal/apply": 30, "internal/layers": 30,
 
 	"session": 50,

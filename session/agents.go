@@ -24,35 +24,17 @@ type AgentCommand struct {
 
 // crew is what a Session value knows of the agents that work in the session.
 type crew struct {
-	as        superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
-	gentle    bool              // looks touch nothing, not even permissions: a program is at work
-	seenWorks []*agentWork      // what the agents were found to have done, when this value has looked
-	conflicts []AgentConflict   // what of it could not be merged, when this value has merged it for good
-	credits   credits           // whose the changes are
+	seenWorks []*agentWork    // what the agents were found to have done, when this value has looked
+	conflicts []AgentConflict // what of it could not be merged, when this value has merged it for good
+	credits   credits         // whose the changes are
 
 	teamOutputs *artifacts.Outputs // what the agents' workspaces had of the outputs asked for, when this value has taken them
-}
-
-// publicID is the session that what runs here knows: that of all agents.
-func (s *Session) publicID() superqode.SessionID {
-	if !s.rec.Parent.IsZero() {
-		return s.rec.Parent
-	}
-	return s.rec.ID
-}
-
-// actor is who works: the agent for whom a program is run, or the session's.
-func (s *Session) actor() superqode.AgentID {
-	if !s.as.IsZero() {
-		return s.as
-	}
-	return s.rec.Agent
 }
 
 // team reports whether several agents work in the session, each in a workspace
 // of its own, whose changes are not merged yet.
 func (s *Session) team() bool {
-	return len(s.rec.Agents) > 0 && !s.rec.Shared && !s.rec.Merged
+	return len(s.Rec.Agents) > 0 && !s.Rec.Shared && !s.Rec.Merged
 }
 
 // CheckAgents refuses a list of agents that can be no session: none, two of one

@@ -16,10 +16,10 @@ import (
 // for a change that is right. What counts are all claims that the agent was
 // granted while the session lasted: by now it has let them go.
 func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.Change) string, error) {
-	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced {
+	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced {
 		return nil, nil
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
 	grants, err := s.grants()
@@ -33,7 +33,7 @@ func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.C
 
 // claimOwner is in whose name an agent of the session claims.
 func (s *Session) claimOwner(agent superqode.AgentID) coordinator.Owner {
-	o := coordinator.Owner{Session: s.publicID(), Agent: agent}
+	o := coordinator.Owner{Session: s.PublicID(), Agent: agent}
 	if agent.IsZero() {
 		o.Agent, _ = superqode.ParseAgentID(o.Session.String()) // every session's id is an agent's name, too
 	}
@@ -64,7 +64,7 @@ func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Ed
 		return out
 	}
 	var base, final bytes.Buffer
-	if c.Old.Size > maxClaimFile || c.New.Size > maxClaimFile || s.store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.store.ReadBlob(ctx, c.New.ID, &final) != nil {
+	if c.Old.Size > maxClaimFile || c.New.Size > maxClaimFile || s.Store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.Store.ReadBlob(ctx, c.New.ID, &final) != nil {
 		return out
 	}
 	path := out[0].Path
@@ -79,11 +79,11 @@ func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Ed
 // where claims are enforced. What several agents did was judged when it was
 // merged.
 func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
-	if coordinator.Mode(s.rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.rec.Agents) > 0 {
+	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.Rec.Agents) > 0 {
 		return nil, nil
 	}
 	if agent.IsZero() {
-		agent = s.rec.Agent
+		agent = s.Rec.Agent
 	}
 	grants, err := s.grants()
 	for i := range list {

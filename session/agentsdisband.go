@@ -19,17 +19,17 @@ import (
 // disband takes the agents' own sessions away, once all of theirs is the
 // session's. Those that keep names keep their workspaces.
 func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool) error {
-	if len(s.rec.Agents) == 0 || s.rec.Shared {
+	if len(s.Rec.Agents) == 0 || s.Rec.Shared {
 		return nil
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	kids, err := s.children()
 	if err != nil {
 		return err
 	}
-	for _, a := range s.rec.Agents {
+	for _, a := range s.Rec.Agents {
 		l, ok := kids[a.Agent]
 		if !ok {
 			continue
@@ -50,11 +50,11 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 	kids, err := s.children()
 	for _, l := range kids {
 		c := s.child(l)
-		if herr := holdChild(c); herr != nil || c.rec.State != superqode.StateActive {
+		if herr := holdChild(c); herr != nil || c.Rec.State != superqode.StateActive {
 			err = errors.Join(err, herr, c.Close())
 			continue
 		}
-		uerr := c.update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StatePreserved, s.m.now().UTC() })
+		uerr := c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StatePreserved, s.Now().UTC() })
 		err = errors.Join(err, uerr, c.Close())
 	}
 	return err // gathered is told by collectAfter
@@ -69,28 +69,28 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if keep {
-		if c.rec.State == superqode.StatePreserved {
+		if c.Rec.State == superqode.StatePreserved {
 			return nil
 		}
-		digest, err := s.seenDigest(c.rec.Agent)
+		digest, err := s.seenDigest(c.Rec.Agent)
 		if err != nil {
 			return err
 		}
-		return c.update(ctx, func(r *state.Record) {
-			r.State, r.Final.Digest, r.Collected, r.EndedAt = superqode.StatePreserved, digest, !digest.IsZero(), s.m.now().UTC()
+		return c.Update(ctx, func(r *state.Record) {
+			r.State, r.Final.Digest, r.Collected, r.EndedAt = superqode.StatePreserved, digest, !digest.IsZero(), s.Now().UTC()
 		})
 	}
-	if c.rec.State == superqode.StatePreserved {
-		digest, err := s.seenDigest(c.rec.Agent)
+	if c.Rec.State == superqode.StatePreserved {
+		digest, err := s.seenDigest(c.Rec.Agent)
 		if err != nil {
 			return err
 		}
 		if !digest.IsZero() { // looked at, and stored, by this process
-			c.rec.Final.Digest, c.rec.Collected = digest, true
+			c.Rec.Final.Digest, c.Rec.Collected = digest, true
 		}
 		unsaved, err := c.unsaved(ctx)
 		if err == nil && unsaved != "" {
-			_, err = c.salvageWorkspace(ctx, "workspace of agent "+c.rec.Agent.String()+" removed")
+			_, err = c.salvageWorkspace(ctx, "workspace of agent "+c.Rec.Agent.String()+" removed")
 		}
 		if err != nil {
 			return err
@@ -103,17 +103,17 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 		return err
 	}
 	failpoint.Hit("agents.taken")
-	if err := c.update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StateDone, s.m.now().UTC() }); err != nil {
+	if err := c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StateDone, s.Now().UTC() }); err != nil {
 		return err
 	}
-	if atomicfile.Exists(filepath.Join(c.dir, "large")) || atomicfile.Exists(salvage.Dir(c.dir)) {
+	if atomicfile.Exists(filepath.Join(c.Folder, "large")) || atomicfile.Exists(salvage.Dir(c.Folder)) {
 		return c.clear()
 	}
-	if err := worktree.ToTrash(c.dir, c.p.TrashPath()); err != nil {
+	if err := worktree.ToTrash(c.Folder, c.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.forgotten")
-	return s.store.DeleteRefs(context.WithoutCancel(ctx), c.rec.ID)
+	return s.Store.DeleteRefs(context.WithoutCancel(ctx), c.Rec.ID)
 }
 
 // seenDigest is the digest of what an agent's workspace was found to hold, zero
@@ -131,20 +131,20 @@ func (s *Session) seenDigest(agent superqode.AgentID) (superqode.Digest, error) 
 // session's workspace either, since they conflict, into that agent's folder.
 func (s *Session) saveLost(ctx context.Context, c *Session) error {
 	f, err := s.readAgents()
-	if err != nil || f == nil || !atomicfile.Exists(string(c.rec.Workspace)) {
+	if err != nil || f == nil || !atomicfile.Exists(string(c.Rec.Workspace)) {
 		return err
 	}
-	at := slices.IndexFunc(f.Agents, func(r agentResult) bool { return r.Agent == c.rec.Agent })
+	at := slices.IndexFunc(f.Agents, func(r agentResult) bool { return r.Agent == c.Rec.Agent })
 	if at < 0 {
 		return nil
 	}
 	for _, k := range f.Agents[at].Conflicts {
-		e, err := entryAt(string(c.rec.Workspace), string(k.Path))
+		e, err := entryAt(string(c.Rec.Workspace), string(k.Path))
 		if err != nil {
 			return err
 		}
 		if e.IsLarge() {
-			if _, err := c.moveLarge(ctx, string(c.rec.Workspace), []snapshot.Entry{*e}); err != nil {
+			if _, err := c.MoveLarge(ctx, string(c.Rec.Workspace), []snapshot.Entry{*e}); err != nil {
 				return err
 			}
 		}

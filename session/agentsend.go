@@ -49,11 +49,11 @@ func (e *MergeError) ErrorPaths() []string {
 // workspace. Until that is recorded all of it can be repeated, and the agents'
 // workspaces are as they left them.
 func (s *Session) gather(ctx context.Context) (err error) {
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
-		return fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
+		return fmt.Errorf("session %s: read its base: %w", s.Rec.ID, err)
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	if err := s.endAgents(); err != nil {
@@ -87,10 +87,10 @@ func (s *Session) gather(ctx context.Context) (err error) {
 	failpoint.Hit("agents.stored")
 	s.conflicts = m.conflicts
 	if err := s.settle(ctx, m); err != nil {
-		return fmt.Errorf("put the merged changes into %s: %w", s.rec.Workspace, err)
+		return fmt.Errorf("put the merged changes into %s: %w", s.Rec.Workspace, err)
 	}
 	failpoint.Hit("agents.settled")
-	if err := s.update(ctx, func(r *state.Record) { r.Merged = true }); err != nil {
+	if err := s.Update(ctx, func(r *state.Record) { r.Merged = true }); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.gathered")
@@ -119,7 +119,7 @@ func (s *Session) endAgents() error {
 // storeParts stores what each agent left: its patch, log, artifacts, findings,
 // what the guard refused it, and its conflicts.
 func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, error) {
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 	for _, w := range m.works {
 		r := agentResult{Agent: w.agent, Changes: w.list, Conflicts: []conflictEntry{}, HasFinal: w.commit != ""}
 		for _, n := range append(w.notes, w.left...) {
-			s.warnQuietly([]string{w.agent.String() + ": " + n})
+			s.Note([]string{w.agent.String() + ": " + n})
 		}
 		list, err := s.partsOf(ctx, w, &r)
 		if err != nil {
@@ -141,7 +141,7 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 			return nil, err
 		}
 		for _, n := range list {
-			if filepath.Dir(n.File) == s.dir {
+			if filepath.Dir(n.File) == s.Folder {
 				err = errors.Join(err, os.Remove(n.File))
 			}
 		}
@@ -165,7 +165,7 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 			return nil, err
 		}
 		if patch != nil {
-			patch.Path, patch.Agent = artifacts.AgentPatch(s.rec.ID, w.agent), w.agent
+			patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, w.agent), w.agent
 			patch.Description = "the changes of agent " + w.agent.String() + "; git apply brings them into the origin as it was at the start"
 			r.Patch = patch.Path
 			list = append(list, *patch)
@@ -182,11 +182,11 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 		list = append(list, *series)
 	}
 	for _, kind := range []string{"command", "setup"} {
-		file := filepath.Join(w.child.dir, "log", kind+".log")
+		file := filepath.Join(w.child.Folder, "log", kind+".log")
 		if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
-		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, w.agent.String()+"-"+kind), Description: "output of agent " + w.agent.String(), File: file, Session: s.rec.ID, Agent: w.agent}
+		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, w.agent.String()+"-"+kind), Description: "output of agent " + w.agent.String(), File: file, Session: s.Rec.ID, Agent: w.agent}
 		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
 		} else {
@@ -206,13 +206,13 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 		}
 		e := conflictEntry{Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines}
 		if c.file != "" {
-			e.File = evidencePath(s.rec.ID, agent, c.Path.String())
+			e.File = evidencePath(s.Rec.ID, agent, c.Path.String())
 			list = append(list, artifacts.New{
-				Type: artifacts.TypeError, Path: e.File, File: m.b.Path(c.file), Session: s.rec.ID, Agent: agent,
+				Type: artifacts.TypeError, Path: e.File, File: m.b.Path(c.file), Session: s.Rec.ID, Agent: agent,
 				Description: c.Message, Name: filepath.Base(e.File),
 			})
 		}
-		s.warnQuietly([]string{agent.String() + ": " + c.Message})
+		s.Note([]string{agent.String() + ": " + c.Message})
 		r.Conflicts = append(r.Conflicts, e)
 	}
 	return list, nil
@@ -221,7 +221,7 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
 	c := w.child
-	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.artifactDir(), Session: s.rec.ID, Agent: w.agent, Mask: s.mask()})
+	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.agent, Mask: s.mask()})
 	if err != nil {
 		return err
 	}
@@ -241,11 +241,11 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	for _, p := range problems {
 		notes = append(notes, "left in the artifact folder: "+p.String())
 	}
-	for _, line := range append(notes, c.rec.Warnings...) {
-		s.warnQuietly([]string{w.agent.String() + ": " + line})
+	for _, line := range append(notes, c.Rec.Warnings...) {
+		s.Note([]string{w.agent.String() + ": " + line})
 	}
-	for _, name := range c.rec.Tampered {
-		s.rec.Tampered = merged(s.rec.Tampered, []string{w.agent.String() + ": " + name})
+	for _, name := range c.Rec.Tampered {
+		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.agent.String() + ": " + name})
 	}
 	return errors.Join(s.inheritRuns(c), s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
@@ -253,11 +253,11 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 // inheritOutputs saves what an agent's workspace has of the outputs that the
 // session was opened for.
 func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifacts.Store) ([]string, error) {
-	if len(s.rec.Outputs) == 0 || !atomicfile.Exists(string(c.rec.Workspace)) {
+	if len(s.Rec.Outputs) == 0 || !atomicfile.Exists(string(c.Rec.Workspace)) {
 		return nil, nil
 	}
 	own := *c
-	own.rec.ID, own.rec.Agents = s.rec.ID, nil // they are the session's, by the agent
+	own.Rec.ID, own.Rec.Agents = s.Rec.ID, nil // they are the session's, by the agent
 	part := &collected{look: &look{}}
 	if err := own.collectOutputs(ctx, part, store); err != nil || part.outputs == nil {
 		return part.warnings, err
@@ -276,18 +276,18 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 // inheritLines appends the lines of one of an agent's files to the session's own.
 // Each file is taken once: a mark beside it says so.
 func (s *Session) inheritLines(c *Session, name string) error {
-	mark := filepath.Join(c.dir, filepath.Base(name)+".taken")
+	mark := filepath.Join(c.Folder, filepath.Base(name)+".taken")
 	if atomicfile.Exists(mark) {
 		return nil
 	}
-	data, err := atomicfile.Read(filepath.Join(c.dir, name))
+	data, err := atomicfile.Read(filepath.Join(c.Folder, name))
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(data) == 0 {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	own := filepath.Join(s.dir, name)
+	own := filepath.Join(s.Folder, name)
 	if name == importedName { // the session's own file of that name is written anew when it is collected
 		own = s.findingsPath()
 	}

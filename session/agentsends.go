@@ -11,27 +11,27 @@ import (
 
 // noAgent is the error of an agent that has no part in the session.
 func (s *Session) noAgent(agent superqode.AgentID) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.rec.ID, agent), "superqode workspace changes --session %s", s.rec.ID)
+	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.Rec.ID, agent), "superqode workspace changes --session %s", s.Rec.ID)
 }
 
 // agentEnds is ends for what one agent changed: in a workspace of its own all of
 // that, whether it could be merged with the others' or not; in a shared one what
 // is known to be the agent's.
 func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
-	i := slices.IndexFunc(s.rec.Agents, func(a state.AgentRecord) bool { return a.Agent == agent })
+	i := slices.IndexFunc(s.Rec.Agents, func(a state.AgentRecord) bool { return a.Agent == agent })
 	switch {
-	case i < 0 && agent == s.rec.Agent:
+	case i < 0 && agent == s.Rec.Agent:
 		e, err = s.ends(ctx)
 		if err == nil && e.Base != "" {
-			err = s.openStore(ctx)
+			err = s.OpenStore(ctx)
 		}
 		return e, err
-	case i < 0 && len(s.rec.Agents) > 0, i < 0 && !s.tracked():
+	case i < 0 && len(s.Rec.Agents) > 0, i < 0 && !s.tracked():
 		return e, s.noAgent(agent)
-	case i < 0 || s.rec.Shared:
+	case i < 0 || s.Rec.Shared:
 		return s.sharedEnds(ctx, agent)
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return e, err
 	}
 	if s.team() {
@@ -58,7 +58,7 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e mer
 
 // AgentChanges returns what one agent changed; see Changes.
 func (s *Session) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]superqode.Change, error) {
-	if agent == s.rec.Agent && len(s.rec.Agents) == 0 && !s.tracked() {
+	if agent == s.Rec.Agent && len(s.Rec.Agents) == 0 && !s.tracked() {
 		return s.Changes(ctx)
 	}
 	e, err := s.agentEnds(ctx, agent)

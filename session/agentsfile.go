@@ -51,7 +51,7 @@ type creditEntry struct {
 	Hunks     []superqode.ChangeHunk `json:"hunks"`
 }
 
-func (s *Session) agentsPath() string { return filepath.Join(s.dir, "agents.json") }
+func (s *Session) agentsPath() string { return filepath.Join(s.Folder, "agents.json") }
 
 func (s *Session) writeAgents(f *agentsFile, c credits) error {
 	f.SchemaVersion, f.Credits = state.SchemaVersion, []creditEntry{}
@@ -76,7 +76,7 @@ func (s *Session) readAgents() (*agentsFile, error) {
 
 // loadCredits reads back whose the changes are.
 func (s *Session) loadCredits() (credits, error) {
-	if s.credits != nil || len(s.rec.Agents) == 0 {
+	if s.credits != nil || len(s.Rec.Agents) == 0 {
 		return s.credits, nil
 	}
 	f, err := s.readAgents()
@@ -93,7 +93,7 @@ func (s *Session) loadCredits() (credits, error) {
 
 // agentRuns tells what each agent did, for the session's result and report.
 func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
-	if len(s.rec.Agents) == 0 {
+	if len(s.Rec.Agents) == 0 {
 		return nil, nil
 	}
 	f, err := s.readAgents()
@@ -104,18 +104,18 @@ func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs := make(artifacts.AgentRuns, len(s.rec.Agents))
-	for i, a := range s.rec.Agents {
+	runs := make(artifacts.AgentRuns, len(s.Rec.Agents))
+	for i, a := range s.Rec.Agents {
 		r := &runs[i]
 		*r = artifacts.AgentRun{
 			Agent: a.Agent, Command: a.Command, ExitCode: exitUnknown, TimedOut: a.TimedOut, StartedAt: artifacts.At(a.StartedAt),
-			DurationSeconds: seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.rec.Workspace)},
+			DurationSeconds: seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.Rec.Workspace)},
 		}
 		if a.ExitCode != nil {
 			r.ExitCode = *a.ExitCode
 		}
-		if !s.rec.Shared {
-			r.Workspace.Path = s.p.WorkspacePath(a.Session.String())
+		if !s.Rec.Shared {
+			r.Workspace.Path = s.Project.WorkspacePath(a.Session.String())
 		}
 		if k, ok := kids[a.Agent]; ok {
 			r.Workspace = artifacts.Workspace{Path: string(k.Workspace), Preserved: k.State != superqode.StateDone}

@@ -15,7 +15,7 @@ import (
 // concluded from it.
 func (s *Session) collectAfter(ctx context.Context, gathered error) (*collected, error) {
 	if gathered != nil {
-		return nil, superqode.WithHint(gathered, "superqode workspace end --session %s tries again", s.rec.ID)
+		return nil, superqode.WithHint(gathered, "superqode workspace end --session %s tries again", s.Rec.ID)
 	}
 	return s.collect(ctx)
 }
@@ -31,17 +31,17 @@ func (s *Session) mergeConflict() error {
 	if len(s.conflicts) == 0 {
 		return nil
 	}
-	return superqode.WithHint(&MergeError{s.conflicts}, "superqode workspace diff --session %s --agent %s", s.rec.ID, s.conflicts[0].Agent)
+	return superqode.WithHint(&MergeError{s.conflicts}, "superqode workspace diff --session %s --agent %s", s.Rec.ID, s.conflicts[0].Agent)
 }
 
 // keepsAgent decides whether an agent's own workspace stays, beside the session's:
 // always, when that was asked for, else of an agent that failed or that has
 // changes which could not be merged.
 func (s *Session) keepsAgent(opt EndOptions, agent superqode.AgentID) bool {
-	if cmp.Or(opt.Keep, s.rec.Keep) == state.KeepAlways {
+	if cmp.Or(opt.Keep, s.Rec.Keep) == state.KeepAlways {
 		return true
 	}
-	for _, a := range s.rec.Agents {
+	for _, a := range s.Rec.Agents {
 		if a.Agent == agent && (a.ExitCode == nil || *a.ExitCode != 0) {
 			return true
 		}

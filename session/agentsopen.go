@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -25,7 +26,7 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 	for i, a := range list {
 		records[i] = state.AgentRecord{Agent: a.Agent, Command: a.Command}
 	}
-	if err := s.update(ctx, func(r *state.Record) {
+	if err := s.Update(ctx, func(r *state.Record) {
 		r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), commandOf(list)
 	}); err != nil {
 		return nil, err
@@ -57,9 +58,9 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 		}
 		return nil, err
 	}
-	err = s.update(ctx, func(r *state.Record) {
+	err = s.Update(ctx, func(r *state.Record) {
 		for i := range members {
-			r.Agents[i].Session = members[i].rec.ID
+			r.Agents[i].Session = members[i].Rec.ID
 		}
 	})
 	failpoint.Hit("agents.opened")
@@ -69,63 +70,58 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 // sibling is the session for one of the agents that work in it together: a value
 // of its own, because each runs a program, for the same folder and lock.
 func (s *Session) sibling(agent superqode.AgentID) *Session {
-	c := *s
-	c.m, c.as = s.m.forAgent(agent), agent
+	c, at := *s, *s.Site
+	c.m = s.m.forAgent(agent)
+	at.Host, at.As = c.m.Host, agent
+	c.Site = &at
 	return &c
 }
 
 // forAgent is the manager whose warnings name the agent that they are about.
 func (m *Manager) forAgent(agent superqode.AgentID) *Manager {
-	cfg := m.cfg
-	cfg.Warn = func(line string) { m.cfg.Warn(agent.String() + ": " + line) }
-	cfg.Progress = nil // several at a time have no one line to share
-	am := NewManager(cfg)
-	m.gitOnce.Lock()
-	defer m.gitOnce.Unlock()
-	am.now, am.gitBin = m.now, m.gitBin
-	return am
+	return &Manager{Host: m.For(agent)}
 }
 
 // openAgent makes one agent's workspace from the session's own.
 func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open OpenOptions) (*Session, error) {
 	m := s.m.forAgent(agent)
-	told := m.cfg.Warn
-	m.cfg.Warn = func(string) {} // the same was told when the session's own workspace was made
-	format := s.base.Format
+	told := m.Tell
+	m.Tell = func(string) {} // the same was told when the session's own workspace was made
+	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
-	pl := plan{OpenOptions: open, mode: s.rec.Mode, commit: s.rec.Base.Head, from: FromWorking, format: format, guard: s.rec.Guard, parent: s.rec.ID}
+	pl := plan{OpenOptions: open, mode: s.Rec.Mode, commit: s.Rec.Base.Head, from: FromWorking, format: format, guard: s.Rec.Guard, parent: s.Rec.ID}
 	if pl.Keep == "" {
 		pl.Keep = state.KeepFailure
 	}
 	pl.MaxBytes = 0
 	if pl.mode == superqode.ModeDirectory {
-		pl.Template = string(s.rec.Workspace)
+		pl.Template = string(s.Rec.Workspace)
 	}
-	c, err := m.newSession(s.o, s.p, pl)
+	c, err := m.newSession(s.Source, s.Project, pl)
 	if err != nil {
 		return nil, err
 	}
-	c.o = s.asOrigin()
+	c.Source = s.asOrigin()
 	if err := c.checkKernel(pl.kernelOptions()); err != nil {
 		return nil, errors.Join(err, c.discard())
 	}
 	if err := c.fillGuarded(ctx, pl); err != nil {
 		return nil, errors.Join(err, c.discard())
 	}
-	c.origin, c.state = nil, nil
-	m.cfg.Warn = told
-	if c.rec.Base.Digest != s.rec.Base.Digest {
-		return nil, errors.Join(superqode.Errorf(superqode.ErrVerification, "its workspace is not the session's: somebody wrote to %s while it was copied", s.rec.Workspace), c.discard())
+	c.OriginBase, c.RepoState = nil, nil
+	m.Tell = told
+	if c.Rec.Base.Digest != s.Rec.Base.Digest {
+		return nil, errors.Join(superqode.Errorf(superqode.ErrVerification, "its workspace is not the session's: somebody wrote to %s while it was copied", s.Rec.Workspace), c.discard())
 	}
 	return c, nil
 }
 
 // asOrigin is the session's workspace as that from which agents' own are made.
-func (s *Session) asOrigin() *origin {
-	o := &origin{Top: superqode.RealPrefix(string(s.rec.Workspace)), Prefix: s.o.Prefix, Format: s.o.Format}
-	if s.rec.Mode == superqode.ModeWorktree {
+func (s *Session) asOrigin() *site.Origin {
+	o := &site.Origin{Top: superqode.RealPrefix(string(s.Rec.Workspace)), Prefix: s.Source.Prefix, Format: s.Source.Format}
+	if s.Rec.Mode == superqode.ModeWorktree {
 		o.Repo = &git.Repo{
-			Git: s.o.Repo.Git, TopLevel: o.Top, GitDir: superqode.RealPrefix(string(s.rec.AdminDir)), CommonDir: s.o.Repo.CommonDir, ObjectFormat: s.o.Repo.ObjectFormat,
+			Git: s.Source.Repo.Git, TopLevel: o.Top, GitDir: superqode.RealPrefix(string(s.Rec.AdminDir)), CommonDir: s.Source.Repo.CommonDir, ObjectFormat: s.Source.Repo.ObjectFormat,
 		}
 	}
 	return o
@@ -135,13 +131,13 @@ func (s *Session) asOrigin() *origin {
 // agent. They are found by their records, not by the parent's: a crash may have
 // come between the two.
 func (s *Session) children() (map[superqode.AgentID]state.Listed, error) {
-	names, err := s.p.SessionNames()
+	names, err := s.Project.SessionNames()
 	if err != nil {
 		return nil, err
 	}
 	list := map[superqode.AgentID]state.Listed{}
 	for _, id := range names {
-		if l, err := state.Load(s.p.SessionPath(id)); err == nil && l.Parent == s.rec.ID {
+		if l, err := state.Load(s.Project.SessionPath(id)); err == nil && l.Parent == s.Rec.ID {
 			list[l.Agent] = l
 		}
 	}

@@ -125,7 +125,7 @@ type team struct {
 // run runs every agent and returns when all have ended. One that fails stops no
 // other.
 func (t *team) run(ctx context.Context) error {
-	t.errs, t.results = make([]error, len(t.members)), slices.Clone(t.s.rec.Agents)
+	t.errs, t.results = make([]error, len(t.members)), slices.Clone(t.s.Rec.Agents)
 	for i, a := range t.opt.Agents {
 		t.status[i] = AgentStatus{Agent: a.Agent, State: AgentWaiting, Changes: -1}
 	}
@@ -166,9 +166,9 @@ func (t *team) one(ctx context.Context, i int) error {
 	if t.opt.Shared {
 		opt.log = agentLog(a.Agent)
 	}
-	t.set(i, func(st *AgentStatus) { st.State, st.StartedAt = AgentRunning, t.s.m.now() })
+	t.set(i, func(st *AgentStatus) { st.State, st.StartedAt = AgentRunning, t.s.Now() })
 	res, err := member.Exec(ctx, opt)
-	t.set(i, func(st *AgentStatus) { st.State, st.EndedAt, st.ExitCode = AgentEnded, t.s.m.now(), res.ExitCode })
+	t.set(i, func(st *AgentStatus) { st.State, st.EndedAt, st.ExitCode = AgentEnded, t.s.Now(), res.ExitCode })
 	t.relay.leave(i)
 	t.mu.Lock()
 	rec := &t.results[i]
@@ -213,7 +213,7 @@ func (t *team) tell() {
 // first that is not zero.
 func (t *team) record(ctx context.Context) error {
 	agents := t.results
-	return t.s.update(ctx, func(r *state.Record) {
+	return t.s.Update(ctx, func(r *state.Record) {
 		r.Agents, r.Runs, r.Command = agents, len(agents), commandOf(t.opt.Agents)
 		r.ExitCode, r.TimedOut = nil, false
 		known := true
@@ -228,8 +228,8 @@ func (t *team) record(ctx context.Context) error {
 			r.ExitCode = nil // one is not known to have ended well
 		}
 		for _, m := range t.members {
-			r.Kernel = weaker(r.Kernel, m.rec.Kernel)
-			r.Limit, r.Truncated = cmp.Or(r.Limit, m.rec.Limit), r.Truncated || m.rec.Truncated
+			r.Kernel = state.Weaker(r.Kernel, m.Rec.Kernel)
+			r.Limit, r.Truncated = cmp.Or(r.Limit, m.Rec.Limit), r.Truncated || m.Rec.Truncated
 		}
 	})
 }
@@ -246,7 +246,7 @@ func commandOf(list []AgentCommand) []string {
 // notApplied says why nothing is applied in the end; "" when all agents ended
 // well.
 func (t *team) notApplied(err error) string {
-	for i, a := range t.s.rec.Agents {
+	for i, a := range t.s.Rec.Agents {
 		switch {
 		case a.ExitCode == nil:
 			return fmt.Sprintf("agent %s did not run", a.Agent)

@@ -13,15 +13,15 @@ import (
 // inheritRuns takes over the records of an agent's runs, with their output, under
 // numbers that follow on the session's own.
 func (s *Session) inheritRuns(c *Session) error {
-	mark := filepath.Join(c.dir, "runs.taken")
+	mark := filepath.Join(c.Folder, "runs.taken")
 	if atomicfile.Exists(mark) {
 		return nil
 	}
-	own, err := readRuns(s.dir)
+	own, err := readRuns(s.Folder)
 	if err != nil {
 		return err
 	}
-	theirs, err := readRuns(c.dir)
+	theirs, err := readRuns(c.Folder)
 	if err != nil || len(theirs) == 0 {
 		return err
 	}
@@ -30,10 +30,10 @@ func (s *Session) inheritRuns(c *Session) error {
 		next = max(next, r.Run+1)
 	}
 	for _, r := range theirs {
-		from := runLog(c.dir, r.Run)
-		r.Run, r.SessionID, r.Agent = next, s.rec.ID, c.rec.Agent
+		from := runLog(c.Folder, r.Run)
+		r.Run, r.SessionID, r.Agent = next, s.Rec.ID, c.Rec.Agent
 		next++
-		if err := copyLog(runLog(s.dir, r.Run), from); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := copyLog(runLog(s.Folder, r.Run), from); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 		if err := s.appendRun(r); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // settle brings the session's own workspace to what was merged, and proves it.
 func (s *Session) settle(ctx context.Context, m *teamMerge) error {
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
 		if err := os.Mkdir(ws, 0o700); err != nil {
 			return err
@@ -22,7 +22,7 @@ func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 	drop := s.skip()
 	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.now.Find(path).IsLarge() }
 	wide, closed := readable(m.now)
-	tree := &revert.Tree{Dir: ws, Base: withoutLarge(wide), Skip: skip, Store: s.store}
+	tree := &revert.Tree{Dir: ws, Base: withoutLarge(wide), Skip: skip, Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 		if len(paths) == 0 {
 			continue
 		}
-		tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.store, Aside: string(w.child.rec.Workspace)}
+		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.Store, Aside: string(w.child.Rec.Workspace)}
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
 			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", isAre(len(res.Differences)), w.agent, firstOf(res.Differences))

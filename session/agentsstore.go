@@ -21,9 +21,9 @@ import (
 //
 // Their names can not be refs' names: "a..b" is an agent's.
 
-func (s *Session) agentRef(i int) string  { return s.ref("agents/" + strconv.Itoa(i)) }
-func (s *Session) agentBase(i int) string { return s.ref("bases/" + strconv.Itoa(i)) }
-func (s *Session) mergedRef(i int) string { return s.ref("merged/" + strconv.Itoa(i)) }
+func (s *Session) agentRef(i int) string  { return s.Ref("agents/" + strconv.Itoa(i)) }
+func (s *Session) agentBase(i int) string { return s.Ref("bases/" + strconv.Itoa(i)) }
+func (s *Session) mergedRef(i int) string { return s.Ref("merged/" + strconv.Itoa(i)) }
 
 // commit stores what was merged.
 func (m *teamMerge) commit(ctx context.Context) error {
@@ -32,25 +32,25 @@ func (m *teamMerge) commit(ctx context.Context) error {
 	}
 	s := m.s
 	list := []snapshot.CommitRequest{{
-		Ref: s.ref("base"), Snap: withoutLarge(m.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt},
+		Ref: s.Ref("base"), Snap: withoutLarge(m.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
 	}}
 	for i, w := range m.works {
 		list = append(list, snapshot.CommitRequest{
 			Ref: s.mergedRef(i), Snap: withoutLarge(m.stages[i]), OnPrevious: true,
-			CommitOptions: snapshot.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.rec.CreatedAt},
+			CommitOptions: snapshot.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.Rec.CreatedAt},
 		})
 	}
-	if _, err := s.store.CommitAll(ctx, list); err != nil {
+	if _, err := s.Store.CommitAll(ctx, list); err != nil {
 		return fmt.Errorf("store the merge: %w", err)
 	}
 	for i, w := range m.works {
 		if w.commit == "" {
 			continue
 		}
-		if err := s.store.WriteRef(ctx, s.agentBase(i), w.base); err != nil {
+		if err := s.Store.WriteRef(ctx, s.agentBase(i), w.base); err != nil {
 			return err
 		}
-		if err := s.store.WriteRef(ctx, s.agentRef(i), w.commit); err != nil {
+		if err := s.Store.WriteRef(ctx, s.agentRef(i), w.commit); err != nil {
 			return err
 		}
 	}
@@ -75,13 +75,13 @@ func (f *fileHunks) key() string {
 // commitHunks compares two commits of the store line by line.
 func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHunks, error) {
 	opt := snapshot.DiffOptions{Base: base, Final: final}
-	pairs, err := s.store.DiffTree(ctx, opt)
+	pairs, err := s.Store.DiffTree(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
 	opt.Bare = true
 	var read merge.HunkCollector
-	if err := s.store.Diff(ctx, opt, &read); err != nil {
+	if err := s.Store.Diff(ctx, opt, &read); err != nil {
 		return nil, err
 	}
 	var list []fileHunks
@@ -115,7 +115,7 @@ func (m *teamMerge) credits(ctx context.Context) (credits, error) {
 	if len(m.works) == 0 {
 		return out, nil
 	}
-	merged, err := s.commitHunks(ctx, s.ref("base"), s.mergedRef(len(m.works)-1))
+	merged, err := s.commitHunks(ctx, s.Ref("base"), s.mergedRef(len(m.works)-1))
 	if err != nil {
 		return nil, err
 	}

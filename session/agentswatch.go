@@ -42,15 +42,15 @@ func (t *team) watch(ctx context.Context) (stop func()) {
 
 // glance looks once. What goes wrong is of no consequence: the end looks again.
 func (t *team) glance(ctx context.Context) {
-	list, counts, err := t.s.m.radar(ctx, t.s.p)
+	list, counts, err := t.s.m.radar(ctx, t.s.Project)
 	if err != nil {
 		if ctx.Err() == nil {
-			t.s.m.cfg.Log.Debug().Err(err).Msg("radar")
+			t.s.Log.Debug().Err(err).Msg("radar")
 		}
 		return
 	}
 	t.mu.Lock()
-	id := t.s.rec.ID
+	id := t.s.Rec.ID
 	for i := range t.status {
 		st := &t.status[i]
 		st.Conflicts = countConflicts(list, RadarSide{id, st.Agent})

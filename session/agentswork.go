@@ -40,8 +40,8 @@ func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*agentWork, 0, len(s.rec.Agents))
-	for _, a := range s.rec.Agents {
+	list := make([]*agentWork, 0, len(s.Rec.Agents))
+	for _, a := range s.Rec.Agents {
 		w := &agentWork{agent: a.Agent}
 		if l, ok := kids[a.Agent]; ok && l.State != superqode.StateCreated {
 			w.child = s.child(l)
@@ -65,19 +65,19 @@ func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
 // child is the session of an agent's own workspace, without any lock.
 func (s *Session) child(l state.Listed) *Session {
 	c := s.m.session(l)
-	c.m, c.store, c.distrusted = s.m.forAgent(l.Agent), s.store, s.distrusted
+	c.m, c.Store, c.Distrusted = s.m.forAgent(l.Agent), s.Store, s.Distrusted
 	return c
 }
 
 // look finds out what the agent changed, and stores it.
 func (w *agentWork) look(ctx context.Context) (err error) {
 	c := w.child
-	c.base = nil
+	c.Base = nil
 	l, err := c.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(c.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(c.Rec.Workspace))) }()
 	*w = agentWork{agent: w.agent, child: c, gone: l.gone}
 	if l.gone != "" { // one that cannot be seen is no wish to delete every file of the others
 		w.notes = append(w.notes, l.gone+": nothing of what it did there is in the session's patch")
@@ -106,7 +106,7 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 	for _, x := range big {
 		w.large = append(w.large, largeChange(l, x))
 	}
-	if w.changes, err = e.Pairs(ctx, c.store, nil); err != nil {
+	if w.changes, err = e.Pairs(ctx, c.Store, nil); err != nil {
 		return err
 	}
 	w.left = e.Left
@@ -126,11 +126,11 @@ func largeChange(l *look, c superqode.Change) merge.Change {
 // lookAgents is look for a session whose agents' changes are not merged yet: the
 // workspace as it would be if they were merged now. Nothing is written there.
 func (s *Session) lookAgents(ctx context.Context) (*look, error) {
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return nil, s.unreadBase(err)
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
 	works, err := s.works(ctx)
@@ -157,7 +157,7 @@ func holdChild(c *Session) error {
 	if c.unlock != nil {
 		return nil
 	}
-	unlock, err := lockfile.TryLock(state.LockPath(c.dir))
+	unlock, err := lockfile.TryLock(state.LockPath(c.Folder))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return nil // by this process, which opened it
 	}

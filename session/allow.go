@@ -143,7 +143,7 @@ func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Opera
 	if err != nil {
 		return l.ID, err
 	}
-	one := allowance{SchemaVersion: state.SchemaVersion, ID: rand.Text(), Operation: op, At: m.now().UTC()}
+	one := allowance{SchemaVersion: state.SchemaVersion, ID: rand.Text(), Operation: op, At: m.Now().UTC()}
 	for _, sup := range supervisors {
 		if supervisor.Descends(os.Getpid(), sup.PID) {
 			return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")

@@ -26,9 +26,9 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options)
 	if err != nil {
 		return nil, state.Record{}, err
 	}
-	m.noticeDead(m.session(l).p)
+	m.noticeDead(m.session(l).Project)
 	if l.State == superqode.StateActive && l.Alive {
-		m.cfg.Warn(fmt.Sprintf("session %s is in use; what is in its workspace at this moment is taken", l.ID))
+		m.Tell(fmt.Sprintf("session %s is in use; what is in its workspace at this moment is taken", l.ID))
 	}
 	s, err := m.attach(l)
 	if err == nil && l.State == superqode.StateDone {
@@ -39,12 +39,12 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	res, err := s.apply(ctx, opt)
-	return res, s.rec, err
+	return res, s.Rec, err
 }
 
 // hold keeps a cleanup away from a session that has ended.
 func (s *Session) hold() error {
-	unlock, err := lockfile.TryShare(state.LockPath(s.dir))
+	unlock, err := lockfile.TryShare(state.LockPath(s.Folder))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}
@@ -52,12 +52,12 @@ func (s *Session) hold() error {
 		return err
 	}
 	s.unlock = unlock
-	return s.reload()
+	return s.Reload()
 }
 
 func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Applied, error) {
-	if s.rec.Mode.InPlace() && !s.rec.State.Ended() {
-		return nil, &HolderError{ID: s.rec.ID, Mode: s.rec.Mode}
+	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
+		return nil, &HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
 		return nil, err
@@ -75,32 +75,32 @@ func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Appl
 
 // checkTarget refuses an origin that has no work tree: its files are git's own.
 func (s *Session) checkTarget() error {
-	if s.rec.CommonDir != "" {
+	if s.Rec.CommonDir != "" {
 		return nil
 	}
 	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(string(s.rec.Origin), name)); err != nil {
+		if _, err := os.Lstat(filepath.Join(string(s.Rec.Origin), name)); err != nil {
 			return nil
 		}
 	}
-	return superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to apply to", s.rec.Origin)
+	return superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to apply to", s.Rec.Origin)
 }
 
 // applyEnds applies what lies between two states. Nobody else does that, or works
 // in the origin itself, at the same time.
 func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options) (res *artifacts.Applied, err error) {
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(s.p, superqode.ModeGitSnapshot); err != nil {
+	if err := claimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
 		return nil, err
 	}
-	if err := s.m.finishApplies(ctx, s.p, nil); err != nil {
+	if err := s.m.finishApplies(ctx, s.Project, nil); err != nil {
 		return nil, err
 	}
-	apply.Sweep(s.dir)
+	apply.Sweep(s.Folder)
 	j, err := s.applyJob(ctx)
 	if err != nil {
 		return nil, err
@@ -113,20 +113,20 @@ func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options
 
 // applyJob is the session as package apply knows it.
 func (s *Session) applyJob(ctx context.Context) (*apply.Job, error) {
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	g, err := s.m.git(ctx)
+	g, err := s.Git(ctx)
 	if err != nil {
 		return nil, err
 	}
 	j := s.applyEnding()
-	j.Store, j.Git = s.store, g
+	j.Store, j.Git = s.Store, g
 	return j, nil
 }
 
 // applyEnding is applyJob for finishing what was cut short: it needs neither git nor
 // the store.
 func (s *Session) applyEnding() *apply.Job {
-	return &apply.Job{ID: s.rec.ID, Agent: s.rec.Agent, Dir: s.dir, Origin: s.rec.Origin, Now: s.m.now, Salvage: s.salvage, Warn: s.m.cfg.Warn}
+	return &apply.Job{ID: s.Rec.ID, Agent: s.Rec.Agent, Dir: s.Folder, Origin: s.Rec.Origin, Now: s.Now, Salvage: s.Salvage, Warn: s.Tell}
 }

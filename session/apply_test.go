@@ -53,7 +53,7 @@ func openApply(t *testing.T, f *gittest.Fixture, mode superqode.Mode, edit func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &applyTest{f, t, m, s.rec.ID.String(), gittest.In(t, string(s.rec.Workspace))}
+	a := &applyTest{f, t, m, s.Rec.ID.String(), gittest.In(t, string(s.Rec.Workspace))}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func (a *applyTest) mustApply(opt apply.Options) *artifacts.Applied {
 // checkClean looks for what an apply must not leave.
 func (a *applyTest) checkClean() {
 	a.t.Helper()
-	for _, dir := range []string{a.Dir, a.m.cfg.Home} {
+	for _, dir := range []string{a.Dir, a.Home} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if name := d.Name(); strings.HasPrefix(name, ".superqode-") || strings.HasPrefix(name, merge.Prefix) || name == "apply.json" {
 				a.t.Errorf("left behind: %s", path)
@@ -354,7 +354,7 @@ func TestApplyTwiceAtOnce(t *testing.T) {
 	results := make(chan result)
 	for range 4 {
 		go func() {
-			m := NewManager(Config{Home: a.m.cfg.Home, Env: f.Env(), Log: zerolog.Nop()})
+			m := NewManager(Config{Home: a.Home, Env: f.Env(), Log: zerolog.Nop()})
 			res, _, err := m.Apply(t.Context(), f.Dir, a.id, apply.Options{})
 			results <- result{res, err}
 		}()

@@ -26,7 +26,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 	if err != nil {
 		return nil, state.Record{}, err
 	}
-	p := m.session(l).p
+	p := m.session(l).Project
 	if id := supervisor.InsideOf(p); id != "" {
 		return nil, l.Record, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "apply --commits moves a branch, and this runs inside session %s of the same origin", id), "ask the user")
 	}
@@ -39,35 +39,35 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 		return nil, l.Record, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.rec.Mode.InPlace() && !s.rec.State.Ended() {
-		return nil, s.rec, &HolderError{ID: s.rec.ID, Mode: s.rec.Mode}
+	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
+		return nil, s.Rec, &HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
-		return nil, s.rec, err
+		return nil, s.Rec, err
 	}
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
-		return nil, s.rec, err
+		return nil, s.Rec, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(s.p, superqode.ModeGitSnapshot); err != nil {
-		return nil, s.rec, err
+	if err := claimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
+		return nil, s.Rec, err
 	}
-	if err := m.finishApplies(ctx, s.p, nil); err != nil {
-		return nil, s.rec, err
+	if err := m.finishApplies(ctx, s.Project, nil); err != nil {
+		return nil, s.Rec, err
 	}
 	res, err := s.applyCommits(ctx, check)
-	return res, s.rec, err
+	return res, s.Rec, err
 }
 
 func (s *Session) applyCommits(ctx context.Context, check bool) (*artifacts.AppliedCommits, error) {
-	apply.Sweep(s.dir)
+	apply.Sweep(s.Folder)
 	j, err := s.applyJob(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var made *apply.Made
-	if !s.rec.State.Ended() {
+	if !s.Rec.State.Ended() {
 		if made, err = s.keepCommits(ctx); err != nil {
 			return nil, err
 		}
@@ -78,11 +78,11 @@ func (s *Session) applyCommits(ctx context.Context, check bool) (*artifacts.Appl
 		}
 	}
 	if made == nil {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s made no commits", s.rec.ID), "superqode workspace apply --session %s brings in what it changed", s.rec.ID)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s made no commits", s.Rec.ID), "superqode workspace apply --session %s brings in what it changed", s.Rec.ID)
 	}
-	repo, err := s.repo(ctx)
+	repo, err := s.Repo(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return j.Commits(ctx, made, apply.CommitOptions{Repo: repo, Base: s.loadBase, Check: check})
+	return j.Commits(ctx, made, apply.CommitOptions{Repo: repo, Base: s.LoadBase, Check: check})
 }

@@ -90,13 +90,13 @@ func (s *Session) applyAtEnd(ctx context.Context, opt EndApply, c *collected, ce
 	}
 	a.res.Applied = nil
 	for _, c := range a.res.Conflicts {
-		s.warnQuietly([]string{c.Message})
+		s.Note([]string{c.Message})
 	}
 	return a
 }
 
 // stay is the folder of the origin that the session was opened from.
-func (s *Session) stay() string { return string(s.rec.Origin) + "/" + string(s.rec.Prefix) }
+func (s *Session) stay() string { return string(s.Rec.Origin) + "/" + string(s.Rec.Prefix) }
 
 // keeps reports whether the session has to be preserved because of it.
 func (a *endApplied) keeps() bool { return a != nil && a.err != nil }
@@ -113,7 +113,7 @@ func (a *endApplied) fill(s *Session, res *artifacts.Result) bool {
 	}
 	res.OriginCheck = a.check.OriginCheck
 	if res.OriginCheck.Unchanged && res.Revert.Verified {
-		res.Revert.Digest = s.rec.Base.Digest
+		res.Revert.Digest = s.Rec.Base.Digest
 	}
 	return true
 }

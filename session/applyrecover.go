@@ -22,11 +22,11 @@ func (m *Manager) noticeApply(p state.Project) {
 	}
 	err = m.finishApplies(context.Background(), p, func(r Recovered) {
 		if r.Err == nil {
-			m.cfg.Warn(fmt.Sprintf("an apply of session %s was interrupted; it was %s", r.ID, map[string]string{apply.Finished: "finished", apply.TakenBack: apply.TakenBack}[r.Action]))
+			m.Tell(fmt.Sprintf("an apply of session %s was interrupted; it was %s", r.ID, map[string]string{apply.Finished: "finished", apply.TakenBack: apply.TakenBack}[r.Action]))
 		}
 	})
 	if err = errors.Join(err, unlock()); err != nil {
-		m.cfg.Warn(err.Error())
+		m.Tell(err.Error())
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -22,7 +21,7 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	m.noticeDead(m.session(l).p)
+	m.noticeDead(m.session(l).Project)
 	if l.Dead && l.Mode.InPlace() { // recovered by now
 		if l, err = m.find(ctx, dir, l.ID.String()); err != nil {
 			return nil, err
@@ -36,7 +35,7 @@ func (m *Manager) attach(l state.Listed) (*Session, error) {
 	if l.State == superqode.StateDone {
 		return s, nil
 	}
-	unlock, err := lockfile.TryShare(state.LockPath(s.dir))
+	unlock, err := lockfile.TryShare(state.LockPath(s.Folder))
 	if errors.Is(err, lockfile.ErrHeld) {
 		// `run` holds its session alone; looking at it is no harm.
 		return s, nil
@@ -45,29 +44,15 @@ func (m *Manager) attach(l state.Listed) (*Session, error) {
 		return nil, err
 	}
 	s.unlock = unlock
-	if err := s.reload(); err != nil {
+	if err := s.Reload(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// reload reads the record again: what was read before the lock was taken may be
-// older than what the last holder wrote.
-func (s *Session) reload() error {
-	rec, err := state.ReadRecord(s.dir)
-	if err != nil {
-		return fmt.Errorf("session %s: %w", s.rec.ID, err)
-	}
-	s.rec = *rec
-	return nil
-}
-
 // session makes the Session of a record without taking any lock.
 func (m *Manager) session(l state.Listed) *Session {
-	return &Session{
-		m: m, p: state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, dir: l.Dir, rec: l.Record,
-		o: &origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
-	}
+	return &Session{Site: m.At(l), m: m}
 }
 
 // own takes the session for this process alone, as ending it requires.
@@ -75,7 +60,7 @@ func (s *Session) own() error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	unlock, err := lockfile.TryLock(state.LockPath(s.dir))
+	unlock, err := lockfile.TryLock(state.LockPath(s.Folder))
 	if errors.Is(err, lockfile.ErrHeld) {
 		return s.inUse()
 	}
@@ -83,55 +68,19 @@ func (s *Session) own() error {
 		return err
 	}
 	s.unlock = unlock
-	return s.reload()
+	return s.Reload()
 }
 
 // inUse is the error of what needs a lock that another process holds.
 func (s *Session) inUse() error {
-	runs, _ := Runs(&state.Listed{Record: s.rec, Dir: s.dir}) // only for the hint
+	runs, _ := Runs(&state.Listed{Record: s.Rec, Dir: s.Folder}) // only for the hint
 	for _, r := range runs {
 		if r.State == RunRunning {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.rec.ID, r.Run, visible(strings.Join(r.Command, " "))),
-				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.rec.ID, r.Run, s.rec.ID)
+			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.Rec.ID, r.Run, visible(strings.Join(r.Command, " "))),
+				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.Rec.ID, r.Run, s.Rec.ID)
 		}
 	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.rec.ID), "wait for it, or end the program that runs there")
-}
-
-// repo returns the repository of the session's origin, from the record: nothing
-// in the origin or the workspace is asked for it.
-func (s *Session) repo(ctx context.Context) (*git.Repo, error) {
-	g, err := s.m.git(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &git.Repo{Git: g, TopLevel: string(s.rec.Origin), GitDir: string(s.rec.GitDir), CommonDir: string(s.rec.CommonDir), ObjectFormat: s.rec.ObjectFormat}, nil
-}
-
-// git finds git once.
-func (m *Manager) git(ctx context.Context) (*git.Git, error) {
-	m.gitOnce.Lock()
-	defer m.gitOnce.Unlock()
-	if m.gitBin != nil {
-		return m.gitBin, nil
-	}
-	g, err := git.Locate(m.cfg.Env) // its version was looked at when the session was opened
-	m.gitBin = g
-	return g, err
-}
-
-// checkedGit is git for what depends on its version.
-func (m *Manager) checkedGit(ctx context.Context) (*git.Git, error) {
-	g, err := m.git(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m.gitOnce.Lock()
-	defer m.gitOnce.Unlock()
-	if g.Version == (git.Version{}) {
-		err = g.CheckVersion(ctx)
-	}
-	return g, err
+	return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.Rec.ID), "wait for it, or end the program that runs there")
 }
 
 // noticeDead finishes an apply that was cut short, tells, in one line each, of
@@ -155,18 +104,18 @@ func (m *Manager) noticeDead(p state.Project) {
 		switch {
 		case errors.Is(err, state.ErrGone):
 		case err != nil:
-			m.cfg.Warn(fmt.Sprintf("session %s can not be read: %v", id, err))
+			m.Tell(fmt.Sprintf("session %s can not be read: %v", id, err))
 		case l.Dead && state.IsChild(&l): // its parent is told of
 		case l.State == superqode.StateDone:
 			if err := m.clearDone(l); err != nil {
-				m.cfg.Warn(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))
+				m.Tell(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))
 			}
 		case l.Dead && l.Mode == superqode.ModeGitSnapshot:
 			if err := m.recoverDead(l); err != nil {
-				m.cfg.Warn(err.Error())
+				m.Tell(err.Error())
 			}
 		case l.Dead:
-			m.cfg.Warn(fmt.Sprintf("session %s died before it ended; superqode workspace recover --session %s", id, id[strings.LastIndexByte(id, '-')+1:]))
+			m.Tell(fmt.Sprintf("session %s died before it ended; superqode workspace recover --session %s", id, id[strings.LastIndexByte(id, '-')+1:]))
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := s.rec.ID.String()
+	id := s.Rec.ID.String()
 	late, err := m.Attach(t.Context(), f.Dir, id) // the opener still holds the lock, so this one has none
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(state.RecordPath(s.dir))
+	before, err := os.ReadFile(state.RecordPath(s.Folder))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +55,10 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err := late.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.recoverOne(t.Context(), state.Listed{Record: s.rec, Dir: s.dir}); r.Err != nil || r.Action != "ended" {
+	if r := m.recoverOne(t.Context(), state.Listed{Record: s.Rec, Dir: s.Folder}); r.Err != nil || r.Action != "ended" {
 		t.Errorf("recover what has ended: %+v", r)
 	}
-	if after, err := os.ReadFile(state.RecordPath(s.dir)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(state.RecordPath(s.Folder)); err != nil || string(after) != string(before) {
 		t.Errorf("the record was changed (%v):\n%s\nwas\n%s", err, after, before)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -70,7 +71,7 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 				b.Agents = []superqode.AgentID{c.Agent}
 			}
 		case c.OldPath == path && b.Path == path:
-			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", visible(path.String()), visible(c.Path.String())), "superqode workspace blame --session %s %s", s.rec.ID, quoteWord(c.Path.String()))
+			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", visible(path.String()), visible(c.Path.String())), "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(c.Path.String()))
 		}
 		if c.Path == path && c.Type == superqode.ChangeDeleted {
 			who := "somebody"
@@ -86,7 +87,7 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 	}
 	last := versions[len(versions)-1].entry
 	if last == nil {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.rec.ID, visible(path.String())), "superqode workspace changes --session %s", s.rec.ID)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID, visible(path.String())), "superqode workspace changes --session %s", s.Rec.ID)
 	}
 	if b.Link = last.Kind == snapshot.Link; b.Link {
 		return b, nil
@@ -105,13 +106,13 @@ func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, err
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return nil, nil, err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, nil, err
 	}
-	chain := []version{{ref: s.ref("base")}}
+	chain := []version{{ref: s.Ref("base")}}
 	switch {
-	case len(s.rec.Agents) > 0 && !s.rec.Shared:
-		for i, a := range s.rec.Agents {
+	case len(s.Rec.Agents) > 0 && !s.Rec.Shared:
+		for i, a := range s.Rec.Agents {
 			chain = append(chain, version{ref: s.mergedRef(i), agent: a.Agent})
 		}
 	default:
@@ -122,7 +123,7 @@ func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, err
 		if e.Base == "" {
 			return s.unchanged(ctx)
 		}
-		chain = append(chain, version{ref: s.ref("final"), agent: s.rec.Agent})
+		chain = append(chain, version{ref: s.Ref("final"), agent: s.Rec.Agent})
 	}
 	return chain, changes, nil
 }
@@ -130,13 +131,13 @@ func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, err
 // unchanged is the chain of a session that has changed nothing.
 func (s *Session) unchanged(ctx context.Context) (_ []version, _ []superqode.Change, err error) {
 	if s.past() {
-		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", s.rec.ID)
+		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", s.Rec.ID)
 	}
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	base, _, err := s.storeEnds(ctx, l)
 	return []version{{ref: base}}, nil, err
 }
@@ -151,13 +152,13 @@ func (s *Session) versions(ctx context.Context, chain []version, path string) ([
 		if path == "" {
 			continue
 		}
-		if out[i].entry, err = s.store.EntryAt(ctx, out[i].ref, path); err != nil {
+		if out[i].entry, err = s.Store.EntryAt(ctx, out[i].ref, path); err != nil {
 			return nil, err
 		}
 		if i == 0 {
 			break
 		}
-		pairs, err := s.store.DiffTree(ctx, snapshot.DiffOptions{Base: out[i-1].ref, Final: out[i].ref})
+		pairs, err := s.Store.DiffTree(ctx, snapshot.DiffOptions{Base: out[i-1].ref, Final: out[i].ref})
 		if err != nil {
 			return nil, err
 		}

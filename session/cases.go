@@ -31,11 +31,11 @@ func caseSegment(id string) string {
 	return segment(id, id)
 }
 
-func (s *Session) hasCase() bool { return s.rec.Case != "" || !s.rec.Agent.IsZero() }
+func (s *Session) hasCase() bool { return s.Rec.Case != "" || !s.Rec.Agent.IsZero() }
 
 // caseLink is the link that names the session's workspace by case and runner.
 func (s *Session) caseLink() string {
-	return filepath.Join(s.p.Dir, "cases", caseSegment(string(s.rec.Case)), caseSegment(s.rec.Agent.String()), s.rec.ID.String())
+	return filepath.Join(s.Project.Dir, "cases", caseSegment(string(s.Rec.Case)), caseSegment(s.Rec.Agent.String()), s.Rec.ID.String())
 }
 
 // nameWorkspace gives a workspace that was just made its ports, its place among the
@@ -54,7 +54,7 @@ func (s *Session) nameCase() error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
 		return err
 	}
-	err := os.Symlink(string(s.rec.Workspace), link)
+	err := os.Symlink(string(s.Rec.Workspace), link)
 	if errors.Is(err, os.ErrExist) {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (s *Session) unnameCase() error {
 	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	for dir := filepath.Dir(link); dir != s.p.Dir; dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(link); dir != s.Project.Dir; dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {
 			break // another session's link is there
 		}
@@ -106,7 +106,7 @@ type workspaceInfo struct {
 }
 
 func (s *Session) workspaceInfo() workspaceInfo {
-	r := &s.rec
+	r := &s.Rec
 	info := workspaceInfo{
 		SchemaVersion: state.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
 		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode, Limits: []runner.Holding{}, Setup: s.setupMasked(),
@@ -140,7 +140,7 @@ func (s *Session) writeWorkspaceInfo() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.dir, workspaceFile), append(data, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(s.Folder, workspaceFile), append(data, '\n'), 0o600)
 }
 
 // keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
@@ -148,15 +148,15 @@ func (s *Session) writeWorkspaceInfo() error {
 func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *artifacts.Result) error {
 	info := s.workspaceInfo()
 	info.State, info.Preserved = res.State, res.Workspace.Preserved
-	ended := s.m.now().UTC()
+	ended := s.Now().UTC()
 	info.EndedAt = &ended
 	if len(res.Revert.Differences) > 0 {
 		info.CleanupError = res.Revert.Differences[0]
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(s.dir, workspaceFile), info); err != nil || !s.hasCase() {
+	if err := atomicfile.WriteJSON(filepath.Join(s.Folder, workspaceFile), info); err != nil || !s.hasCase() {
 		return err
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
@@ -165,8 +165,8 @@ func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *arti
 		return err
 	}
 	a, err := store.Add(ctx, artifacts.New{
-		Type: artifacts.TypeSummary, Path: "evidence/" + s.rec.ID.String() + "/" + workspaceFile, Description: "the workspace of the session's case and runner",
-		Data: append(data, '\n'), Session: s.rec.ID, Agent: s.rec.Agent,
+		Type: artifacts.TypeSummary, Path: "evidence/" + s.Rec.ID.String() + "/" + workspaceFile, Description: "the workspace of the session's case and runner",
+		Data: append(data, '\n'), Session: s.Rec.ID, Agent: s.Rec.Agent,
 	})
 	if err == nil {
 		c.artifacts = append(c.artifacts, a)

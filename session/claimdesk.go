@@ -86,9 +86,9 @@ type claimDesk struct {
 // openClaims prepares the desk of one run of an agent. It costs nothing until
 // something is asked.
 func (s *Session) openClaims() *claimDesk {
-	id := s.publicID()
+	id := s.PublicID()
 	return &claimDesk{
-		table: coordinator.OpenTable(s.p.Dir), agent: s.actor(), id: id, dir: s.dir, keep: s.p.SessionPath(id.String()),
+		table: coordinator.OpenTable(s.Project.Dir), agent: s.Actor(), id: id, dir: s.Folder, keep: s.Project.SessionPath(id.String()),
 		base: s.baseLines(), slots: make(chan struct{}, maxClaimWaits),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -30,13 +31,13 @@ type baseLines struct {
 }
 
 func (s *Session) baseLines() *baseLines {
-	own := &Session{m: s.m, p: s.p, o: s.o, dir: s.dir, rec: s.rec, distrusted: s.distrusted}
-	b := &baseLines{root: string(s.rec.Workspace), dir: s.dir, base: s.base, open: func(ctx context.Context) (*snapshot.Store, error) {
-		err := own.openStore(ctx)
-		return own.store, err
+	own := &site.Site{Host: s.Host, Project: s.Project, Source: s.Source, Folder: s.Folder, Rec: s.Rec, Distrusted: s.Distrusted}
+	b := &baseLines{root: string(s.Rec.Workspace), dir: s.Folder, base: s.Base, open: func(ctx context.Context) (*snapshot.Store, error) {
+		err := own.OpenStore(ctx)
+		return own.Store, err
 	}}
-	if s.rec.Mode.InPlace() {
-		b.aside = filepath.Join(s.asideDir(), "tree")
+	if s.Rec.Mode.InPlace() {
+		b.aside = filepath.Join(s.AsideDir(), "tree")
 	}
 	return b
 }

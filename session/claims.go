@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -35,7 +36,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*Claims, error) 
 			return nil, err
 		}
 		s := m.session(l)
-		return &Claims{Table: coordinator.OpenTable(s.p.Dir), Root: string(l.Workspace), Session: l.ID, m: m, p: s.p, s: s}, nil
+		return &Claims{Table: coordinator.OpenTable(s.Project.Dir), Root: string(l.Workspace), Session: l.ID, m: m, p: s.Project, s: s}, nil
 	}
 	p, err := m.locate(ctx, dir)
 	if err != nil {
@@ -53,7 +54,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*Claims, error) 
 func claimRoot(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", notFoundOr(err, dir)
+		return "", site.NotFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
 		if commonDirOf(d) != "" {
@@ -68,18 +69,18 @@ func claimRoot(dir string) (string, error) {
 // Acquire is Table.Acquire for a request of this place: it makes the project's
 // folder where there is none yet, and a session remembers what it was granted.
 func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWait) ([]coordinator.Lease, error) {
-	if c.s != nil && c.s.rec.State == superqode.StateDone {
+	if c.s != nil && c.s.Rec.State == superqode.StateDone {
 		return nil, c.s.ended()
 	}
 	if !c.p.Exists() {
-		o, err := c.m.resolveOrigin(ctx, c.Root)
+		o, err := c.m.Resolve(ctx, c.Root)
 		if err != nil {
 			return nil, err
 		}
 		if err := c.m.checkHome(o); err != nil {
 			return nil, err
 		}
-		if err := c.p.Create(o.key(), c.m.now()); err != nil {
+		if err := c.p.Create(o.Key(), c.m.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -89,7 +90,7 @@ func (c *Claims) Acquire(ctx context.Context, r coordinator.Request, opt ClaimWa
 	r.Session = c.Session
 	leases, err := c.Table.Acquire(ctx, r, opt.wait())
 	if err == nil && c.s != nil {
-		err = keepGrants(c.s.dir, leases)
+		err = keepGrants(c.s.Folder, leases)
 	}
 	return leases, err
 }
@@ -120,11 +121,11 @@ func keepGrants(dir string, leases []coordinator.Lease) error {
 
 // grants returns every claim that the session's agents have had.
 func (s *Session) grants() ([]coordinator.Lease, error) {
-	leases, _, err := ledger.Read[coordinator.Lease](grantsPath(s.p.SessionPath(s.publicID().String())))
+	leases, _, err := ledger.Read[coordinator.Lease](grantsPath(s.Project.SessionPath(s.PublicID().String())))
 	return leases, err
 }
 
 // endClaims lets go what the session's agents still have when it ends.
 func (s *Session) endClaims(ctx context.Context) error {
-	return coordinator.OpenTable(s.p.Dir).EndSession(ctx, s.rec.ID)
+	return coordinator.OpenTable(s.Project.Dir).EndSession(ctx, s.Rec.ID)
 }

@@ -63,7 +63,7 @@ func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, 
 	if err != nil {
 		return nil, err
 	}
-	c := &cleaner{m: m, opt: opt, now: m.now(), res: &CleanedUp{}}
+	c := &cleaner{m: m, opt: opt, now: m.Now(), res: &CleanedUp{}}
 	slices.SortFunc(projects, func(a, b state.Project) int { return cmp.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
@@ -265,18 +265,18 @@ func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.rec.State != superqode.StateDone || s.rec.Pinned != l.Pinned {
+	if s.Rec.State != superqode.StateDone || s.Rec.Pinned != l.Pinned {
 		return s.inUse()
 	}
-	if err := worktree.ToTrash(s.dir, s.p.TrashPath()); err != nil {
+	if err := worktree.ToTrash(s.Folder, s.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.forgotten")
-	store, err := m.existingStore(ctx, s.p)
+	store, err := m.ExistingStore(ctx, s.Project)
 	if err != nil || store == nil {
 		return err
 	}
-	if err := store.DeleteRefs(context.WithoutCancel(ctx), s.rec.ID); err != nil {
+	if err := store.DeleteRefs(context.WithoutCancel(ctx), s.Rec.ID); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.refs")
@@ -291,7 +291,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	defer s.Close() //nolint:errcheck // a lock that can not be given back ends with the process
-	if s.rec.State != l.State || s.rec.Pinned != l.Pinned || !s.rec.UpdatedAt.Equal(l.UpdatedAt) {
+	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
 		c.spare(id, "in use by another process")
 		return
 	}

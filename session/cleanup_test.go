@@ -27,7 +27,7 @@ type keeper struct {
 func newKeeper(t *testing.T, f *gittest.Fixture) *keeper {
 	t.Helper()
 	k := &keeper{Manager: managerOf(f), f: f}
-	k.now = func() time.Time { return time.Now().Add(k.ahead) }
+	k.Now = func() time.Time { return time.Now().Add(k.ahead) }
 	return k
 }
 
@@ -53,7 +53,7 @@ func (k *keeper) active(t *testing.T, opt OpenOptions, line string) superqode.Se
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	id := s.rec.ID
+	id := s.Rec.ID
 	if line != "" {
 		k.exec(t, id, line)
 	}
@@ -357,7 +357,7 @@ func TestCleanupSparesAnotherHome(t *testing.T) {
 	k := newKeeper(t, f)
 	k.runs(t, OpenOptions{}, "true")
 	other := newKeeper(t, f)
-	other.cfg.Home = filepath.Join(f.Home, "other-home")
+	other.Home = filepath.Join(f.Home, "other-home")
 	id := other.active(t, OpenOptions{}, "echo x > y")
 	k.ahead = 1000 * time.Hour
 	res := k.clean(t, CleanupOptions{Force: true})
@@ -429,7 +429,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return s.rec.ID
+		return s.Rec.ID
 	}
 	ended, failed := died(state.KeepNever, "echo x > y"), died(state.KeepFailure, "echo x > y; exit 3")
 	spared := map[superqode.SessionID]string{failed: "workspace preserved"}

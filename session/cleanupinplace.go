@@ -24,7 +24,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	defer s.Close() //nolint:errcheck // a lock that can not be given back ends with the process
-	if s.rec.State != l.State || s.rec.Pinned != l.Pinned || !s.rec.UpdatedAt.Equal(l.UpdatedAt) {
+	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
 		c.spare(id, "in use by another process")
 		return
 	}
@@ -58,17 +58,17 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 // differs tells, in words, how the origin of an in-place session is not as it
 // was; "" means that it is.
 func (s *Session) differs(ctx context.Context) (_ string, err error) {
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return "", err
 	}
-	trees := []*revert.Tree{{Dir: string(s.rec.Origin), Base: base, Skip: s.skip()}}
-	if s.rec.Mode == superqode.ModeGitSnapshot {
+	trees := []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip()}}
+	if s.Rec.Mode == superqode.ModeGitSnapshot {
 		repo, err := s.repository()
 		if err != nil {
 			return "", err
@@ -90,12 +90,12 @@ func (s *Session) differs(ctx context.Context) (_ string, err error) {
 // brought back from: those of the work tree, and below git-dir those of the
 // repository.
 func (s *Session) salvageAside(ctx context.Context) (*salvage.Record, error) {
-	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
+	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
 	if err != nil {
 		return nil, err
 	}
 	var parts []salvage.Part
-	for _, part := range []salvage.Part{{Dir: filepath.Join(s.asideDir(), "tree")}, {Dir: filepath.Join(s.asideDir(), "git"), Prefix: "git-dir"}} {
+	for _, part := range []salvage.Part{{Dir: filepath.Join(s.AsideDir(), "tree")}, {Dir: filepath.Join(s.AsideDir(), "git"), Prefix: "git-dir"}} {
 		sn, problems, err := snapshot.Scan(ctx, part.Dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly})
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -106,5 +106,5 @@ func (s *Session) salvageAside(ctx context.Context) (*salvage.Record, error) {
 		part.Entries, part.LeftOut = sn.Entries, leftOutOf(problems)
 		parts = append(parts, part)
 	}
-	return s.salvage(ctx, "what the origin was, let go by cleanup", parts...)
+	return s.Salvage(ctx, "what the origin was, let go by cleanup", parts...)
 }

@@ -22,13 +22,13 @@ import (
 // lostRefs deletes the refs of sessions that have no folder any more, when the
 // last of them is old enough. Until then their salvages can be restored.
 func (c *cleaner) lostRefs(ctx context.Context, p state.Project) error {
-	store, err := c.m.existingStore(ctx, p)
+	store, err := c.m.ExistingStore(ctx, p)
 	if err != nil || store == nil {
 		return err
 	}
 	refs, err := store.ListRefs(ctx, "refs/superqode/")
 	if err != nil {
-		c.m.cfg.Warn(fmt.Sprintf("the store %s can not be asked for its refs: %v", store.Dir(), err))
+		c.m.Tell(fmt.Sprintf("the store %s can not be asked for its refs: %v", store.Dir(), err))
 		return nil
 	}
 	last := map[superqode.SessionID]time.Time{}
@@ -77,7 +77,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqo
 // pack lets go of what no session needs any more. That it can not be done is no
 // failure of a cleanup: nothing is lost, only room.
 func (c *cleaner) pack(ctx context.Context, p state.Project) {
-	store, err := c.m.existingStore(ctx, p)
+	store, err := c.m.ExistingStore(ctx, p)
 	if err == nil && store != nil {
 		err = rewriteSalvageRefs(ctx, p, store)
 	}
@@ -88,13 +88,13 @@ func (c *cleaner) pack(ctx context.Context, p state.Project) {
 	res, err := store.Pack(ctx, snapshot.PackOptions{Now: c.now, Idle: func() (bool, error) { return idle(p) }})
 	c.warnPack(err)
 	if res.Done {
-		c.m.cfg.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
+		c.m.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
 	}
 }
 
 func (c *cleaner) warnPack(err error) {
 	if err != nil {
-		c.m.cfg.Warn(fmt.Sprintf("the store was left as it is: %v", err))
+		c.m.Tell(fmt.Sprintf("the store was left as it is: %v", err))
 	}
 }
 

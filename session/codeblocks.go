@@ -101,5 +101,5 @@ func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 			return total, err
 		}
 	}
-	return total, s.update(context.WithoutCancel(ctx), func(r *state.Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
+	return total, s.Update(context.WithoutCancel(ctx), func(r *state.Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
 }

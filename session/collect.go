@@ -29,15 +29,15 @@ type collected struct {
 // and what the program left. Repeating it after an interruption stores nothing
 // twice.
 func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
-	defer s.m.begin("collecting the changes", nil)()
+	defer s.Begin("collecting the changes", nil)()
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := &collected{look: l}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	if l.gone != "" {
-		s.m.cfg.Warn(l.gone)
+		s.Tell(l.gone)
 		c.warnings = append(c.warnings, l.gone)
 	}
 	for _, p := range l.problems {
@@ -53,12 +53,12 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err != nil {
 		return c, err
 	}
-	s.rec.Final.Digest = digest
+	s.Rec.Final.Digest = digest
 	if err := s.writeChanges(l.changes); err != nil {
 		return c, err
 	}
 	failpoint.Hit("collect.compared")
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return c, err
 	}
@@ -72,8 +72,8 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err := s.shareParts(ctx, c); err != nil {
 		return c, err
 	}
-	if len(s.rec.Agents) > 0 && !s.rec.Shared { // with what the agents left
-		if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil {
+	if len(s.Rec.Agents) > 0 && !s.Rec.Shared { // with what the agents left
+		if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.Rec.ID}); err != nil {
 			return c, err
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 				return err
 			}
 			for _, f := range flags {
-				s.m.cfg.Warn(f)
+				s.Tell(f)
 			}
 			c.warnings = append(c.warnings, flags...)
 		}
@@ -109,7 +109,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		return err
 	}
 	for _, w := range imported {
-		s.m.cfg.Warn(w)
+		s.Tell(w)
 	}
 	c.warnings = append(c.warnings, imported...)
 	fixes, err := s.collectFixes(ctx, c)
@@ -118,18 +118,18 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	}
 	list = append(list, fixes...)
 	kinds := []string{"command", "setup", "guard", "superqode"}
-	if s.rec.Shared {
-		for _, a := range s.rec.Agents {
+	if s.Rec.Shared {
+		for _, a := range s.Rec.Agents {
 			kinds = append(kinds, strings.TrimSuffix(agentLog(a.Agent), ".log"))
 		}
 	}
 	for _, kind := range kinds {
-		file := filepath.Join(s.dir, "log", kind+".log")
+		file := filepath.Join(s.Folder, "log", kind+".log")
 		if kind == "guard" {
-			file = guardLog(s.dir)
+			file = guardLog(s.Folder)
 		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
-			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.rec.ID, Agent: s.rec.Agent}
+			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.Rec.ID, Agent: s.Rec.Agent}
 			if kind != "command" { // that one was masked when its program had ended
 				n.Mask = s.mask()
 			}
@@ -141,7 +141,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.artifactDir(), Session: s.rec.ID, Agent: s.rec.Agent, Mask: s.mask()})
+	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.mask()})
 	c.artifacts = append(c.artifacts, left...)
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())
@@ -165,25 +165,25 @@ func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, 
 
 // patchOf writes the difference of two commits of the store into a file.
 func (s *Session) patchOf(ctx context.Context, base, final string) (*artifacts.New, error) {
-	f, err := os.CreateTemp(s.dir, ".patch-*")
+	f, err := os.CreateTemp(s.Folder, ".patch-*")
 	if err != nil {
 		return nil, err
 	}
-	err = s.store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
+	err = s.Store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
 	st, serr := f.Stat()
 	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
 	return &artifacts.New{
-		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
-		File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent, Metadata: map[string]any{"base": base, "final": final},
+		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.Rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
+		File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent, Metadata: map[string]any{"base": base, "final": final},
 	}, nil
 }
 
 // storeEnds commits base and final to refs/superqode/<session>/ in the store and
 // returns the commits' ids.
 func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, err error) {
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return "", "", err
 	}
 	if err := s.keepBase(ctx, l); err != nil {
@@ -192,14 +192,14 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 	if err := s.storeContents(ctx, l); err != nil {
 		return "", "", err
 	}
-	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{
-		{Ref: s.ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.rec.ID.String(), When: s.rec.CreatedAt}},
-		{Ref: s.ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.rec.ID.String(), When: s.m.now()}, OnPrevious: true},
+	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{
+		{Ref: s.Ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("store base and final state: %w", err)
 	}
-	s.rec.HasFinal = true
+	s.Rec.HasFinal = true
 	return ids[0], ids[1], nil
 }
 
@@ -217,19 +217,15 @@ func (s *Session) storeContents(ctx context.Context, l *look) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), fresh); err != nil {
+	if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
 		return fmt.Errorf("store the session's contents: %w", err)
 	}
 	return nil
 }
 
-func (s *Session) ref(name string) string {
-	return "refs/superqode/" + s.rec.ID.String() + "/" + name
-}
-
 // past reports whether the workspace tells no more what the session changed.
 func (s *Session) past() bool {
-	return s.rec.State == superqode.StateDone || s.rec.Reverting
+	return s.Rec.State == superqode.StateDone || s.Rec.Reverting
 }
 
 // Diff writes the session's changes as a patch in git's format: base to
@@ -242,30 +238,30 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 			return err
 		}
 		do.Base, do.Final = e.Base, e.Final
-		return s.store.Diff(ctx, do, w)
+		return s.Store.Diff(ctx, do, w)
 	}
 	if s.past() {
-		if !s.rec.HasFinal {
+		if !s.Rec.HasFinal {
 			return nil // it changed nothing
 		}
-		if err := s.openStore(ctx); err != nil {
+		if err := s.OpenStore(ctx); err != nil {
 			return err
 		}
-		do.Base, do.Final = s.ref("base"), s.ref("final")
-		return s.store.Diff(ctx, do, w)
+		do.Base, do.Final = s.Ref("base"), s.Ref("final")
+		return s.Store.Diff(ctx, do, w)
 	}
 	l, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
 	if len(l.changes) == 0 {
-		return l.close(string(s.rec.Workspace))
+		return l.close(string(s.Rec.Workspace))
 	}
 	do.Base, do.Final, err = s.storeEnds(ctx, l)
-	if err = errors.Join(err, l.close(string(s.rec.Workspace))); err != nil {
+	if err = errors.Join(err, l.close(string(s.Rec.Workspace))); err != nil {
 		return err
 	}
-	return s.store.Diff(ctx, do, w)
+	return s.Store.Diff(ctx, do, w)
 }
 
 // seconds is a duration as JSON results give it.

@@ -39,19 +39,19 @@ const keepTime = 5 * time.Minute
 // keepCommits copies the session's commits into the store. It returns nil when there
 // are none.
 func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
-	if s.rec.CommonDir == "" || s.rec.Mode != superqode.ModeWorktree && !s.rec.Mode.InPlace() {
+	if s.Rec.CommonDir == "" || s.Rec.Mode != superqode.ModeWorktree && !s.Rec.Mode.InPlace() {
 		return nil, nil
 	}
 	gitDir, common, objects := s.programsGit()
 	head := refAt(gitDir, common, "HEAD")
 	if head == "" && hasReftable(common) {
-		repo, err := s.repo(ctx)
+		repo, err := s.Repo(ctx)
 		if err != nil {
 			return nil, err
 		}
 		head = reftableHead(ctx, repo, gitDir)
 	}
-	if head == "" || head == s.rec.Base.Head {
+	if head == "" || head == s.Rec.Base.Head {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepTime)
@@ -60,17 +60,17 @@ func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	n, err := s.store.CopyCommits(ctx, snapshot.CopyCommits{Ref: s.ref(commitsRef), Head: head, Not: old, Objects: objects})
+	n, err := s.Store.CopyCommits(ctx, snapshot.CopyCommits{Ref: s.Ref(commitsRef), Head: head, Not: old, Objects: objects})
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	failpoint.Hit("commits.kept")
 	m, err := s.commitsOf(ctx, head, old)
 	if err == nil && m != nil && m.From != "" {
-		err = s.store.WriteRef(ctx, s.ref(commitsRef+snapshot.BaseSuffix), m.From)
+		err = s.Store.WriteRef(ctx, s.Ref(commitsRef+snapshot.BaseSuffix), m.From)
 	}
 	return m, err
 }
@@ -81,11 +81,11 @@ func (s *Session) programsGit() (gitDir, common, objects string) {
 	if p := string(s.privateGit().Dir); atomicfile.Exists(filepath.Join(p, "HEAD")) {
 		return p, p, filepath.Join(p, "objects")
 	}
-	common = string(s.rec.CommonDir)
-	if s.rec.Mode.InPlace() {
-		return string(s.rec.GitDir), common, filepath.Join(common, "objects")
+	common = string(s.Rec.CommonDir)
+	if s.Rec.Mode.InPlace() {
+		return string(s.Rec.GitDir), common, filepath.Join(common, "objects")
 	}
-	return string(s.rec.AdminDir), common, filepath.Join(common, "objects")
+	return string(s.Rec.AdminDir), common, filepath.Join(common, "objects")
 }
 
 // reftableHead asks git, in the repository itself, which the programs of a session
@@ -102,8 +102,8 @@ func reftableHead(ctx context.Context, repo *git.Repo, gitDir string) string {
 // its refs named.
 func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 	var list []string
-	if validObject(s.rec.Base.Head) {
-		list = append(list, s.rec.Base.Head)
+	if validObject(s.Rec.Base.Head) {
+		list = append(list, s.Rec.Base.Head)
 	}
 	refs, err := s.baseRefs()
 	if err != nil {
@@ -120,17 +120,17 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 
 // baseRefs are the refs that the repository had when the session began.
 func (s *Session) baseRefs() (map[string]string, error) {
-	if copied := filepath.Join(s.asideDir(), "git"); atomicfile.Exists(copied) {
+	if copied := filepath.Join(s.AsideDir(), "git"); atomicfile.Exists(copied) {
 		refs, err := revert.ReadRefs(copied) // the copy that the repository is brought back from
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil // it holds files only: then no ref is loose, and the base commit has to do
 		}
 		return refs, err
 	}
-	if s.state != nil {
-		return s.state.Refs, nil
+	if s.RepoState != nil {
+		return s.RepoState.Refs, nil
 	}
-	state, err := revert.LoadState(filepath.Join(s.dir, "state.json"))
+	state, err := revert.LoadState(filepath.Join(s.Folder, "state.json"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil // in shared mode nothing is compared afterwards; the base commit has to do
 	}
@@ -143,21 +143,21 @@ func (s *Session) baseRefs() (map[string]string, error) {
 // commitsOf describes the commits that the store keeps.
 func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*apply.Made, error) {
 	m := &apply.Made{Head: head}
-	all, err := s.store.RevList(ctx, []string{"--count"}, head, old)
+	all, err := s.Store.RevList(ctx, []string{"--count"}, head, old)
 	if err != nil {
 		return nil, err
 	}
 	if m.All, err = strconv.Atoi(strings.TrimSpace(all)); err != nil || m.All == 0 {
 		return nil, err
 	}
-	line, err := s.store.RevList(ctx, []string{"--first-parent", "--reverse"}, head, old)
+	line, err := s.Store.RevList(ctx, []string{"--first-parent", "--reverse"}, head, old)
 	if err != nil {
 		return nil, err
 	}
 	if m.Line = strings.Fields(line); len(m.Line) == 0 {
 		return nil, nil
 	}
-	parents, err := s.store.RevList(ctx, []string{"--parents", "--max-count=1"}, m.Line[0], nil)
+	parents, err := s.Store.RevList(ctx, []string{"--parents", "--max-count=1"}, m.Line[0], nil)
 	if err != nil {
 		return nil, err
 	}
@@ -176,21 +176,21 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		return fmt.Errorf("keep the session's commits: %w", err)
 	}
 	if m != nil {
-		ref := s.ref("reverted-" + commitsRef + "/" + apply.ShortCommit(m.Head))
-		err := s.store.WriteRef(ctx, ref, m.Head)
+		ref := s.Ref("reverted-" + commitsRef + "/" + apply.ShortCommit(m.Head))
+		err := s.Store.WriteRef(ctx, ref, m.Head)
 		if err == nil && m.From != "" {
-			err = s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From)
+			err = s.Store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From)
 		}
 		for _, name := range []string{commitsRef, commitsRef + snapshot.BaseSuffix} {
-			err = errors.Join(err, s.store.DeleteRef(ctx, s.ref(name)))
+			err = errors.Join(err, s.Store.DeleteRef(ctx, s.Ref(name)))
 		}
 		if err != nil {
 			return err
 		}
-		s.warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.All, "commit"), ref))
+		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.All, "commit"), ref))
 	}
 	if dir := string(s.privateGit().Dir); atomicfile.Exists(dir) {
-		return worktree.ToTrash(dir, s.p.TrashPath())
+		return worktree.ToTrash(dir, s.Project.TrashPath())
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 // not be kept is told, and preserves the session.
 func (s *Session) collectCommits(ctx context.Context, c *collected, store *artifacts.Store) error {
 	m, err := s.keepCommits(ctx)
-	if err == nil && m == nil && s.store != nil {
+	if err == nil && m == nil && s.Store != nil {
 		m, err = s.storedCommits(ctx) // in place HEAD is what it was by now
 	}
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Session) collectCommits(ctx context.Context, c *collected, store *artif
 	if err != nil {
 		return fmt.Errorf("write the session's commits down: %w", err)
 	}
-	c.commits = &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.ref(commitsRef), Series: artifacts.SessionCommits(s.rec.ID)}
+	c.commits = &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.Ref(commitsRef), Series: artifacts.SessionCommits(s.Rec.ID)}
 	if n == nil {
 		c.commits.Series = ""
 		return nil
@@ -227,11 +227,11 @@ func (s *Session) collectCommits(ctx context.Context, c *collected, store *artif
 // line of first parents, a merge with all that it brought. Commits that change
 // nothing have none. It returns nil when none is left.
 func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.New, err error) {
-	f, err := os.CreateTemp(s.dir, ".commits-*")
+	f, err := os.CreateTemp(s.Folder, ".commits-*")
 	if err != nil {
 		return nil, err
 	}
-	n, err := s.store.WriteMails(ctx, m.Line, f)
+	n, err := s.Store.WriteMails(ctx, m.Line, f)
 	if err = errors.Join(err, f.Close()); err != nil || n == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
@@ -240,8 +240,8 @@ func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.
 		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, superqode.Plural(m.All, "commit"))
 	}
 	return &artifacts.New{
-		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.rec.ID), Description: about, File: f.Name(), Session: s.rec.ID, Agent: s.rec.Agent,
-		Metadata: map[string]any{"commits": m.All, "head": m.Head, "base": m.From, "ref": s.ref(commitsRef)},
+		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.Rec.ID), Description: about, File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent,
+		Metadata: map[string]any{"commits": m.All, "head": m.Head, "base": m.From, "ref": s.Ref(commitsRef)},
 	}, nil
 }
 
@@ -253,15 +253,15 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	if err != nil || m == nil {
 		return nil, err
 	}
-	ref := s.ref(commitsRef + "-of/" + w.child.rec.ID.String())
-	if err := s.openStore(ctx); err != nil {
+	ref := s.Ref(commitsRef + "-of/" + w.child.Rec.ID.String())
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.store.WriteRef(ctx, ref, m.Head); err != nil {
+	if err := s.Store.WriteRef(ctx, ref, m.Head); err != nil {
 		return nil, err
 	}
 	if m.From != "" {
-		if err := s.store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From); err != nil {
+		if err := s.Store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From); err != nil {
 			return nil, err
 		}
 	}
@@ -269,15 +269,15 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	if err != nil || n == nil {
 		return nil, err
 	}
-	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.rec.ID, w.agent), s.rec.ID, w.agent
+	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.Rec.ID, w.agent), s.Rec.ID, w.agent
 	n.Metadata["ref"] = ref
-	s.warnQuietly([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.All, "commit"), n.Path)})
+	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.All, "commit"), n.Path)})
 	return n, nil
 }
 
 // storedCommits describes the commits of a session that the store has.
 func (s *Session) storedCommits(ctx context.Context) (*apply.Made, error) {
-	refs, err := s.store.Refs(ctx, s.rec.ID)
+	refs, err := s.Store.Refs(ctx, s.Rec.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -56,12 +57,12 @@ func planCopy(pl plan, home string) error {
 
 // templateMode refuses a template in a mode that makes no use of it.
 func templateMode(pl plan) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", visible(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", quoteWord(pl.Template))
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", visible(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(pl.Template))
 }
 
 // autoMode is the mode of a session that names none: who gives a template wants
 // to begin with it.
-func autoMode(o *origin, template string) superqode.Mode {
+func autoMode(o *site.Origin, template string) superqode.Mode {
 	switch {
 	case template != "":
 		return superqode.ModeDirectory
@@ -94,7 +95,7 @@ func excluded(patterns []string) func(string) bool {
 // fillCopy makes the workspace of the snapshot and directory modes.
 func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
 	if pl.mode == superqode.ModeSnapshot { // a template is copied whole
-		s.rec.Exclude = pl.Exclude
+		s.Rec.Exclude = pl.Exclude
 	}
 	unread, err := s.captureOrigin(ctx, pl)
 	if err != nil {
@@ -104,20 +105,20 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 	if err != nil {
 		return nil, err
 	}
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	if err := os.Mkdir(ws, 0o700); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("copy.made")
-	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{Meter: s.meter})
+	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{Meter: s.Meter})
 	if err != nil {
 		return nil, fmt.Errorf("copy %s: %w", from.Root, err)
 	}
 	failpoint.Hit("copy.copied")
 	for _, p := range append(unread, problems...) {
-		s.warn(visible(p.Path) + " is not, or not whole, in the workspace: " + p.Err.Error())
+		s.Warn(visible(p.Path) + " is not, or not whole, in the workspace: " + p.Err.Error())
 	}
-	s.base = base
+	s.Base = base
 	return slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool {
 		return e.Kind != snapshot.File && e.Kind != snapshot.Link
 	}), nil
@@ -126,16 +127,16 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 // captureOrigin records the origin for the check at the end, and returns what of
 // it could not be read.
 func (s *Session) captureOrigin(ctx context.Context, pl plan) (problems []snapshot.Problem, err error) {
-	if s.o.Repo != nil && !s.o.Repo.Bare {
-		if s.state, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state")); err != nil {
+	if s.Source.Repo != nil && !s.Source.Repo.Bare {
+		if s.RepoState, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state")); err != nil {
 			return nil, err
 		}
 	}
-	s.origin, problems, err = snapshot.Scan(ctx, s.o.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: skipOrigin})
+	s.OriginBase, problems, err = snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: skipOrigin})
 	if err != nil {
 		return nil, fmt.Errorf("scan the origin: %w", err)
 	}
-	s.m.cfg.Log.Debug().Int("entries", len(s.origin.Entries)).Int("problems", len(problems)).Msg("origin scanned")
+	s.Log.Debug().Int("entries", len(s.OriginBase.Entries)).Int("problems", len(problems)).Msg("origin scanned")
 	return problems, nil
 }
 
@@ -145,7 +146,7 @@ func (s *Session) captureOrigin(ctx context.Context, pl plan) (problems []snapsh
 func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	if pl.mode == superqode.ModeDirectory {
 		if pl.Template == "" {
-			return &snapshot.Snapshot{Root: s.o.Top, Format: pl.format, Taken: s.m.now()}, nil, nil
+			return &snapshot.Snapshot{Root: s.Source.Top, Format: pl.format, Taken: s.Now()}, nil, nil
 		}
 		template, err := filepath.EvalSymlinks(pl.Template)
 		if err != nil {
@@ -154,15 +155,15 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 		if template, err = filepath.Abs(template); err != nil {
 			return nil, nil, err
 		}
-		if ws := superqode.RealPrefix(string(s.rec.Workspace)); strings.HasPrefix(ws, template+"/") {
+		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
 			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", visible(pl.Template))
 		}
 		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
 	}
 	skip := excluded(pl.Exclude)
-	sn := &snapshot.Snapshot{Root: s.origin.Root, Format: s.origin.Format, Taken: s.origin.Taken}
+	sn := &snapshot.Snapshot{Root: s.OriginBase.Root, Format: s.OriginBase.Format, Taken: s.OriginBase.Taken}
 	dropped := ""
-	for _, e := range s.origin.Entries {
+	for _, e := range s.OriginBase.Entries {
 		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
 			continue
 		}
@@ -211,10 +212,8 @@ func checkSize(sn *snapshot.Snapshot, limit int64) error {
 	slices.SortFunc(list, func(a, b folder) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
 	var names []string
 	for _, f := range list[:min(len(list), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", visible(f.name), megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", visible(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
-		sn.Root, megabytes(total), megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")
+		sn.Root, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")
 }
-
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -65,7 +65,7 @@ func checkAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	t.Helper()
 	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 	m := NewManager(Config{Home: f.Home + "/.superqode", Env: f.Env()})
-	m.cfg.Home = superqode.Getenv(f.Env(), "SUPERQODE_HOME")
+	m.Home = superqode.Getenv(f.Env(), "SUPERQODE_HOME")
 	sessions, broken, err := m.List(t.Context(), f.Dir, false)
 	if err != nil || len(broken) > 0 {
 		t.Fatalf("list: %v, broken: %+v", err, broken)

@@ -79,17 +79,17 @@ func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (ru
 	if err != nil {
 		return 0, err
 	}
-	request, err := json.Marshal(detachRequest{s.dir, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, blockCodes(opt.Blocks), opt.KernelOptions}})
+	request, err := json.Marshal(detachRequest{s.Folder, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, blockCodes(opt.Blocks), opt.KernelOptions}})
 	if err != nil {
 		return 0, err
 	}
-	log, err := atomicfile.Append(filepath.Join(s.dir, "log", "superqode.log"), 0o600)
+	log, err := atomicfile.Append(filepath.Join(s.Folder, "log", "superqode.log"), 0o600)
 	if err != nil {
 		return 0, err
 	}
 	defer log.Close() // the supervisor has its own
-	cmd := exec.Command(exe, "--home", s.m.cfg.Home, DetachCommand)
-	cmd.Dir, cmd.Env, cmd.Stderr = "/", s.m.cfg.Env, log // it must not keep the caller's folder busy
+	cmd := exec.Command(exe, "--home", s.Home, DetachCommand)
+	cmd.Dir, cmd.Env, cmd.Stderr = "/", s.Env, log // it must not keep the caller's folder busy
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {

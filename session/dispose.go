@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -25,19 +26,19 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	switch {
 	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
 		return "", nil
 	case len(l.problems) > 0:
 		return fmt.Sprintf("it holds %s that can not be read", superqode.Plural(len(l.problems), "path")), nil
 	}
-	if s.rec.State == superqode.StatePreserved && s.rec.Collected {
+	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
 		digest, err := l.final.Digest()
 		if err != nil {
 			return "", err
 		}
-		if digest == s.rec.Final.Digest {
+		if digest == s.Rec.Final.Digest {
 			return "", nil
 		}
 	}
@@ -63,16 +64,16 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal,
 	if gone, err := s.workspaceGone(); err != nil || gone != "" {
 		return d, err
 	}
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil { // then all of it counts as new
 		if base, err = s.noBase(); err != nil {
 			return d, err
 		}
-		s.base = base
+		s.Base = base
 	}
-	l, ws := &look{}, string(s.rec.Workspace)
+	l, ws := &look{}, string(s.Rec.Workspace)
 	defer func() { err = errors.Join(err, l.close(ws)) }()
-	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.rec.Mode == superqode.ModeWorktree }
+	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.Rec.Mode == superqode.ModeWorktree }
 	err = l.scanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
 	if err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
@@ -98,7 +99,7 @@ func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal,
 			d.large = append(d.large, *e)
 		}
 	}
-	d.salvage, err = s.salvage(ctx, why, part)
+	d.salvage, err = s.Salvage(ctx, why, part)
 	return d, err
 }
 
@@ -112,8 +113,8 @@ func leftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 
 // noBase stands in for a base that can not be read.
 func (s *Session) noBase() (*snapshot.Snapshot, error) {
-	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
-	return &snapshot.Snapshot{Root: string(s.rec.Workspace), Format: format}, err
+	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
+	return &snapshot.Snapshot{Root: string(s.Rec.Workspace), Format: format}, err
 }
 
 // dropLarge returns the new files that no patch would hold. It takes the biggest
@@ -137,7 +138,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []sa
 	var extra []*snapshot.Entry
 	for i := range l.final.Entries {
 		e := &l.final.Entries[i]
-		if e.Kind == snapshot.File && wanted.Find(e.Path) == nil && s.base.Find(e.Path) == nil {
+		if e.Kind == snapshot.File && wanted.Find(e.Path) == nil && s.Base.Find(e.Path) == nil {
 			extra = append(extra, e)
 		}
 	}
@@ -150,7 +151,7 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []sa
 			continue
 		}
 		out[e.Path] = true
-		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", megabytes(e.Size), megabytes(salvageIgnored))})
+		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
 	}
 	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil
@@ -163,12 +164,12 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 	if err := s.moveOut(ctx, d.ignored); err != nil {
 		return err
 	}
-	if s.rec.State == superqode.StateActive {
+	if s.Rec.State == superqode.StateActive {
 		_, err := s.End(ctx, EndOptions{Keep: state.KeepNever})
-		if err == nil || s.rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
+		if err == nil || s.Rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
 			return err
 		}
-		s.m.cfg.Warn(fmt.Sprintf("session %s was removed without its end: %v", s.rec.ID, err))
+		s.Tell(fmt.Sprintf("session %s was removed without its end: %v", s.Rec.ID, err))
 	}
 	if err := s.moveOut(ctx, d.large); err != nil {
 		return err
@@ -177,8 +178,8 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 		return err
 	}
 	failpoint.Hit("cleanup.taken")
-	now := s.m.now().UTC()
-	err := s.update(ctx, func(r *state.Record) {
+	now := s.Now().UTC()
+	err := s.Update(ctx, func(r *state.Record) {
 		r.State = superqode.StateDone
 		if r.EndedAt.IsZero() {
 			r.EndedAt = now
@@ -195,10 +196,10 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 // folder. Their permissions may have been widened for reading meanwhile, so it
 // looks again.
 func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
-	if len(files) == 0 || !atomicfile.Exists(string(s.rec.Workspace)) {
+	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil
 	}
-	now, _, err := snapshot.Scan(ctx, string(s.rec.Workspace), snapshot.ScanOptions{Format: s.base.Format, Contents: snapshot.StatOnly})
+	now, _, err := snapshot.Scan(ctx, string(s.Rec.Workspace), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
 	if err != nil {
 		return err
 	}
@@ -208,19 +209,19 @@ func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
 			there = append(there, *e)
 		}
 	}
-	_, err = s.moveLarge(ctx, string(s.rec.Workspace), there)
+	_, err = s.MoveLarge(ctx, string(s.Rec.Workspace), there)
 	return err
 }
 
 // ownWorkspace refuses to remove a folder that is not where the session's own
 // workspace lies: a program may have written into the record.
 func (s *Session) ownWorkspace() error {
-	want := s.p.WorkspacePath(s.rec.ID.String())
-	if !atomicfile.Exists(string(s.rec.Workspace)) {
+	want := s.Project.WorkspacePath(s.Rec.ID.String())
+	if !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil // removed, or the whole home was moved
 	}
-	if superqode.RealPrefix(filepath.Dir(string(s.rec.Workspace))) != superqode.RealPrefix(filepath.Dir(want)) || filepath.Base(string(s.rec.Workspace)) != filepath.Base(want) {
-		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.rec.ID, s.rec.Workspace, want)
+	if superqode.RealPrefix(filepath.Dir(string(s.Rec.Workspace))) != superqode.RealPrefix(filepath.Dir(want)) || filepath.Base(string(s.Rec.Workspace)) != filepath.Base(want) {
+		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.Rec.ID, s.Rec.Workspace, want)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -44,7 +45,7 @@ type Preview struct {
 // writes nothing anywhere. The errors are those of Open, as far as they can be
 // known before.
 func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions) (*Preview, error) {
-	o, err := m.resolveOrigin(ctx, opt.Dir)
+	o, err := m.Resolve(ctx, opt.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	if err != nil {
 		return nil, err
 	}
-	p := m.project(o)
+	p := m.ProjectOf(o)
 	if _, err := newGuardRecord(pl, p); err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func setupLines(spec setup.Spec) []string {
 		case e.Run != nil:
 			words := make([]string, 0, 1+len(e.Run.Args))
 			for _, w := range append([]string{e.Run.Command}, e.Run.Args...) {
-				words = append(words, quoteWord(w))
+				words = append(words, site.QuoteWord(w))
 			}
 			commands = append(commands, "run "+strings.Join(words, " "))
 		}

@@ -16,21 +16,21 @@ import (
 // means that something is not as it was; any other, that superqode could not do
 // its work and the workspace was preserved.
 func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		return nil, s.ended()
 	}
-	if !s.rec.Owned || s.unlock == nil {
+	if !s.Rec.Owned || s.unlock == nil {
 		if err := s.own(); err != nil {
 			return nil, err
 		}
-		if s.rec.State == superqode.StateDone { // by another process, between the look and the lock
+		if s.Rec.State == superqode.StateDone { // by another process, between the look and the lock
 			return nil, s.ended()
 		}
 	}
 	if err := s.endAbandoned(); err != nil {
 		return nil, err
 	}
-	if s.rec.Mode.InPlace() {
+	if s.Rec.Mode.InPlace() {
 		return s.endInPlace(ctx, opt)
 	}
 	if err := s.step(ctx, superqode.StateCollecting); err != nil {
@@ -44,10 +44,10 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if c == nil {
 		c = &collected{look: &look{}}
 	}
-	s.rec.Collected = cerr == nil
-	s.warnQuietly(c.warnings)
+	s.Rec.Collected = cerr == nil
+	s.Note(c.warnings)
 	final := c.final
-	c.final, s.base = nil, nil // the check of the origin holds two more snapshots of that size
+	c.final, s.Base = nil, nil // the check of the origin holds two more snapshots of that size
 	conflict := s.mergeConflict()
 	if opt.Failed = opt.Failed || conflict != nil; conflict != nil && opt.NotApplied == "" {
 		opt.NotApplied = conflict.Error()
@@ -85,14 +85,14 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 }
 
 func (s *Session) ended() error {
-	return superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.rec.ID)
+	return superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.Rec.ID)
 }
 
 // keeps decides whether the workspace stays.
 func (s *Session) keeps(opt EndOptions, cerr error) bool {
 	keep := opt.Keep
 	if keep == "" {
-		keep = s.rec.Keep
+		keep = s.Rec.Keep
 	}
 	switch {
 	case cerr != nil: // what could not be collected must not be thrown away
@@ -107,7 +107,7 @@ func (s *Session) keeps(opt EndOptions, cerr error) bool {
 
 // step records that a part of the way down begins.
 func (s *Session) step(ctx context.Context, to superqode.State) error {
-	err := s.update(ctx, func(r *state.Record) {
+	err := s.Update(ctx, func(r *state.Record) {
 		r.State, r.Reverting = to, r.Reverting || to == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
 	})
 	failpoint.Hit("end." + string(to))
@@ -117,8 +117,8 @@ func (s *Session) step(ctx context.Context, to superqode.State) error {
 // result tells what happened, in the shape of docs/formats.md. rerr is what
 // the removal said.
 func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result {
-	r := &s.rec
-	ended := s.m.now()
+	r := &s.Rec
+	ended := s.Now()
 	res := &artifacts.Result{
 		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
@@ -154,7 +154,7 @@ const exitUnknown = 125
 // fillOriginCheck compares the origin with the base. What differs is told; it is
 // no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
-	defer s.m.begin("checking that your files are as they were", nil)()
+	defer s.Begin("checking that your files are as they were", nil)()
 	diffs, err := s.checkOrigin(ctx)
 	if err != nil {
 		res.OriginCheck.Differences = []string{"not checked: " + err.Error()}
@@ -162,7 +162,7 @@ func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) er
 	}
 	res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
 	if res.OriginCheck.Unchanged && res.Revert.Verified {
-		res.Revert.Digest = s.rec.Base.Digest
+		res.Revert.Digest = s.Rec.Base.Digest
 	}
 	return nil
 }
@@ -174,19 +174,15 @@ func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) 
 		final = superqode.StatePreserved
 	}
 	res.State, res.Workspace.Preserved = final, kept
-	if err := s.update(ctx, func(r *state.Record) { r.State, r.EndedAt, r.ChangeCount = final, s.m.now().UTC(), len(res.Changes) }); err != nil {
+	if err := s.Update(ctx, func(r *state.Record) { r.State, r.EndedAt, r.ChangeCount = final, s.Now().UTC(), len(res.Changes) }); err != nil {
 		return err
 	}
 	failpoint.Hit("end.finished")
 	if err := s.endClaims(ctx); err != nil {
-		s.m.cfg.Warn("the session's claims can not be let go: " + err.Error())
+		s.Tell("the session's claims can not be let go: " + err.Error())
 	}
 	if kept {
 		return nil
 	}
 	return s.clear()
-}
-
-func (s *Session) warnQuietly(lines []string) {
-	s.rec.Warnings = merged(s.rec.Warnings, lines)
 }

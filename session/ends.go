@@ -12,16 +12,16 @@ import (
 // ends finds what a session's patch lies between: as the workspace is now or, of
 // a session that has ended, as it was in the end.
 func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		return s.storedEnds(ctx)
 	}
 	l, err := s.look(ctx)
 	if err != nil {
 		return e, err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	if l.gone != "" {
-		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.gone), "superqode workspace info --session %s", s.rec.ID)
+		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.gone), "superqode workspace info --session %s", s.Rec.ID)
 	}
 	for _, p := range l.problems {
 		e.Left = append(e.Left, visible(p.Path)+" could not be read: "+p.Err.Error())
@@ -40,11 +40,11 @@ func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return e, err
 	}
-	if !s.rec.HasFinal {
+	if !s.Rec.HasFinal {
 		return e, nil
 	}
-	e.Base, e.Final = s.ref("base"), s.ref("final")
-	return e, s.openStore(ctx)
+	e.Base, e.Final = s.Ref("base"), s.Ref("final")
+	return e, s.OpenStore(ctx)
 }
 
 // openBench makes a bench for merges with the origin, openMergeBench one for what
@@ -54,7 +54,7 @@ func (s *Session) openBench(ctx context.Context) (*merge.Bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.Origin = string(s.rec.Origin)
+	opt.Origin = string(s.Rec.Origin)
 	return merge.Open(ctx, opt)
 }
 
@@ -67,11 +67,11 @@ func (s *Session) openMergeBench(ctx context.Context) (*merge.StoreBench, error)
 }
 
 func (s *Session) benchOptions(ctx context.Context) (merge.Options, error) {
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return merge.Options{}, err
 	}
-	g, err := s.m.git(ctx)
-	return merge.Options{Git: g, Store: s.store, Dir: s.dir}, err
+	g, err := s.Git(ctx)
+	return merge.Options{Git: g, Store: s.Store, Dir: s.Folder}, err
 }
 
 // DiffNumbered is Diff with the number of each hunk behind its second "@@", or on

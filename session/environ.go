@@ -24,7 +24,7 @@ type runPaths struct {
 // the table. Variables that would point git at another repository, or at
 // another session, are not passed on.
 func (s *Session) environ(opt ExecOptions, r runPaths) []string {
-	env := slices.DeleteFunc(git.CleanEnv(s.m.cfg.Env), func(kv string) bool {
+	env := slices.DeleteFunc(git.CleanEnv(s.Env), func(kv string) bool {
 		k, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(k, "GIT_CONFIG_") || k == "OLDPWD" || strings.HasPrefix(k, "SUPERQODE_FAILPOINT")
 	})
@@ -35,28 +35,24 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		})
 	}
 	set := append([]string{
-		"SUPERQODE_HOME=" + s.m.cfg.Home,
-		"SUPERQODE_SESSION_ID=" + s.publicID().String(),
-		"SUPERQODE_AGENT_ID=" + s.actor().String(),
-		"SUPERQODE_RUNNER_ID=" + s.actor().String(),
-		"SUPERQODE_CASE_ID=" + string(s.rec.Case),
-		"SUPERQODE_WORKSPACE=" + string(s.rec.Workspace),
-		"SUPERQODE_ORIGIN=" + string(s.rec.Origin),
-		"SUPERQODE_MODE=" + string(s.rec.Mode),
-		"SUPERQODE_OUTPUT_DIR=" + s.outputDir(),
-		"SUPERQODE_ARTIFACT_DIR=" + s.artifactDir(),
+		"SUPERQODE_HOME=" + s.Home,
+		"SUPERQODE_SESSION_ID=" + s.PublicID().String(),
+		"SUPERQODE_AGENT_ID=" + s.Actor().String(),
+		"SUPERQODE_RUNNER_ID=" + s.Actor().String(),
+		"SUPERQODE_CASE_ID=" + string(s.Rec.Case),
+		"SUPERQODE_WORKSPACE=" + string(s.Rec.Workspace),
+		"SUPERQODE_ORIGIN=" + string(s.Rec.Origin),
+		"SUPERQODE_MODE=" + string(s.Rec.Mode),
+		"SUPERQODE_OUTPUT_DIR=" + s.OutputDir(),
+		"SUPERQODE_ARTIFACT_DIR=" + s.ArtifactDir(),
 		"SUPERQODE_RUN_DIR=" + r.runDir,
 		"SUPERQODE_SOCKET=" + r.socket,
-		"TMPDIR=" + s.tmpDir(),
+		"TMPDIR=" + s.TmpDir(),
 		"PWD=" + r.cwd,
-		"PATH=" + filepath.Join(s.dir, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
+		"PATH=" + filepath.Join(s.Folder, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
 	}, append(append(s.portEnv(), addGitConfig(s.guardEnv(), s.gitConfig(env))...), opt.Env...)...)
 	return superqode.Override(env, set)
 }
-
-func (s *Session) tmpDir() string      { return filepath.Join(s.dir, "tmp", "t") }
-func (s *Session) outputDir() string   { return filepath.Join(s.dir, "tmp", "output") }
-func (s *Session) artifactDir() string { return filepath.Join(s.dir, "artifacts") }
 
 // cleanNames are the variables that --clean-env leaves: what a program needs to
 // find other programs, its user's home and the terminal.

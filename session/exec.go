@@ -28,10 +28,10 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err := s.usable(); err != nil {
 		return runner.Result{}, err
 	}
-	if err := opt.complete(&s.rec); err != nil {
+	if err := opt.complete(&s.Rec); err != nil {
 		return runner.Result{}, err
 	}
-	if err := s.update(ctx, opt.starts); err != nil {
+	if err := s.Update(ctx, opt.starts); err != nil {
 		return runner.Result{}, err
 	}
 	paths, err := s.preparePaths(opt)
@@ -60,7 +60,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
-	if s.seal, err = newSeal(s.dir, s.rec); err != nil {
+	if s.seal, err = newSeal(s.Folder, s.Rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	side := s.openBeside(opt)
@@ -80,14 +80,14 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		spec.Confine = kernel.Confine
 	}
 	res, runErr := runner.Run(ctx, spec)
-	s.m.cfg.Log.Info().Stringer("session", s.rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
+	s.Log.Info().Stringer("session", s.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
 	s.seal = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	s.warnOf(res)
-	err = errors.Join(err, s.update(after, func(r *state.Record) {
-		r.Kernel = weaker(r.Kernel, kernel.Layer.State)
+	err = errors.Join(err, s.Update(after, func(r *state.Record) {
+		r.Kernel = state.Weaker(r.Kernel, kernel.Layer.State)
 		if !opt.setup {
 			r.ExitCode, r.TimedOut, r.Limit, r.Truncated = &res.ExitCode, res.TimedOut, res.Limit, r.Truncated || res.Truncated
 		}
@@ -97,8 +97,8 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 
 // usable reports why nothing can be run in the session.
 func (s *Session) usable() error {
-	if s.rec.State == superqode.StateDone {
-		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID)
+	if s.Rec.State == superqode.StateDone {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID)
 	}
 	if s.unlock == nil { // who holds it may take the workspace away at any moment
 		return s.inUse()
@@ -128,7 +128,7 @@ func (s *Session) spec(opt ExecOptions, paths runPaths, env []string) runner.Spe
 		spec.TTY = runner.TTYAlways
 	}
 	if spec.Limits.Disk > 0 {
-		spec.Limits.DiskFolders = []string{string(s.rec.Workspace), filepath.Join(s.dir, "tmp"), s.artifactDir()}
+		spec.Limits.DiskFolders = []string{string(s.Rec.Workspace), filepath.Join(s.Folder, "tmp"), s.ArtifactDir()}
 	}
 	spec.Started = func(pid int) {
 		s.recordStart(opt, paths, pid)
@@ -154,48 +154,48 @@ func (s *Session) warnOf(res runner.Result) {
 		if p.Alive {
 			fate = "could not be ended"
 		}
-		s.warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, visible(strings.Join(p.Args, " "))))
+		s.Warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, visible(strings.Join(p.Args, " "))))
 	}
 	if res.LogErr != nil {
-		s.warn("the log of the program's output is not complete: " + res.LogErr.Error())
+		s.Warn("the log of the program's output is not complete: " + res.LogErr.Error())
 	}
 	switch passed := res.Stdout.Passed < res.Stdout.Bytes || res.Stderr.Passed < res.Stderr.Bytes; {
 	case res.Truncated && passed && res.Stdout.Logged >= res.Stdout.Bytes && res.Stderr.Logged >= res.Stderr.Bytes:
-		s.warn(fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
+		s.Warn(fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
 			res.Stdout.Passed, res.Stdout.Bytes, res.Stderr.Passed, res.Stderr.Bytes))
 	case res.Truncated:
-		s.warn(fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", res.Stdout.Logged, res.Stderr.Logged))
+		s.Warn(fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", res.Stdout.Logged, res.Stderr.Logged))
 	}
 	if res.Limit != "" {
-		s.warn(limitSentence(res))
+		s.Warn(limitSentence(res))
 	} else if len(res.Hits) > 0 {
-		s.warn("the program was refused processes by --pids")
+		s.Warn("the program was refused processes by --pids")
 	}
 }
 
 // preparePaths makes the folders of one command and decides where it starts.
 func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 	var r runPaths
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	if _, err := os.Stat(ws); err != nil {
-		return r, superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", s.rec.ID, err)
+		return r, superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", s.Rec.ID, err)
 	}
-	for _, d := range []string{s.tmpDir(), s.outputDir(), s.artifactDir()} {
+	for _, d := range []string{s.TmpDir(), s.OutputDir(), s.ArtifactDir()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return r, err
 		}
 	}
-	makeStagingFolders(s.artifactDir())
-	for n := max(s.rec.Runs, 1); ; n++ {
+	makeStagingFolders(s.ArtifactDir())
+	for n := max(s.Rec.Runs, 1); ; n++ {
 		name := strconv.Itoa(n)
 		if opt.setup {
 			name = "setup-" + name // the runs of the session's program are numbered
 		}
-		r.runDir = filepath.Join(s.dir, "tmp", "run-"+name)
+		r.runDir = filepath.Join(s.Folder, "tmp", "run-"+name)
 		err := os.Mkdir(r.runDir, 0o700)
 		if err == nil {
-			r.number, r.socket = n, filepath.Join(s.dir, "sock-"+name)
-			base := filepath.Join(s.dir, "log", "run-"+name)
+			r.number, r.socket = n, filepath.Join(s.Folder, "sock-"+name)
+			base := filepath.Join(s.Folder, "log", "run-"+name)
 			r.log, r.logIndex, r.lock = base+".log", base+".idx", base+".lock"
 			break
 		}
@@ -218,7 +218,7 @@ func (s *Session) linkSelf() error {
 	if err != nil {
 		return err
 	}
-	link := filepath.Join(s.dir, "bin", "superqode")
+	link := filepath.Join(s.Folder, "bin", "superqode")
 	if old, err := os.Readlink(link); err == nil && old == exe {
 		return nil
 	}
@@ -234,9 +234,9 @@ func (s *Session) linkSelf() error {
 // nearest folder above it that exists. It lies in the workspace, links
 // resolved.
 func (s *Session) cwd(asked string) (string, error) {
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	if asked == "" {
-		for rel := string(s.rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
+		for rel := string(s.Rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
 			if dir, err := inside(ws, rel); err == nil {
 				return dir, nil
 			}
@@ -303,26 +303,12 @@ func (s *Session) keepLog(r runPaths, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.appendMasked(filepath.Join(s.dir, "log", name), src)
-}
-
-// update changes the mutable part of session.json under a lock, so that
-// commands that run at the same time in one session lose nothing.
-func (s *Session) update(ctx context.Context, change func(*state.Record)) (err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "record.lock"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	rec, _ := (&seal{dir: s.dir, record: s.rec}).trusted()
-	s.rec = rec
-	change(&s.rec)
-	return s.save()
+	return s.appendMasked(filepath.Join(s.Folder, "log", name), src)
 }
 
 // handlers are the operations that a program in the session may ask for.
 func (s *Session) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
-	rec, id, actor := s.rec, s.publicID(), s.actor() // copies: the conversation runs beside the session's own work
+	rec, id, actor := s.Rec, s.PublicID(), s.Actor() // copies: the conversation runs beside the session's own work
 	return map[string]supervisor.Handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
 			return map[string]string{"session_id": id.String()}, nil

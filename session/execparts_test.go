@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -147,8 +148,8 @@ func TestPrintableText(t *testing.T) {
 func TestLinkSelf(t *testing.T) {
 	t.Parallel()
 	for range 30 {
-		s := &Session{dir: t.TempDir()}
-		if err := os.Mkdir(filepath.Join(s.dir, "bin"), 0o700); err != nil {
+		s := &Session{Site: &site.Site{Folder: t.TempDir()}}
+		if err := os.Mkdir(filepath.Join(s.Folder, "bin"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		var all errgroup.Group
@@ -163,7 +164,7 @@ func TestLinkSelf(t *testing.T) {
 		if err := all.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		list, err := os.ReadDir(filepath.Join(s.dir, "bin"))
+		list, err := os.ReadDir(filepath.Join(s.Folder, "bin"))
 		if err != nil || len(list) != 1 {
 			t.Errorf("%v, %v", list, err)
 		}

@@ -22,8 +22,8 @@ import (
 // into the report's list at its end. Those that were read from files that the
 // program left stand in a file of their own, which is written anew each time the
 // session is collected.
-func (s *Session) findingsPath() string { return filepath.Join(s.dir, findingsName) }
-func (s *Session) importedPath() string { return filepath.Join(s.dir, importedName) }
+func (s *Session) findingsPath() string { return filepath.Join(s.Folder, findingsName) }
+func (s *Session) importedPath() string { return filepath.Join(s.Folder, importedName) }
 
 const (
 	findingsName = "findings.jsonl"
@@ -73,12 +73,12 @@ func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (AddedFin
 // in the answer, in the order given, and the others are kept. The report of a
 // session that has ended is written anew.
 func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list []AddedFinding, err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	ended := s.rec.State == superqode.StateDone
+	ended := s.Rec.State == superqode.StateDone
 	used, size, err := s.usedIDs(ended)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 		return list, nil
 	}
 	if !ended {
-		if err := s.appendFindings(lines); err != nil || s.rec.State != superqode.StatePreserved {
+		if err := s.appendFindings(lines); err != nil || s.Rec.State != superqode.StatePreserved {
 			return list, err
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 
 // newFinding checks one finding and completes it.
 func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifacts.Finding, error) {
-	f, err := artifacts.ParseFinding(raw, string(s.rec.Workspace), string(s.rec.Origin))
+	f, err := artifacts.ParseFinding(raw, string(s.Rec.Workspace), string(s.Rec.Origin))
 	if err != nil {
 		return f, err
 	}
@@ -135,7 +135,7 @@ func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifac
 		f.ID = fmt.Sprintf("finding-%03d", n)
 	}
 	if f.FoundBy == "" {
-		f.FoundBy = s.actor().String()
+		f.FoundBy = s.Actor().String()
 	}
 	return f, nil
 }
@@ -176,7 +176,7 @@ func (s *Session) appendFindings(lines []byte) error {
 // Findings returns the session's findings in the order in which they came, those
 // that do not count among them, with secrets masked.
 func (s *Session) Findings() ([]artifacts.Finding, error) {
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		rep, err := s.readReport(s.shownReportPath())
 		if !errors.Is(err, superqode.ErrNotFound) {
 			return rep.AllFindings(), err
@@ -198,14 +198,14 @@ func (s *Session) rawFindings() ([]artifacts.Finding, error) {
 		list = append(list, parseFindings(data)...)
 	}
 	entries, _, err := s.suppressions()
-	return artifacts.Suppress(list, entries, s.m.now()), err
+	return artifacts.Suppress(list, entries, s.Now()), err
 }
 
 // importFindings reads what the program left in its artifact folder and keeps it
 // beside the findings that it told.
 func (s *Session) importFindings() (warnings []string, err error) {
 	list, problems, err := artifacts.ImportFindings(artifacts.ImportOptions{
-		Staging: s.artifactDir(), Roots: []string{string(s.rec.Workspace), string(s.rec.Origin)},
+		Staging: s.ArtifactDir(), Roots: []string{string(s.Rec.Workspace), string(s.Rec.Origin)},
 	})
 	if err != nil {
 		return nil, err

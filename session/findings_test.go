@@ -11,12 +11,14 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func bareSession(t *testing.T) *Session {
 	t.Helper()
-	return &Session{m: NewManager(Config{Home: t.TempDir()}), dir: t.TempDir(), rec: state.Record{State: superqode.StateActive}}
+	m := NewManager(Config{Home: t.TempDir()})
+	return &Session{m: m, Site: &site.Site{Host: m.Host, Folder: t.TempDir(), Rec: state.Record{State: superqode.StateActive}}}
 }
 
 func TestAddFindings(t *testing.T) {
@@ -62,7 +64,7 @@ func TestAddFindingsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			other := &Session{m: s.m, dir: s.dir, rec: s.rec}
+			other := &Session{m: s.m, Site: &site.Site{Host: s.Host, Folder: s.Folder, Rec: s.Rec}}
 			if _, err := other.AddFinding(context.Background(), json.RawMessage(fmt.Sprintf(`{"severity":"info","title":"t%d"}`, i))); err != nil {
 				t.Error(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -32,7 +33,7 @@ type Finding struct {
 // are left alone. What a session holds is salvaged before it is removed.
 func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
 	f := &fixer{m: m, dryRun: dryRun}
-	f.permissions(m.cfg.Home, m.workingPath())
+	f.permissions(m.Home, m.WorkingPath())
 	projects, err := m.projects(ctx, "", true)
 	if err != nil {
 		return f.list, err
@@ -154,7 +155,7 @@ func (f *fixer) unborn(p state.Project, id string) {
 // orphans finds workspaces and worktrees without a session. The cleaner knows
 // how to salvage and remove them.
 func (f *fixer) orphans(ctx context.Context, p state.Project) {
-	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.now(), res: &CleanedUp{}}
+	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.Now(), res: &CleanedUp{}}
 	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " can not be looked for", Err: err})
 	}
@@ -173,7 +174,7 @@ func (f *fixer) orphans(ctx context.Context, p state.Project) {
 }
 
 func (f *fixer) trash(ctx context.Context, p state.Project) {
-	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.now(), res: &CleanedUp{}}
+	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.Now(), res: &CleanedUp{}}
 	names, err := state.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return
@@ -182,7 +183,7 @@ func (f *fixer) trash(ctx context.Context, p state.Project) {
 		f.list = append(f.list, Finding{What: p.TrashPath() + " can not be read", Err: err})
 		return
 	}
-	f.found(fmt.Sprintf("%s of trash in %s", megabytes(c.res.Swept), p.TrashPath()), func() (string, error) {
+	f.found(fmt.Sprintf("%s of trash in %s", site.Megabytes(c.res.Swept), p.TrashPath()), func() (string, error) {
 		done, err := sweep(ctx, p, 0)
 		if err == nil && !done {
 			err = errors.New("not all of it could be deleted")

@@ -26,14 +26,14 @@ const (
 // collectFixes turns the patches that the program left for its findings into
 // artifacts, each with what git says about it on the session's base.
 func (s *Session) collectFixes(ctx context.Context, c *collected) ([]artifacts.New, error) {
-	fixes, problems, err := artifacts.Fixes(s.artifactDir())
+	fixes, problems, err := artifacts.Fixes(s.ArtifactDir())
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "fixes: "+p.String())
 	}
 	if err != nil || len(fixes) == 0 {
 		return nil, err
 	}
-	if !s.rec.HasFinal { // nothing was changed, so the base is not in the store yet
+	if !s.Rec.HasFinal { // nothing was changed, so the base is not in the store yet
 		if _, _, err := s.storeEnds(ctx, c.look); err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (s *Session) collectFixes(ctx context.Context, c *collected) ([]artifacts.N
 		return nil, err
 	}
 	warn := func(text string) {
-		s.m.cfg.Warn(text)
+		s.Tell(text)
 		c.warnings = append(c.warnings, text)
 	}
 	var list []artifacts.New
@@ -67,7 +67,7 @@ func (s *Session) collectFixes(ctx context.Context, c *collected) ([]artifacts.N
 func (s *Session) fixArtifact(ctx context.Context, fix artifacts.LeftFix) (n artifacts.New, warning string, err error) {
 	n = artifacts.New{
 		Type: artifacts.TypeFix, Path: artifacts.FixPatch(fix.Finding), Description: "suggested fix of " + fix.Finding, OriginalFile: fix.Source,
-		Session: s.rec.ID, Agent: s.rec.Agent, Data: fix.Patch, Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
+		Session: s.Rec.ID, Agent: s.Rec.Agent, Data: fix.Patch, Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
 	}
 	if n.Path, err = s.fixPath(ctx, fix.Finding); err != nil {
 		return n, "", err
@@ -91,7 +91,7 @@ func (s *Session) fixArtifact(ctx context.Context, fix artifacts.LeftFix) (n art
 // fixPath returns where a fix goes: patches/fix-<finding-id>.patch, or, where
 // another session's fix has that name, one with the session's id behind it.
 func (s *Session) fixPath(ctx context.Context, finding string) (string, error) {
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return "", err
 	}
@@ -101,8 +101,8 @@ func (s *Session) fixPath(ctx context.Context, finding string) (string, error) {
 	}
 	path := artifacts.FixPatch(finding)
 	for _, a := range list {
-		if a.Path.String() == path && a.Session != s.rec.ID {
-			return artifacts.FixPatch(finding + "-" + s.rec.ID.String()), nil
+		if a.Path.String() == path && a.Session != s.Rec.ID {
+			return artifacts.FixPatch(finding + "-" + s.Rec.ID.String()), nil
 		}
 	}
 	return path, nil
@@ -111,25 +111,25 @@ func (s *Session) fixPath(ctx context.Context, finding string) (string, error) {
 // applies returns why a patch does not apply to the session's base, "" when it
 // does. Git looks at a private index: nothing is written anywhere.
 func (s *Session) applies(ctx context.Context, patch []byte) (why string, err error) {
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(s.dir, ".fix-*")
+	dir, err := os.MkdirTemp(s.Folder, ".fix-*")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	return s.store.CheckApply(ctx, snapshot.CheckApplyOptions{Commit: s.ref("base"), Patch: patch, Scratch: dir})
+	return s.Store.CheckApply(ctx, snapshot.CheckApplyOptions{Commit: s.Ref("base"), Patch: patch, Scratch: dir})
 }
 
 // inheritFixes files the patches that an agent left in its own session, before its
 // findings get the numbers that they have in this one.
 func (s *Session) inheritFixes(ctx context.Context, c *Session, store *artifacts.Store) (notes []string, err error) {
-	fixes, problems, err := artifacts.Fixes(c.artifactDir())
+	fixes, problems, err := artifacts.Fixes(c.ArtifactDir())
 	for _, p := range problems {
 		notes = append(notes, "fixes: "+p.String())
 	}
-	if err != nil || len(fixes) == 0 || atomicfile.Exists(filepath.Join(c.dir, findingsName+".taken")) {
+	if err != nil || len(fixes) == 0 || atomicfile.Exists(filepath.Join(c.Folder, findingsName+".taken")) {
 		return notes, err
 	}
 	used, _, err := s.usedIDs(false)
@@ -149,7 +149,7 @@ func (s *Session) inheritFixes(ctx context.Context, c *Session, store *artifacts
 		if warning != "" {
 			notes = append(notes, warning)
 		}
-		a.Agent = c.actor()
+		a.Agent = c.Actor()
 		list = append(list, a)
 	}
 	_, err = store.AddAll(ctx, list)
@@ -163,24 +163,24 @@ func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) erro
 	if err := artifacts.CheckFindingID(finding); err != nil {
 		return err
 	}
-	if s.rec.State != superqode.StateDone {
-		path := filepath.Join(s.artifactDir(), filepath.FromSlash(artifacts.FixFile(finding)))
+	if s.Rec.State != superqode.StateDone {
+		path := filepath.Join(s.ArtifactDir(), filepath.FromSlash(artifacts.FixFile(finding)))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
 		return atomicfile.Write(path, patch, 0o600)
 	}
-	if !s.rec.HasFinal {
-		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, since the session changed nothing; a patch can not be checked", s.rec.ID)
+	if !s.Rec.HasFinal {
+		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, since the session changed nothing; a patch can not be checked", s.Rec.ID)
 	}
 	n, warning, err := s.fixArtifact(ctx, artifacts.LeftFix{Finding: finding, Patch: patch})
 	if err != nil {
 		return err
 	}
 	if warning != "" {
-		s.m.cfg.Warn(warning)
+		s.Tell(warning)
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) erro
 	if err != nil {
 		return err
 	}
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
 	if err != nil {
 		return err
 	}

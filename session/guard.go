@@ -61,7 +61,7 @@ func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 	}()
 	s.joinGuard = sync.OnceValue(func() error {
 		err := <-done
-		s.rec.Guard = found
+		s.Rec.Guard = found
 		return err
 	})
 	if err := s.fill(ctx, pl); err != nil {
@@ -75,7 +75,7 @@ func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 // they hold. It touches nothing of the origin's. What can not be had is told by
 // the record, not by an error.
 func (s *Session) openGuard(ctx context.Context) (state.GuardRecord, error) {
-	r := s.rec.Guard
+	r := s.Rec.Guard
 	if r.Off {
 		return r, nil
 	}
@@ -93,7 +93,7 @@ func (s *Session) openGuard(ctx context.Context) (state.GuardRecord, error) {
 	if err != nil {
 		r.Shim, r.Hooks = layers.Unavailable(err), layers.Unavailable(err)
 		if !errors.Is(err, layers.ErrNoHelper) {
-			s.m.cfg.Log.Warn().Stringer("session", s.rec.ID).Err(err).Msg("the guard can not stand")
+			s.Log.Warn().Stringer("session", s.Rec.ID).Err(err).Msg("the guard can not stand")
 		}
 	}
 	return r, nil
@@ -101,23 +101,23 @@ func (s *Session) openGuard(ctx context.Context) (state.GuardRecord, error) {
 
 // guardState gathers what the layers have to know.
 func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
-	g, err := s.m.checkedGit(ctx)
+	g, err := s.CheckedGit(ctx)
 	if err != nil {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: s.publicID(), Agent: s.rec.Agent, Mode: s.rec.Mode, Off: s.rec.Guard.Off, OpenedAt: s.rec.CreatedAt, Origin: s.rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(s.rec.Workspace))),
-		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: s.rec.Guard.Allow, Deny: s.rec.Guard.Deny, HooksPath: s.rec.Guard.HooksPath,
+		ID: s.PublicID(), Agent: s.Rec.Agent, Mode: s.Rec.Mode, Off: s.Rec.Guard.Off, OpenedAt: s.Rec.CreatedAt, Origin: s.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(s.Rec.Workspace))),
+		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: s.Rec.Guard.Allow, Deny: s.Rec.Guard.Deny, HooksPath: s.Rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: state.HostPath(g.Bin), Version: g.Version.String()},
 	}
-	if s.rec.CommonDir != "" {
-		st.GitDirs = append(st.GitDirs, s.rec.CommonDir)
+	if s.Rec.CommonDir != "" {
+		st.GitDirs = append(st.GitDirs, s.Rec.CommonDir)
 	}
-	st.GitDirs = append(st.GitDirs, s.rec.Guard.Nested...)
-	if !s.rec.Mode.InPlace() {
-		st.Trees = append(st.Trees, s.rec.Origin)
+	st.GitDirs = append(st.GitDirs, s.Rec.Guard.Nested...)
+	if !s.Rec.Mode.InPlace() {
+		st.Trees = append(st.Trees, s.Rec.Origin)
 	}
-	for _, f := range userConfig(s.m.cfg.Env) {
+	for _, f := range userConfig(s.Env) {
 		st.UserConfig = append(st.UserConfig, state.HostPath(f))
 	}
 	work, wctx := errgroup.WithContext(ctx)
@@ -128,9 +128,9 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		}
 		return err
 	})
-	if s.o != nil && s.o.Repo != nil {
+	if s.Source != nil && s.Source.Repo != nil {
 		work.Go(func() (err error) {
-			st.HooksPath, err = layers.UserHooksPath(wctx, s.o.Repo)
+			st.HooksPath, err = layers.UserHooksPath(wctx, s.Source.Repo)
 			return err
 		})
 	}
@@ -144,31 +144,31 @@ func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state
 		st.Kernel, st.Private = true, s.privateGit()
 	}
 	for _, d := range []string{"bin", "exec", "hooks"} { // both need them
-		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(s.Folder, d), 0o700); err != nil {
 			return err
 		}
 	}
 	work, wctx := errgroup.WithContext(ctx)
 	if r.Shim == guard.LayerActive {
-		work.Go(func() error { return s.m.machine().FillShim(wctx, st, s.dir) })
+		work.Go(func() error { return s.m.machine().FillShim(wctx, st, s.Folder) })
 	}
 	if r.Hooks == guard.LayerActive {
-		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.dir) })
+		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.Folder) })
 	}
 	if err := work.Wait(); err != nil {
 		return err
 	}
-	return st.Save(s.dir)
+	return st.Save(s.Folder)
 }
 
 // guardEnv is what the environment of a session's program has beside PATH, so
 // that git finds the layers.
 func (s *Session) guardEnv() []string {
 	var env []string
-	if s.rec.Guard.Shim == guard.LayerActive {
-		env = append(env, "GIT_EXEC_PATH="+filepath.Join(s.dir, "exec"))
+	if s.Rec.Guard.Shim == guard.LayerActive {
+		env = append(env, "GIT_EXEC_PATH="+filepath.Join(s.Folder, "exec"))
 	}
-	if st, err := guard.LoadSessionState(s.dir); err == nil {
+	if st, err := guard.LoadSessionState(s.Folder); err == nil {
 		env = append(env, st.HookEnv...)
 	}
 	return env
@@ -192,7 +192,7 @@ type guardSeal map[string]os.FileInfo
 // sealGuard makes sure that the guard's files are there, and remembers them. A
 // program of an earlier run may have taken them away.
 func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
-	files := guardFiles(s.rec.Guard)
+	files := guardFiles(s.Rec.Guard)
 	if len(files) == 0 {
 		return nil, nil
 	}
@@ -200,7 +200,7 @@ func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
 	if err != nil {
 		st, err := s.guardState(ctx)
 		if err == nil {
-			err = s.makeGuard(ctx, st, s.rec.Guard)
+			err = s.makeGuard(ctx, st, s.Rec.Guard)
 		}
 		if err == nil {
 			seal, err = s.lookAtGuard(files)
@@ -215,16 +215,16 @@ func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
 // lookAtGuard reads what the guard's files are; the error says that they are not
 // what they should be.
 func (s *Session) lookAtGuard(files []string) (guardSeal, error) {
-	st, err := guard.LoadSessionState(s.dir)
+	st, err := guard.LoadSessionState(s.Folder)
 	if err != nil {
 		return nil, err
 	}
-	if st.Kernel != s.private(s.rec.Guard) {
+	if st.Kernel != s.private(s.Rec.Guard) {
 		return nil, errors.New("the kernel layer has changed since")
 	}
 	seal := guardSeal{}
 	for _, name := range files {
-		if seal[name], err = os.Lstat(filepath.Join(s.dir, name)); err != nil {
+		if seal[name], err = os.Lstat(filepath.Join(s.Folder, name)); err != nil {
 			return nil, err
 		}
 		if filepath.Base(name) == "git" && (!seal[name].Mode().IsRegular() || seal[name].Mode().Perm() != layers.HelperPerm) {
@@ -264,7 +264,7 @@ func userConfig(env []string) []string {
 func (s *Session) unsealGuard(ctx context.Context, seal guardSeal) error {
 	var changed []string
 	for name, was := range seal {
-		now, err := os.Lstat(filepath.Join(s.dir, name))
+		now, err := os.Lstat(filepath.Join(s.Folder, name))
 		if err != nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) || was.Mode() != now.Mode() {
 			changed = append(changed, name)
 		}
@@ -274,8 +274,8 @@ func (s *Session) unsealGuard(ctx context.Context, seal guardSeal) error {
 	}
 	slices.Sort(changed)
 	for _, name := range changed {
-		s.rec.Tampered = merged(s.rec.Tampered, []string{name})
-		s.warn(fmt.Sprintf("the program changed the guard's own files (%s of session %s); they were put back", name, s.rec.ID))
+		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{name})
+		s.Warn(fmt.Sprintf("the program changed the guard's own files (%s of session %s); they were put back", name, s.Rec.ID))
 	}
 	_, err := s.sealGuard(ctx)
 	return err
@@ -285,25 +285,25 @@ func (s *Session) unsealGuard(ctx context.Context, seal guardSeal) error {
 func (s *Session) closeDesk(d *guardDesk) error {
 	tampered, err := d.close()
 	if tampered {
-		s.rec.Tampered = merged(s.rec.Tampered, []string{"log/guard.jsonl"})
-		s.warn(fmt.Sprintf("the program changed the guard's log of session %s; what it held was put back", s.rec.ID))
+		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{"log/guard.jsonl"})
+		s.Warn(fmt.Sprintf("the program changed the guard's log of session %s; what it held was put back", s.Rec.ID))
 	}
 	return err
 }
 
 // guardResult tells what guarded the session and what it refused.
 func (s *Session) guardResult() artifacts.Guard {
-	g := artifacts.Guard{Layers: s.rec.Layers()}
+	g := artifacts.Guard{Layers: s.Rec.Layers()}
 	blocked, passed, err := s.attempts()
 	if err != nil {
-		s.warnQuietly([]string{"what the guard refused can not be read: " + err.Error()})
+		s.Note([]string{"what the guard refused can not be read: " + err.Error()})
 	}
 	g.Blocked = blocked
 	for _, a := range passed {
-		s.warnQuietly([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", visible(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
+		s.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", visible(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
 	}
-	if s.rec.Guard.Off {
-		s.warnQuietly([]string{"the guard was switched off: --allow-git-operations"})
+	if s.Rec.Guard.Off {
+		s.Note([]string{"the guard was switched off: --allow-git-operations"})
 	}
 	return g
 }

@@ -41,7 +41,7 @@ type guardDesk struct {
 }
 
 func (s *Session) openDesk() (*guardDesk, error) {
-	d := &guardDesk{dir: s.dir, agent: s.actor(), warn: s.m.cfg.Warn, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
+	d := &guardDesk{dir: s.Folder, agent: s.Actor(), warn: s.Tell, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
 	var err error
 	if d.before, err = atomicfile.Read(d.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {
@@ -187,7 +187,7 @@ func (d *guardDesk) close() (tampered bool, err error) {
 
 // attempts reads the session's log: what was refused, and what was let through.
 func (s *Session) attempts() (blocked []artifacts.Blocked, passed []guard.Attempt, err error) {
-	data, err := atomicfile.Read(guardLog(s.dir))
+	data, err := atomicfile.Read(guardLog(s.Folder))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -19,8 +20,9 @@ import (
 // testDesk is a desk in a folder of its own.
 func testDesk(t *testing.T) *guardDesk {
 	t.Helper()
-	s := &Session{dir: t.TempDir(), m: NewManager(Config{})}
-	if err := os.Mkdir(filepath.Join(s.dir, "log"), 0o700); err != nil {
+	m := NewManager(Config{})
+	s := &Session{Site: &site.Site{Host: m.Host, Folder: t.TempDir()}, m: m}
+	if err := os.Mkdir(filepath.Join(s.Folder, "log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	d, err := s.openDesk()

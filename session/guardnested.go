@@ -15,11 +15,11 @@ import (
 // the workspace: a program may make repositories there as it likes, and must leave
 // those alone that it found.
 func (s *Session) guardNested(ctx context.Context) error {
-	r := &s.rec.Guard
-	if !s.rec.Mode.InPlace() || s.base == nil || len(guardFiles(*r)) == 0 {
+	r := &s.Rec.Guard
+	if !s.Rec.Mode.InPlace() || s.Base == nil || len(guardFiles(*r)) == 0 {
 		return nil
 	}
-	if r.Nested = nestedRepositories(string(s.rec.Origin), string(s.rec.CommonDir), s.base); len(r.Nested) == 0 {
+	if r.Nested = nestedRepositories(string(s.Rec.Origin), string(s.Rec.CommonDir), s.Base); len(r.Nested) == 0 {
 		return nil
 	}
 	st, err := s.guardState(ctx)
@@ -29,7 +29,7 @@ func (s *Session) guardNested(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.save()
+	return s.Save()
 }
 
 // nestedRepositories returns the git directories of the repositories below dir

@@ -20,27 +20,27 @@ import (
 // private reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
 func (s *Session) private(r state.GuardRecord) bool {
-	return r.Shim == guard.LayerActive && s.rec.GitReadOnly && (s.rec.Mode == superqode.ModeWorktree || s.rec.Mode.InPlace())
+	return r.Shim == guard.LayerActive && s.Rec.GitReadOnly && (s.Rec.Mode == superqode.ModeWorktree || s.Rec.Mode.InPlace())
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {
-	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.dir), "tmp", "git"))}
+	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git"))}
 }
 
 // makePrivate makes it before the first program: HEAD, index, refs and the state
 // of a merge under way as the workspace has them, and an object store behind which
 // the repository's own stands. HEAD comes last: with it the directory is whole.
 func (s *Session) makePrivate(ctx context.Context) error {
-	if !s.private(s.rec.Guard) {
+	if !s.private(s.Rec.Guard) {
 		return nil
 	}
 	dir := string(s.privateGit().Dir)
 	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
-	gitDir, common := string(s.rec.AdminDir), string(s.rec.CommonDir)
-	if s.rec.Mode.InPlace() {
-		gitDir = string(s.rec.GitDir)
+	gitDir, common := string(s.Rec.AdminDir), string(s.Rec.CommonDir)
+	if s.Rec.Mode.InPlace() {
+		gitDir = string(s.Rec.GitDir)
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -60,7 +60,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 			return err
 		}
 	}
-	repo, err := s.repo(ctx)
+	repo, err := s.Repo(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 	if err = errors.Join(err, copyState(gitDir, dir, isWorkState)); err != nil {
 		return fmt.Errorf("make the session's own git directory: %w", err)
 	}
-	head, err := headOf(ctx, repo, gitDir, s.rec.Base.Head)
+	head, err := headOf(ctx, repo, gitDir, s.Rec.Base.Head)
 	if err != nil {
 		return fmt.Errorf("read the workspace's HEAD: %w", err)
 	}
@@ -84,8 +84,8 @@ func (s *Session) makePrivate(ctx context.Context) error {
 func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, error) {
 	var b strings.Builder
 	version, extensions := "0", ""
-	if s.rec.ObjectFormat != "" && s.rec.ObjectFormat != "sha1" {
-		version, extensions = "1", "[extensions]\n\tobjectFormat = "+s.rec.ObjectFormat+"\n"
+	if s.Rec.ObjectFormat != "" && s.Rec.ObjectFormat != "sha1" {
+		version, extensions = "1", "[extensions]\n\tobjectFormat = "+s.Rec.ObjectFormat+"\n"
 	}
 	identity, err := s.identity(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, err
 		}
 		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, configValue(e[1]))
 	}
-	for _, file := range []string{filepath.Join(string(s.rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
+	for _, file := range []string{filepath.Join(string(s.Rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
 		if atomicfile.Exists(file) {
 			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", configValue(file))
 		}
@@ -120,14 +120,14 @@ func configValue(s string) string {
 // elsewhere.
 func (s *Session) identity(ctx context.Context) ([][2]string, error) {
 	conditional := false
-	for _, file := range append(userConfig(s.m.cfg.Env), "/etc/gitconfig") {
+	for _, file := range append(userConfig(s.Env), "/etc/gitconfig") {
 		data, err := os.ReadFile(file)
 		conditional = conditional || err == nil && strings.Contains(strings.ToLower(string(data)), "[includeif")
 	}
 	if !conditional {
 		return nil, nil
 	}
-	repo, err := s.repo(ctx)
+	repo, err := s.Repo(ctx)
 	if err != nil {
 		return nil, err
 	}

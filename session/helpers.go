@@ -18,15 +18,15 @@ import (
 
 // portEnv is SUPERQODE_PORT where the session has one.
 func (s *Session) portEnv() []string {
-	if s.rec.Port == 0 {
+	if s.Rec.Port == 0 {
 		return nil
 	}
-	return []string{"SUPERQODE_PORT=" + strconv.Itoa(s.rec.Port)}
+	return []string{"SUPERQODE_PORT=" + strconv.Itoa(s.Rec.Port)}
 }
 
 // gitConfig is the configuration that the session's git gets besides the guard's.
 func (s *Session) gitConfig(env []string) [][2]string {
-	if s.rec.CommonDir == "" {
+	if s.Rec.CommonDir == "" {
 		return nil
 	}
 	var list [][2]string
@@ -43,14 +43,14 @@ func (s *Session) gitConfig(env []string) [][2]string {
 // folder, one that git ignores for example, is in the origin alone. Where the guard's
 // hooks are active they call the user's, and core.hooksPath is theirs.
 func (s *Session) hooksPath() string {
-	if s.rec.Mode.InPlace() || s.rec.Guard.Hooks == guard.LayerActive {
+	if s.Rec.Mode.InPlace() || s.Rec.Guard.Hooks == guard.LayerActive {
 		return ""
 	}
-	st, err := guard.LoadSessionState(s.dir)
+	st, err := guard.LoadSessionState(s.Folder)
 	if err != nil || st.HooksPath == "" || filepath.IsAbs(string(st.HooksPath)) {
 		return ""
 	}
-	here, there := filepath.Join(string(s.rec.Workspace), string(st.HooksPath)), filepath.Join(string(s.rec.Origin), string(st.HooksPath))
+	here, there := filepath.Join(string(s.Rec.Workspace), string(st.HooksPath)), filepath.Join(string(s.Rec.Origin), string(st.HooksPath))
 	if atomicfile.Exists(here) || !atomicfile.Exists(there) {
 		return ""
 	}

@@ -56,7 +56,7 @@ func (s *Session) shownPatch(opt *report.HTMLOptions) error {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxPagePatch))
-	opt.Patches = append(opt.Patches, report.Patch{Path: artifacts.SessionPatch(s.rec.ID), Data: data})
+	opt.Patches = append(opt.Patches, report.Patch{Path: artifacts.SessionPatch(s.Rec.ID), Data: data})
 	return err
 }
 

@@ -31,11 +31,11 @@ const ignoreRounds = 8
 // as its repository, so that no configuration that the program may have planted
 // in the workspace is read.
 func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int, []string, error) {
-	fresh := newEntries(s.base, now)
-	if len(fresh) == 0 || s.rec.CommonDir == "" {
+	fresh := newEntries(s.Base, now)
+	if len(fresh) == 0 || s.Rec.CommonDir == "" {
 		return 0, nil, nil
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return 0, nil, err
 	}
 	excludes, err := s.excludesFile(ctx)
@@ -51,7 +51,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 			switch {
 			case ignored[dir]:
 				ignored[e.Path] = ignored[e.Path] || e.Kind == snapshot.Dir
-			case settled[dir] || s.base.Find(dir) != nil || round > ignoreRounds:
+			case settled[dir] || s.Base.Find(dir) != nil || round > ignoreRounds:
 				ask = append(ask, e)
 			default:
 				later = append(later, e)
@@ -73,7 +73,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	before := len(now.Entries)
 	fresh = nil
 	now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool {
-		if len(ignored) == 0 || s.base.Find(e.Path) != nil {
+		if len(ignored) == 0 || s.Base.Find(e.Path) != nil {
 			return false
 		}
 		for p := e.Path; p != ""; p = snapshot.Parent(p) {
@@ -122,14 +122,14 @@ func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snaps
 		}
 		in.WriteByte(0)
 	}
-	g, err := s.m.git(ctx)
+	g, err := s.Git(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out, err := g.Output(ctx, git.Cmd{
-		Dir: string(s.rec.Workspace), Stdin: &in,
+		Dir: string(s.Rec.Workspace), Stdin: &in,
 		Args: []string{"-c", "core.excludesFile=" + excludes, "-c", "core.bare=false", "check-ignore", "-z", "--stdin", "--no-index"},
-		Env:  []string{"GIT_DIR=" + s.p.StorePath(), "GIT_WORK_TREE=" + string(s.rec.Workspace)},
+		Env:  []string{"GIT_DIR=" + s.Project.StorePath(), "GIT_WORK_TREE=" + string(s.Rec.Workspace)},
 	})
 	var exit *git.ExitError
 	if errors.As(err, &exit) && exit.Code == 1 { // none of them
@@ -150,12 +150,12 @@ func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snaps
 // file: the user's own and, stronger because later, the repository's
 // info/exclude.
 func (s *Session) excludesFile(ctx context.Context) (string, error) {
-	g, err := s.m.git(ctx)
+	g, err := s.Git(ctx)
 	if err != nil {
 		return "", err
 	}
 	var rules []byte
-	out, err := g.Output(ctx, git.Cmd{Dir: s.dir, Args: []string{"config", "--type=path", "--get", "core.excludesFile"}, Env: []string{"GIT_DIR=" + string(s.rec.CommonDir)}})
+	out, err := g.Output(ctx, git.Cmd{Dir: s.Folder, Args: []string{"config", "--type=path", "--get", "core.excludesFile"}, Env: []string{"GIT_DIR=" + string(s.Rec.CommonDir)}})
 	var exit *git.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return "", err
@@ -165,26 +165,26 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 		global = s.defaultExcludes()
 	}
 	if global != "" && !filepath.IsAbs(global) { // git reads it from the work tree's root
-		global = filepath.Join(string(s.rec.Origin), global)
+		global = filepath.Join(string(s.Rec.Origin), global)
 	}
-	for _, path := range []string{global, filepath.Join(string(s.rec.CommonDir), "info", "exclude")} {
+	for _, path := range []string{global, filepath.Join(string(s.Rec.CommonDir), "info", "exclude")} {
 		data, err := atomicfile.ReadThrough(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) && path != global {
 			return "", err
 		}
 		rules = append(append(rules, data...), '\n')
 	}
-	file := filepath.Join(s.dir, "excludes")
+	file := filepath.Join(s.Folder, "excludes")
 	return file, atomicfile.Write(file, rules, 0o600)
 }
 
 // defaultExcludes is where git looks when core.excludesFile is not set; see
 // gitignore(5). It is "" where there is no home.
 func (s *Session) defaultExcludes() string {
-	if x := superqode.Getenv(s.m.cfg.Env, "XDG_CONFIG_HOME"); x != "" {
+	if x := superqode.Getenv(s.Env, "XDG_CONFIG_HOME"); x != "" {
 		return filepath.Join(x, "git", "ignore")
 	}
-	if home := superqode.Getenv(s.m.cfg.Env, "HOME"); home != "" {
+	if home := superqode.Getenv(s.Env, "HOME"); home != "" {
 		return filepath.Join(home, ".config", "git", "ignore")
 	}
 	return ""

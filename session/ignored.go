@@ -48,11 +48,11 @@ func (s *Session) writeIgnored(paths []string) error {
 		b.WriteString(p)
 		b.WriteByte(0)
 	}
-	return atomicfile.Write(filepath.Join(s.dir, ignoredFile), []byte(b.String()), 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, ignoredFile), []byte(b.String()), 0o600)
 }
 
 func (s *Session) readIgnored() (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.dir, ignoredFile))
+	data, err := atomicfile.Read(filepath.Join(s.Folder, ignoredFile))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func insideGit(path string) bool {
 
 // onlyPatchable takes out of a look what is brought back and in no patch.
 func (s *Session) onlyPatchable(l *look) (err error) {
-	if s.rec.Mode != superqode.ModeGitSnapshot && s.rec.Mode != superqode.ModeDirectory {
+	if s.Rec.Mode != superqode.ModeGitSnapshot && s.Rec.Mode != superqode.ModeDirectory {
 		return nil
 	}
 	l.seen = &revert.Seen{Now: l.final, Problems: l.problems}
@@ -89,7 +89,7 @@ func (s *Session) onlyPatchable(l *look) (err error) {
 // patchablePart is the part of a snapshot of the workspace that a patch is about.
 func (s *Session) patchablePart(sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	var ignored pathSet
-	switch s.rec.Mode {
+	switch s.Rec.Mode {
 	case superqode.ModeGitSnapshot:
 		var err error
 		if ignored, err = s.readIgnored(); err != nil {
@@ -104,8 +104,8 @@ func (s *Session) patchablePart(sn *snapshot.Snapshot) (*snapshot.Snapshot, erro
 
 // skipUnprotected says what is no part of a git_snapshot session's snapshots.
 func (s *Session) skipUnprotected() func(string, snapshot.Kind) bool {
-	out := make(pathSet, len(s.rec.LeftOut))
-	for _, p := range s.rec.LeftOut {
+	out := make(pathSet, len(s.Rec.LeftOut))
+	for _, p := range s.Rec.LeftOut {
 		out[string(p)] = true
 	}
 	return func(path string, kind snapshot.Kind) bool { return worktree.SkipInPlace(path, kind) || out[path] }
@@ -115,10 +115,10 @@ func (s *Session) skipUnprotected() func(string, snapshot.Kind) bool {
 // folder holds into the store, as far as the session changed them: the patch is
 // made from there. The others of the base's tree have to be there too.
 func (s *Session) keepBase(ctx context.Context, l *look) error {
-	if !s.rec.Mode.InPlace() || s.baseKept {
+	if !s.Rec.Mode.InPlace() || s.BaseKept {
 		return nil
 	}
-	root := filepath.Join(s.asideDir(), "tree")
+	root := filepath.Join(s.AsideDir(), "tree")
 	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.base.Format, Contents: snapshot.StatOnly})
 	if err != nil || len(problems) > 0 {
 		return snapshot.WithProblems(err, problems)
@@ -135,9 +135,9 @@ func (s *Session) keepBase(ctx context.Context, l *look) error {
 		}
 	}
 	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
-	if err := s.store.WriteBlobs(ctx, root, list); err != nil {
+	if err := s.Store.WriteBlobs(ctx, root, list); err != nil {
 		return fmt.Errorf("keep the base's contents: %w", err)
 	}
-	s.baseKept = true
+	s.BaseKept = true
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -24,7 +25,7 @@ import (
 const DefaultIgnoredBudget = 256 << 20
 
 // planInPlace checks the options of the modes that work in the origin itself.
-func planInPlace(o *origin, pl plan) error {
+func planInPlace(o *site.Origin, pl plan) error {
 	switch {
 	case pl.from != FromWorking:
 		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", pl.OpenOptions.From, pl.mode)
@@ -87,7 +88,7 @@ func (m *Manager) recoverDead(l state.Listed) error {
 	if l.NoRevert || r.Action == endWord(true) {
 		became = "what it changed in the origin was left, as asked for"
 	}
-	m.cfg.Warn(fmt.Sprintf("session %s had died in the middle of its work; %s (%s)", l.ID, became, r.Action))
+	m.Tell(fmt.Sprintf("session %s had died in the middle of its work; %s (%s)", l.ID, became, r.Action))
 	return nil
 }
 
@@ -95,7 +96,7 @@ func (m *Manager) recoverDead(l state.Listed) error {
 // back, or what shared mode compares with in the end.
 func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	var err error
-	if s.rec.TopFolder, err = state.FolderInfoOf(s.o.Top); err != nil {
+	if s.Rec.TopFolder, err = state.FolderInfoOf(s.Source.Top); err != nil {
 		return err
 	}
 	if err := s.point(); err != nil {
@@ -108,7 +109,7 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 	var survey *worktree.Survey
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		survey, err = worktree.Look(gctx, s.o.Repo, pl.format, nil)
+		survey, err = worktree.Look(gctx, s.Source.Repo, pl.format, nil)
 		return err
 	})
 	g.Go(func() error { return s.keepRepository(gctx, pl.format) })
@@ -130,12 +131,12 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 		}
 		s.dropPaths(survey, out)
 	}
-	s.base = survey.Tree
+	s.Base = survey.Tree
 	if err := s.writeIgnored(survey.Ignored); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.kept")
-	return snapshot.Sync(s.dir)
+	return snapshot.Sync(s.Folder)
 }
 
 // leaveOut takes out of the survey what the session can not, or was told not to,
@@ -177,10 +178,10 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
 	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
 	for path, why := range out {
-		s.rec.LeftOut = append(s.rec.LeftOut, state.HostPath(path))
-		s.warn(visible(path) + " is not protected and will be left as the session leaves it: " + why)
+		s.Rec.LeftOut = append(s.Rec.LeftOut, state.HostPath(path))
+		s.Warn(visible(path) + " is not protected and will be left as the session leaves it: " + why)
 	}
-	slices.Sort(s.rec.LeftOut)
+	slices.Sort(s.Rec.LeftOut)
 }
 
 // checkBudget refuses to start where the ignored files take more room than the
@@ -191,16 +192,16 @@ func (s *Session) checkBudget(survey *worktree.Survey, pl plan) error {
 		budget = DefaultIgnoredBudget
 	}
 	sizes, total := ignoredSizes(survey)
-	if total <= budget || snapshot.CanClone(s.o.Top, s.dir) {
+	if total <= budget || snapshot.CanClone(s.Source.Top, s.Folder) {
 		return nil
 	}
 	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
 	var names []string
 	for _, f := range sizes[:min(len(sizes), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", visible(f.name), megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", visible(f.name), site.Megabytes(f.size)))
 	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", megabytes(total), megabytes(budget), strings.Join(names, ", ")),
-		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, quoteWord(sizes[0].name))
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
+		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, site.QuoteWord(sizes[0].name))
 }
 
 type folderSize struct {
@@ -258,7 +259,7 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	if err := failpoint.Err("inplace.aside"); err != nil {
 		return err
 	}
-	dir := filepath.Join(s.asideDir(), name)
+	dir := filepath.Join(s.AsideDir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(p.Path):
 			return p // git moved it into a pack: keepRepository begins again
 		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
-			s.warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
+			s.Warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
 		case errors.Is(p.Err, os.ErrPermission):
 			unreadable = append(unreadable, p)
 		default:
@@ -297,26 +298,22 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	return nil
 }
 
-// asideDir holds copies of what a git_snapshot session may have to bring back:
-// tree/ of the work tree, git/ of the repository.
-func (s *Session) asideDir() string { return filepath.Join(s.dir, "aside") }
-
 // fillShared records the origin for a comparison at the end. Only what the patch
 // may need is read.
 func (s *Session) fillShared(ctx context.Context, pl plan) error {
-	if s.o.Repo == nil {
+	if s.Source.Repo == nil {
 		return s.fillSharedPlain(ctx, pl)
 	}
-	survey, err := worktree.Look(ctx, s.o.Repo, pl.format, nil)
+	survey, err := worktree.Look(ctx, s.Source.Repo, pl.format, nil)
 	if err != nil {
 		return err
 	}
 	for _, p := range survey.Problems {
-		s.warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(visible(p.Path) + " can not be read: " + p.Err.Error())
 	}
 	ignored := ignoredSet(survey.Ignored)
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || insideGit(e.Path) })
-	s.base = survey.Tree
+	s.Base = survey.Tree
 	return s.onlyWarn(s.keepTree(ctx, survey))
 }
 
@@ -328,20 +325,20 @@ func (s *Session) onlyWarn(err error) error {
 		return err
 	}
 	for _, p := range unreadable {
-		s.warn(visible(p.Path) + " can not be read: " + os.ErrPermission.Error())
+		s.Warn(visible(p.Path) + " can not be read: " + os.ErrPermission.Error())
 	}
 	return nil
 }
 
 // fillSharedPlain is fillShared outside of git, where all contents are kept.
 func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
-	s.rec.Exclude = pl.Exclude
-	tree, problems, err := snapshot.Scan(ctx, s.o.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: s.skip()})
+	s.Rec.Exclude = pl.Exclude
+	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: s.skip()})
 	if err != nil {
 		return err
 	}
 	for _, p := range problems {
-		s.warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(visible(p.Path) + " can not be read: " + p.Err.Error())
 	}
 	if err := checkSize(tree, pl.MaxBytes); err != nil {
 		return err
@@ -352,6 +349,6 @@ func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
 			wanted.Entries = append(wanted.Entries, e)
 		}
 	}
-	s.base = tree
+	s.Base = tree
 	return s.onlyWarn(s.copyAside(ctx, wanted, "tree", tree))
 }

@@ -85,7 +85,7 @@ func runInPlace(t *testing.T, f *gittest.Fixture, opt OpenOptions, script string
 	}
 	var out bytes.Buffer
 	m := managerOf(f)
-	m.cfg.Warn = func(s string) { out.WriteString("warning: " + s + "\n") }
+	m.Tell = func(s string) { out.WriteString("warning: " + s + "\n") }
 	res, err := m.Run(t.Context(), opt, ExecOptions{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: io.Writer(&out)})
 	return res, out.String(), err
 }

@@ -262,7 +262,7 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 			t.Helper()
 			s := openSession(t, f, OpenOptions{Mode: mode, Guard: GuardOptions{Off: true}})
 			cmd := exec.Command("sh", "-c", "SUPERQODE_ARTIFACT_DIR=.\n"+wreck)
-			cmd.Dir, cmd.Env = string(s.rec.Workspace), f.Env()
+			cmd.Dir, cmd.Env = string(s.Rec.Workspace), f.Env()
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -281,7 +281,7 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 					if code, out := child(t, f, "revert", mode, "SUPERQODE_FAILPOINT="+point+"="+how); code != -1 && code != 0 && (code != 97 || how == "kill") {
 						t.Fatalf("exit code %d\n%s", code, out)
 					}
-					s, err := s.m.Attach(t.Context(), f.Dir, s.rec.ID.String())
+					s, err := s.m.Attach(t.Context(), f.Dir, s.Rec.ID.String())
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -28,7 +28,7 @@ import (
 //  2. what the session changed in the work tree is collected;
 //  3. the work tree is brought back, and both are looked at again.
 func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +37,9 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 }
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	keep := cmp.Or(opt.Keep, s.rec.Keep) == state.KeepAlways && s.rec.Mode == superqode.ModeGitSnapshot
-	stays := s.rec.Mode == superqode.ModeShared || s.rec.NoRevert || keep
-	half := s.rec.State == superqode.StateReverting || s.rec.Reverting // half brought back by now
+	keep := cmp.Or(opt.Keep, s.Rec.Keep) == state.KeepAlways && s.Rec.Mode == superqode.ModeGitSnapshot
+	stays := s.Rec.Mode == superqode.ModeShared || s.Rec.NoRevert || keep
+	half := s.Rec.State == superqode.StateReverting || s.Rec.Reverting // half brought back by now
 	if !half {
 		if err := s.step(ctx, superqode.StateCollecting); err != nil {
 			return nil, err
@@ -49,23 +49,23 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var rerr error
 	if !stays {
 		if _, err := s.keepCommits(ctx); err != nil { // before HEAD is what it was; the origin must not wait for it
-			s.warn("the session's commits could not be kept: " + err.Error())
+			s.Warn("the session's commits could not be kept: " + err.Error())
 		}
 		repo, rerr = s.bringBackRepository(ctx, revert.Stat)
 	}
 	oerr := s.freeArtifacts(ctx)
 	c, cerr := s.collectOnce(ctx, half)
-	s.warnQuietly(c.warnings)
+	s.Note(c.warnings)
 	c.final = nil
 	var tree *revert.Restored
 	if rerr == nil && !stays { // also what could not be collected is salvaged, and the origin must not wait
 		if rerr = s.step(ctx, superqode.StateReverting); rerr == nil {
-			done := s.m.begin("bringing your files back", nil)
+			done := s.Begin("bringing your files back", nil)
 			tree, rerr = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
 			done()
 		}
 	}
-	s.base = nil
+	s.Base = nil
 	res := s.inPlaceResult(c, repo, tree, stays, rerr)
 	if rerr == nil && len(res.Revert.Differences) > 0 && !stays {
 		rerr = superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(res.Revert.Differences)), firstOf(res.Revert.Differences))
@@ -83,7 +83,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	}
 	err = errors.Join(err, s.finish(ctx, res, kept))
 	if rerr != nil {
-		err = superqode.WithHint(err, "superqode workspace revert --session %s", s.rec.ID)
+		err = superqode.WithHint(err, "superqode workspace revert --session %s", s.Rec.ID)
 	}
 	return res, err
 }
@@ -104,9 +104,9 @@ func firstOf(list []string) string {
 
 // bringBackRepository restores the origin's own folder and its git dir.
 func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
-	defer s.m.begin("bringing your repository back", nil)()
-	s.distrusted, s.store = true, nil
-	defer func() { s.distrusted, s.store = false, nil }()
+	defer s.Begin("bringing your repository back", nil)()
+	s.Distrusted, s.Store = true, nil
+	defer func() { s.Distrusted, s.Store = false, nil }()
 	if err := s.restoreTop(ctx); err != nil {
 		return nil, fmt.Errorf("bring back the origin's folder: %w", err)
 	}
@@ -119,17 +119,17 @@ func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*
 
 // restoreTop makes sure that the origin is a folder that can be worked in.
 func (s *Session) restoreTop(ctx context.Context) error {
-	top := string(s.rec.Origin)
+	top := string(s.Rec.Origin)
 	if err := s.clearImpostor(ctx, top); err != nil {
 		return err
 	}
-	return unix.Chmod(top, s.rec.TopFolder.Mode|0o700)
+	return unix.Chmod(top, s.Rec.TopFolder.Mode|0o700)
 }
 
 // freeArtifacts takes away what the program put in the place of superqode's own
 // folder, where the artifacts go.
 func (s *Session) freeArtifacts(ctx context.Context) error {
-	dir := filepath.Join(string(s.rec.Origin), ".superqode")
+	dir := filepath.Join(string(s.Rec.Origin), ".superqode")
 	if st, err := os.Lstat(dir); err != nil || st.IsDir() {
 		return nil // the artifact store tells what is wrong with it
 	}
@@ -152,21 +152,21 @@ func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error
 		return c, err
 	}
 	c.changes = changes
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return c, err
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return c, err
 	}
-	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil || !s.rec.HasFinal {
+	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.Rec.ID}); err != nil || !s.Rec.HasFinal {
 		return c, err
 	}
-	path := artifacts.SessionPatch(s.rec.ID)
+	path := artifacts.SessionPatch(s.Rec.ID)
 	if slices.ContainsFunc(c.artifacts, func(a artifacts.Artifact) bool { return a.Path.String() == path }) {
 		return c, nil
 	}
-	patch, err := s.patchOf(ctx, s.ref("base"), s.ref("final")) // it could not be stored before: a full disk, say
+	patch, err := s.patchOf(ctx, s.Ref("base"), s.Ref("final")) // it could not be stored before: a full disk, say
 	if err != nil || patch == nil {
 		return c, err
 	}
@@ -178,15 +178,15 @@ func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error
 
 // tree is the origin's work tree as a git_snapshot session has to leave it.
 func (s *Session) originTree(ctx context.Context) (*revert.Tree, error) {
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	s.store.Borrow(filepath.Join(s.asideDir(), "git", "objects"))
-	return &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip(), Store: s.store, Aside: filepath.Join(s.asideDir(), "tree")}, nil
+	s.Store.Borrow(filepath.Join(s.AsideDir(), "git", "objects"))
+	return &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip(), Store: s.Store, Aside: filepath.Join(s.AsideDir(), "tree")}, nil
 }
 
 // restoreTree brings the work tree back. What it overwrites and removes is
@@ -199,8 +199,8 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	opt.Keep = s.keepOverwritten(tree.Dir, "")
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
-	if err == nil && !opt.DryRun && s.rec.Mode.InPlace() {
-		err = s.rec.TopFolder.Restore(tree.Dir)
+	if err == nil && !opt.DryRun && s.Rec.Mode.InPlace() {
+		err = s.Rec.TopFolder.Restore(tree.Dir)
 		failpoint.Hit("inplace.tree-done")
 	}
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
 		over := p.Overwritten()
-		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.moveLarge} {
+		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.MoveLarge} {
 			changed, err := prepare(ctx, dir, over)
 			if changed || errors.Is(err, superqode.ErrConflict) {
 				return revert.ErrAgain // what the plan was made from is no more
@@ -224,7 +224,7 @@ func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *rev
 				return err
 			}
 		}
-		sv, err := s.keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
+		sv, err := s.Keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
 		if err != nil || sv == nil {
 			return err
 		}
@@ -249,15 +249,6 @@ func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool,
 		}
 	}
 	return len(closed) > 0, snapshot.Adjust(ctx, dir, closed)
-}
-
-// keep salvages and remembers what the salvage is called.
-func (s *Session) keep(ctx context.Context, part salvage.Part) (*salvage.Record, error) {
-	sv, err := s.salvage(ctx, "revert", part)
-	if sv != nil && !slices.Contains(s.salvages, sv.ID) {
-		s.salvages = append(s.salvages, sv.ID)
-	}
-	return sv, err
 }
 
 // inPlaceResult tells how it ended. Nothing is claimed of an origin that was not
@@ -288,18 +279,18 @@ func (s *Session) inPlaceResult(c *collected, repo, tree *revert.Restored, stays
 // describeOrigin tells how an origin that is not brought back differs.
 func (s *Session) describeOrigin(ctx context.Context, res *artifacts.Result) error {
 	diffs := []string{}
-	if s.rec.Mode == superqode.ModeShared { // its base knows nothing of what git ignores: the changes are all there is to tell
+	if s.Rec.Mode == superqode.ModeShared { // its base knows nothing of what git ignores: the changes are all there is to tell
 		for _, c := range res.Changes {
 			diffs = append(diffs, visible(c.Path.String())+": "+string(c.Type))
 		}
 		res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
 		return nil
 	}
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return err
 	}
-	tree := &revert.Tree{Dir: string(s.rec.Origin), Base: base, Skip: s.skip()}
+	tree := &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip()}
 	repo, err := s.repository()
 	if err != nil {
 		return err

@@ -244,7 +244,7 @@ func TestGitSnapshotBesideWorktreeSessions(t *testing.T) {
 			f := gittest.Dirty(t)
 			b := remember(t, f)
 			other := openSession(t, f, OpenOptions{Guard: GuardOptions{Off: true}})
-			ws := string(other.rec.Workspace)
+			ws := string(other.Rec.Workspace)
 			if err := os.WriteFile(filepath.Join(ws, "made.txt"), []byte("in the other session\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -272,7 +272,7 @@ func TestGitSnapshotLetsNeighboursGo(t *testing.T) {
 	t.Parallel()
 	f := gittest.Dirty(t)
 	other := openSession(t, f, OpenOptions{Guard: GuardOptions{Off: true}})
-	ws, admin := string(other.rec.Workspace), string(other.rec.AdminDir)
+	ws, admin := string(other.Rec.Workspace), string(other.Rec.AdminDir)
 	_, out, err := runInPlace(t, f, OpenOptions{}, "rm -rf '"+ws+"' '"+admin+"'") // what the other's end does before it says so
 	if err != nil || atomicfile.Exists(admin) {
 		t.Errorf("%v, %s is there: %v\n%s", err, admin, atomicfile.Exists(admin), out)

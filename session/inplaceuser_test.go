@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -60,11 +61,11 @@ func TestGitSnapshotSalvagesTheUsersEdits(t *testing.T) {
 	f.Git("commit", "-q", "--no-verify", "-m", "the user's own")
 	commit := f.Git("rev-parse", "HEAD")
 	res, err := s.End(t.Context(), EndOptions{})
-	if err != nil || !res.Revert.Verified || len(s.salvages) == 0 {
-		t.Fatalf("%v %+v %q", err, res, s.salvages)
+	if err != nil || !res.Revert.Verified || len(s.Salvages) == 0 {
+		t.Fatalf("%v %+v %q", err, res, s.Salvages)
 	}
 	b.check(t, f)
-	all := restored(t, managerOf(f), f, s.salvages)
+	all := restored(t, managerOf(f), f, s.Salvages)
 	for name, want := range map[string]string{"README.md": "what the user wrote meanwhile\n", "build/secret": "an ignored one\n", "fresh/idea.txt": "a new one\n"} {
 		if got, err := os.ReadFile(filepath.Join(all, name)); err != nil || string(got) != want {
 			t.Errorf("%s is %q in the salvage (%v)", name, got, err)
@@ -167,7 +168,7 @@ func TestInPlaceIsExclusive(t *testing.T) {
 	first := openSession(t, f, OpenOptions{Mode: superqode.ModeGitSnapshot})
 	for _, mode := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeShared, superqode.ModeWorktree, superqode.ModeSnapshot} {
 		_, err := m.Open(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode})
-		if !errors.Is(err, superqode.ErrLocked) || !strings.Contains(err.Error(), first.rec.ID.String()) || superqode.Hint(err) == "" {
+		if !errors.Is(err, superqode.ErrLocked) || !strings.Contains(err.Error(), first.Rec.ID.String()) || superqode.Hint(err) == "" {
 			t.Errorf("%s beside git_snapshot: %v", mode, err)
 		}
 	}
@@ -200,7 +201,7 @@ func TestGitSnapshotBudget(t *testing.T) {
 	case !errors.Is(err, superqode.ErrUsage), !strings.Contains(err.Error(), "build 2.1 MB"), !strings.Contains(superqode.Hint(err), "--leave-out build"):
 		t.Fatalf("%v (%s)\n%s", err, superqode.Hint(err), out)
 	}
-	if names, _ := managerOf(f).project(&origin{Top: f.Dir}).SessionNames(); len(names) > 0 {
+	if names, _ := managerOf(f).ProjectOf(&site.Origin{Top: f.Dir}).SessionNames(); len(names) > 0 {
 		t.Errorf("left: %q", names)
 	}
 	b := remember(t, f)
@@ -250,7 +251,7 @@ func TestRevertInEveryMode(t *testing.T) {
 
 func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 	ws := *f
-	ws.Dir = string(s.rec.Workspace)
+	ws.Dir = string(s.Rec.Workspace)
 	was := ws.Read("README.md")
 	ws.Write("README.md", "other")
 	ws.Write("src/new", "x")
@@ -286,7 +287,7 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 }
 
 func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
-	ws, mode := string(s.rec.Workspace), s.rec.Mode
+	ws, mode := string(s.Rec.Workspace), s.Rec.Mode
 	script := "find . -mindepth 1 -maxdepth 1 ! -name .superqode ! -name .git -exec rm -rf {} +; echo x > planted"
 	isRepo := mode == superqode.ModeWorktree || mode == superqode.ModeGitSnapshot
 	status := ""
@@ -304,11 +305,11 @@ func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
 	}
 	for _, how := range []revert.Method{revert.Stat, revert.Full} {
 		res, err := s.Revert(t.Context(), RevertOptions{How: how})
-		if err != nil || !res.Verified || res.Digest != s.rec.Base.Digest {
-			t.Fatalf("whole, %s: %v %+v, base %s", how, err, res, s.rec.Base.Digest)
+		if err != nil || !res.Verified || res.Digest != s.Rec.Base.Digest {
+			t.Fatalf("whole, %s: %v %+v, base %s", how, err, res, s.Rec.Base.Digest)
 		}
 	}
-	if v, err := s.Verify(t.Context(), revert.Full, nil); err != nil || v.Digest != s.rec.Base.Digest {
+	if v, err := s.Verify(t.Context(), revert.Full, nil); err != nil || v.Digest != s.Rec.Base.Digest {
 		t.Errorf("verify: %v %+v", err, v)
 	}
 	if isRepo && f.StatusIn(ws) != status {

@@ -20,17 +20,17 @@ type KernelOptions struct {
 // checkKernel decides what the session's programs will be held to, and tries it,
 // before anything is made of the origin.
 func (s *Session) checkKernel(opt KernelOptions) error {
-	rec := &s.rec
+	rec := &s.Rec
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
 		rec.Enforce = guard.EnforceAuto
 	}
 	rec.NoNetwork = opt.NoNetwork
-	o := s.kernelOptions(KernelOptions{}, s.m.cfg.Env)
+	o := s.kernelOptions(KernelOptions{}, s.Env)
 	var err error
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
 		return err
 	}
-	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{s.artifactDir(), o.Scratch} // there is no workspace yet
+	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{s.ArtifactDir(), o.Scratch} // there is no workspace yet
 	k, err := guard.OpenKernel(o)
 	if err != nil {
 		return err
@@ -52,16 +52,16 @@ func (s *Session) openKernel(opt KernelOptions, env []string) (*guard.Kernel, er
 		return nil, err
 	}
 	for _, d := range k.Plan.Dropped {
-		s.m.cfg.Log.Debug().Stringer("session", s.rec.ID).Msg(d.String())
+		s.Log.Debug().Stringer("session", s.Rec.ID).Msg(d.String())
 	}
 	return k, nil
 }
 
 func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOptions {
-	rec := &s.rec
+	rec := &s.Rec
 	o := guard.KernelOptions{
-		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(s.m.cfg.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
-		Own: []string{s.artifactDir(), filepath.Join(s.dir, "tmp")}, Scratch: filepath.Join(s.dir, "tmp"),
+		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(s.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
+		Own: []string{s.ArtifactDir(), filepath.Join(s.Folder, "tmp")}, Scratch: filepath.Join(s.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 	}
 	if o.Enforce == "" {
@@ -133,22 +133,4 @@ func relatedTrees(commonDir, origin string) []string {
 		}
 	}
 	return list
-}
-
-// weaker returns the state that promises less, for a session whose programs did
-// not all run under the same one.
-func weaker(a, b string) string {
-	promise := func(state string) int {
-		switch state {
-		case guard.LayerOff:
-			return 0
-		case guard.LayerActive:
-			return 2
-		}
-		return 1 // unavailable: why
-	}
-	if b == "" || a != "" && promise(a) <= promise(b) {
-		return a
-	}
-	return b
 }

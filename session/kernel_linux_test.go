@@ -31,11 +31,11 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 			t.Errorf("end: %v", err)
 		}
 	})
-	if l := s.rec.Layers(); l.Shim == guard.LayerActive || l.Hooks == guard.LayerActive {
+	if l := s.Rec.Layers(); l.Shim == guard.LayerActive || l.Hooks == guard.LayerActive {
 		t.Fatalf("other layers are active, too: %+v", l)
 	}
-	if s.rec.Kernel != guard.LayerActive {
-		t.Skip("the kernel layer is " + s.rec.Kernel)
+	if s.Rec.Kernel != guard.LayerActive {
+		t.Skip("the kernel layer is " + s.Rec.Kernel)
 	}
 	return s
 }
@@ -161,7 +161,7 @@ func TestWeaker(t *testing.T) {
 		{"", "active", "active"}, {"active", "", "active"}, {"active", "off", "off"}, {"off", "active", "off"}, {"active", "unavailable: x", "unavailable: x"},
 		{"unavailable: x", "active", "unavailable: x"}, {"unavailable: x", "off", "off"}, {"unavailable: x", "unavailable: y", "unavailable: x"}, {"active", "active", "active"},
 	} {
-		if got := weaker(tt[0], tt[1]); got != tt[2] {
+		if got := state.Weaker(tt[0], tt[1]); got != tt[2] {
 			t.Errorf("%q and %q: %q", tt[0], tt[1], got)
 		}
 	}

@@ -2,12 +2,7 @@ package session
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -40,44 +35,6 @@ func (l *look) takeLarge(changes []superqode.Change) (small, large []superqode.C
 	return small, large
 }
 
-// moveLarge moves large files out of a directory into the session's folder and
-// tells where they are.
-func (s *Session) moveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
-	var files []snapshot.Entry
-	for i := range entries {
-		if entries[i].IsLarge() {
-			files = append(files, entries[i])
-		}
-	}
-	if len(files) == 0 {
-		return false, nil
-	}
-	to := ""
-	for n := 1; ; n++ {
-		to = filepath.Join(s.dir, "large", strconv.Itoa(n))
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return false, err
-		}
-		if err := os.Mkdir(to, 0o700); err == nil {
-			break
-		} else if !errors.Is(err, os.ErrExist) {
-			return false, err
-		}
-	}
-	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
-	if err != nil {
-		return false, err
-	}
-	err = snapshot.MoveOut(ctx, dir, to, format, files)
-	for i := range files {
-		file := filepath.Join(to, files[i].Path)
-		if _, lerr := os.Lstat(file); lerr == nil {
-			s.warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", visible(files[i].Path), megabytes(files[i].Size), quoteWord(file)))
-		}
-	}
-	return true, err
-}
-
 // saveLarge moves the large files that the session changed out of a workspace
 // that is about to be removed.
 func (s *Session) saveLarge(ctx context.Context, final *snapshot.Snapshot, changes []superqode.Change) error {
@@ -90,6 +47,6 @@ func (s *Session) saveLarge(ctx context.Context, final *snapshot.Snapshot, chang
 			files = append(files, *e)
 		}
 	}
-	_, err := s.moveLarge(ctx, string(s.rec.Workspace), files)
+	_, err := s.MoveLarge(ctx, string(s.Rec.Workspace), files)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -25,27 +26,27 @@ func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error)
 		real, err = filepath.EvalSymlinks(real)
 	}
 	if err != nil {
-		return state.Project{}, notFoundOr(err, dir)
+		return state.Project{}, site.NotFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
 		if common := commonDirOf(d); common != "" {
-			if p := m.project(&origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.Exists() {
+			if p := m.ProjectOf(&site.Origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.Exists() {
 				return p, nil
 			}
 			break
 		}
-		if p := m.project(&origin{Top: d}); p.Exists() {
+		if p := m.ProjectOf(&site.Origin{Top: d}); p.Exists() {
 			return p, nil
 		}
 		if d == filepath.Dir(d) {
 			break
 		}
 	}
-	o, err := m.resolveOrigin(ctx, dir)
+	o, err := m.Resolve(ctx, dir)
 	if err != nil {
 		return state.Project{}, err
 	}
-	return m.project(o), nil
+	return m.ProjectOf(o), nil
 }
 
 // commonDirOf returns the git common dir of the work tree whose root is dir, its

@@ -8,12 +8,12 @@ import (
 
 // machine is this machine as package layers knows it.
 func (m *Manager) machine() *layers.Machine {
-	return &layers.Machine{Home: m.cfg.Home, Shim: m.cfg.Shim, Env: m.cfg.Env, Git: m.git, Now: m.now}
+	return &layers.Machine{Home: m.Home, Shim: m.Shim, Env: m.Env, Git: m.Git, Now: m.Now}
 }
 
 // GuardLayers tells of the guard's layers as a session would have them here.
 func (m *Manager) GuardLayers(ctx context.Context) (layers.Report, error) {
-	g, err := m.checkedGit(ctx)
+	g, err := m.CheckedGit(ctx)
 	if err != nil {
 		return layers.Report{}, err
 	}

@@ -23,12 +23,12 @@ import (
 // that deletes .git takes that along. It is kept, too, and brought back where it
 // is gone or can not be meant.
 
-func (s *Session) neighboursDir() string { return filepath.Join(s.asideDir(), "neighbours") }
+func (s *Session) neighboursDir() string { return filepath.Join(s.AsideDir(), "neighbours") }
 
 // keepNeighbours copies what git keeps of other sessions' worktrees.
 func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) error {
-	for _, id := range sessionWorktrees(s.o.Repo.CommonDir) {
-		sn, _, err := snapshot.Scan(ctx, filepath.Join(s.o.Repo.CommonDir, "worktrees", id), snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly})
+	for _, id := range sessionWorktrees(s.Source.Repo.CommonDir) {
+		sn, _, err := snapshot.Scan(ctx, filepath.Join(s.Source.Repo.CommonDir, "worktrees", id), snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly})
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it has just ended
 		}
@@ -66,7 +66,7 @@ func (s *Session) restoreNeighbours(ctx context.Context) error {
 		return err
 	}
 	for _, id := range names {
-		if l, err := state.Load(s.p.SessionPath(id)); err != nil || l.State == superqode.StateDone || !atomicfile.Exists(string(l.Workspace)) {
+		if l, err := state.Load(s.Project.SessionPath(id)); err != nil || l.State == superqode.StateDone || !atomicfile.Exists(string(l.Workspace)) {
 			continue // there is nothing to look after any more: it is done, or on its way to that and has taken both away
 		}
 		if err := s.restoreNeighbour(ctx, id); err != nil {
@@ -77,14 +77,14 @@ func (s *Session) restoreNeighbours(ctx context.Context) error {
 }
 
 func (s *Session) restoreNeighbour(ctx context.Context, id string) error {
-	kept, admin := filepath.Join(s.neighboursDir(), id), filepath.Join(string(s.rec.CommonDir), "worktrees", id)
+	kept, admin := filepath.Join(s.neighboursDir(), id), filepath.Join(string(s.Rec.CommonDir), "worktrees", id)
 	base, problems, err := snapshot.Scan(ctx, kept, snapshot.ScanOptions{Format: snapshot.SHA256})
 	if err != nil || len(problems) > 0 {
 		return snapshot.WithProblems(err, problems)
 	}
 	opt := revert.RestoreOptions{Keep: s.keepOverwritten(admin, "")}
 	if _, err := os.Lstat(admin); errors.Is(err, os.ErrNotExist) {
-		s.warn("the program took away what git keeps of the worktree of session " + id + "; it was put back")
+		s.Warn("the program took away what git keeps of the worktree of session " + id + "; it was put back")
 	} else if opt.Within, err = s.spoilt(kept, admin); err != nil || len(opt.Within) == 0 {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *Session) spoilt(kept, admin string) (paths []superqode.RelPath, err err
 			case "HEAD":
 				bad = !isHead(string(is))
 			case "index":
-				_, err := git.ReadIndex(filepath.Join(admin, name), s.rec.ObjectFormat)
+				_, err := git.ReadIndex(filepath.Join(admin, name), s.Rec.ObjectFormat)
 				bad = errors.Is(err, git.ErrIndexCorrupt)
 			default:
 				bad = string(was) != string(is)

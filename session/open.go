@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
@@ -25,42 +25,27 @@ import (
 // Session is one open, attached or ended session. Methods are not safe for
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
+	*site.Site
 	m      *Manager
-	p      state.Project
-	o      *origin
-	dir    string // the session's folder
-	rec    state.Record
 	unlock func() error
-	store  *snapshot.Store
-	seal   *seal           // while a program runs
-	meter  *snapshot.Meter // of the workspace's making
+	seal   *seal // while a program runs
 
 	joinGuard func() error // while the session is opened: waits for the guard
 
 	crew
 	fitting
-	watched map[string]time.Time // when paths were first seen to change, by who watched this value's runs
-
-	salvages []string // ids of what this process salvaged
-	baseKept bool     // an in-place session's base contents are in the store
-
-	distrusted bool // the repository may hold what a program put there: git must not look at it, not even for objects
-
-	base   *snapshot.Snapshot // the workspace as it was handed out; loaded when needed
-	origin *snapshot.Snapshot // the origin as it was then
-	state  *revert.RepoState  // its repository beside the work tree
 
 	reportOnly bool // cleanup took the session's folder: only its report is known
 
-	secrets []string // environments of the programs that this process ran here, for what is to be masked
-	masks   *redact.Redactor
+	Secrets []string // environments of the programs that this process ran here, for what is to be masked
+	Masks   *redact.Redactor
 }
 
 // Record returns the session's record as it stands.
-func (s *Session) Record() state.Record { return s.rec }
+func (s *Session) Record() state.Record { return s.Rec }
 
 // Dir returns the session's folder of state.
-func (s *Session) Dir() string { return s.dir }
+func (s *Session) Dir() string { return s.Folder }
 
 // Close releases what the session holds and ends nothing.
 func (s *Session) Close() error {
@@ -83,7 +68,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if holder != nil {
 		return nil, &HolderError{ID: holder.ID, Mode: holder.Mode}
 	}
-	o, err := m.resolveOrigin(ctx, opt.Dir)
+	o, err := m.Resolve(ctx, opt.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +82,11 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
 		return nil, err
 	}
-	p := m.project(o)
+	p := m.ProjectOf(o)
 	if plan.guard, err = newGuardRecord(plan, p); err != nil {
 		return nil, err
 	}
-	if err := p.Create(o.key(), m.now()); err != nil {
+	if err := p.Create(o.Key(), m.Now()); err != nil {
 		return nil, err
 	}
 	m.noticeDead(p)
@@ -115,22 +100,22 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := s.checkKernel(plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
-	s.meter = &snapshot.Meter{}
-	done := m.begin(openStep(plan.mode), s.meter)
+	s.Meter = &snapshot.Meter{}
+	done := m.Begin(openStep(plan.mode), s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()
 	if err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
 	if err := s.keepSuppressions(); err != nil {
-		m.cfg.Warn(err.Error() + "; no finding is suppressed")
+		m.Tell(err.Error() + "; no finding is suppressed")
 	}
 	return s, nil
 }
 
 // claimSession makes a session's folder, after it made sure that no other
 // session has the origin for itself.
-func (m *Manager) claimSession(ctx context.Context, o *origin, p state.Project, pl plan) (s *Session, err error) {
+func (m *Manager) claimSession(ctx context.Context, o *site.Origin, p state.Project, pl plan) (s *Session, err error) {
 	unlock, err := p.Lock(ctx)
 	if err != nil {
 		return nil, err
@@ -165,7 +150,7 @@ type plan struct {
 }
 
 // plan decides the mode and resolves the revision before anything is made.
-func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, error) {
+func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (plan, error) {
 	pl := plan{OpenOptions: opt, mode: opt.Mode, from: opt.From}
 	if pl.from == "" {
 		pl.from = FromWorking
@@ -183,7 +168,7 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 	switch pl.mode {
 	case superqode.ModeWorktree:
 	case superqode.ModeSnapshot, superqode.ModeDirectory:
-		return pl, planCopy(pl, superqode.RealPrefix(m.cfg.Home))
+		return pl, planCopy(pl, superqode.RealPrefix(m.Home))
 	case superqode.ModeGitSnapshot, superqode.ModeShared:
 		if err := planInPlace(o, pl); err != nil {
 			return pl, err
@@ -221,58 +206,58 @@ func (m *Manager) plan(ctx context.Context, o *origin, opt OpenOptions) (plan, e
 }
 
 // newSession makes the session's folder, takes its lock and writes its record.
-func (m *Manager) newSession(o *origin, p state.Project, pl plan) (s *Session, err error) {
+func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Session, err error) {
 	s, err = m.claimFolder(o, p)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil { // nothing else was made yet, and discard would wait for the project's lock, which our caller holds
-			err = errors.Join(err, os.RemoveAll(s.dir), s.Close())
+			err = errors.Join(err, os.RemoveAll(s.Folder), s.Close())
 		}
 	}()
-	now, id := m.now(), s.rec.ID
-	s.rec = state.Record{
+	now, id := m.Now(), s.Rec.ID
+	s.Rec = state.Record{
 		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}
-	s.rec.Guard, s.rec.Given, s.rec.Claims, s.rec.Defaults, s.rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
+	s.Rec.Guard, s.Rec.Given, s.Rec.Claims, s.Rec.Defaults, s.Rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
 	if pl.mode.InPlace() {
-		s.rec.Workspace = state.HostPath(o.Top)
+		s.Rec.Workspace = state.HostPath(o.Top)
 	}
-	s.rec.Base.Head = pl.commit
+	s.Rec.Base.Head = pl.commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
-		s.rec.CommonDir, s.rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
+		s.Rec.CommonDir, s.Rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
 	}
 	for _, d := range sessionFolders() {
-		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
+		if err := os.Mkdir(filepath.Join(s.Folder, d), 0o700); err != nil {
 			return s, err
 		}
 	}
 	failpoint.Hit("open.folders")
-	return s, s.save()
+	return s, s.Save()
 }
 
 // claimFolder makes and locks a folder for a session under a new id.
-func (m *Manager) claimFolder(o *origin, p state.Project) (*Session, error) {
+func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error) {
 	for try := 0; ; try++ {
-		id := superqode.NewSessionID(m.now())
-		s := &Session{m: m, p: p, o: o, dir: p.SessionPath(id.String()), rec: state.Record{ID: id}, fitting: fitting{opening: true}}
-		err := os.Mkdir(s.dir, 0o700)
+		id := superqode.NewSessionID(m.Now())
+		s := &Session{m: m, fitting: fitting{opening: true}, Site: &site.Site{Host: m.Host, Project: p, Source: o, Folder: p.SessionPath(id.String()), Rec: state.Record{ID: id}}}
+		err := os.Mkdir(s.Folder, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue
 		}
 		if err != nil {
-			return nil, state.Unwritable(err, s.dir)
+			return nil, state.Unwritable(err, s.Folder)
 		}
-		s.unlock, err = lockfile.TryLock(state.LockPath(s.dir))
+		s.unlock, err = lockfile.TryLock(state.LockPath(s.Folder))
 		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
 			continue // a recovery took the empty folder for one that was left behind
 		}
 		if err != nil {
-			return nil, errors.Join(err, os.RemoveAll(s.dir))
+			return nil, errors.Join(err, os.RemoveAll(s.Folder))
 		}
 		return s, nil
 	}
@@ -281,11 +266,6 @@ func (m *Manager) claimFolder(o *origin, p state.Project) (*Session, error) {
 // sessionFolders lists the folders of a session below its own: bin, exec, hooks
 // and log are the supervisor's, tmp and artifacts the program's.
 func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
-
-func (s *Session) save() error {
-	s.rec.UpdatedAt = s.m.now().UTC()
-	return state.WriteRecord(s.dir, &s.rec)
-}
 
 // fill makes the workspace and records what must be known later: the base, the
 // origin, and the contents that exist nowhere else.
@@ -303,12 +283,12 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err != nil {
 		return err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	missing = slices.DeleteFunc(missing, func(e snapshot.Entry) bool { return e.IsLarge() })
 	if len(missing) > 0 {
-		if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), missing); err != nil {
+		if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), missing); err != nil {
 			return fmt.Errorf("keep the base's contents: %w", err)
 		}
 	}
@@ -322,8 +302,8 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err := s.nameWorkspace(ctx); err != nil {
 		return err
 	}
-	s.rec.State = superqode.StateActive
-	if err := s.save(); err != nil {
+	s.Rec.State = superqode.StateActive
+	if err := s.Save(); err != nil {
 		return err
 	}
 	failpoint.Hit("open.active")
@@ -338,22 +318,22 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 	var res *worktree.Result
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		repo, err = revert.Capture(s.o.Repo, filepath.Join(s.dir, "state"))
+		repo, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state"))
 		return err
 	})
 	g.Go(func() (err error) {
 		res, err = worktree.Create(gctx, worktree.Options{
-			Repo: s.o.Repo, ID: s.rec.ID, Path: string(s.rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.p.Lock,
-			Meter: s.meter,
+			Repo: s.Source.Repo, ID: s.Rec.ID, Path: string(s.Rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.Project.Lock,
+			Meter: s.Meter,
 		})
 		return err
 	})
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	s.state, s.base, s.origin = repo, res.Base, res.Origin
-	s.rec.AdminDir = state.HostPath(res.AdminDir)
-	s.warn(res.Warnings...)
+	s.RepoState, s.Base, s.OriginBase = repo, res.Base, res.Origin
+	s.Rec.AdminDir = state.HostPath(res.AdminDir)
+	s.Warn(res.Warnings...)
 	return res.Missing, nil
 }
 
@@ -361,25 +341,25 @@ func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, 
 // vouches only for files that did not change within the last tick of the clock,
 // so there is a moment to wait, and the other writes use it.
 func (s *Session) saveBase(ctx context.Context) error {
-	digest, err := s.base.Digest()
+	digest, err := s.Base.Digest()
 	if err != nil {
 		return err
 	}
-	s.rec.Base.Digest = digest
-	s.rec.Base.Files, s.rec.Base.Bytes = s.base.Count()
-	if s.state != nil {
-		if err := s.state.Save(filepath.Join(s.dir, "state.json")); err != nil {
+	s.Rec.Base.Digest = digest
+	s.Rec.Base.Files, s.Rec.Base.Bytes = s.Base.Count()
+	if s.RepoState != nil {
+		if err := s.RepoState.Save(filepath.Join(s.Folder, "state.json")); err != nil {
 			return err
 		}
 	}
-	if s.origin != nil {
-		knowContents(s.origin, s.base)
-		if err := s.origin.Save(filepath.Join(s.dir, "origin.snap")); err != nil {
+	if s.OriginBase != nil {
+		knowContents(s.OriginBase, s.Base)
+		if err := s.OriginBase.Save(filepath.Join(s.Folder, "origin.snap")); err != nil {
 			return err
 		}
 	}
-	if err := s.base.Settle(ctx); err != nil {
+	if err := s.Base.Settle(ctx); err != nil {
 		return err
 	}
-	return s.base.Save(filepath.Join(s.dir, "base.snap"))
+	return s.Base.Save(filepath.Join(s.Folder, "base.snap"))
 }

@@ -18,8 +18,8 @@ func TestOpenFailsUnderTheLock(t *testing.T) {
 	t.Parallel()
 	f := gittest.Dirty(t)
 	m := managerOf(f)
-	folders := filepath.Join(m.cfg.Home, "working", "*", "sessions", "*")
-	m.now = func() time.Time { // is asked once more when the session's folder is there and empty
+	folders := filepath.Join(m.Home, "working", "*", "sessions", "*")
+	m.Now = func() time.Time { // is asked once more when the session's folder is there and empty
 		made, _ := filepath.Glob(folders)
 		for _, dir := range made {
 			if err := os.WriteFile(filepath.Join(dir, "bin"), nil, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {

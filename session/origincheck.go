@@ -27,11 +27,11 @@ func skipOrigin(path string, kind snapshot.Kind) bool {
 // changes nothing. The differences are one line each: paths first, then the
 // repository beside the work tree.
 func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
-	then, err := s.loadOrigin()
+	then, err := s.LoadOrigin()
 	if err != nil {
 		return nil, err
 	}
-	now, problems, err := snapshot.Scan(ctx, string(s.rec.Origin), snapshot.ScanOptions{
+	now, problems, err := snapshot.Scan(ctx, string(s.Rec.Origin), snapshot.ScanOptions{
 		Format: then.Format, Known: then.Known(), Previous: then, Contents: snapshot.StatOnly, Skip: skipOrigin,
 	})
 	if err != nil {
@@ -136,21 +136,21 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 
 // checkRepository compares refs, stash, index, configuration and hooks.
 func (s *Session) checkRepository() ([]string, error) {
-	if s.rec.CommonDir == "" {
+	if s.Rec.CommonDir == "" {
 		return nil, nil
 	}
-	if s.state == nil {
-		state, err := revert.LoadState(filepath.Join(s.dir, "state.json"))
+	if s.RepoState == nil {
+		state, err := revert.LoadState(filepath.Join(s.Folder, "state.json"))
 		if err != nil {
 			return nil, err
 		}
-		s.state = state
+		s.RepoState = state
 	}
-	now, err := revert.Capture(&git.Repo{GitDir: string(s.rec.GitDir), CommonDir: string(s.rec.CommonDir), ObjectFormat: s.rec.ObjectFormat}, "")
+	now, err := revert.Capture(&git.Repo{GitDir: string(s.Rec.GitDir), CommonDir: string(s.Rec.CommonDir), ObjectFormat: s.Rec.ObjectFormat}, "")
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.state.Compare(now)
+	found, err := s.RepoState.Compare(now)
 	diffs := make([]string, 0, len(found))
 	for _, d := range found {
 		diffs = append(diffs, visible(d.String()))

@@ -11,7 +11,7 @@ import (
 // OriginOf returns the origin of the session in whose workspace dir lies; false
 // when it lies in none. It reads the session's record and asks no git.
 func (m *Manager) OriginOf(dir string) (string, bool) {
-	working, err := filepath.EvalSymlinks(m.workingPath())
+	working, err := filepath.EvalSymlinks(m.WorkingPath())
 	if err != nil {
 		return "", false
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -31,7 +32,7 @@ const orphanPrefix = ".orphan-"
 
 // isOrphan reports whether the session stands for an orphan: its folder goes with
 // it, so all that is kept must be in the store.
-func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.dir), orphanPrefix) }
+func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.Folder), orphanPrefix) }
 
 // orphans removes the orphans of a project.
 func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
@@ -42,7 +43,7 @@ func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	}
 	o, err := originOf(p)
 	if err != nil {
-		c.m.cfg.Warn(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.Dir, err))
+		c.m.Tell(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.Dir, err))
 		return nil
 	}
 	names, err := state.Names(filepath.Join(p.Dir, "qe"))
@@ -84,12 +85,12 @@ func (m *Manager) sweepOrphanFolders(ctx context.Context, p state.Project) error
 
 // originOf returns what a project knows of its origin: Top is "" in a git
 // repository, whose work tree it does not know.
-func originOf(p state.Project) (*origin, error) {
+func originOf(p state.Project) (*site.Origin, error) {
 	key, err := p.Key()
 	if err != nil {
 		return nil, err
 	}
-	o := &origin{Top: key, Format: "sha1"}
+	o := &site.Origin{Top: key, Format: "sha1"}
 	if conf, err := atomicfile.ReadThrough(filepath.Join(key, "config")); err == nil && atomicfile.Exists(filepath.Join(key, "HEAD")) && atomicfile.Exists(filepath.Join(key, "objects")) {
 		o.Repo = &git.Repo{CommonDir: key}
 		o.Top = ""
@@ -106,7 +107,7 @@ func originOf(p state.Project) (*origin, error) {
 // orphanAdmins returns the ids of sessions that have an admin folder in the
 // origin, no folder here, and a workspace that was one of this project's. Those
 // of another home are spared.
-func (c *cleaner) orphanAdmins(p state.Project, o *origin) ([]string, error) {
+func (c *cleaner) orphanAdmins(p state.Project, o *site.Origin) ([]string, error) {
 	if o.Repo == nil {
 		return nil, nil
 	}
@@ -145,21 +146,21 @@ func (c *cleaner) orphanAdmins(p state.Project, o *origin) ([]string, error) {
 const halfMade = 10 * time.Minute
 
 // orphan salvages and removes one orphan.
-func (c *cleaner) orphan(ctx context.Context, p state.Project, o *origin, id superqode.SessionID) {
-	s := &Session{m: c.m, p: p, o: o, rec: state.Record{
+func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, id superqode.SessionID) {
+	s := &Session{m: c.m, Site: &site.Site{Host: c.m.Host, Project: p, Source: o, Rec: state.Record{
 		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		Origin: state.HostPath(o.Top), Warnings: []string{},
-	}}
+	}}}
 	admin := ""
 	if o.Repo != nil {
-		s.rec.Mode, s.rec.CommonDir = superqode.ModeWorktree, state.HostPath(o.Repo.CommonDir)
+		s.Rec.Mode, s.Rec.CommonDir = superqode.ModeWorktree, state.HostPath(o.Repo.CommonDir)
 		admin = filepath.Join(o.Repo.CommonDir, "worktrees", id.String())
-		s.rec.AdminDir = state.HostPath(admin)
+		s.Rec.AdminDir = state.HostPath(admin)
 	}
-	idle := c.now.Sub(lastTouched(string(s.rec.Workspace), admin))
+	idle := c.now.Sub(lastTouched(string(s.Rec.Workspace), admin))
 	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))
 	switch {
-	case idle < c.opt.OlderThan, idle < halfMade && !atomicfile.Exists(string(s.rec.Workspace)):
+	case idle < c.opt.OlderThan, idle < halfMade && !atomicfile.Exists(string(s.Rec.Workspace)):
 		c.spare(id.String(), state)
 		return
 	case c.opt.DryRun:
@@ -187,11 +188,11 @@ func lastTouched(paths ...string) (at time.Time) {
 // removeOrphan keeps what the workspace holds and the origin does not, then
 // takes it away.
 func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err error) {
-	if s.dir, err = os.MkdirTemp(s.p.Dir, orphanPrefix); err != nil {
+	if s.Folder, err = os.MkdirTemp(s.Project.Dir, orphanPrefix); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.dir)) }()
-	if s.base, err = s.likeOrigin(ctx); err != nil {
+	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.Folder)) }()
+	if s.Base, err = s.likeOrigin(ctx); err != nil {
 		return nil, err
 	}
 	d, err := s.salvageWorkspace(ctx, "workspace without a session removed by cleanup")
@@ -199,7 +200,7 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
-	if atomicfile.Exists(s.p.SessionPath(s.rec.ID.String())) {
+	if atomicfile.Exists(s.Project.SessionPath(s.Rec.ID.String())) {
 		return d.salvage, s.inUse()
 	}
 	return d.salvage, s.takeAway(ctx, false)
@@ -210,18 +211,18 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 // the same path. They were copied with their times.
 func (s *Session) likeOrigin(ctx context.Context) (*snapshot.Snapshot, error) {
 	base, err := s.noBase()
-	if err != nil || s.rec.Origin == "" {
+	if err != nil || s.Rec.Origin == "" {
 		return base, err
 	}
 	opt := snapshot.ScanOptions{Format: base.Format, Contents: snapshot.StatOnly, Skip: skipOrigin}
-	origin, _, err := snapshot.Scan(ctx, string(s.rec.Origin), opt)
+	origin, _, err := snapshot.Scan(ctx, string(s.Rec.Origin), opt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	here, _, err := snapshot.Scan(ctx, string(s.rec.Workspace), opt)
+	here, _, err := snapshot.Scan(ctx, string(s.Rec.Workspace), opt)
 	if errors.Is(err, fs.ErrNotExist) || here == nil {
 		return base, nil
 	}

@@ -30,8 +30,8 @@ type OutputOptions struct {
 // Outputs selects files of the session's workspace and of its output and artifact
 // folders. It changes nothing there.
 func (s *Session) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Outputs, error) {
-	if s.rec.State == superqode.StateDone {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.rec.ID), "superqode artifacts list --session %s", s.rec.ID)
+	if s.Rec.State == superqode.StateDone {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
 	}
 	if len(opt.Patterns) == 0 {
 		return nil, superqode.Errorf(superqode.ErrUsage, "no pattern says what to collect")
@@ -46,7 +46,7 @@ func (s *Session) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Ou
 	if !opt.Save {
 		return out, nil
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Session) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Ou
 }
 
 func (s *Session) outputRoots() outputs.Roots {
-	return outputs.Roots{Workspace: string(s.rec.Workspace), Output: s.outputDir(), Artifacts: s.artifactDir()}
+	return outputs.Roots{Workspace: string(s.Rec.Workspace), Output: s.OutputDir(), Artifacts: s.ArtifactDir()}
 }
 
 // CheckOutputs refuses patterns that can never select anything, before a session
@@ -70,14 +70,14 @@ func CheckOutputs(patterns []string) error {
 
 // collectOutputs gives back, at the end, what the session was opened with.
 func (s *Session) collectOutputs(ctx context.Context, c *collected, store *artifacts.Store) error {
-	if len(s.rec.Outputs) == 0 {
+	if len(s.Rec.Outputs) == 0 {
 		return nil
 	}
-	if len(s.rec.Agents) > 0 && !s.rec.Shared {
+	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
 		c.outputs = s.teamOutputs // taken from the agents' own workspaces
 		return nil
 	}
-	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.rec.Outputs})
+	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.Rec.Outputs})
 	if err != nil {
 		return fmt.Errorf("collect outputs: %w", err)
 	}
@@ -85,7 +85,7 @@ func (s *Session) collectOutputs(ctx context.Context, c *collected, store *artif
 	saved, err := s.saveOutputs(ctx, store, sel, c.outputs, false)
 	c.artifacts = append(c.artifacts, saved...)
 	for _, w := range outputWarnings(sel) {
-		s.m.cfg.Warn(w)
+		s.Tell(w)
 		c.warnings = append(c.warnings, w)
 	}
 	return err
@@ -120,7 +120,7 @@ func (s *Session) saveOutputs(ctx context.Context, store *artifacts.Store, sel *
 	for i, f := range sel.Files {
 		list = append(list, artifacts.New{
 			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session", OriginalFile: f.Path,
-			Content: &lazyFile{open: func() (*os.File, error) { return sel.Open(f) }}, Session: s.rec.ID, Agent: s.rec.Agent, Again: again,
+			Content: &lazyFile{open: func() (*os.File, error) { return sel.Open(f) }}, Session: s.Rec.ID, Agent: s.Rec.Agent, Again: again,
 		})
 	}
 	saved, err := store.SaveAll(ctx, list)

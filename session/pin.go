@@ -28,7 +28,7 @@ func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id sup
 	if err != nil {
 		return id, err
 	}
-	rec.Pinned, rec.UpdatedAt = pinned, m.now().UTC()
+	rec.Pinned, rec.UpdatedAt = pinned, m.Now().UTC()
 	return rec.ID, state.WriteRecord(l.Dir, rec)
 }
 

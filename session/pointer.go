@@ -20,7 +20,7 @@ import (
 // for it, named after a hash of the path, with the names of the project's folder
 // and of the session.
 
-func (m *Manager) pointersPath() string { return filepath.Join(m.cfg.Home, "inplace") }
+func (m *Manager) pointersPath() string { return filepath.Join(m.Home, "inplace") }
 
 func (m *Manager) pointerPath(top string) string {
 	sum := sha256.Sum256([]byte(top))
@@ -34,21 +34,21 @@ func (s *Session) point() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return state.Unwritable(err, dir)
 	}
-	f, err := os.OpenFile(s.m.pointerPath(string(s.rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(s.m.pointerPath(string(s.Rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(filepath.Base(s.p.Dir) + "\n" + s.rec.ID.String() + "\n")
+	_, err = f.WriteString(filepath.Base(s.Project.Dir) + "\n" + s.Rec.ID.String() + "\n")
 	return errors.Join(err, f.Sync(), f.Close(), atomicfile.SyncDir(dir))
 }
 
 // unpoint forgets the path, unless it leads to another session by now.
 func (s *Session) unpoint() error {
-	if !s.rec.Mode.InPlace() {
+	if !s.Rec.Mode.InPlace() {
 		return nil
 	}
-	path := s.m.pointerPath(string(s.rec.Origin))
-	if _, id, ok := readPointer(path); !ok || id != s.rec.ID.String() {
+	path := s.m.pointerPath(string(s.Rec.Origin))
+	if _, id, ok := readPointer(path); !ok || id != s.Rec.ID.String() {
 		return nil
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -86,7 +86,7 @@ func (m *Manager) pointed(dir string) (p state.Project, open *state.Listed, ok b
 			if !found {
 				continue
 			}
-			p = state.Project{Dir: filepath.Join(m.workingPath(), folder)}
+			p = state.Project{Dir: filepath.Join(m.WorkingPath(), folder)}
 			l, err := state.Load(p.SessionPath(id))
 			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
 				continue

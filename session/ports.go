@@ -31,14 +31,14 @@ const (
 // takePorts gives the session a block. Without one a session works as well, so
 // where there is none to be had it is told, and 0.
 func (s *Session) takePorts(ctx context.Context) {
-	port, err := s.m.takePorts(ctx, s.dir, s.rec.ID)
+	port, err := s.m.takePorts(ctx, s.Folder, s.Rec.ID)
 	if err != nil {
-		s.warn(fmt.Sprintf("there is no SUPERQODE_PORT: %v", err))
+		s.Warn(fmt.Sprintf("there is no SUPERQODE_PORT: %v", err))
 	}
-	s.rec.Port = port
+	s.Rec.Port = port
 }
 
-func (m *Manager) portsPath() string { return filepath.Join(m.cfg.Home, "ports") }
+func (m *Manager) portsPath() string { return filepath.Join(m.Home, "ports") }
 
 func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode.SessionID) (int, error) {
 	if err := os.MkdirAll(m.portsPath(), 0o700); err != nil {
@@ -81,7 +81,7 @@ func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode
 // nobody did it. The lock keeps two processes from taking back the same block when
 // one of them has just given it away again.
 func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(m.cfg.Home, "ports.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(m.Home, "ports.lock"))
 	if err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 
 // freePorts gives the session's block back.
 func (s *Session) freePorts() error {
-	if s.rec.Port == 0 {
+	if s.Rec.Port == 0 {
 		return nil
 	}
-	link := filepath.Join(s.m.portsPath(), strconv.Itoa(s.rec.Port))
-	if dir, err := os.Readlink(link); err != nil || dir != s.dir {
+	link := filepath.Join(s.m.portsPath(), strconv.Itoa(s.Rec.Port))
+	if dir, err := os.Readlink(link); err != nil || dir != s.Folder {
 		return nil // given back before
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -81,7 +81,7 @@ func (m *Manager) radar(ctx context.Context, p state.Project) ([]RadarConflict, 
 			list = append(list, found...)
 		}
 	}
-	return list, counts, writeRadar(p, m.now(), list)
+	return list, counts, writeRadar(p, m.Now(), list)
 }
 
 type sideCount struct {
@@ -115,7 +115,7 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 		}
 		side, err := s.side(ctx)
 		if err != nil {
-			m.cfg.Log.Debug().Stringer("session", l.ID).Err(err).Msg("radar")
+			m.Log.Debug().Stringer("session", l.ID).Err(err).Msg("radar")
 			continue // its program is writing, or it is ending
 		}
 		sides = append(sides, side)
@@ -125,12 +125,12 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 
 // side looks at one session, and keeps when each change was first seen.
 func (s *Session) side(ctx context.Context) (*radarSide, error) {
-	s.gentle = true
+	s.Gentle = true
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &radarSide{RadarSide: RadarSide{s.publicID(), s.rec.Agent}, s: s, look: l, touched: map[string]bool{}}
+	r := &radarSide{RadarSide: RadarSide{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[string]bool{}}
 	if l.gone != "" {
 		l.changes = nil
 	}
@@ -153,7 +153,7 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 			r.touched[path] = true
 		}
 	}
-	if !s.rec.Parent.IsZero() && len(l.changes) > 0 {
+	if !s.Rec.Parent.IsZero() && len(l.changes) > 0 {
 		err = s.stampSeen(l.changes)
 	}
 	return r, err
@@ -189,7 +189,7 @@ func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
 	if len(both) == 0 {
 		return nil, nil
 	}
-	if err := b.s.openStore(ctx); err != nil {
+	if err := b.s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
 	bench, err := b.s.openBench(ctx)
@@ -202,7 +202,7 @@ func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
 
 func meetOn(ctx context.Context, bench *merge.Bench, a, b *radarSide, both []merge.Change) ([]RadarConflict, error) {
 	lines := map[string][]merge.LineRange{}
-	roots := [2]string{string(a.s.rec.Workspace), string(b.s.rec.Workspace)}
+	roots := [2]string{string(a.s.Rec.Workspace), string(b.s.Rec.Workspace)}
 	moved := map[string]string{}
 	for _, c := range a.changes {
 		if c.Renamed() {

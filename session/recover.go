@@ -35,7 +35,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		if err != nil {
 			return nil, err
 		}
-		sessions, p = []state.Listed{l}, m.session(l).p
+		sessions, p = []state.Listed{l}, m.session(l).Project
 	} else {
 		var err error
 		if p, err = m.locate(ctx, dir); err != nil {
@@ -107,14 +107,14 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 		return r
 	}
 	defer s.Close()
-	if s.rec.State.Ended() { // another recovery came first
-		r.Action = endWord(s.rec.State == superqode.StatePreserved)
+	if s.Rec.State.Ended() { // another recovery came first
+		r.Action = endWord(s.Rec.State == superqode.StatePreserved)
 		return r
 	}
 	if r.Err = s.endLeftovers(); r.Err != nil {
 		return r
 	}
-	if s.rec.State == superqode.StateCreated {
+	if s.Rec.State == superqode.StateCreated {
 		if r.Err = errors.Join(s.discardAgents(), s.discard()); r.Err == nil {
 			r.Action = "rolled back"
 		}
@@ -123,7 +123,7 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 	res, err := s.finishDead(ctx)
 	var conflict *MergeError
 	if errors.As(err, &conflict) && res != nil && res.State.Ended() { // it has come to its end, and all that conflicts is kept
-		s.m.cfg.Warn(fmt.Sprintf("session %s: %v", s.rec.ID, conflict))
+		s.Tell(fmt.Sprintf("session %s: %v", s.Rec.ID, conflict))
 		err = nil
 	}
 	if r.Err = err; err == nil {
@@ -140,7 +140,7 @@ func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 		return nil
 	}
 	defer s.Close()
-	sockets, err := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*"))
+	sockets, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*"))
 	if err == nil && len(sockets) == 0 {
 		return nil
 	}
@@ -164,8 +164,8 @@ func endWord(preserved bool) string {
 // endAbandoned is endLeftovers for a session whose last command's supervisor was
 // killed: nobody ended what that had started.
 func (s *Session) endAbandoned() error {
-	sockets, err := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*"))
-	if err != nil || len(sockets) == 0 && (s.rec.Runs == 0 || s.rec.ExitCode != nil) {
+	sockets, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*"))
+	if err != nil || len(sockets) == 0 && (s.Rec.Runs == 0 || s.Rec.ExitCode != nil) {
 		return err
 	}
 	return s.endLeftovers()
@@ -174,14 +174,14 @@ func (s *Session) endAbandoned() error {
 // endLeftovers ends what still runs of a dead session's programs. Each has its
 // run folder in its environment, which no other process has.
 func (s *Session) endLeftovers() error {
-	runs, err := filepath.Glob(filepath.Join(globQuote(s.dir), "tmp", "run-*"))
+	runs, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "tmp", "run-*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range runs {
 		left, err := runner.EndMarked(marker(dir))
 		for _, p := range left {
-			s.warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
+			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
 		}
 		if err != nil {
 			return fmt.Errorf("end the dead session's processes: %w", err)
@@ -208,11 +208,11 @@ func marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
 // removal had begun was collected before; one whose program died counts as
 // failed.
 func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
-	failed := s.rec.ExitCode == nil || *s.rec.ExitCode != 0
-	if s.rec.Mode.InPlace() {
+	failed := s.Rec.ExitCode == nil || *s.Rec.ExitCode != 0
+	if s.Rec.Mode.InPlace() {
 		return s.End(ctx, EndOptions{Failed: failed})
 	}
-	if _, err := os.Lstat(string(s.rec.Workspace)); err == nil || s.rec.State != superqode.StateReverting {
+	if _, err := os.Lstat(string(s.Rec.Workspace)); err == nil || s.Rec.State != superqode.StateReverting {
 		return s.End(ctx, EndOptions{Failed: failed})
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -226,11 +226,11 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 		return nil, err
 	}
 	c := &collected{look: &look{changes: changes}}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
 	}
-	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.rec.ID}); err != nil {
+	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.Rec.ID}); err != nil {
 		return nil, err
 	}
 	res := s.result(c, false, nil)

@@ -27,8 +27,8 @@ import (
 // noteSecrets remembers the environment that a program is started with.
 func (s *Session) noteSecrets(env []string) {
 	for _, kv := range env {
-		if !slices.Contains(s.secrets, kv) {
-			s.secrets, s.masks = append(s.secrets, kv), nil
+		if !slices.Contains(s.Secrets, kv) {
+			s.Secrets, s.Masks = append(s.Secrets, kv), nil
 		}
 	}
 }
@@ -36,13 +36,13 @@ func (s *Session) noteSecrets(env []string) {
 // redactor returns what masks this session's secrets; nil, which masks nothing,
 // where the session was opened so.
 func (s *Session) redactor() *redact.Redactor {
-	if s.rec.NoRedact {
+	if s.Rec.NoRedact {
 		return nil
 	}
-	if s.masks == nil {
-		s.masks = redact.New(slices.Concat(s.m.cfg.Env, s.secrets))
+	if s.Masks == nil {
+		s.Masks = redact.New(slices.Concat(s.Env, s.Secrets))
 	}
-	return s.masks
+	return s.Masks
 }
 
 // mask returns what stands before the store for contents that may be text.
@@ -193,7 +193,7 @@ func (s *Session) flagSecrets(ctx context.Context, file string) ([]string, error
 
 // shownPatchPath is a copy of the session's patch without the secrets that it
 // holds, for showing it; it is there only when there are some.
-func (s *Session) shownPatchPath() string { return filepath.Join(s.dir, "patch.shown") }
+func (s *Session) shownPatchPath() string { return filepath.Join(s.Folder, "patch.shown") }
 
 // maskPatch copies a patch line by line, so that it keeps its form.
 func maskPatch(w io.Writer, patch io.Reader, r *redact.Redactor) error {

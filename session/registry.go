@@ -41,13 +41,13 @@ func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]state.P
 		p, err := m.locate(ctx, dir)
 		return []state.Project{p}, err
 	}
-	names, err := state.Names(m.workingPath())
+	names, err := state.Names(m.WorkingPath())
 	if err != nil {
 		return nil, err
 	}
 	var projects []state.Project
 	for _, n := range names {
-		projects = append(projects, state.Project{Dir: filepath.Join(m.workingPath(), n)})
+		projects = append(projects, state.Project{Dir: filepath.Join(m.WorkingPath(), n)})
 	}
 	return projects, nil
 }

@@ -21,23 +21,23 @@ const removeTimeout = 2 * time.Minute
 // an interruption is harmless. A worktree that someone locked stays, unless
 // locked is set.
 func (s *Session) takeAway(ctx context.Context, locked bool) error {
-	defer s.m.begin("removing the workspace", nil)()
-	if s.rec.Mode.InPlace() {
+	defer s.Begin("removing the workspace", nil)()
+	if s.Rec.Mode.InPlace() {
 		return nil // the workspace is the user's own folder
 	}
 	if err := s.ownWorkspace(); err != nil {
 		return err
 	}
-	ws, admin := string(s.rec.Workspace), string(s.rec.AdminDir)
-	if s.rec.Mode == superqode.ModeWorktree {
-		repo, err := s.repo(ctx)
+	ws, admin := string(s.Rec.Workspace), string(s.Rec.AdminDir)
+	if s.Rec.Mode == superqode.ModeWorktree {
+		repo, err := s.Repo(ctx)
 		if err != nil {
 			return err
 		}
 		if admin == "" {
-			admin = filepath.Join(repo.CommonDir, "worktrees", s.rec.ID.String())
+			admin = filepath.Join(repo.CommonDir, "worktrees", s.Rec.ID.String())
 		}
-		unlock, err := s.p.Lock(ctx)
+		unlock, err := s.Project.Lock(ctx)
 		if err != nil {
 			return err
 		}
@@ -45,10 +45,10 @@ func (s *Session) takeAway(ctx context.Context, locked bool) error {
 		if locked {
 			remove = worktree.RemoveLocked
 		}
-		if err := errors.Join(remove(ctx, repo, admin, ws, s.p.TrashPath()), unlock()); err != nil {
+		if err := errors.Join(remove(ctx, repo, admin, ws, s.Project.TrashPath()), unlock()); err != nil {
 			return err
 		}
-	} else if err := worktree.ToTrash(ws, s.p.TrashPath()); err != nil {
+	} else if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("end.removed")
@@ -69,11 +69,11 @@ func (s *Session) discard() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 	defer cancel()
 	var err error
-	if s.rec.Workspace != "" {
+	if s.Rec.Workspace != "" {
 		err = s.takeAway(ctx, true)
 	}
 	if err == nil {
-		err = errors.Join(s.unpoint(), s.freePorts(), s.unnameCase(), os.RemoveAll(s.dir))
+		err = errors.Join(s.unpoint(), s.freePorts(), s.unnameCase(), os.RemoveAll(s.Folder))
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -89,16 +89,16 @@ func (s *Session) discard() error {
 func (s *Session) clear() error {
 	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")
-	sockets, _ := filepath.Glob(filepath.Join(globQuote(s.dir), "sock-*")) // the pattern is good; of supervisors that were killed
+	sockets, _ := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
 	for _, socket := range sockets {
 		err = errors.Join(err, os.RemoveAll(socket))
 	}
-	err = errors.Join(err, worktree.ToTrash(s.asideDir(), s.p.TrashPath()))
+	err = errors.Join(err, worktree.ToTrash(s.AsideDir(), s.Project.TrashPath()))
 	failpoint.Hit("end.trashed")
 	for _, name := range []string{repositorySnap, ignoredFile, setupBeforeFile, setupAfterFile, setupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
-		path := filepath.Join(s.dir, name) // tmp last: as long as it stands the session is looked at as one that may have died
-		if os.RemoveAll(path) != nil {     // a folder without permissions, say: the sweep can cope
-			err = errors.Join(err, worktree.ToTrash(path, s.p.TrashPath()))
+		path := filepath.Join(s.Folder, name) // tmp last: as long as it stands the session is looked at as one that may have died
+		if os.RemoveAll(path) != nil {        // a folder without permissions, say: the sweep can cope
+			err = errors.Join(err, worktree.ToTrash(path, s.Project.TrashPath()))
 		}
 	}
 	return err

@@ -46,12 +46,12 @@ func (f ReportFormat) file(id superqode.SessionID) string {
 // The session keeps its report twice: as it is, for --no-redact, and as it is
 // shown. What was secret when the session ended stays so for whoever asks later,
 // in whose environment the secrets are not.
-func (s *Session) rawReportPath() string   { return filepath.Join(s.dir, "report.json") }
-func (s *Session) shownReportPath() string { return filepath.Join(s.dir, "report.shown.json") }
+func (s *Session) rawReportPath() string   { return filepath.Join(s.Folder, "report.json") }
+func (s *Session) shownReportPath() string { return filepath.Join(s.Folder, "report.shown.json") }
 
 // report writes the session's report; failed is what superqode could not do.
 func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
@@ -64,16 +64,16 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 		return err
 	}
 	in := artifacts.ReportInput{
-		Result: *res, Command: s.rec.Command, Findings: withPatches(findings, c.artifacts), Artifacts: c.artifacts,
-		Warnings: slices.Concat(s.rec.Warnings, warnings), Setup: s.setupReport(),
+		Result: *res, Command: s.Rec.Command, Findings: withPatches(findings, c.artifacts), Artifacts: c.artifacts,
+		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.setupReport(),
 	}
-	if !s.rec.Agent.IsZero() {
-		in.Agents = []string{s.rec.Agent.String()}
+	if !s.Rec.Agent.IsZero() {
+		in.Agents = []string{s.Rec.Agent.String()}
 	}
-	for _, a := range s.rec.Agents {
+	for _, a := range s.Rec.Agents {
 		in.Agents = append(in.Agents, a.Agent.String())
 	}
-	if s.rec.Runs > 0 && s.rec.ExitCode == nil {
+	if s.Rec.Runs > 0 && s.Rec.ExitCode == nil {
 		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
 	}
 	for _, err := range []error{s.setupError, failed} {
@@ -129,7 +129,7 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, raw, 
 		}
 	}
 	formats := []ReportFormat{FormatJSON, FormatMD, FormatHTML}
-	for _, f := range s.rec.Reports {
+	for _, f := range s.Rec.Reports {
 		if f := ReportFormat(f); !slices.Contains(formats, f) {
 			formats = append(formats, f)
 		}
@@ -137,11 +137,11 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, raw, 
 	var list []artifacts.New
 	for _, f := range formats {
 		var b bytes.Buffer
-		if err := s.render(ctx, &b, rendering{store: store, rep: shown, format: f, noRedact: s.rec.NoRedact, quick: true}); err != nil {
+		if err := s.render(ctx, &b, rendering{store: store, rep: shown, format: f, noRedact: s.Rec.NoRedact, quick: true}); err != nil {
 			return nil, fmt.Errorf("as %s: %w", f, err)
 		}
 		list = append(list, artifacts.New{
-			Type: artifacts.TypeQR, Path: f.file(s.rec.ID), Description: "quality report", Session: s.rec.ID, Data: b.Bytes(),
+			Type: artifacts.TypeQR, Path: f.file(s.Rec.ID), Description: "quality report", Session: s.Rec.ID, Data: b.Bytes(),
 			Metadata: s.reportMetadata(shown.Verdict),
 		})
 	}
@@ -200,11 +200,11 @@ func (s *Session) render(ctx context.Context, w io.Writer, r rendering) error {
 func (s *Session) readReport(path string) (rep artifacts.Report, err error) {
 	data, err := atomicfile.Read(path)
 	if err == nil {
-		if err = json.Unmarshal(data, &rep); err == nil && rep.SessionID == s.rec.ID {
+		if err = json.Unmarshal(data, &rep); err == nil && rep.SessionID == s.Rec.ID {
 			return rep, nil
 		}
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return rep, err
 	}
@@ -216,12 +216,12 @@ func (s *Session) readReport(path string) (rep artifacts.Report, err error) {
 
 // filed reads the session's report as it was filed in a format.
 func (s *Session) filed(store *artifacts.Store, format ReportFormat) ([]byte, error) {
-	list, err := store.List(context.Background(), artifacts.Filter{Session: s.rec.ID, Type: artifacts.TypeQR})
+	list, err := store.List(context.Background(), artifacts.Filter{Session: s.Rec.ID, Type: artifacts.TypeQR})
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range list {
-		if a.Path.String() != format.file(s.rec.ID) {
+		if a.Path.String() != format.file(s.Rec.ID) {
 			continue
 		}
 		f, err := store.OpenArtifact(a)
@@ -231,7 +231,7 @@ func (s *Session) filed(store *artifacts.Store, format ReportFormat) ([]byte, er
 		data, err := io.ReadAll(f)
 		return data, errors.Join(err, f.Close())
 	}
-	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.rec.ID), "superqode workspace end --session %s", s.rec.ID)
+	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.Rec.ID), "superqode workspace end --session %s", s.Rec.ID)
 }
 
 // reportAgain changes the report of a session that has ended, goes by the
@@ -251,13 +251,13 @@ func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report)
 		return err
 	}
 	for _, w := range warnings {
-		s.m.cfg.Warn(w)
+		s.Tell(w)
 	}
 	for _, rep := range []*artifacts.Report{&raw, &shown} {
 		*rep = change(*rep)
-		*rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.m.now()))
+		*rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.Now()))
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 	if err != nil {
 		return err
 	}
-	path, open := s.shownReportPath(), opt.NoRedact || s.rec.NoRedact
+	path, open := s.shownReportPath(), opt.NoRedact || s.Rec.NoRedact
 	if opt.NoRedact {
 		path = s.rawReportPath()
 	}
@@ -288,7 +288,7 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 	if err != nil {
 		return err
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
@@ -299,14 +299,14 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt ReportOptions
 		}
 		return err
 	}
-	root := (&url.URL{Scheme: "file", Path: filepath.Join(string(s.rec.Origin), ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand
+	root := (&url.URL{Scheme: "file", Path: filepath.Join(string(s.Rec.Origin), ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand
 	return s.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, noRedact: open, root: root})
 }
 
 // AppendStepSummary appends the report's summary to the file that a workflow's
 // step named in GITHUB_STEP_SUMMARY. It does nothing outside a workflow.
 func (m *Manager) AppendStepSummary(ctx context.Context, dir, ref string) (err error) {
-	path := superqode.Getenv(m.cfg.Env, "GITHUB_STEP_SUMMARY")
+	path := superqode.Getenv(m.Env, "GITHUB_STEP_SUMMARY")
 	if path == "" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -25,10 +26,10 @@ const (
 // reportMetadata is what the manifest says about a report.
 func (s *Session) reportMetadata(v artifacts.Verdict) map[string]any {
 	meta := map[string]any{"verdict": string(v)}
-	if s.rec.Name != "" {
-		meta[metaName] = s.rec.Name
+	if s.Rec.Name != "" {
+		meta[metaName] = s.Rec.Name
 	}
-	if s.rec.Trial {
+	if s.Rec.Trial {
 		meta[metaTrial] = true
 	}
 	return meta
@@ -45,7 +46,7 @@ func (m *Manager) AttachReported(ctx context.Context, dir, ref string) (*Session
 
 // reported returns a session of which only the report is known.
 func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, error) {
-	o, err := m.resolveOrigin(ctx, dir)
+	o, err := m.Resolve(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +65,10 @@ func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{m: m, p: m.project(o), o: o, reportOnly: true}
-	s.dir = s.p.SessionPath(hit.Session.String())
-	s.rec = state.Record{ID: hit.Session, State: superqode.StateDone, Origin: state.HostPath(o.Top), CreatedAt: hit.CreatedAt}
-	s.rec.Name, _ = hit.Metadata[metaName].(string)
+	s := &Session{m: m, Site: &site.Site{Host: m.Host, Project: m.ProjectOf(o), Source: o}, reportOnly: true}
+	s.Folder = s.Project.SessionPath(hit.Session.String())
+	s.Rec = state.Record{ID: hit.Session, State: superqode.StateDone, Origin: state.HostPath(o.Top), CreatedAt: hit.CreatedAt}
+	s.Rec.Name, _ = hit.Metadata[metaName].(string)
 	return s, nil
 }
 
@@ -119,5 +120,5 @@ func (m *Manager) gone(ctx context.Context, dir, ref string) error {
 	if err != nil {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
 	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s was cleaned up; its report and other artifacts are left", s.rec.ID), "superqode artifacts list --session %s", s.rec.ID)
+	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s was cleaned up; its report and other artifacts are left", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
 }

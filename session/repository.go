@@ -69,9 +69,9 @@ const gcPatience = 30 * time.Second
 // neither place of what was kept: so the object files are looked at again, and
 // as long as they are not those of before everything is kept anew.
 func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
-	dir := s.o.Repo.CommonDir
+	dir := s.Source.Repo.CommonDir
 	var err error
-	if s.rec.GitFolder, err = state.FolderInfoOf(dir); err != nil {
+	if s.Rec.GitFolder, err = state.FolderInfoOf(dir); err != nil {
 		return err
 	}
 	if err := s.keepNeighbours(ctx, format); err != nil {
@@ -84,19 +84,19 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 		switch {
 		case err == nil:
 			settled, err = sameObjects(ctx, dir, sn)
-		case errors.Is(err, os.ErrNotExist) && atomicfile.Exists(dir) && atomicfile.Exists(s.dir):
+		case errors.Is(err, os.ErrNotExist) && atomicfile.Exists(dir) && atomicfile.Exists(s.Folder):
 			err = nil
 		}
 		if err != nil {
 			return err
 		}
 		if settled {
-			return sn.Save(filepath.Join(s.dir, repositorySnap))
+			return sn.Save(filepath.Join(s.Folder, repositorySnap))
 		}
 		if time.Since(start) > gcPatience {
 			return superqode.WithHint(fmt.Errorf("the objects of %s do not stay as they are: git gc, or a fetch, is at work", dir), "wait for it to end, then run this again")
 		}
-		if err := os.RemoveAll(filepath.Join(s.asideDir(), "git")); err != nil {
+		if err := os.RemoveAll(filepath.Join(s.AsideDir(), "git")); err != nil {
 			return err
 		}
 		select {
@@ -189,9 +189,9 @@ func (s *Session) keepOnce(ctx context.Context, dir string, format snapshot.Form
 func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	const name = "worktrees"
 	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
-	there := len(sessionWorktrees(string(s.rec.CommonDir))) > 0
+	there := len(sessionWorktrees(string(s.Rec.CommonDir))) > 0
 	if there && !found {
-		e, err := snapshot.StatEntry(filepath.Join(string(s.rec.CommonDir), name))
+		e, err := snapshot.StatEntry(filepath.Join(string(s.Rec.CommonDir), name))
 		if err != nil || e.Kind != snapshot.Dir {
 			return err
 		}
@@ -211,7 +211,7 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 // linkAside gives object files a second name, and records the stat data that
 // they have with it. On another file system they are copied.
 func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snapshot.Snapshot) error {
-	dir := filepath.Join(s.asideDir(), "git")
+	dir := filepath.Join(s.AsideDir(), "git")
 	last := ""
 	for _, e := range list {
 		if folder := filepath.Dir(e.Path); folder != last {
@@ -277,14 +277,14 @@ func restat(file string, e *snapshot.Entry) error {
 
 // repository is the git common dir of a git_snapshot session as it has to be.
 func (s *Session) repository() (*revert.Tree, error) {
-	base, err := snapshot.Load(filepath.Join(s.dir, repositorySnap))
+	base, err := snapshot.Load(filepath.Join(s.Folder, repositorySnap))
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
 	}
 	if err := s.fitWorktrees(base); err != nil {
 		return nil, err
 	}
-	return &revert.Tree{Dir: string(s.rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.asideDir(), "git")}, nil
+	return &revert.Tree{Dir: string(s.Rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.AsideDir(), "git")}, nil
 }
 
 // restoreRepository brings the git common dir back before any git is run in it:
@@ -323,7 +323,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err != nil || dry {
 		return res, err
 	}
-	if err := s.rec.GitFolder.Restore(tree.Dir); err != nil {
+	if err := s.Rec.GitFolder.Restore(tree.Dir); err != nil {
 		return res, err
 	}
 	failpoint.Hit("inplace.repository-done")
@@ -353,7 +353,7 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if _, err := s.keep(ctx, salvage.Part{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
+	if _, err := s.Keep(ctx, salvage.Part{Dir: filepath.Dir(dir), Prefix: "instead-of", Entries: []snapshot.Entry{e}}); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.impostor")
@@ -377,7 +377,7 @@ func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *sn
 		if is := now.Find(e.Path); is != nil && is.Stat == e.Stat && is.Size == e.Size && !all {
 			continue
 		}
-		err := checkObject(filepath.Join(tree.Aside, e.Path), s.rec.ObjectFormat)
+		err := checkObject(filepath.Join(tree.Aside, e.Path), s.Rec.ObjectFormat)
 		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
 			bad = append(bad, visible(e.Path)+": written to, and it was kept by a second name only")
 			continue

@@ -40,7 +40,7 @@ func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored,
 	if err != nil {
 		return nil, err
 	}
-	store, err := m.existingStore(ctx, found.Project)
+	store, err := m.ExistingStore(ctx, found.Project)
 	if err == nil && store == nil {
 		err = superqode.Errorf(superqode.ErrVerification, "the store %s is gone, and with it the contents of salvage %s", found.Project.StorePath(), found.ID)
 	}

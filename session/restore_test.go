@@ -31,14 +31,14 @@ func salvaged(t *testing.T, f *gittest.Fixture) (*Session, *salvage.Record, *sna
 	}
 	t.Cleanup(func() { _ = os.Chmod(f.Path("closed-folder"), 0o700) })
 	part := partOf(t, f.Dir, "")
-	sv, err := s.salvage(t.Context(), "test", part)
+	sv, err := s.Salvage(t.Context(), "test", part)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(sv.LeftOut) > 0 && os.Geteuid() == 0 {
 		t.Fatalf("left out: %v", sv.LeftOut)
 	}
-	want, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
+	want, err := snapshot.Load(sv.ListPath(salvage.Dir(s.Folder)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,22 +49,22 @@ func TestRestore(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, s *Session, sv *salvage.Record){
 		"as it was": func(*testing.T, *Session, *salvage.Record) {},
-		"list gone": func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, sv.ListPath(salvage.Dir(s.dir))) },
+		"list gone": func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, sv.ListPath(salvage.Dir(s.Folder))) },
 		"list torn": func(t *testing.T, s *Session, sv *salvage.Record) {
-			put(t, sv.ListPath(salvage.Dir(s.dir)), "superqode")
+			put(t, sv.ListPath(salvage.Dir(s.Folder)), "superqode")
 		},
 		"record gone": func(t *testing.T, s *Session, sv *salvage.Record) {
-			remove(t, sv.RecordPath(salvage.Dir(s.dir)))
+			remove(t, sv.RecordPath(salvage.Dir(s.Folder)))
 		},
-		"record torn":  func(t *testing.T, s *Session, sv *salvage.Record) { put(t, sv.RecordPath(salvage.Dir(s.dir)), "{") },
-		"session gone": func(t *testing.T, s *Session, _ *salvage.Record) { remove(t, s.dir) },
-		"ref gone":     func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, filepath.Join(s.store.Dir(), sv.Ref)) },
+		"record torn":  func(t *testing.T, s *Session, sv *salvage.Record) { put(t, sv.RecordPath(salvage.Dir(s.Folder)), "{") },
+		"session gone": func(t *testing.T, s *Session, _ *salvage.Record) { remove(t, s.Folder) },
+		"ref gone":     func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, filepath.Join(s.Store.Dir(), sv.Ref)) },
 		"refs packed":  func(t *testing.T, s *Session, _ *salvage.Record) { packRefs(t, s) },
 		"a planted one": func(t *testing.T, s *Session, sv *salvage.Record) {
-			put(t, filepath.Join(salvage.Dir(s.dir), "2.json"), "{}")
+			put(t, filepath.Join(salvage.Dir(s.Folder), "2.json"), "{}")
 		},
 		"rest of a kill": func(t *testing.T, s *Session, _ *salvage.Record) {
-			rest(t, filepath.Join(string(s.rec.Origin), ".superqode/internal/salvage"))
+			rest(t, filepath.Join(string(s.Rec.Origin), ".superqode/internal/salvage"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,11 +108,11 @@ func remove(t *testing.T, path string) {
 
 func packRefs(t *testing.T, s *Session) {
 	t.Helper()
-	g, err := s.m.git(t.Context())
+	g, err := s.Git(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Output(t.Context(), git.Cmd{Dir: s.store.Dir(), Args: []string{"pack-refs", "--all", "--prune"}}); err != nil {
+	if _, err := g.Output(t.Context(), git.Cmd{Dir: s.Store.Dir(), Args: []string{"pack-refs", "--all", "--prune"}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -130,7 +130,7 @@ func TestRestoreOfADamagedStore(t *testing.T) {
 	f := gittest.Dirty(t)
 	s, sv, _ := salvaged(t, f)
 	m := managerOf(f)
-	packs, err := filepath.Glob(filepath.Join(s.store.Dir(), "objects/pack/*"))
+	packs, err := filepath.Glob(filepath.Join(s.Store.Dir(), "objects/pack/*"))
 	if err != nil || len(packs) == 0 {
 		t.Fatal(packs, err)
 	}
@@ -145,7 +145,7 @@ func TestRestoreOfADamagedStore(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(to, "src/main.go")); err != nil || string(data) != f.Read("src/main.go") {
 		t.Errorf("what the origin has was not restored: %q, %v", data, err)
 	}
-	remove(t, s.store.Dir())
+	remove(t, s.Store.Dir())
 	if _, err := m.Restore(t.Context(), f.Dir, sv.ID, to+"2"); !errors.Is(err, superqode.ErrVerification) {
 		t.Errorf("without a store: %v", err)
 	}

@@ -52,22 +52,22 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 			return nil, err
 		}
 	}
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reverted{}
-	done := s.m.begin("reverting", nil)
+	done := s.Begin("reverting", nil)
 	err = s.revertAll(ctx, opt, r)
 	done()
-	r.Salvages = s.salvages
+	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err
 	}
 	if !r.Verified {
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(r.Differences)), firstOf(r.Differences))
 	}
-	return r, s.update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
+	return r, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
 }
 
 func isAre(n int) string {
@@ -80,10 +80,10 @@ func isAre(n int) string {
 // revertable refuses sessions that have no base to go back to.
 func (s *Session) revertable() error {
 	switch {
-	case s.rec.State == superqode.StateDone:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended, and there is nothing to go back to", s.rec.ID), "superqode workspace restore --list")
-	case s.rec.Mode == superqode.ModeShared:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "session %s works in shared mode, in which nothing is brought back", s.rec.ID), "superqode workspace diff --session %s", s.rec.ID)
+	case s.Rec.State == superqode.StateDone:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended, and there is nothing to go back to", s.Rec.ID), "superqode workspace restore --list")
+	case s.Rec.Mode == superqode.ModeShared:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "session %s works in shared mode, in which nothing is brought back", s.Rec.ID), "superqode workspace diff --session %s", s.Rec.ID)
 	}
 	return nil
 }
@@ -92,13 +92,13 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 	var repo *revert.Restored
 	var err error
 	switch {
-	case s.rec.Mode != superqode.ModeGitSnapshot:
+	case s.Rec.Mode != superqode.ModeGitSnapshot:
 		err = s.reopenWorkspace(opt)
 	case opt.DryRun && len(opt.Paths) == 0:
 		repo, err = s.restoreRepository(ctx, opt.How, true)
 	case len(opt.Paths) == 0:
 		if err = s.forgetCommits(ctx); err != nil { // a damaged repository must not wait for them
-			s.warn(err.Error())
+			s.Warn(err.Error())
 		}
 		repo, err = s.bringBackRepository(ctx, opt.How)
 	}
@@ -112,7 +112,7 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 	if err != nil {
 		return err
 	}
-	if s.rec.Mode == superqode.ModeGitSnapshot {
+	if s.Rec.Mode == superqode.ModeGitSnapshot {
 		var res *revert.Restored
 		if res, err = s.restoreTree(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun}); res != nil {
 			r.Restored = *res
@@ -132,7 +132,7 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 		r.Differences = append(inGitDir(repo.Differences), r.Differences...)
 		r.Verified = r.Verified && repo.Verified
 	}
-	if s.rec.Mode == superqode.ModeWorktree && len(opt.Paths) == 0 && !opt.DryRun {
+	if s.Rec.Mode == superqode.ModeWorktree && len(opt.Paths) == 0 && !opt.DryRun {
 		return s.resetWorktree(ctx)
 	}
 	return nil
@@ -149,7 +149,7 @@ func (s *Session) known(ctx context.Context, tree *revert.Tree, paths []superqod
 	}
 	for _, p := range paths {
 		if tree.Base.Find(p.String()) == nil && now.Find(p.String()) == nil {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", visible(p.String())), "superqode workspace changes --session %s", s.rec.ID)
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", visible(p.String())), "superqode workspace changes --session %s", s.Rec.ID)
 		}
 	}
 	return nil
@@ -167,14 +167,14 @@ func inGitDir(paths []string) []string {
 
 // workspaceTree is the session's workspace as it was handed out.
 func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
-	if s.rec.Mode == superqode.ModeGitSnapshot {
+	if s.Rec.Mode == superqode.ModeGitSnapshot {
 		return s.originTree(ctx)
 	}
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
 	spared, err := s.setupIgnored()
@@ -191,19 +191,19 @@ func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
 		}
 		return drop(path, kind)
 	}
-	return &revert.Tree{Dir: string(s.rec.Workspace), Base: base, Skip: skip, Store: s.store}, nil
+	return &revert.Tree{Dir: string(s.Rec.Workspace), Base: base, Skip: skip, Store: s.Store}, nil
 }
 
 // reopenWorkspace makes the workspace's own folder anew where the program took
 // it away or put something else there.
 func (s *Session) reopenWorkspace(opt RevertOptions) error {
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	why, err := s.workspaceGone()
 	if err != nil || why == "" || opt.DryRun {
 		return err
 	}
 	if _, err := os.Lstat(ws); err == nil {
-		if err := worktree.ToTrash(ws, s.p.TrashPath()); err != nil {
+		if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
 			return err
 		}
 	}
@@ -215,13 +215,13 @@ func (s *Session) resetWorktree(ctx context.Context) error {
 	if err := s.forgetCommits(ctx); err != nil {
 		return err
 	}
-	repo, err := s.repo(ctx)
+	repo, err := s.Repo(ctx)
 	if err != nil {
 		return err
 	}
-	opt := worktree.ResetOptions{Repo: repo, AdminDir: string(s.rec.AdminDir), Path: string(s.rec.Workspace), Head: s.rec.Base.Head}
-	if s.rec.From == FromWorking {
-		opt.Index = filepath.Join(s.dir, "state")
+	opt := worktree.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
+	if s.Rec.From == FromWorking {
+		opt.Index = filepath.Join(s.Folder, "state")
 	}
 	if err := worktree.Reset(ctx, opt); err != nil {
 		return fmt.Errorf("bring back HEAD and index of the workspace: %w", err)
@@ -249,7 +249,7 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 	if err != nil {
 		return nil, err
 	}
-	if s.rec.Mode == superqode.ModeGitSnapshot && len(within) == 0 {
+	if s.Rec.Mode == superqode.ModeGitSnapshot && len(within) == 0 {
 		more, err := s.verifyRepository(ctx, how)
 		if err != nil {
 			return nil, err
@@ -257,13 +257,13 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		v.Differences = append(v.Differences, more...)
 	}
 	if len(v.Differences) > 0 {
-		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", isAre(len(v.Differences)), s.rec.ID)
+		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", isAre(len(v.Differences)), s.Rec.ID)
 	}
 	return v, nil
 }
 
 func (s *Session) verifyRepository(ctx context.Context, how revert.Method) ([]string, error) {
-	if st, err := os.Lstat(string(s.rec.CommonDir)); err != nil || !st.IsDir() {
+	if st, err := os.Lstat(string(s.Rec.CommonDir)); err != nil || !st.IsDir() {
 		return []string{".git: deleted"}, nil
 	}
 	tree, err := s.repository()

@@ -95,14 +95,14 @@ func KillRuns(ctx context.Context, l *state.Listed, grace time.Duration) error {
 // Release ends the runs of a session that are under way, so that it can be ended,
 // and waits until their supervisors have let go of it.
 func (s *Session) Release(ctx context.Context, grace time.Duration) error {
-	if err := KillRuns(ctx, &state.Listed{Record: s.rec, Dir: s.dir}, grace); err != nil {
+	if err := KillRuns(ctx, &state.Listed{Record: s.Rec, Dir: s.Folder}, grace); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
 	for deadline := time.Now().Add(killWait); ; {
-		held, err := lockfile.IsHeld(state.LockPath(s.dir))
+		held, err := lockfile.IsHeld(state.LockPath(s.Folder))
 		if err != nil || !held || time.Now().After(deadline) {
 			return err // who still holds it is named by what comes next
 		}

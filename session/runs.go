@@ -64,14 +64,14 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 	rec := s.runRecord(opt, paths)
 	rec.State, rec.PID = RunRunning, pid
 	if err := s.appendRun(rec); err != nil {
-		s.m.cfg.Log.Warn().Err(err).Msg("record the start of a run")
+		s.Log.Warn().Err(err).Msg("record the start of a run")
 	}
 }
 
 func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
-		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.rec.ID, Agent: s.actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
-		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.m.now().UTC(), Limits: []runner.Holding{},
+		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.Rec.ID, Agent: s.Actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
+		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.Now().UTC(), Limits: []runner.Holding{},
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 	rec.State, rec.ExitCode, rec.Signal, rec.TimedOut, rec.Limit, rec.Killed = RunExited, &res.ExitCode, res.Signal, res.TimedOut, res.Limit, res.Killed
 	rec.Limits = append(rec.Limits, res.Holdings...)
 	rec.StdoutBytes, rec.StderrBytes, rec.Truncated = res.Stdout.Bytes, res.Stderr.Bytes, res.Truncated
-	ended := s.m.now().UTC()
+	ended := s.Now().UTC()
 	rec.EndedAt = &ended
 	if res.Started.IsZero() {
 		rec.Error = "the program could not be started"
@@ -97,7 +97,7 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 }
 
 func (s *Session) appendRun(rec RunRecord) error {
-	return ledger.Append(filepath.Join(s.dir, runsFile), rec)
+	return ledger.Append(filepath.Join(s.Folder, runsFile), rec)
 }
 
 // readRuns returns a session's runs in the order of their numbers.
@@ -185,7 +185,7 @@ const outputTail = 4 << 10
 // commandRuns are the session's runs as its report tells them; secrets are masked
 // where it is rendered.
 func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
-	runs, err := readRuns(s.dir)
+	runs, err := readRuns(s.Folder)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
 		if r.ExitCode != nil {
 			c.ExitCode = *r.ExitCode
 		}
-		tail, err := lastBytes(filepath.Join(s.dir, "log", "run-"+strconv.Itoa(r.Run)+".log"), outputTail)
+		tail, err := lastBytes(filepath.Join(s.Folder, "log", "run-"+strconv.Itoa(r.Run)+".log"), outputTail)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}

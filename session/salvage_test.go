@@ -63,14 +63,14 @@ func TestSalvageKeepsEverything(t *testing.T) {
 	work.Entries = slices.DeleteFunc(work.Entries, func(e snapshot.Entry) bool {
 		return e.Path == ".git" || strings.HasPrefix(e.Path, ".git/") || strings.HasPrefix(e.Path, ".superqode")
 	})
-	sv, err := s.salvage(t.Context(), "test", work, state)
+	sv, err := s.Salvage(t.Context(), "test", work, state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sv.ID != s.rec.ID.String()+"/1" || sv.Commit == "" || len(sv.LeftOut) > 0 || sv.Files == 0 {
+	if sv.ID != s.Rec.ID.String()+"/1" || sv.Commit == "" || len(sv.LeftOut) > 0 || sv.Files == 0 {
 		t.Errorf("salvage %+v", sv)
 	}
-	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
+	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.Folder)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func TestSalvageKeepsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
-		if err := s.store.ReadBlob(t.Context(), e.ID, &got); err != nil || !bytes.Equal(got.Bytes(), want) {
+		if err := s.Store.ReadBlob(t.Context(), e.ID, &got); err != nil || !bytes.Equal(got.Bytes(), want) {
 			t.Errorf("%q: %v", e.Path, err)
 		}
 	}
 	// The commit alone is enough: all that is in it is reachable.
-	git := func(args ...string) string { return f.Git(append([]string{"--git-dir", s.store.Dir()}, args...)...) }
+	git := func(args ...string) string { return f.Git(append([]string{"--git-dir", s.Store.Dir()}, args...)...) }
 	git("fsck", "--full", "--strict")
 	if got := git("show", sv.Ref+":README.md"); got != strings.TrimSuffix(f.Read("README.md"), "\n") {
 		t.Errorf("README.md in the commit is %q", got)
@@ -121,13 +121,13 @@ func TestSalvageNumbersAreNeverReused(t *testing.T) {
 	s := openSession(t, f, OpenOptions{})
 	one := func() *salvage.Record {
 		t.Helper()
-		sv, err := s.salvage(t.Context(), "test", partOf(t, f.Path("src"), ""))
+		sv, err := s.Salvage(t.Context(), "test", partOf(t, f.Path("src"), ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return sv
 	}
-	if sv, err := s.salvage(t.Context(), "nothing", salvage.Part{Dir: f.Dir}, salvage.Part{Dir: "/nowhere"}); sv != nil || err != nil {
+	if sv, err := s.Salvage(t.Context(), "nothing", salvage.Part{Dir: f.Dir}, salvage.Part{Dir: "/nowhere"}); sv != nil || err != nil {
 		t.Errorf("nothing gave %+v, %v", sv, err)
 	}
 	first := one()
@@ -139,7 +139,7 @@ func TestSalvageNumbersAreNeverReused(t *testing.T) {
 		t.Errorf("number %d, want 2", sv.N)
 	}
 	// The record is gone, the ref stands; then the other way round.
-	dir := salvage.Dir(s.dir)
+	dir := salvage.Dir(s.Folder)
 	for _, name := range []string{"2.json", "2.snap"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -177,11 +177,11 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	f.Symlink("/etc/passwd", "many/same2")
 	f.Remove("many/same3")
 	f.Mkdir("many/same3")
-	sv, err := s.salvage(t.Context(), "moving", part)
+	sv, err := s.Salvage(t.Context(), "moving", part)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.dir)))
+	list, err := snapshot.Load(sv.ListPath(salvage.Dir(s.Folder)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	for _, e := range list.Entries {
 		kept = append(kept, e.Path)
 		var got bytes.Buffer
-		if err := s.store.ReadBlob(t.Context(), e.ID, &got); err != nil || got.String() != f.Read("many/"+e.Path) {
+		if err := s.Store.ReadBlob(t.Context(), e.ID, &got); err != nil || got.String() != f.Read("many/"+e.Path) {
 			t.Errorf("%s holds %q, %v", e.Path, got.String(), err)
 		}
 	}
@@ -203,8 +203,8 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	if !slices.Equal(left, []string{"same1", "same2", "same3"}) {
 		t.Errorf("left out %q", left)
 	}
-	if !slices.ContainsFunc(s.rec.Warnings, func(w string) bool { return strings.Contains(w, "same1") }) {
-		t.Errorf("nobody was warned: %q", s.rec.Warnings)
+	if !slices.ContainsFunc(s.Rec.Warnings, func(w string) bool { return strings.Contains(w, "same1") }) {
+		t.Errorf("nobody was warned: %q", s.Rec.Warnings)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 	f := gittest.Dirty(t)
 	s := openSession(t, f, OpenOptions{})
 	entries := []snapshot.Entry{{Path: "broken-\xff\n", Kind: snapshot.Link, Link: "no\nwhere\xfe"}, {Path: "pipe", Kind: snapshot.Other, Perm: 0o644}, {Path: "room", Kind: snapshot.Dir, Perm: 0o700}}
-	sv, err := s.salvage(t.Context(), "odd\x1b\n\xff", salvage.Part{Dir: f.Dir, Prefix: "p", Entries: entries})
+	sv, err := s.Salvage(t.Context(), "odd\x1b\n\xff", salvage.Part{Dir: f.Dir, Prefix: "p", Entries: entries})
 	if err != nil || sv.Files != 1 || len(sv.LeftOut) != 0 {
 		t.Fatalf("%+v, %v", sv, err)
 	}
@@ -222,12 +222,12 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := salvage.Parse(data, s.rec.ID, 1)
+	back, err := salvage.Parse(data, s.Rec.ID, 1)
 	if err != nil || back.LeftOut[0] != sv.LeftOut[0] {
 		t.Errorf("%+v, %v", back, err)
 	}
 	for _, n := range []int{2, 0, -1} {
-		if _, err := salvage.Parse(data, s.rec.ID, n); !errors.Is(err, state.ErrBroken) {
+		if _, err := salvage.Parse(data, s.Rec.ID, n); !errors.Is(err, state.ErrBroken) {
 			t.Errorf("record 1 was taken for %d: %v", n, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
@@ -12,19 +11,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
-
-// salvage keeps what the entries hold before somebody overwrites or deletes them;
-// see salvage.Keeper.keep.
-func (s *Session) salvage(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error) {
-	if salvage.Nothing(parts) {
-		return nil, nil
-	}
-	if err := s.openStore(ctx); err != nil {
-		return nil, err
-	}
-	k := &salvage.Keeper{Dir: s.dir, Session: s.rec.ID, Origin: s.rec.Origin, Store: s.store, Now: s.m.now, Warn: s.warn, Log: s.m.cfg.Log}
-	return k.Keep(ctx, why, parts...)
-}
 
 // Salvages returns the salvages of the origin around dir, or of every origin,
 // newest first. Those whose session's folder is gone are found by their refs.
@@ -37,7 +23,7 @@ func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage
 	for _, p := range projects {
 		refs, err := m.salvageRefs(ctx, p)
 		if err != nil {
-			m.cfg.Warn(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.StorePath(), err))
+			m.Tell(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.StorePath(), err))
 		}
 		found, err := salvage.In(p, refs)
 		if err != nil {
@@ -72,22 +58,9 @@ func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.F
 
 // salvageRefs asks a project's store, if there is one.
 func (m *Manager) salvageRefs(ctx context.Context, p state.Project) ([]snapshot.Ref, error) {
-	store, err := m.existingStore(ctx, p)
+	store, err := m.ExistingStore(ctx, p)
 	if err != nil || store == nil {
 		return nil, err
 	}
 	return store.ListRefs(ctx, "refs/superqode/")
-}
-
-// existingStore opens a project's store as it is; it is nil where there is none.
-func (m *Manager) existingStore(ctx context.Context, p state.Project) (*snapshot.Store, error) {
-	g, err := m.git(ctx)
-	if err != nil {
-		return nil, err
-	}
-	store, err := snapshot.OpenExisting(g, p.StorePath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return store, err
 }

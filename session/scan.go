@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ type look struct {
 // else in its place. Both count as an empty one: what the program did there was
 // delete every file, and a link is not followed to what is not the session's.
 func (s *Session) workspaceGone() (string, error) {
-	st, err := os.Lstat(string(s.rec.Workspace))
+	st, err := os.Lstat(string(s.Rec.Workspace))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return "the workspace was deleted", nil
@@ -44,37 +43,19 @@ func (s *Session) workspaceGone() (string, error) {
 		return "", fmt.Errorf("scan the workspace: %w", err)
 	case !st.IsDir():
 		return "the workspace was deleted and something else put in its place", nil
-	case st.Mode()&0o700 != 0o700 && !s.rec.Mode.InPlace():
-		err = os.Chmod(string(s.rec.Workspace), 0o700) // the folder itself is part of no snapshot
+	case st.Mode()&0o700 != 0o700 && !s.Rec.Mode.InPlace():
+		err = os.Chmod(string(s.Rec.Workspace), 0o700) // the folder itself is part of no snapshot
 	}
 	return "", err
-}
-
-func (s *Session) loadBase() (*snapshot.Snapshot, error) {
-	if s.base != nil {
-		return s.base, nil
-	}
-	var err error
-	s.base, err = snapshot.Load(filepath.Join(s.dir, "base.snap"))
-	return s.base, err
 }
 
 // unreadBase says why the base could not be read: another process may have ended the
 // session after this one found it open.
 func (s *Session) unreadBase(err error) error {
-	if now, lerr := state.Load(s.dir); errors.Is(err, os.ErrNotExist) && (errors.Is(lerr, state.ErrGone) || lerr == nil && now.State.Ended()) {
+	if now, lerr := state.Load(s.Folder); errors.Is(err, os.ErrNotExist) && (errors.Is(lerr, state.ErrGone) || lerr == nil && now.State.Ended()) {
 		return s.ended()
 	}
-	return fmt.Errorf("session %s: read its base: %w", s.rec.ID, err)
-}
-
-func (s *Session) loadOrigin() (*snapshot.Snapshot, error) {
-	if s.origin != nil {
-		return s.origin, nil
-	}
-	var err error
-	s.origin, err = snapshot.Load(filepath.Join(s.dir, "origin.snap"))
-	return s.origin, err
+	return fmt.Errorf("session %s: read its base: %w", s.Rec.ID, err)
 }
 
 // look scans the workspace and compares it with the base; what the setup did and
@@ -89,7 +70,7 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 		return nil, err
 	}
 	if err := s.withoutSetup(l); err != nil {
-		return nil, errors.Join(err, l.close(string(s.rec.Workspace)))
+		return nil, errors.Join(err, l.close(string(s.Rec.Workspace)))
 	}
 	if spared, err := s.setupIgnored(); err == nil && !slices.ContainsFunc(l.ignoredPaths, func(p string) bool { return !spared[p] }) {
 		l.ignored = 0 // all of it is the setup's
@@ -101,20 +82,20 @@ func (s *Session) look(ctx context.Context) (*look, error) {
 // lookRaw scans the workspace. Files whose stat data is that of the base are not
 // read.
 func (s *Session) lookRaw(ctx context.Context) (_ *look, err error) {
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return nil, s.unreadBase(err)
 	}
-	l := &look{base: base, inPlace: s.rec.Mode == superqode.ModeShared || s.gentle}
+	l := &look{base: base, inPlace: s.Rec.Mode == superqode.ModeShared || s.Gentle}
 	switch why, err := s.workspaceGone(); {
 	case err != nil:
 		return nil, err
 	case why != "":
 		l.gone = why // nothing is read below the root of an empty snapshot; it only has to be a folder
-		l.final = &snapshot.Snapshot{Root: s.dir, Format: base.Format, Taken: s.m.now()}
+		l.final = &snapshot.Snapshot{Root: s.Folder, Format: base.Format, Taken: s.Now()}
 		return l, s.onlyPatchable(l)
 	}
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.close(ws))
@@ -141,7 +122,7 @@ func (s *Session) lookRaw(ctx context.Context) (_ *look, err error) {
 // place also superqode's.
 func (s *Session) skip() func(string, snapshot.Kind) bool {
 	base := skipGit
-	switch s.rec.Mode {
+	switch s.Rec.Mode {
 	case superqode.ModeGitSnapshot:
 		return s.skipUnprotected()
 	case superqode.ModeDirectory: // a repository that came with the template is the workspace's own
@@ -149,10 +130,10 @@ func (s *Session) skip() func(string, snapshot.Kind) bool {
 	case superqode.ModeShared:
 		base = skipOrigin
 	}
-	if len(s.rec.Exclude) == 0 {
+	if len(s.Rec.Exclude) == 0 {
 		return base
 	}
-	drop := excluded(s.rec.Exclude)
+	drop := excluded(s.Rec.Exclude)
 	return func(path string, kind snapshot.Kind) bool { return base(path, kind) || drop(path) }
 }
 
@@ -161,7 +142,7 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 	if len(l.changes) == 0 {
 		return nil
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	var err error
@@ -170,9 +151,9 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 	}
 	small, large := l.takeLarge(l.changes)
 	if l.stored {
-		small, err = s.store.DescribeStored(ctx, l.base, l.final, small, [2]string{s.ref("base"), s.mergedRef(len(s.rec.Agents) - 1)})
+		small, err = s.Store.DescribeStored(ctx, l.base, l.final, small, [2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
 	} else {
-		small, err = s.store.Describe(ctx, l.base, l.final, small)
+		small, err = s.Store.Describe(ctx, l.base, l.final, small)
 	}
 	if err != nil {
 		return err
@@ -198,19 +179,19 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if s.past() {
 		return s.readChanges()
 	}
-	go func() { _, _ = s.m.git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
+	go func() { _, _ = s.Git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.describe(ctx, l), l.close(string(s.rec.Workspace))); err != nil {
+	if err := errors.Join(s.describe(ctx, l), l.close(string(s.Rec.Workspace))); err != nil {
 		return nil, err
 	}
 	if l.gone != "" {
-		s.m.cfg.Warn(l.gone)
+		s.Tell(l.gone)
 	}
 	for _, p := range l.problems {
-		s.m.cfg.Warn(visible(p.Path) + ": " + p.Err.Error())
+		s.Tell(visible(p.Path) + ": " + p.Err.Error())
 	}
 	return l.changes, nil
 }
@@ -226,16 +207,16 @@ func (s *Session) stampSeen(changes []superqode.Change) error {
 	if err != nil {
 		return err
 	}
-	now, fresh := s.m.now().UTC().Truncate(time.Millisecond), false
+	now, fresh := s.Now().UTC().Truncate(time.Millisecond), false
 	for i := range changes {
 		c := &changes[i]
 		if c.Agent.IsZero() {
-			c.Agent = s.rec.Agent
+			c.Agent = s.Rec.Agent
 		}
 		key := c.Path.String()
 		if _, ok := seen[key]; !ok {
 			seen[key], fresh = now, true
-			if at, ok := s.watched[key]; ok && at.Before(now) {
+			if at, ok := s.Watched[key]; ok && at.Before(now) {
 				seen[key] = at
 			}
 		}

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -212,53 +211,14 @@ func clearWay(path string) error {
 	return nil
 }
 
-// trusted reads session.json as a supervisor may believe it: fields that other
-// supervisors of the session write are taken from the file, all others from
-// memory. tampered reports that the file could not be read or told something
-// else about a field that never changes.
-func (s *seal) trusted() (rec state.Record, tampered bool) {
-	rec = s.record
-	disk, err := state.ReadRecord(s.dir)
-	if err != nil {
-		return rec, true
-	}
-	rec.Command, rec.Runs, rec.ExitCode, rec.TimedOut = disk.Command, disk.Runs, disk.ExitCode, disk.TimedOut
-	rec.Limit, rec.Truncated = disk.Limit, disk.Truncated
-	rec.Pinned, rec.ChangeCount, rec.UpdatedAt = disk.Pinned, disk.ChangeCount, disk.UpdatedAt
-	rec.Warnings, rec.Tampered = merged(rec.Warnings, disk.Warnings), merged(rec.Tampered, disk.Tampered)
-	rec.Kernel = weaker(rec.Kernel, disk.Kernel) // a lie can only make it less
-	return rec, !sameFixed(rec, *disk)
-}
-
-// sameFixed compares two records in everything but what trusted takes over, by
-// their JSON, so that a field added later is compared too.
-func sameFixed(a, b state.Record) bool {
-	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
-	b.Limit, b.Truncated = a.Limit, a.Truncated
-	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered, a.Kernel
-	x, errA := json.Marshal(a)
-	y, errB := json.Marshal(b)
-	return errA == nil && errB == nil && bytes.Equal(x, y)
-}
-
-func merged(a, b []string) []string {
-	out := slices.Clone(a)
-	for _, v := range b {
-		if !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
 // restoreFolders makes the session's and the project's folders anew where the
 // program took them away or put something else there, and clears what is no file
 // from the places of files that are written as they stand.
 func (s *Session) restoreFolders() error {
 	var err error
-	folders := []string{s.dir, s.p.TrashPath(), filepath.Join(s.p.Dir, "qe")}
+	folders := []string{s.Folder, s.Project.TrashPath(), filepath.Join(s.Project.Dir, "qe")}
 	for _, name := range sessionFolders() {
-		folders = append(folders, filepath.Join(s.dir, name))
+		folders = append(folders, filepath.Join(s.Folder, name))
 	}
 	for _, dir := range folders {
 		if st, lerr := os.Lstat(dir); lerr == nil && !st.IsDir() {
@@ -266,18 +226,18 @@ func (s *Session) restoreFolders() error {
 		}
 		err = errors.Join(err, os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700)) // the program may have closed it
 	}
-	files := []string{s.p.LockPath()}
+	files := []string{s.Project.LockPath()}
 	for _, name := range []string{"lock", "record.lock", "findings.lock", "seen.json", "log/command.log"} {
-		files = append(files, filepath.Join(s.dir, name))
+		files = append(files, filepath.Join(s.Folder, name))
 	}
 	for _, file := range files {
 		err = errors.Join(err, clearWay(file))
 	}
-	if st, lerr := os.Lstat(s.p.StorePath()); lerr == nil && !st.IsDir() {
-		err = errors.Join(err, os.Remove(s.p.StorePath()))
+	if st, lerr := os.Lstat(s.Project.StorePath()); lerr == nil && !st.IsDir() {
+		err = errors.Join(err, os.Remove(s.Project.StorePath()))
 	}
-	err = errors.Join(err, clearWay(filepath.Join(s.p.StorePath(), snapshot.StoreLock)))
-	s.store = nil // what it knew of its folder may be wrong
+	err = errors.Join(err, clearWay(filepath.Join(s.Project.StorePath(), snapshot.StoreLock)))
+	s.Store = nil // what it knew of its folder may be wrong
 	return err
 }
 
@@ -293,14 +253,14 @@ func (s *Session) unseal(sl *seal) error {
 		tampered, rerr = append(tampered, "aside"), errors.Join(rerr, verr)
 	}
 	err = errors.Join(err, rerr, sl.close())
-	rec, bad := sl.trusted()
+	rec, bad := state.Believe(sl.dir, sl.record)
 	if bad {
 		tampered = append(tampered, "session.json")
 	}
-	s.rec = rec
+	s.Rec = rec
 	for _, name := range tampered {
-		s.rec.Tampered = merged(s.rec.Tampered, []string{name})
-		s.m.cfg.Warn(fmt.Sprintf("the program changed superqode's own state (%s of session %s); it was put back", name, s.rec.ID))
+		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{name})
+		s.Tell(fmt.Sprintf("the program changed superqode's own state (%s of session %s); it was put back", name, s.Rec.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("put back the session's state: %w", err)
@@ -308,5 +268,5 @@ func (s *Session) unseal(sl *seal) error {
 	if len(tampered) == 0 {
 		return nil
 	}
-	return errors.Join(clearWay(state.RecordPath(s.dir)), s.save())
+	return errors.Join(clearWay(state.RecordPath(s.Folder)), s.Save())
 }

@@ -105,7 +105,7 @@ func TestSealTrustsOnlyWhatMayChange(t *testing.T) {
 	if err := state.WriteRecord(dir, &honest); err != nil {
 		t.Fatal(err)
 	}
-	if got, tampered := s.trusted(); tampered || got.Runs != 3 || !got.Pinned {
+	if got, tampered := state.Believe(s.dir, s.record); tampered || got.Runs != 3 || !got.Pinned {
 		t.Errorf("what another supervisor wrote counts as tampering: %v %+v", tampered, got)
 	}
 	for name, forge := range map[string]func(*state.Record){
@@ -120,12 +120,12 @@ func TestSealTrustsOnlyWhatMayChange(t *testing.T) {
 		if err := state.WriteRecord(dir, &forged); err != nil {
 			t.Fatal(err)
 		}
-		if got, tampered := s.trusted(); !tampered || got.Workspace != rec.Workspace || got.State != rec.State || got.Origin != rec.Origin {
+		if got, tampered := state.Believe(s.dir, s.record); !tampered || got.Workspace != rec.Workspace || got.State != rec.State || got.Origin != rec.Origin {
 			t.Errorf("%s: forged record was believed (%v): %+v", name, tampered, got)
 		}
 	}
 	put(t, state.RecordPath(dir), "not json")
-	if got, tampered := s.trusted(); !tampered || got.ID != rec.ID {
+	if got, tampered := state.Believe(s.dir, s.record); !tampered || got.ID != rec.ID {
 		t.Error("a destroyed record was believed")
 	}
 }

@@ -24,7 +24,7 @@ type seenEntry struct {
 	At   time.Time `json:"at"`
 }
 
-func (s *Session) seenPath() string { return filepath.Join(s.dir, "seen.json") }
+func (s *Session) seenPath() string { return filepath.Join(s.Folder, "seen.json") }
 
 // readSeen returns what is known; a file that can not be understood counts as
 // empty, since the times in it are a convenience and nothing is built on them.
@@ -57,7 +57,7 @@ type changesFile struct {
 	Changes       []superqode.Change `json:"changes"`
 }
 
-func (s *Session) changesPath() string { return filepath.Join(s.dir, "changes.json") }
+func (s *Session) changesPath() string { return filepath.Join(s.Folder, "changes.json") }
 
 func (s *Session) writeChanges(changes []superqode.Change) error {
 	return atomicfile.WriteJSON(s.changesPath(), changesFile{state.SchemaVersion, changes})
@@ -66,7 +66,7 @@ func (s *Session) writeChanges(changes []superqode.Change) error {
 func (s *Session) readChanges() ([]superqode.Change, error) {
 	data, err := atomicfile.Read(s.changesPath())
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s left no record of its changes", s.rec.ID)
+		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s left no record of its changes", s.Rec.ID)
 	}
 	if err != nil {
 		return nil, err

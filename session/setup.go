@@ -90,9 +90,9 @@ func SetupSteps(sessionDir string) ([]setup.Step, error) {
 // setupReport is SetupSteps as reports hold it.
 func (s *Session) setupReport() []artifacts.SetupStep {
 	list := []artifacts.SetupStep{}
-	steps, err := SetupSteps(s.dir)
+	steps, err := SetupSteps(s.Folder)
 	if err != nil {
-		s.warnQuietly([]string{"what came of the setup can not be read: " + err.Error()})
+		s.Note([]string{"what came of the setup can not be read: " + err.Error()})
 	}
 	for _, st := range steps {
 		list = append(list, st.Report())
@@ -119,11 +119,11 @@ func (s *Session) setupMasked() []artifacts.SetupStep {
 // session for itself: the error wraps ErrLocked while a program runs there. A
 // required entry that fails is a *setup.Error.
 func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.Step, err error) {
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		return nil, s.ended()
 	}
 	if !s.opening {
-		opt.Given = s.rec.Given
+		opt.Given = s.Rec.Given
 	}
 	spec, err := opt.full()
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.dir, setupStateFile)) {
+	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.Folder, setupStateFile)) {
 		return nil, nil
 	}
 	if err := s.endAbandoned(); err != nil {
@@ -151,7 +151,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
 	for _, st := range steps {
 		if st.State == setup.OptionalFailed {
-			s.warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, visible(st.Name), st.Reason))
+			s.Warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, visible(st.Name), st.Reason))
 		}
 	}
 	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
@@ -163,21 +163,21 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 // ownForSetup makes sure that one setup at a time is under way, and nothing else.
 func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err error) {
 	if s.opening {
-		return lockfile.Lock(ctx, filepath.Join(s.dir, "setup.lock"))
+		return lockfile.Lock(ctx, filepath.Join(s.Folder, "setup.lock"))
 	}
-	if s.unlock == nil && s.rec.Owned {
+	if s.unlock == nil && s.Rec.Owned {
 		return nil, s.inUse()
 	}
 	if err := s.Close(); err != nil { // else several that wait would keep one another out
 		return nil, err
 	}
-	release, err := lockfile.Lock(ctx, filepath.Join(s.dir, "setup.lock"))
+	release, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "setup.lock"))
 	if err != nil {
 		return nil, err
 	}
 	wait, cancel := context.WithTimeout(ctx, setupWait)
 	defer cancel()
-	s.unlock, err = lockfile.Lock(wait, state.LockPath(s.dir))
+	s.unlock, err = lockfile.Lock(wait, state.LockPath(s.Folder))
 	if err != nil {
 		s.unlock = nil
 		if ctx.Err() == nil && wait.Err() != nil {
@@ -185,10 +185,10 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 		}
 		return nil, errors.Join(err, release())
 	}
-	if err := s.reload(); err != nil {
+	if err := s.Reload(); err != nil {
 		return nil, errors.Join(err, release())
 	}
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		return nil, errors.Join(s.ended(), release())
 	}
 	return func() error { return errors.Join(s.Close(), release()) }, nil
@@ -197,8 +197,8 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 // setupHost is what the session lends to its setup.
 func (s *Session) setupHost(opt SetupOptions) setup.Host {
 	return setup.Host{
-		Workspace: string(s.rec.Workspace), Origin: string(s.rec.Origin), State: filepath.Join(s.dir, setupStateFile),
-		Home: superqode.Getenv(s.m.cfg.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.m.cfg.Home)}, Artifact: s.inputArtifact,
+		Workspace: string(s.Rec.Workspace), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, setupStateFile),
+		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: s.inputArtifact,
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return s.runSetup(ctx, opt, c) },
 		Keep:      s.keepForSetup,
 		Protected: s.protectsLink,
@@ -208,7 +208,7 @@ func (s *Session) setupHost(opt SetupOptions) setup.Host {
 
 // runSetup runs one command of the setup as a program of the session.
 func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Command) (setup.Outcome, error) {
-	log := filepath.Join(s.dir, "log", "setup.log")
+	log := filepath.Join(s.Folder, "log", "setup.log")
 	if err := appendLine(log, "$ "+visible(c.Line)); err != nil {
 		return setup.Outcome{}, err
 	}
@@ -244,14 +244,14 @@ func (e stopped) Is(target error) bool { return target == setup.ErrStop }
 // keepForSetup salvages what an entry is about to replace, unless it is but a
 // copy of what the origin holds, or is kept to be brought back.
 func (s *Session) keepForSetup(ctx context.Context, path string) error {
-	if s.rec.Runs == 0 && s.rec.Mode != superqode.ModeShared {
+	if s.Rec.Runs == 0 && s.Rec.Mode != superqode.ModeShared {
 		return nil
 	}
-	format, err := snapshot.ParseFormat(s.rec.ObjectFormat)
+	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
 	if err != nil {
 		return err
 	}
-	ws := string(s.rec.Workspace)
+	ws := string(s.Rec.Workspace)
 	skip := func(p string, _ snapshot.Kind) bool {
 		return p != path && !strings.HasPrefix(p, path+"/") && !strings.HasPrefix(path, p+"/")
 	}
@@ -259,9 +259,9 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	sv, err := s.salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
+	sv, err := s.Salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
 	if err == nil && sv != nil {
-		s.m.cfg.Warn(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", visible(path), sv.ID))
+		s.Tell(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", visible(path), sv.ID))
 	}
 	return err
 }
@@ -274,7 +274,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 	} else {
 		how = "nothing protects it from what the session's programs write"
 	}
-	k, err := s.openKernel(KernelOptions{}, s.m.cfg.Env)
+	k, err := s.openKernel(KernelOptions{}, s.Env)
 	if err != nil {
 		return how, false
 	}
@@ -292,7 +292,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 
 // inputArtifact finds the file of an artifact of the origin.
 func (s *Session) inputArtifact(ctx context.Context, name string, version int) (string, error) {
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return "", err
 	}

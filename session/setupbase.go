@@ -42,21 +42,21 @@ type setupEffect struct {
 }
 
 func (s *Session) loadEffect() (*setupEffect, error) {
-	after, err := snapshot.Load(filepath.Join(s.dir, setupAfterFile))
+	after, err := snapshot.Load(filepath.Join(s.Folder, setupAfterFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	before, err := snapshot.Load(filepath.Join(s.dir, setupBeforeFile))
+	before, err := snapshot.Load(filepath.Join(s.Folder, setupBeforeFile))
 	return &setupEffect{before, after}, err
 }
 
 // startFile keeps what the workspace held when a setup began, so that one that is
 // killed is finished from there. A program that ran meanwhile makes it worthless.
 func (s *Session) startFile() string {
-	return filepath.Join(s.dir, fmt.Sprintf("setup-start-%d.snap", s.rec.Runs))
+	return filepath.Join(s.Folder, fmt.Sprintf("setup-start-%d.snap", s.Rec.Runs))
 }
 
 // beforeSetup is what the workspace held before the setup. Before anybody was
@@ -66,16 +66,16 @@ func (s *Session) beforeSetup(ctx context.Context) (*snapshot.Snapshot, error) {
 		return snapshot.Load(s.startFile())
 	}
 	if s.opening {
-		if err := os.Link(filepath.Join(s.dir, "base.snap"), s.startFile()); err != nil {
+		if err := os.Link(filepath.Join(s.Folder, "base.snap"), s.startFile()); err != nil {
 			return nil, err
 		}
-		return s.loadBase()
+		return s.LoadBase()
 	}
 	l, err := s.lookRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.close(string(s.rec.Workspace)); err != nil {
+	if err := l.close(string(s.Rec.Workspace)); err != nil {
 		return nil, err
 	}
 	return l.final, l.final.Save(s.startFile())
@@ -95,11 +95,11 @@ func (s *Session) foldSetup(ctx context.Context, before *snapshot.Snapshot) (err
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	if l.gone != "" {
 		return nil // there is nothing that could be part of anything
 	}
-	base, err := s.loadBase()
+	base, err := s.LoadBase()
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (s *Session) foldSetup(ctx context.Context, before *snapshot.Snapshot) (err
 
 // saveEffect writes what the setup did and, in the isolated modes, the base anew.
 func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, touched []string) error {
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	var fresh []snapshot.Entry
@@ -147,32 +147,32 @@ func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, 
 			fresh = append(fresh, *e)
 		}
 	}
-	if !s.rec.Mode.InPlace() && len(fresh) > 0 {
-		if err := s.store.WriteBlobs(ctx, string(s.rec.Workspace), fresh); err != nil {
+	if !s.Rec.Mode.InPlace() && len(fresh) > 0 {
+		if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
 			return fmt.Errorf("keep what the setup made: %w", err)
 		}
 	}
-	if err := effect.before.Save(filepath.Join(s.dir, setupBeforeFile)); err != nil {
+	if err := effect.before.Save(filepath.Join(s.Folder, setupBeforeFile)); err != nil {
 		return err
 	}
-	if err := effect.after.Save(filepath.Join(s.dir, setupAfterFile)); err != nil {
+	if err := effect.after.Save(filepath.Join(s.Folder, setupAfterFile)); err != nil {
 		return err
 	}
 	failpoint.Hit("setup.effect")
-	if s.rec.Mode.InPlace() {
+	if s.Rec.Mode.InPlace() {
 		return nil
 	}
-	s.base = withEntries(s.base, touched, l.final)
-	origin, repo := s.origin, s.state
-	s.origin, s.state = nil, nil // they are on disk as they were
+	s.Base = withEntries(s.Base, touched, l.final)
+	origin, repo := s.OriginBase, s.RepoState
+	s.OriginBase, s.RepoState = nil, nil // they are on disk as they were
 	err := s.saveBase(ctx)
-	s.origin, s.state = origin, repo
+	s.OriginBase, s.RepoState = origin, repo
 	if err != nil {
 		return err
 	}
-	base := s.rec.Base
+	base := s.Rec.Base
 	failpoint.Hit("setup.base")
-	return s.update(ctx, func(r *state.Record) { r.Base = base })
+	return s.Update(ctx, func(r *state.Record) { r.Base = base })
 }
 
 // withEntries returns sn with the entries of from at some paths, or without them
@@ -206,7 +206,7 @@ func (s *Session) withoutSetup(l *look) error {
 		return err
 	}
 	same, changed := effect.split(l.final)
-	if s.rec.Mode.InPlace() {
+	if s.Rec.Mode.InPlace() {
 		l.final = withEntries(l.final, same, effect.before)
 	} else if len(changed) > 0 {
 		l.base = withEntries(l.base, changed, effect.before)
@@ -255,7 +255,7 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
 
 // addSetupIgnored remembers the topmost ignored paths that a setup left.
 func (s *Session) addSetupIgnored(paths []string) error {
-	if len(paths) == 0 || s.rec.Mode.InPlace() {
+	if len(paths) == 0 || s.Rec.Mode.InPlace() {
 		return nil
 	}
 	set, err := s.setupIgnored()
@@ -270,12 +270,12 @@ func (s *Session) addSetupIgnored(paths []string) error {
 		b.WriteString(p)
 		b.WriteByte(0)
 	}
-	return atomicfile.Write(filepath.Join(s.dir, setupIgnoredFile), []byte(b.String()), 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, setupIgnoredFile), []byte(b.String()), 0o600)
 }
 
 // setupIgnored are the ignored paths that the setup made.
 func (s *Session) setupIgnored() (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.dir, setupIgnoredFile))
+	data, err := atomicfile.Read(filepath.Join(s.Folder, setupIgnoredFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -51,9 +52,9 @@ func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) 
 	if args == nil {
 		args = []string{}
 	}
-	err := s.update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
+	err := s.Update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
 	end := EndOptions{Failed: true, Locked: true}
-	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.rec.Keep != state.KeepAlways {
+	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != state.KeepAlways {
 		end.Keep = state.KeepNever
 	}
 	stop := ignore(exec.Signals)
@@ -61,8 +62,8 @@ func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) 
 	s.setupError = failed
 	res, eerr := s.End(after, end)
 	if _, ok := errors.AsType[*setup.Error](failed); ok && superqode.Hint(failed) == "" && res != nil {
-		if log := artifacts.SessionLog(s.rec.ID, "setup"); slices.ContainsFunc(res.Artifacts, func(a artifacts.Ref) bool { return a.Path.String() == log }) {
-			failed = superqode.WithHint(failed, "cat %s", quoteWord(filepath.Join(string(s.rec.Origin), ".superqode", "qe-artifacts", log)))
+		if log := artifacts.SessionLog(s.Rec.ID, "setup"); slices.ContainsFunc(res.Artifacts, func(a artifacts.Ref) bool { return a.Path.String() == log }) {
+			failed = superqode.WithHint(failed, "cat %s", site.QuoteWord(filepath.Join(string(s.Rec.Origin), ".superqode", "qe-artifacts", log)))
 		}
 	}
 	return res, errors.Join(failed, err, eerr)
@@ -75,7 +76,7 @@ func (s *Session) setUpAgents(ctx context.Context, members []*Session, opt Setup
 		opt.Signals = signals.to[i]
 		if _, err := c.Setup(ctx, opt); err != nil {
 			if c != s {
-				err = fmt.Errorf("agent %s: %w", c.rec.Agent, err)
+				err = fmt.Errorf("agent %s: %w", c.Rec.Agent, err)
 			}
 			return err
 		}
@@ -88,7 +89,7 @@ func (s *Session) setUpAgents(ctx context.Context, members []*Session, opt Setup
 
 // checkInputs finds out before anything is made whether the inputs are there. A
 // relative path may also mean one that only the workspace will have.
-func (m *Manager) checkInputs(ctx context.Context, o *origin, opt SetupOptions) error {
+func (m *Manager) checkInputs(ctx context.Context, o *site.Origin, opt SetupOptions) error {
 	spec, err := opt.full()
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (m *Manager) checkInputs(ctx context.Context, o *origin, opt SetupOptions) 
 		var err error
 		switch {
 		case in.Artifact != "":
-			s := &Session{m: m, rec: state.Record{Origin: state.HostPath(o.Top)}}
+			s := &Session{m: m, Site: &site.Site{Host: m.Host, Rec: state.Record{Origin: state.HostPath(o.Top)}}}
 			_, err = s.inputArtifact(ctx, in.Artifact, in.Version)
 		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
 			_, serr := os.Stat(in.Path)

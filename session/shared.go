@@ -59,7 +59,7 @@ func (s *Session) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench
 	if err != nil {
 		return nil, err
 	}
-	changes, err := e.Pairs(ctx, s.store, nil)
+	changes, err := e.Pairs(ctx, s.Store, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e me
 	if err != nil || all.Base == "" {
 		return e, err
 	}
-	if err := s.openStore(ctx); err != nil {
+	if err := s.OpenStore(ctx); err != nil {
 		return e, err
 	}
 	e, err = s.sharedPart(ctx, &all, agent)
@@ -275,7 +275,7 @@ func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqo
 	if err != nil {
 		return e, err
 	}
-	base, err := s.store.Tree(ctx, all.Base)
+	base, err := s.Store.Tree(ctx, all.Base)
 	if err != nil {
 		return e, err
 	}
@@ -310,15 +310,15 @@ func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqo
 	if len(e.Changes) == 0 {
 		return e, nil
 	}
-	if err := s.store.WriteBlobs(ctx, b.Dir, made); err != nil {
+	if err := s.Store.WriteBlobs(ctx, b.Dir, made); err != nil {
 		return e, err
 	}
 	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format}
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		part.Entries = append(part.Entries, entries[p])
 	}
-	ids, err := s.store.CommitAll(ctx, []snapshot.CommitRequest{{
-		Ref: s.ref("shared/part"), Snap: part, CommitOptions: snapshot.CommitOptions{Message: "the part of agent " + agent.String(), When: s.rec.CreatedAt},
+	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{{
+		Ref: s.Ref("shared/part"), Snap: part, CommitOptions: snapshot.CommitOptions{Message: "the part of agent " + agent.String(), When: s.Rec.CreatedAt},
 	}})
 	if err != nil {
 		return e, err

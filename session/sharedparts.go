@@ -13,20 +13,20 @@ import (
 // each one's: its changes and the patch of them. A session without statements of
 // its agents has no parts.
 func (s *Session) shareParts(ctx context.Context, c *collected) error {
-	if !s.rec.Shared {
+	if !s.Rec.Shared {
 		return nil
 	}
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return err
 	}
 	f := &agentsFile{}
-	for _, a := range s.rec.Agents {
+	for _, a := range s.Rec.Agents {
 		r := agentResult{Agent: a.Agent, Conflicts: []conflictEntry{}}
-		if log := artifacts.SessionLog(s.rec.ID, a.Agent.String()+"-command"); has(c.artifacts, log) {
+		if log := artifacts.SessionLog(s.Rec.ID, a.Agent.String()+"-command"); has(c.artifacts, log) {
 			r.Log = log
 		}
-		if s.tracked() && s.rec.HasFinal {
+		if s.tracked() && s.Rec.HasFinal {
 			if err := s.sharePart(ctx, store, c, &r); err != nil {
 				return fmt.Errorf("agent %s: %w", a.Agent, err)
 			}
@@ -37,7 +37,7 @@ func (s *Session) shareParts(ctx context.Context, c *collected) error {
 }
 
 func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *agentResult) error {
-	all := merge.Ends{Base: s.ref("base"), Final: s.ref("final"), Changes: c.changes}
+	all := merge.Ends{Base: s.Ref("base"), Final: s.Ref("final"), Changes: c.changes}
 	e, err := s.sharedPart(ctx, &all, r.Agent)
 	if err != nil || e.Base == "" {
 		return err
@@ -48,7 +48,7 @@ func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *coll
 		return err
 	}
 	defer os.Remove(patch.File)
-	patch.Path, patch.Agent = artifacts.AgentPatch(s.rec.ID, r.Agent), r.Agent
+	patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, r.Agent), r.Agent
 	patch.Description = "what is known to be agent " + r.Agent.String() + "'s; git apply brings it into the origin as it was at the start"
 	r.Patch = patch.Path
 	added, err := store.AddAll(ctx, []artifacts.New{*patch})

@@ -28,11 +28,11 @@ type AgentReverted struct {
 // it overwrites is salvaged, and what it did is proven. The error wraps
 // ErrConflict when some could not be told apart: all else was taken back.
 func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions) (*AgentReverted, error) {
-	if s.rec.State == superqode.StateDone {
+	if s.Rec.State == superqode.StateDone {
 		return nil, s.revertable()
 	}
-	if len(s.rec.Agents) > 0 && !s.rec.Shared {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.rec.ID)
+	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.Rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.Rec.ID)
 	}
 	if !opt.DryRun {
 		if err := s.own(); err != nil {
@@ -42,13 +42,13 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 			return nil, err
 		}
 	}
-	unlock, err := s.p.Lock(ctx)
+	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := &AgentReverted{}
 	err = s.revertAgent(ctx, agent, opt, r)
-	r.Salvages = s.salvages
+	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err
 	}
@@ -58,7 +58,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if len(r.Mixed) > 0 {
 		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", superqode.Plural(len(r.Mixed), "change"), agent)
 	}
-	return r, errors.Join(err, s.update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
+	return r, errors.Join(err, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
 
 func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions, r *AgentReverted) (err error) {
@@ -66,7 +66,7 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
 	e := merge.Ends{Changes: l.changes}
 	if e.Base, e.Final, err = s.storeEnds(ctx, l); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if err := b.Keep(ctx); err != nil {
 		return err
 	}
-	tree := &revert.Tree{Dir: string(s.rec.Workspace), Base: target, Skip: s.skip(), Store: s.store}
+	tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: target, Skip: s.skip(), Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
 	if res != nil {
 		r.Restored = *res

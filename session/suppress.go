@@ -21,11 +21,11 @@ const suppressionsCopy = "suppressions.yaml"
 
 // keepSuppressions copies the origin's file when the session is opened.
 func (s *Session) keepSuppressions() error {
-	data, err := readSuppressions(string(s.rec.Origin))
+	data, err := readSuppressions(string(s.Rec.Origin))
 	if err != nil || data == nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(s.dir, suppressionsCopy), data, 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, suppressionsCopy), data, 0o600)
 }
 
 // readSuppressions returns the content of an origin's file, nil where there is
@@ -44,9 +44,9 @@ func readSuppressions(origin string) ([]byte, error) {
 func (s *Session) suppressions() (map[string]artifacts.Suppression, []string, error) {
 	var data []byte
 	var err error
-	if s.rec.State.Ended() {
-		data, err = readSuppressions(string(s.rec.Origin))
-	} else if data, err = atomicfile.Read(filepath.Join(s.dir, suppressionsCopy)); errors.Is(err, os.ErrNotExist) {
+	if s.Rec.State.Ended() {
+		data, err = readSuppressions(string(s.Rec.Origin))
+	} else if data, err = atomicfile.Read(filepath.Join(s.Folder, suppressionsCopy)); errors.Is(err, os.ErrNotExist) {
 		data, err = nil, nil
 	}
 	if err != nil {
@@ -112,15 +112,15 @@ func (s *Session) UnsuppressFinding(ctx context.Context, ref string) (artifacts.
 
 // suppressedAnew lets the session go by the file as it is now.
 func (s *Session) suppressedAnew(ctx context.Context) error {
-	if !s.rec.State.Ended() || s.reportOnly {
+	if !s.Rec.State.Ended() || s.reportOnly {
 		return nil
 	}
-	if s.rec.State == superqode.StatePreserved { // it may go on
+	if s.Rec.State == superqode.StatePreserved { // it may go on
 		if err := s.keepSuppressions(); err != nil {
 			return err
 		}
 	}
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
 	if err != nil {
 		return err
 	}

@@ -24,22 +24,22 @@ type Suppressions struct {
 
 // Suppressions returns the file of the origin around dir, which need not exist.
 func (m *Manager) Suppressions(ctx context.Context, dir string) (*Suppressions, error) {
-	o, err := m.resolveOrigin(ctx, dir)
+	o, err := m.Resolve(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Suppressions{m: m, p: m.project(o), origin: o.Top}, nil
+	return &Suppressions{m: m, p: m.ProjectOf(o), origin: o.Top}, nil
 }
 
 func (s *Session) suppressionsFile() *Suppressions {
-	return &Suppressions{m: s.m, p: s.p, origin: string(s.rec.Origin)}
+	return &Suppressions{m: s.m, p: s.Project, origin: string(s.Rec.Origin)}
 }
 
 // Enter appends an entry, in the place of older ones with its fingerprint, and
 // returns it as it stands there.
 func (f *Suppressions) Enter(ctx context.Context, entry artifacts.Suppression) (artifacts.Suppression, error) {
 	if entry.Added == "" {
-		entry.Added = f.m.now().UTC().Format("2006-01-02")
+		entry.Added = f.m.Now().UTC().Format("2006-01-02")
 	}
 	return entry, f.edit(ctx, func(data []byte, entries map[string]artifacts.Suppression) ([]byte, error) {
 		old, there := entries[entry.Fingerprint]

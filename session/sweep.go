@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -68,9 +69,9 @@ func (m *Manager) sweepApart(p state.Project) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(exe, "--home", m.cfg.Home, SweepCommand, filepath.Base(p.Dir))
+	cmd := exec.Command(exe, "--home", m.Home, SweepCommand, filepath.Base(p.Dir))
 	cmd.Dir = "/" // it must not keep the caller's folder busy
-	cmd.Env = m.cfg.Env
+	cmd.Env = m.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -84,9 +85,9 @@ func (m *Manager) SweepProject(ctx context.Context, name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return superqode.Errorf(superqode.ErrUsage, "%q is not the name of a project folder", name)
 	}
-	p := state.Project{Dir: filepath.Join(m.workingPath(), name)}
+	p := state.Project{Dir: filepath.Join(m.WorkingPath(), name)}
 	if _, err := os.Lstat(p.Dir); err != nil {
-		return notFoundOr(err, p.Dir)
+		return site.NotFoundOr(err, p.Dir)
 	}
 	yieldCPU()
 	_, err := sweep(ctx, p, 0)

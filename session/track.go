@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -61,11 +62,11 @@ const maxTracked = 8 << 20
 // tracked reports whether there is something by which changes in one workspace
 // can be told apart: statements of agents, or claims of several.
 func (s *Session) tracked() bool {
-	several := s.rec.Shared || len(s.rec.Agents) == 0 && s.rec.Agent.IsZero()
-	return atomicfile.Exists(s.trackPath()) || several && s.rec.Parent.IsZero() && atomicfile.Exists(grantsPath(s.dir))
+	several := s.Rec.Shared || len(s.Rec.Agents) == 0 && s.Rec.Agent.IsZero()
+	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(grantsPath(s.Folder))
 }
 
-func (s *Session) trackPath() string { return filepath.Join(s.dir, "track.jsonl") }
+func (s *Session) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }
 
 // opTrack is the supervisor's operation behind `superqode track`.
 const opTrack = "track"
@@ -80,7 +81,7 @@ type trackArgs struct {
 
 // trackHandler answers opTrack. An agent of several speaks for itself only.
 func (s *Session) trackHandler() supervisor.Handler {
-	actor, several := s.actor(), len(s.rec.Agents) > 0 || !s.rec.Parent.IsZero()
+	actor, several := s.Actor(), len(s.Rec.Agents) > 0 || !s.Rec.Parent.IsZero()
 	return func(ctx context.Context, _ int, raw json.RawMessage) (any, error) {
 		var a trackArgs
 		if err := json.Unmarshal(raw, &a); err != nil {
@@ -113,12 +114,12 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.rec.State.Ended() {
+	if s.Rec.State.Ended() {
 		return s.ended()
 	}
 	for _, t := range list {
 		if t.Agent.IsZero() {
-			t.Agent = s.rec.Agent
+			t.Agent = s.Rec.Agent
 		}
 		if err := s.track(ctx, t); err != nil {
 			return err
@@ -130,10 +131,10 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err
 // track keeps one statement.
 func (s *Session) track(ctx context.Context, t Track) (err error) {
 	if t.Agent.IsZero() {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", visible(t.Path.String())), "superqode track --agent NAME %s", quoteWord(t.Path.String()))
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", visible(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
 	}
-	e := trackEvent{SchemaVersion: state.SchemaVersion, At: s.m.now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "track.lock"))
+	e := trackEvent{SchemaVersion: state.SchemaVersion, At: s.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "track.lock"))
 	if err != nil {
 		return err
 	}
@@ -146,7 +147,7 @@ func (s *Session) track(ctx context.Context, t Track) (err error) {
 
 // keepTracked keeps what the file holds.
 func (s *Session) keepTracked(e *trackEvent) error {
-	root, err := atomicfile.OpenRoot(string(s.rec.Workspace))
+	root, err := atomicfile.OpenRoot(string(s.Rec.Workspace))
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (s *Session) keepTracked(e *trackEvent) error {
 	}
 	sum := sha256.Sum256(data)
 	e.Content = hex.EncodeToString(sum[:])
-	file := filepath.Join(s.dir, "track", e.Content)
+	file := filepath.Join(s.Folder, "track", e.Content)
 	if atomicfile.Exists(file) {
 		return nil
 	}
@@ -204,7 +205,7 @@ func (s *Session) trackedContent(e *trackEvent) ([]byte, error) {
 	if e.Content == "" || e.Content == "-" {
 		return nil, nil
 	}
-	data, err := atomicfile.Read(filepath.Join(s.dir, "track", filepath.Base(e.Content)))
+	data, err := atomicfile.Read(filepath.Join(s.Folder, "track", filepath.Base(e.Content)))
 	if err != nil {
 		return nil, err
 	}

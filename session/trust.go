@@ -51,7 +51,7 @@ type trustFile struct {
 	Origins       []Trust `json:"origins"`
 }
 
-func (m *Manager) trustPath() string { return filepath.Join(m.cfg.Home, "trust.json") }
+func (m *Manager) trustPath() string { return filepath.Join(m.Home, "trust.json") }
 
 func (m *Manager) readTrust() (trustFile, error) {
 	f := trustFile{SchemaVersion: state.SchemaVersion, Origins: []Trust{}}
@@ -73,10 +73,10 @@ func (m *Manager) readTrust() (trustFile, error) {
 
 // changeTrust changes trust.json under its lock.
 func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust) (err error) {
-	if err := os.MkdirAll(m.cfg.Home, 0o700); err != nil {
-		return state.Unwritable(err, m.cfg.Home)
+	if err := os.MkdirAll(m.Home, 0o700); err != nil {
+		return state.Unwritable(err, m.Home)
 	}
-	unlock, err := lockfile.Lock(ctx, filepath.Join(m.cfg.Home, "trust.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(m.Home, "trust.lock"))
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (
 	if err != nil || !filepath.IsLocal(rel) {
 		return false, nil
 	}
-	g, err := m.git(ctx)
+	g, err := m.Git(ctx)
 	if err != nil {
 		return true, nil // then nobody can say that it is the user's own
 	}
@@ -285,7 +285,7 @@ func (m *Manager) Approve(ctx context.Context, t *Trust) error {
 		return err
 	}
 	yes := *t
-	yes.At = m.now().UTC()
+	yes.At = m.Now().UTC()
 	return m.changeTrust(ctx, func(list []Trust) []Trust {
 		return append(slices.DeleteFunc(list, func(k Trust) bool { return k.Origin == t.Origin }), yes)
 	})
@@ -315,12 +315,12 @@ func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error)
 // OnlyOutside refuses, with an error that wraps superqode.ErrDenied, what only a
 // person outside of every session may do.
 func (m *Manager) OnlyOutside(what string) error {
-	names, err := state.Names(m.workingPath())
+	names, err := state.Names(m.WorkingPath())
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if id := supervisor.InsideOf(state.Project{Dir: filepath.Join(m.workingPath(), name)}); id != "" {
+		if id := supervisor.InsideOf(state.Project{Dir: filepath.Join(m.WorkingPath(), name)}); id != "" {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
 		}
 	}

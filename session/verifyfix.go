@@ -52,10 +52,10 @@ func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*Verifie
 		return nil, err
 	}
 	finding, _ := fix.Metadata[metaFinding].(string)
-	v := &VerifiedFix{SessionID: s.rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}
+	v := &VerifiedFix{SessionID: s.Rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}
 	v.Reason, err = s.applies(ctx, patch)
 	if err != nil {
-		return nil, superqode.WithHint(fmt.Errorf("the base of session %s can not be had any more: %w", s.rec.ID, err), "superqode workspace list")
+		return nil, superqode.WithHint(fmt.Errorf("the base of session %s can not be had any more: %w", s.Rec.ID, err), "superqode workspace list")
 	}
 	if v.Applies = v.Reason == ""; !v.Applies {
 		v.Evidence = "the patch does not apply to the base: " + v.Reason
@@ -94,7 +94,7 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 			continue
 		}
 		s := m.session(l)
-		store, err := artifacts.Open(string(s.rec.Origin))
+		store, err := artifacts.Open(string(s.Rec.Origin))
 		if err != nil {
 			return nil, artifacts.Artifact{}, err
 		}
@@ -111,7 +111,7 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 }
 
 func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
-	store, err := artifacts.Open(string(s.rec.Origin))
+	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
 	}
@@ -126,30 +126,30 @@ func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
 // tryFix runs the tests in a fresh session, on the base and with the fix.
 func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
 	open, head := opt.Open, ""
-	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.rec.Origin), true, true, "verify-fix "+v.FindingID, state.KeepNever, false
+	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.Rec.Origin), true, true, "verify-fix "+v.FindingID, state.KeepNever, false
 	open.Mode, open.From = superqode.ModeDirectory, FromWorking
-	if s.rec.GitDir != "" && s.rec.Base.Head != "" {
-		open.Mode, open.From, head = superqode.ModeWorktree, s.rec.Base.Head, s.rec.Base.Head
+	if s.Rec.GitDir != "" && s.Rec.Base.Head != "" {
+		open.Mode, open.From, head = superqode.ModeWorktree, s.Rec.Base.Head, s.Rec.Base.Head
 	}
 	fresh, err := m.openInterruptible(ctx, open, opt.Exec.Signals)
 	if err != nil {
 		return err
 	}
 	defer fresh.Close()
-	v.TriedIn = fresh.rec.ID
+	v.TriedIn = fresh.Rec.ID
 	defer func() {
 		stop := ignore(opt.Exec.Signals)
 		defer stop()
 		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: state.KeepNever, Locked: true})
 		err = errors.Join(err, eerr)
 	}()
-	scratch, err := os.MkdirTemp(s.dir, ".fix-*")
+	scratch, err := os.MkdirTemp(s.Folder, ".fix-*")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	tree := snapshot.CheckApplyOptions{Commit: s.ref("base"), Scratch: scratch}
-	if err := s.store.Checkout(ctx, tree, string(fresh.rec.Workspace), head); err != nil {
+	tree := snapshot.CheckApplyOptions{Commit: s.Ref("base"), Scratch: scratch}
+	if err := s.Store.Checkout(ctx, tree, string(fresh.Rec.Workspace), head); err != nil {
 		return fmt.Errorf("write out the base: %w", err)
 	}
 	opt.Tell("tests before the fix")
@@ -158,7 +158,7 @@ func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, 
 		return err
 	}
 	tree.Patch = patch
-	if err := s.store.Checkout(ctx, tree, string(fresh.rec.Workspace), s.ref("base")); err != nil {
+	if err := s.Store.Checkout(ctx, tree, string(fresh.Rec.Workspace), s.Ref("base")); err != nil {
 		return fmt.Errorf("write out the fix: %w", err)
 	}
 	opt.Tell("tests after the fix")
@@ -182,7 +182,7 @@ func commandText(args []string) string {
 // enterFix puts what came of a fix into the session's report; a fix that is tried
 // again replaces its entry.
 func (s *Session) enterFix(ctx context.Context, fix artifacts.Fix) error {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.dir, "findings.lock"))
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
 	if err != nil {
 		return err
 	}

@@ -44,13 +44,13 @@ type watching struct {
 
 // startWatching begins to watch, or returns nil where that is not wanted.
 func (s *Session) startWatching() *watching {
-	if !s.rec.Watcher.Enabled {
+	if !s.Rec.Watcher.Enabled {
 		return nil
 	}
-	opt := WatchOptions(&s.rec)
+	opt := WatchOptions(&s.Rec)
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watching{cancel: cancel, done: make(chan struct{}), first: map[string]time.Time{}}
-	base, file := s.base, filepath.Join(s.dir, "base.snap")
+	base, file := s.Base, filepath.Join(s.Folder, "base.snap")
 	opt.Warn = w.warn
 	go func() {
 		defer close(w.done)
@@ -103,27 +103,27 @@ func (s *Session) stopWatching(w *watching) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.warned {
-		s.warn(line)
+		s.Warn(line)
 	}
 	if len(w.first) == 0 {
 		return nil
 	}
-	if s.watched == nil {
-		s.watched = map[string]time.Time{}
+	if s.Watched == nil {
+		s.Watched = map[string]time.Time{}
 	}
 	for p, at := range w.first {
-		if _, seen := s.watched[p]; !seen {
-			s.watched[p] = at.UTC().Truncate(time.Millisecond)
+		if _, seen := s.Watched[p]; !seen {
+			s.Watched[p] = at.UTC().Truncate(time.Millisecond)
 		}
 	}
-	if s.rec.Owned && s.rec.Parent.IsZero() && s.as.IsZero() {
+	if s.Rec.Owned && s.Rec.Parent.IsZero() && s.As.IsZero() {
 		return nil // this value ends the session, too
 	}
 	seen, err := s.readSeen()
 	if err != nil {
 		return err
 	}
-	for p, at := range s.watched {
+	for p, at := range s.Watched {
 		if _, known := seen[p]; !known {
 			seen[p] = at
 		}

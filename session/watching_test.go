@@ -27,7 +27,7 @@ func TestWatcherKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	write := func(name string) {
-		if err := os.WriteFile(filepath.Join(string(s.rec.Workspace), name), []byte("two\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(string(s.Rec.Workspace), name), []byte("two\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

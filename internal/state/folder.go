@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FolderInfo is what a folder itself is. Snapshots are about what is in a folder
+// folderInfo is what a folder itself is. Snapshots are about what is in a folder
 // only.
 type folderInfo struct {
 	Mode uint32    `json:"mode"` // permission, set-id and sticky bits
@@ -26,7 +26,7 @@ func FolderInfoOf(dir string) (folderInfo, error) {
 	return folderInfo{uint32(st.Mode) & 0o7777, st.Uid, st.Gid, time.Unix(sec, nsec).UTC()}, nil
 }
 
-// restore makes dir what it was; nothing may be done in it afterwards. Only root
+// Restore makes dir what it was; nothing may be done in it afterwards. Only root
 // gives owners back. A link in its place is not followed.
 func (f folderInfo) Restore(dir string) error {
 	d, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)

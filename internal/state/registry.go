@@ -88,7 +88,7 @@ func Load(dir string) (Listed, error) {
 	return l, nil
 }
 
-// Unborn reports whether a session folder without session.json is one that is
+// unborn reports whether a session folder without session.json is one that is
 // being made, or whose maker was killed before it made anything else: there is
 // no workspace, and Recover removes it.
 func unborn(dir string) bool {

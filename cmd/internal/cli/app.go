@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -117,7 +118,7 @@ func (a *app) sessions() (*session.Manager, error) {
 }
 
 // steps is what a session manager tells of its long steps, or nil.
-func (a *app) steps() session.Progress {
+func (a *app) steps() site.Progress {
 	if !a.showsProgress() {
 		return nil
 	}

@@ -1,10 +1,13 @@
-package session
+package site
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
-// quoteWord makes one word of a shell line out of s, for hints that can be
+// QuoteWord makes one word of a shell line out of s, for hints that can be
 // pasted.
-func quoteWord(s string) string {
+func QuoteWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./+:,@%=", r)
 	}
@@ -13,3 +16,6 @@ func quoteWord(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// Megabytes prints a number of bytes for a person.
+func Megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -1,0 +1,198 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
+)
+
+// Host is what the sessions of one SUPERQODE_HOME share: where state lies, whose
+// environment is passed on, git, the clock, and the person at the terminal.
+type Host struct {
+	Home     string         // $SUPERQODE_HOME, absolute
+	Env      []string       // the caller's whole environment
+	Log      zerolog.Logger // ids, counts and durations only
+	Tell     func(string)   // shows one line to the person at the terminal
+	Progress Progress       // shows them what takes long; nil shows nothing
+	Version  string         // for reports
+	Shim     string         // the helper binary that guards; "" finds it beside this program
+	Now      func() time.Time
+
+	gitOnce sync.Mutex
+	gitBin  *git.Git // found when first needed
+}
+
+// Origin is the user's repository or directory as one command sees it.
+type Origin struct {
+	Top    string    // the work tree's root, or the directory; absolute, links resolved
+	Prefix string    // from Top to where the command was started: "" or "a/b"
+	Repo   *git.Repo // nil outside git
+	Format string    // object format
+}
+
+// Key is the path that names the project: the git common dir, so that all
+// worktrees of a repository share one store, or the directory.
+func (o *Origin) Key() string {
+	if o.Repo != nil {
+		return o.Repo.CommonDir
+	}
+	return o.Top
+}
+
+// BaseName is the readable half of the project's folder name.
+func (o *Origin) BaseName() string {
+	if o.Repo == nil {
+		return filepath.Base(o.Top)
+	}
+	if filepath.Base(o.Repo.CommonDir) == ".git" {
+		return filepath.Base(filepath.Dir(o.Repo.CommonDir))
+	}
+	return filepath.Base(o.Repo.CommonDir)
+}
+
+// Resolve finds the repository that dir lies in, or the directory itself.
+func (h *Host) Resolve(ctx context.Context, dir string) (*Origin, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, NotFoundOr(err, dir)
+	}
+	if real, err = filepath.Abs(real); err != nil {
+		return nil, err
+	}
+	if st, err := os.Stat(real); err != nil {
+		return nil, err
+	} else if !st.IsDir() {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", dir)
+	}
+	repo, err := h.Discover(ctx, real)
+	if errors.Is(err, git.ErrNoRepository) {
+		return &Origin{Top: real, Format: "sha1"}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o := &Origin{Top: repo.TopLevel, Prefix: strings.TrimSuffix(repo.Prefix, "/"), Repo: repo, Format: repo.ObjectFormat}
+	if repo.Bare {
+		o.Top = repo.GitDir
+	}
+	return o, nil
+}
+
+// Discover asks git for the repository and for its version at the same time.
+func (h *Host) Discover(ctx context.Context, dir string) (*git.Repo, error) {
+	h.gitOnce.Lock()
+	defer h.gitOnce.Unlock()
+	if h.gitBin != nil {
+		return h.gitBin.Discover(ctx, dir)
+	}
+	g, err := git.Locate(h.Env)
+	if err != nil {
+		return nil, err
+	}
+	version := make(chan error, 1)
+	go func() { version <- g.CheckVersion(ctx) }()
+	repo, err := g.Discover(ctx, dir)
+	if verr := <-version; verr != nil {
+		return nil, verr // an old git's answer to anything else explains less
+	}
+	h.gitBin = g
+	return repo, err
+}
+
+// NotFoundOr says of a path that could not be opened why: the error wraps
+// superqode.ErrNotFound when nothing is there.
+func NotFoundOr(err error, path string) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return superqode.Errorf(superqode.ErrNotFound, "%s does not exist", path)
+	}
+	return fmt.Errorf("open %s: %w", path, err)
+}
+
+// Progress is told of a step that may take long: what is done, in words, and the
+// meter that counts it, where there is one. It returns what ends the step.
+type Progress func(step string, meter *snapshot.Meter) (done func())
+
+// Begin tells the person at the terminal that a step begins.
+func (h *Host) Begin(step string, meter *snapshot.Meter) (done func()) {
+	if h.Progress == nil {
+		return func() {}
+	}
+	return h.Progress(step, meter)
+}
+
+// Git finds git once.
+func (h *Host) Git(ctx context.Context) (*git.Git, error) {
+	h.gitOnce.Lock()
+	defer h.gitOnce.Unlock()
+	if h.gitBin != nil {
+		return h.gitBin, nil
+	}
+	g, err := git.Locate(h.Env) // its version was looked at when the session was opened
+	h.gitBin = g
+	return g, err
+}
+
+// CheckedGit is git for what depends on its version.
+func (h *Host) CheckedGit(ctx context.Context) (*git.Git, error) {
+	g, err := h.Git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h.gitOnce.Lock()
+	defer h.gitOnce.Unlock()
+	if g.Version == (git.Version{}) {
+		err = g.CheckVersion(ctx)
+	}
+	return g, err
+}
+
+func (h *Host) WorkingPath() string { return filepath.Join(h.Home, "working") }
+
+// ProjectOf returns the folder of an origin, which need not exist yet.
+func (h *Host) ProjectOf(o *Origin) state.Project {
+	return state.Of(h.WorkingPath(), o.BaseName(), o.Key())
+}
+
+// ExistingStore opens a project's store as it is; it is nil where there is none.
+func (h *Host) ExistingStore(ctx context.Context, p state.Project) (*snapshot.Store, error) {
+	g, err := h.Git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	store, err := snapshot.OpenExisting(g, p.StorePath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return store, err
+}
+
+// For returns a Host whose lines for the person name the agent that they are
+// about.
+func (h *Host) For(agent superqode.AgentID) *Host {
+	h.gitOnce.Lock()
+	defer h.gitOnce.Unlock()
+	return &Host{
+		Home: h.Home, Env: h.Env, Log: h.Log, Version: h.Version, Shim: h.Shim, Now: h.Now, gitBin: h.gitBin,
+		Tell: func(line string) { h.Tell(agent.String() + ": " + line) }, // no Progress: several at a time have no one line to share
+	}
+}
+
+// At returns the site of a session that exists. It takes no lock and reads nothing.
+func (h *Host) At(l state.Listed) *Site {
+	return &Site{
+		Host: h, Project: state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}, Folder: l.Dir, Rec: l.Record,
+		Source: &Origin{Top: string(l.Origin), Prefix: string(l.Prefix), Format: l.ObjectFormat},
+	}
+}

@@ -1,0 +1,237 @@
+// Package site is one session as the code that works on it sees it: its record
+// and its folder, its project, and what is opened when first needed: git, the
+// store of contents, the snapshots with which it began.
+//
+// A Site holds no lock. Whoever opened the session holds it; see package session.
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/revert"
+)
+
+// Site is one session and the place where it works. Several goroutines must not
+// use one at the same time.
+type Site struct {
+	*Host
+	Project state.Project
+	Folder  string // the session's folder of state
+	Rec     state.Record
+	Source  *Origin           // the repository or directory that it was opened on
+	As      superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
+	Gentle  bool              // looks touch nothing, not even permissions: a program is at work
+
+	Store      *snapshot.Store // see OpenStore
+	Distrusted bool            // the repository may hold what a program put there: git must not look at it, not even for objects
+	BaseKept   bool            // an in-place session's base contents are in the store
+	Meter      *snapshot.Meter // of the workspace's making
+
+	Base       *snapshot.Snapshot // the workspace as it was handed out; see LoadBase
+	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
+	RepoState  *revert.RepoState  // its repository beside the work tree
+
+	Salvages []string             // ids of what this process salvaged
+	Watched  map[string]time.Time // when paths were first seen to change, by who watched this value's runs
+}
+
+// Warn shows lines to the person at the terminal and keeps them for the report, each
+// once.
+func (s *Site) Warn(lines ...string) {
+	for _, l := range lines {
+		if !slices.Contains(s.Rec.Warnings, l) {
+			s.Rec.Warnings = append(s.Rec.Warnings, l)
+			s.Tell(l)
+		}
+	}
+}
+
+func (s *Site) Note(lines []string) {
+	s.Rec.Warnings = state.Merged(s.Rec.Warnings, lines)
+}
+
+// OpenStore opens the project's store of contents once. While the repository is
+// distrusted its objects are read from the session's own copy of them.
+func (s *Site) OpenStore(ctx context.Context) error {
+	if s.Store != nil {
+		return nil
+	}
+	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
+	if err != nil {
+		return err
+	}
+	objects := ""
+	switch {
+	case s.Distrusted:
+		objects = filepath.Join(s.AsideDir(), "git", "objects")
+	case s.Rec.CommonDir != "":
+		objects = filepath.Join(string(s.Rec.CommonDir), "objects")
+	}
+	g, err := s.Git(ctx)
+	if err != nil {
+		return err
+	}
+	s.Store, err = snapshot.OpenStore(ctx, g, s.Project.StorePath(), objects, format)
+	return err
+}
+
+// Repo returns the repository of the session's origin, from the record: nothing
+// in the origin or the workspace is asked for it.
+func (s *Site) Repo(ctx context.Context) (*git.Repo, error) {
+	g, err := s.Git(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &git.Repo{Git: g, TopLevel: string(s.Rec.Origin), GitDir: string(s.Rec.GitDir), CommonDir: string(s.Rec.CommonDir), ObjectFormat: s.Rec.ObjectFormat}, nil
+}
+
+// Reload reads the record again: what was read before the lock was taken may be
+// older than what the last holder wrote.
+func (s *Site) Reload() error {
+	rec, err := state.ReadRecord(s.Folder)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", s.Rec.ID, err)
+	}
+	s.Rec = *rec
+	return nil
+}
+
+// Update changes the mutable part of session.json under a lock, so that
+// commands that run at the same time in one session lose nothing.
+func (s *Site) Update(ctx context.Context, change func(*state.Record)) (err error) {
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "record.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	rec, _ := state.Believe(s.Folder, s.Rec)
+	s.Rec = rec
+	change(&s.Rec)
+	return s.Save()
+}
+
+func (s *Site) Save() error {
+	s.Rec.UpdatedAt = s.Now().UTC()
+	return state.WriteRecord(s.Folder, &s.Rec)
+}
+
+func (s *Site) Ref(name string) string {
+	return "refs/superqode/" + s.Rec.ID.String() + "/" + name
+}
+
+// AsideDir holds copies of what a git_snapshot session may have to bring back:
+// tree/ of the work tree, git/ of the repository.
+func (s *Site) AsideDir() string { return filepath.Join(s.Folder, "aside") }
+
+func (s *Site) LoadBase() (*snapshot.Snapshot, error) {
+	if s.Base != nil {
+		return s.Base, nil
+	}
+	var err error
+	s.Base, err = snapshot.Load(filepath.Join(s.Folder, "base.snap"))
+	return s.Base, err
+}
+
+func (s *Site) LoadOrigin() (*snapshot.Snapshot, error) {
+	if s.OriginBase != nil {
+		return s.OriginBase, nil
+	}
+	var err error
+	s.OriginBase, err = snapshot.Load(filepath.Join(s.Folder, "origin.snap"))
+	return s.OriginBase, err
+}
+
+// Salvage keeps what the entries hold before somebody overwrites or deletes them;
+// see salvage.Keeper.keep.
+func (s *Site) Salvage(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error) {
+	if salvage.Nothing(parts) {
+		return nil, nil
+	}
+	if err := s.OpenStore(ctx); err != nil {
+		return nil, err
+	}
+	k := &salvage.Keeper{Dir: s.Folder, Session: s.Rec.ID, Origin: s.Rec.Origin, Store: s.Store, Now: s.Now, Warn: s.Warn, Log: s.Log}
+	return k.Keep(ctx, why, parts...)
+}
+
+// Keep salvages and remembers what the salvage is called.
+func (s *Site) Keep(ctx context.Context, part salvage.Part) (*salvage.Record, error) {
+	sv, err := s.Salvage(ctx, "revert", part)
+	if sv != nil && !slices.Contains(s.Salvages, sv.ID) {
+		s.Salvages = append(s.Salvages, sv.ID)
+	}
+	return sv, err
+}
+
+// Actor is who works: the agent for whom a program is run, or the session's.
+func (s *Site) Actor() superqode.AgentID {
+	if !s.As.IsZero() {
+		return s.As
+	}
+	return s.Rec.Agent
+}
+
+// PublicID is the session that what runs here knows: that of all agents.
+func (s *Site) PublicID() superqode.SessionID {
+	if !s.Rec.Parent.IsZero() {
+		return s.Rec.Parent
+	}
+	return s.Rec.ID
+}
+
+func (s *Site) TmpDir() string { return filepath.Join(s.Folder, "tmp", "t") }
+
+func (s *Site) OutputDir() string { return filepath.Join(s.Folder, "tmp", "output") }
+
+func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts") }
+
+// MoveLarge moves large files out of a directory into the session's folder and
+// tells where they are.
+func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
+	var files []snapshot.Entry
+	for i := range entries {
+		if entries[i].IsLarge() {
+			files = append(files, entries[i])
+		}
+	}
+	if len(files) == 0 {
+		return false, nil
+	}
+	to := ""
+	for n := 1; ; n++ {
+		to = filepath.Join(s.Folder, "large", strconv.Itoa(n))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return false, err
+		}
+		if err := os.Mkdir(to, 0o700); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrExist) {
+			return false, err
+		}
+	}
+	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
+	if err != nil {
+		return false, err
+	}
+	err = snapshot.MoveOut(ctx, dir, to, format, files)
+	for i := range files {
+		file := filepath.Join(to, files[i].Path)
+		if _, lerr := os.Lstat(file); lerr == nil {
+			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", superqode.Visible(files[i].Path), Megabytes(files[i].Size), QuoteWord(file)))
+		}
+	}
+	return true, err
+}
