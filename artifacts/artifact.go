@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Artifact is one entry of the manifest: a file that a session left behind.
@@ -162,4 +163,4 @@ type Problem struct {
 }
 
 // String returns "path: reason" on one line, with what is not printable escaped.
-func (p Problem) String() string { return visible(p.Path) + ": " + visible(p.Reason) }
+func (p Problem) String() string { return text.Printable(p.Path) + ": " + text.Printable(p.Reason) }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Severity says how bad a finding is.
@@ -34,7 +35,7 @@ func ParseSeverity(s string) (Severity, error) {
 			return v, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a severity (critical, high, medium, low or info)", clip(s, 80))
+	return "", fmt.Errorf("%q is not a severity (critical, high, medium, low or info)", text.Clip(s, 80))
 }
 
 // DefaultPriority is the priority of a finding that states none: critical 0, high
@@ -121,7 +122,7 @@ func CheckFindingID(id string) error {
 		ok = b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("._-", b) >= 0
 	}
 	if !ok {
-		return fieldErrorf("id", "%q is not an id (letters, digits, . _ -, at most 64)", clip(id, 80))
+		return fieldErrorf("id", "%q is not an id (letters, digits, . _ -, at most 64)", text.Clip(id, 80))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // parseFindings reads findings from JSON: one object, an array of them, objects
@@ -132,7 +134,7 @@ func (p *jsonFindings) finding(raw json.RawMessage, at int) {
 	}
 	f.Suppressed = nil // the finder has no say in what counts
 	if len(f.Ignored) > 0 {
-		p.problem(at, fmt.Errorf("unknown fields are left out: %s", clip(strings.Join(f.Ignored, ", "), 200)))
+		p.problem(at, fmt.Errorf("unknown fields are left out: %s", text.Clip(strings.Join(f.Ignored, ", "), 200)))
 	}
 	p.list = append(p.list, f)
 }

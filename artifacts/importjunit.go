@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // maxXMLDepth bounds the nesting of elements.
@@ -26,7 +28,7 @@ func xmlDecoder(data []byte) *xml.Decoder {
 		case "iso-8859-1", "latin1", "iso8859-1", "windows-1252", "cp1252": // read alike, as browsers do
 			return charmap.Windows1252.NewDecoder().Reader(in), nil
 		}
-		return nil, fmt.Errorf("its encoding %q is not read, UTF-8 is", clip(charset, 40))
+		return nil, fmt.Errorf("its encoding %q is not read, UTF-8 is", text.Clip(charset, 40))
 	}
 	return dec
 }
@@ -199,8 +201,8 @@ func (j *junit) result(r *junitResult) {
 	}
 	what := map[string]string{"failure": "failed", "error": "broke off"}[r.kind]
 	f := Finding{
-		Severity: SeverityHigh, Priority: SeverityHigh.DefaultPriority(), Category: "test", RuleID: clip(name, 500),
-		Title: clip("Test "+strings.TrimSpace(name)+" "+what, 500), Description: valid(r.message), FoundBy: valid(c.suite), Tags: []string{"junit", r.kind},
+		Severity: SeverityHigh, Priority: SeverityHigh.DefaultPriority(), Category: "test", RuleID: text.Clip(name, 500),
+		Title: text.Clip("Test "+strings.TrimSpace(name)+" "+what, 500), Description: valid(r.message), FoundBy: valid(c.suite), Tags: []string{"junit", r.kind},
 		Evidence: valid(strings.TrimSpace(r.body.String())),
 	}
 	if f.Evidence == "" {
@@ -217,10 +219,10 @@ func (j *junit) result(r *junitResult) {
 	}
 	f.Title, f.RuleID = valid(f.Title), valid(f.RuleID)
 	if err := f.Validate(); err != nil {
-		j.problems = append(j.problems, fmt.Sprintf("test case %q: %v", clip(name, 80), err))
+		j.problems = append(j.problems, fmt.Sprintf("test case %q: %v", text.Clip(name, 80), err))
 		return
 	}
 	j.findings = append(j.findings, f)
 }
 
-func valid(s string) string { return strings.ToValidUTF8(clip(s, maxEvidence), "\uFFFD") }
+func valid(s string) string { return strings.ToValidUTF8(text.Clip(s, maxEvidence), "\uFFFD") }

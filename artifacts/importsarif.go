@@ -8,6 +8,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // The parts of SARIF 2.1.0 that become findings. Everything is optional here: a
@@ -139,7 +141,7 @@ func parseSARIF(data []byte, relative func(string) (string, bool)) (list []Findi
 		return nil, []string{plainTypeError(err)}
 	}
 	if doc.Version != "2.1.0" {
-		problems = append(problems, fmt.Sprintf("version: %q is read as 2.1.0", clip(doc.Version, 40)))
+		problems = append(problems, fmt.Sprintf("version: %q is read as 2.1.0", text.Clip(doc.Version, 40)))
 	}
 	for i, raw := range doc.Runs {
 		r := &sarifReader{at: i, relative: relative}
@@ -171,16 +173,16 @@ func (r *sarifReader) result(n int, raw json.RawMessage) {
 	if f.Category == "" {
 		f.Category = f.RuleID
 	}
-	text := message(res.Message, rule)
-	f.Title, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	said := message(res.Message, rule)
+	f.Title, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
 	if short := strings.TrimSpace(rule.Short.Text); f.Title == "" {
 		f.Title = short
 	}
 	if f.Title == "" {
 		f.Title = rule.ID
 	}
-	f.Title = valid(clip(f.Title, 500))
-	if f.Description = valid(text); strings.TrimSpace(f.Description) == f.Title {
+	f.Title = valid(text.Clip(f.Title, 500))
+	if f.Description = valid(said); strings.TrimSpace(f.Description) == f.Title {
 		f.Description = valid(rule.Full.Text)
 	}
 	r.place(&f, res)

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // maxRows bounds each table of the Markdown report; the JSON has every row.
@@ -28,7 +27,7 @@ func (m *markdown) line(format string, args ...any) {
 func (r Report) Markdown() string {
 	m := &markdown{}
 	m.line("# superqode report: %s\n", strings.ToUpper(string(r.Verdict)))
-	m.line("%s\n", text(r.Explanation))
+	m.line("%s\n", prose(r.Explanation))
 	r.writeFacts(m)
 	r.writeNotes(m)
 	r.writeSetup(m)
@@ -47,7 +46,7 @@ func (r Report) Markdown() string {
 func (r Report) writeFacts(m *markdown) {
 	row := func(name, value string) { m.line("- %s: %s", name, value) }
 	row("Session", code(r.SessionID.String()))
-	row("Command", code(commandLine(r.Run.Command)))
+	row("Command", code(text.QuoteLine(r.Run.Command...)))
 	outcome := fmt.Sprintf("exit code %d", r.Run.ExitCode)
 	if r.Run.TimedOut {
 		outcome += ", timed out"
@@ -69,10 +68,10 @@ func (r Report) writeFacts(m *markdown) {
 	row("Base", base)
 	row("Final", digest(r.Final.Digest))
 	if r.Applied != nil {
-		row("Applied", text(r.Applied.Text())+" (after the check of the origin)")
+		row("Applied", prose(r.Applied.Text())+" (after the check of the origin)")
 	}
 	if c := r.Commits; c != nil {
-		row("Commits", text(c.Text(r.SessionID)))
+		row("Commits", prose(c.Text(r.SessionID)))
 	}
 	if r.Run.Workspace.Preserved {
 		row("Workspace", "kept at "+code(r.Run.Workspace.Path))
@@ -86,7 +85,7 @@ func (r Report) writeFacts(m *markdown) {
 func (r Report) revertText() string {
 	s := differences("verified", r.Revert.Verified, len(r.Revert.Differences))
 	if r.Revert.Method != "" {
-		s += " (" + text(r.Revert.Method) + ")"
+		s += " (" + prose(r.Revert.Method) + ")"
 	}
 	if !r.Revert.Digest.IsZero() {
 		s += ", " + digest(r.Revert.Digest)
@@ -157,7 +156,7 @@ func (r Report) writeChanges(m *markdown) {
 		if o, n := superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode); o != n && o != "" && n != "" {
 			mode = o + " → " + n
 		}
-		m.line("| %s | %s | %s | %s | %s | %s |", text(string(c.Type)), p, plus, minus, mode, text(c.Agent.String()))
+		m.line("| %s | %s | %s | %s | %s | %s |", prose(string(c.Type)), p, plus, minus, mode, prose(c.Agent.String()))
 	}
 	m.more(len(r.Changes))
 	m.line("")
@@ -172,7 +171,7 @@ func (r Report) writeGuard(m *markdown) {
 	}
 	m.line("| operation | command | layer | at | agent |\n|---|---|---|---|---|")
 	for _, b := range r.Guard.Blocked[:min(len(r.Guard.Blocked), maxRows)] {
-		m.line("| %s | %s | %s | %s | %s |", cell(b.Operation), cell(commandLine(b.Command)), text(b.Layer), moment(b.At), text(b.Agent.String()))
+		m.line("| %s | %s | %s | %s | %s |", cell(b.Operation), cell(text.QuoteLine(b.Command...)), prose(b.Layer), moment(b.At), prose(b.Agent.String()))
 	}
 	m.more(len(r.Guard.Blocked))
 	m.line("")
@@ -182,7 +181,7 @@ func layer(s string) string {
 	if s == "" {
 		return "not known"
 	}
-	return text(s)
+	return prose(s)
 }
 
 func (r Report) writeArtifacts(m *markdown) {
@@ -204,7 +203,7 @@ func (r Report) writeNext(m *markdown) {
 	m.line("## What to do next\n")
 	id := r.SessionID.String()
 	var cmds []string
-	add := func(comment string, args ...string) { cmds = append(cmds, "# "+comment, commandLine(args)) }
+	add := func(comment string, args ...string) { cmds = append(cmds, "# "+comment, text.QuoteLine(args...)) }
 	if len(r.Changes) > 0 {
 		add("look at the changes", "superqode", "-C", r.Run.Origin, "workspace", "diff", "--session", id)
 		patch := path.Join(dotName, storeName, SessionPatch(r.SessionID))
@@ -221,20 +220,6 @@ func (r Report) writeNext(m *markdown) {
 	body := strings.Join(cmds, "\n")
 	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))
 	m.line("%ssh\n%s\n%s", fence, body, fence)
-}
-
-// commandLine quotes a command so that it can be pasted into bash. What bash can
-// not hold, a NUL byte, is shown escaped.
-func commandLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		q, err := syntax.Quote(a, syntax.LangBash)
-		if err != nil {
-			q = visible(a)
-		}
-		quoted[i] = q
-	}
-	return strings.Join(quoted, " ")
 }
 
 func digest(d superqode.Digest) string {

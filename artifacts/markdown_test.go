@@ -206,7 +206,7 @@ func FuzzText(f *testing.F) {
 		f.Add(n)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, out := range []string{code(s), cell(s), text(s)} {
+		for _, out := range []string{code(s), cell(s), prose(s)} {
 			if strings.ContainsAny(out, "\n\r\x1b") || !utf8.ValidString(out) {
 				t.Fatalf("%q became %q", s, out)
 			}
@@ -214,7 +214,7 @@ func FuzzText(f *testing.F) {
 		if out := withoutCode(t, code(s)+"\n"); out != "CODE\n" && !strings.HasSuffix(out, "blanks)\n") && s != "" {
 			t.Fatalf("%q became more than a code span: %q", s, out)
 		}
-		if out := withoutCode(t, text(s)+"\n"); strings.Contains(out, "CODE") {
+		if out := withoutCode(t, prose(s)+"\n"); strings.Contains(out, "CODE") {
 			t.Fatalf("%q became code: %q", s, out)
 		}
 		if out := withoutCode(t, block("", s)+"after\n"); out != "after\n" {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 func (r Report) writeFindings(m *markdown) {
@@ -15,16 +17,16 @@ func (r Report) writeFindings(m *markdown) {
 		return slices.Index(order, a.Severity) - slices.Index(order, b.Severity)
 	})
 	for _, f := range list[:min(len(list), maxRows)] {
-		m.line("### %s: %s\n", text(string(f.Severity)), text(f.Title))
+		m.line("### %s: %s\n", prose(string(f.Severity)), prose(f.Title))
 		facts := []string{"P" + fmt.Sprint(f.Priority), code(f.ID)}
 		if f.File != "" {
 			facts = append(facts, "at "+code(f.Location()))
 		}
 		if f.Category != "" {
-			facts = append(facts, text(f.Category))
+			facts = append(facts, prose(f.Category))
 		}
 		if f.FoundBy != "" {
-			facts = append(facts, "found by "+text(f.FoundBy))
+			facts = append(facts, "found by "+prose(f.FoundBy))
 		}
 		if f.Confidence != nil {
 			facts = append(facts, fmt.Sprintf("confidence %.2f", *f.Confidence))
@@ -59,7 +61,7 @@ func (r Report) writeSuppressed(m *markdown) {
 	m.line("## Suppressed findings: %d\n\nThey count nowhere.\n", len(r.Suppressed))
 	m.line("| finding | severity | at | reason | fingerprint |\n|---|---|---|---|---|")
 	for _, f := range r.Suppressed[:min(len(r.Suppressed), maxRows)] {
-		m.line("| %s | %s | %s | %s | %s |", cell(f.Title), text(string(f.Severity)), cell(f.Location()), cell(f.Suppressed.Reason), cell(f.Fingerprint()))
+		m.line("| %s | %s | %s | %s | %s |", cell(f.Title), prose(string(f.Severity)), cell(f.Location()), cell(f.Suppressed.Reason), cell(f.Fingerprint()))
 	}
 	m.more(len(r.Suppressed))
 	m.line("")
@@ -95,11 +97,11 @@ func (r Report) writeSetup(m *markdown) {
 	m.line("## Setup: %d steps\n", len(r.Run.Setup))
 	m.line("| step | kind | state | exit code | seconds |\n|---|---|---|---:|---:|")
 	for _, s := range r.Run.Setup[:min(len(r.Run.Setup), maxRows)] {
-		state := text(s.State)
+		state := prose(s.State)
 		if s.Reason != "" {
-			state += ": " + text(s.Reason)
+			state += ": " + prose(s.Reason)
 		}
-		m.line("| %s | %s | %s | %d | %.1f |", cell(s.Name), text(s.Kind), state, s.ExitCode, s.DurationSeconds)
+		m.line("| %s | %s | %s | %d | %.1f |", cell(s.Name), prose(s.Kind), state, s.ExitCode, s.DurationSeconds)
 	}
 	m.more(len(r.Run.Setup))
 	m.line("")
@@ -130,11 +132,11 @@ func (r Report) writeCommands(m *markdown) {
 		by := ""
 		switch {
 		case c.Limit != "":
-			by = "limit: " + text(c.Limit)
+			by = "limit: " + prose(c.Limit)
 		case c.TimedOut:
 			by = "time-out"
 		}
-		m.line("| %d | %s | %s | %d | %.1f | %d | %s |", c.Run, cell(commandLine(c.Command)), text(c.Agent.String()), c.ExitCode, c.DurationSeconds, c.OutputBytes, by)
+		m.line("| %d | %s | %s | %d | %.1f | %d | %s |", c.Run, cell(text.QuoteLine(c.Command...)), prose(c.Agent.String()), c.ExitCode, c.DurationSeconds, c.OutputBytes, by)
 	}
 	m.more(len(list))
 	m.line("")
@@ -142,7 +144,7 @@ func (r Report) writeCommands(m *markdown) {
 		if c.ExitCode != 0 || len(list) == 1 {
 			name := fmt.Sprintf("run %d", c.Run)
 			if !c.Agent.IsZero() {
-				name += ", " + text(c.Agent.String())
+				name += ", " + prose(c.Agent.String())
 			}
 			m.output(name, c.Output)
 		}

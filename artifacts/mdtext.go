@@ -4,45 +4,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Everything that a report shows of a session is data: file names, commands,
 // titles and evidence may hold Markdown, HTML, terminal escape sequences,
 // direction overrides or workflow commands. The functions of this file make a
 // string harmless and keep it readable, with `cat` as on GitHub.
-
-// visible returns s on one line with everything that is not printable written as
-// an escape sequence of Go: \n, \x1b, \u202e, and \xff for bytes that are not
-// UTF-8.
-func visible(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			b.WriteString(`\x` + strconv.FormatUint(uint64(s[0])|0x100, 16)[1:])
-		case strconv.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
-
-// clip cuts s to at most n bytes, at a character, and shows that it did.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
 
 // Patterns of the few things that are worth breaking even where Markdown shows
 // them as they are: not every reader of a report is a Markdown parser.
@@ -65,7 +34,7 @@ func disarm(s string) string {
 // have 4096 bytes, a command 128 KiB.
 func code(s string) string {
 	const maxCode = 1000
-	s = clip(disarm(visible(s)), maxCode)
+	s = text.Clip(disarm(text.Printable(s)), maxCode)
 	if s == "" {
 		return "(none)"
 	}
@@ -83,14 +52,14 @@ func code(s string) string {
 // a code span, and `\|` is read differently by different parsers.
 func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\x7c`) }
 
-// text returns s as running text without any markup, link, mention or issue
+// prose returns s as running text without any markup, link, mention or issue
 // number in it.
-func text(s string) string {
+func prose(s string) string {
 	s = strings.NewReplacer(
 		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "](", `\]\(`, "[", `\[`, "]", `\]`, "~", `\~`, "|", `\|`, "$", `\$`,
 		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;", "://", "&#58;//", "::", "&#58;:", "www.", "www&#46;",
 		"WWW.", "WWW&#46;",
-	).Replace(clip(visible(s), 2000))
+	).Replace(text.Clip(text.Printable(s), 2000))
 	return strings.TrimSpace(s)
 }
 
@@ -98,14 +67,14 @@ func text(s string) string {
 // people read.
 func block(lang, s string) string {
 	const maxLines, maxBytes = 60, 8000
-	lines := strings.Split(strings.TrimRight(clip(s, maxBytes), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text.Clip(s, maxBytes), "\n"), "\n")
 	if len(lines) > maxLines {
 		lines = append(lines[:maxLines], "… cut")
 	}
 	for i, l := range lines {
 		parts := strings.Split(strings.TrimSuffix(l, "\r"), "\t")
 		for k := range parts {
-			parts[k] = visible(parts[k])
+			parts[k] = text.Printable(parts[k])
 		}
 		l = disarm(strings.Join(parts, "\t"))
 		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub Actions
@@ -119,7 +88,7 @@ func block(lang, s string) string {
 }
 
 // MarkdownText returns s as running text without any markup in it.
-func MarkdownText(s string) string { return text(s) }
+func MarkdownText(s string) string { return prose(s) }
 
 // MarkdownCode returns s as a code span.
 func MarkdownCode(s string) string { return code(s) }

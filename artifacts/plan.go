@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // plan decides first where every item goes, without touching a file, and renames
@@ -64,7 +65,7 @@ func (p *plan) add(it *item) (Artifact, error) {
 			p.put(it, false)
 			return p.enter(it), nil
 		case it.replace && (taken || e != nil && e.Session != it.Session):
-			return Artifact{}, superqode.Errorf(superqode.ErrConflict, "artifact path %s belongs to %s", visible(rel), e.ID)
+			return Artifact{}, superqode.Errorf(superqode.ErrConflict, "artifact path %s belongs to %s", text.Printable(rel), e.ID)
 		case it.replace:
 			return p.replace(it, e, onDisk, sum)
 		}
@@ -98,7 +99,7 @@ func (p *plan) replace(it *item, e *entry, onDisk bool, sum string) (Artifact, e
 			return Artifact{}, err
 		}
 		p.moves = append(p.moves, move{folder: it.folder, from: path.Base(rel), to: aside})
-		p.warnings = append(p.warnings, Problem{rel, "was not what the manifest says; kept as " + visible(aside)})
+		p.warnings = append(p.warnings, Problem{rel, "was not what the manifest says; kept as " + text.Printable(aside)})
 		onDisk = false
 	}
 	p.put(it, onDisk)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // SuppressionsFile is the file in an origin's top folder that names the findings
@@ -72,12 +74,12 @@ const dateOnly = "2006-01-02"
 func (s Suppression) check() error {
 	switch {
 	case !IsFingerprint(s.Fingerprint):
-		return fieldErrorf("fingerprint", "%q is not one (16 hex digits)", clip(s.Fingerprint, 80))
+		return fieldErrorf("fingerprint", "%q is not one (16 hex digits)", text.Clip(s.Fingerprint, 80))
 	case strings.TrimSpace(s.Reason) == "":
 		return fieldErrorf("reason", "missing")
 	case s.Expires != "":
 		if _, err := time.Parse(dateOnly, s.Expires); err != nil {
-			return fieldErrorf("expires", "%q is not a date like 2026-12-31", clip(s.Expires, 80))
+			return fieldErrorf("expires", "%q is not a date like 2026-12-31", text.Clip(s.Expires, 80))
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Names with versions: what is saved under a name gets the numbers 1, 2, … and
@@ -37,7 +38,7 @@ const (
 // saved under the name.
 func CheckName(name string) error {
 	if len(name) > maxName || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name) {
-		return superqode.Errorf(superqode.ErrUsage, "%q is not a name for an artifact (letters, digits, . _ -, at most %d)", clip(name, 2*maxName), maxName)
+		return superqode.Errorf(superqode.ErrUsage, "%q is not a name for an artifact (letters, digits, . _ -, at most %d)", text.Clip(name, 2*maxName), maxName)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 func (c *checker) callExpr(st *state, x *syntax.CallExpr) string {
@@ -152,7 +154,7 @@ func quoteWords(words []string) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "'")
+		b.WriteString(text.QuoteSingle(w))
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Git versions from which something is there.
@@ -86,35 +87,23 @@ func entries(st *guard.SessionState, file string) []entry {
 		list = append(list, entry{condition + place + ".path", file})
 	}
 	for _, d := range st.Trees {
-		add(globQuote(string(d)) + "/")
+		add(text.QuotePattern(string(d)) + "/")
 	}
 	if st.Private != nil {
-		add(globQuote(string(st.Private.Dir)))
-		add(globQuote(string(st.Private.Dir)) + "/")
+		add(text.QuotePattern(string(st.Private.Dir)))
+		add(text.QuotePattern(string(st.Private.Dir)) + "/")
 	}
 	for _, d := range st.GitDirs {
 		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool { return d != t && within(string(d), string(t)) }) {
 			continue
 		}
-		add(globQuote(string(d)))       // the main work tree
-		add(globQuote(string(d)) + "/") // linked work trees, submodules
+		add(text.QuotePattern(string(d)))       // the main work tree
+		add(text.QuotePattern(string(d)) + "/") // linked work trees, submodules
 	}
 	if blocksPush(st) {
 		list = append(list, entry{"include.path", filepath.Join(filepath.Dir(file), pushConfigFile)})
 	}
 	return list
-}
-
-// globQuote makes a path a pattern that matches only itself.
-func globQuote(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if strings.IndexByte(`*?[]\`, path[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(path[i])
-	}
-	return b.String()
 }
 
 // parameters writes GIT_CONFIG_PARAMETERS as git's "-c" does: 'key'='value' since
@@ -123,15 +112,10 @@ func parameters(list []entry, version git.Version) string {
 	words := make([]string, 0, len(list))
 	for _, e := range list {
 		if version.Before(versionConfigCount) {
-			words = append(words, singleQuote(e.key+"="+e.value))
+			words = append(words, text.QuoteSingle(e.key+"="+e.value))
 		} else {
-			words = append(words, singleQuote(e.key)+"="+singleQuote(e.value))
+			words = append(words, text.QuoteSingle(e.key)+"="+text.QuoteSingle(e.value))
 		}
 	}
 	return strings.Join(words, " ")
-}
-
-// singleQuote is sq_quote_buf of git's quote.c; a shell reads it, too.
-func singleQuote(s string) string {
-	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(s) + "'"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // configEdit is a configuration file that we changed, with all that is needed to
@@ -68,7 +69,7 @@ func (i *Installer) writeOwnHooks(l layout, in *Installation, repo *git.Repo) (c
 	former := string(in.Config.Former)
 	next := `"${0%/*}/../hooks/`
 	if former != "" {
-		next = singleQuoted(strings.TrimSuffix(former, "/")+"/") + `"`
+		next = text.QuoteSingle(strings.TrimSuffix(former, "/")+"/") + `"`
 	}
 	full := former
 	if full == "" {

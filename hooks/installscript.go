@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // scriptMark stands in the second line of every hook that guard install writes.
@@ -40,7 +41,7 @@ func (in *Installation) script(name, next string) string {
 		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
 	}
 	if slices.Contains(deciders(), name) {
-		b.WriteString("guard=" + singleQuoted(helper) + "\n")
+		b.WriteString("guard=" + text.QuoteSingle(helper) + "\n")
 		b.WriteString(`if [ -x "$guard" ]`)
 		switch {
 		case in.idle(name):
@@ -68,9 +69,6 @@ func (in *Installation) idle(name string) bool {
 	policy, err := guard.NewPolicy(in.Allow, in.Deny)
 	return name == "pre-commit" && err == nil && policy.Decide("commit") == guard.Allow
 }
-
-// singleQuoted is a word for a POSIX shell.
-func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // isOurs reports whether a file is a hook of guard install's, whatever its name is
 // by now.

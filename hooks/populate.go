@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Populate fills dir, a folder right below the session's, with what Env leads git
@@ -166,7 +167,7 @@ func remoteConfig(st *guard.SessionState, dir string, remotes []remote) string {
 	for _, r := range remotes {
 		var set []entry
 		if !r.receivePack {
-			set = append(set, entry{"receivepack", singleQuote(filepath.Join(dir, receiveName))})
+			set = append(set, entry{"receivepack", text.QuoteSingle(filepath.Join(dir, receiveName))})
 		}
 		if len(r.pushURLs) > 0 && clears {
 			set = append(set, entry{"pushurl", ""})
@@ -183,7 +184,7 @@ func remoteConfig(st *guard.SessionState, dir string, remotes []remote) string {
 	}
 	if !gitVersion(st).Before(versionConfigHooks) {
 		for _, event := range []string{transactionHook, "prepare-commit-msg", "pre-push", "pre-rebase"} {
-			run := singleQuote(filepath.Join(dir, configHookName)) + " " + event
+			run := text.QuoteSingle(filepath.Join(dir, configHookName)) + " " + event
 			if event == transactionHook { // in its other states there is nothing to decide
 				run = `test "$1" != prepared || ` + run
 			}
@@ -198,7 +199,7 @@ func remoteConfig(st *guard.SessionState, dir string, remotes []remote) string {
 // and then it must be quoted.
 func shellWord(path string) string {
 	if strings.ContainsAny(path, "|&;<>()$`\\\"' \t\n*?[#~=%") {
-		return singleQuote(path)
+		return text.QuoteSingle(path)
 	}
 	return path
 }

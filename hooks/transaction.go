@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // update is one line of a reference transaction: "<old> <new> <ref>". A value is
@@ -110,7 +111,7 @@ func (a *answer) undoRename(s subject, list []update, code int) int {
 			err = os.Rename(aside, back)
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			fmt.Fprintf(a.Err, "superqode: the reflog of %s stays in %s: %v\n", printable(u.ref), aside, err)
+			fmt.Fprintf(a.Err, "superqode: the reflog of %s stays in %s: %v\n", text.Printable(u.ref), aside, err)
 		}
 	}
 	return code
@@ -151,7 +152,7 @@ func (a *answer) refuseRefs(ctx context.Context, list []update, s subject) int {
 			continue
 		}
 		v := guard.Refusal(op, s.verdict.Command)
-		v.Reason += ": it would change " + printable(u.ref)
+		v.Reason += ": it would change " + text.Printable(u.ref)
 		return a.refuse(subject{verdict: v, pid: s.pid})
 	}
 	return 0
@@ -212,14 +213,4 @@ func hasPrefix(s string, prefixes ...string) bool {
 		}
 	}
 	return false
-}
-
-// printable shows a ref's name on a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Apply carries out a plan. What is not as the plan found it is left alone and
@@ -250,7 +251,7 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 // explain adds to the differences why they could not be undone.
 func (v *Verified) explain(lost *LostError) {
 	for _, p := range lost.Problems {
-		name := superqode.Visible(p.Path) + ": "
+		name := text.Printable(p.Path) + ": "
 		for i, d := range v.Differences {
 			if strings.HasPrefix(d, name) {
 				v.Differences[i] = d + " (" + p.Err.Error() + ")"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Verified is what a look at a directory found.
@@ -40,7 +41,7 @@ func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within
 	}
 	for _, q := range problems {
 		if old := t.Base.Find(q.Path); !told[q.Path] && inside(q.Path, within) && (old == nil || !old.ID.IsZero() || old.Kind == snapshot.Dir && holds(t.Base, q.Path)) {
-			v.Differences = append(v.Differences, superqode.Visible(q.Path)+": can not be read: "+q.Err.Error())
+			v.Differences = append(v.Differences, text.Printable(q.Path)+": can not be read: "+q.Err.Error())
 		}
 	}
 	slices.Sort(v.Differences)
@@ -105,11 +106,11 @@ func Describe(old, now *snapshot.Entry) string {
 	case old == nil && now == nil:
 		return "nothing"
 	case old == nil:
-		return superqode.Visible(now.Path) + ": created"
+		return text.Printable(now.Path) + ": created"
 	case now == nil:
-		return superqode.Visible(old.Path) + ": deleted"
+		return text.Printable(old.Path) + ": deleted"
 	}
-	path := superqode.Visible(old.Path)
+	path := text.Printable(old.Path)
 	switch {
 	case old.Kind != now.Kind:
 		return path + ": type changed"

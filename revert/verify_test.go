@@ -43,7 +43,7 @@ func TestVerify(t *testing.T) {
 	must(t, os.Remove(dir+"/a"))
 	must(t, os.Mkdir(dir+"/a", 0o755))
 	write(t, dir+"/new\nline", "x")
-	diffs := []string{`"new\nline": created`, "a: type changed", "b: modified", "d/one: mode changed from 0644 to 0600", "empty: deleted", "link: modified"}
+	diffs := []string{"a: type changed", "b: modified", "d/one: mode changed from 0644 to 0600", "empty: deleted", "link: modified", `new\nline: created`}
 	for _, how := range []revert.Method{revert.Stat, revert.Full} {
 		if v, err := p.Verify(t.Context(), how, nil); err != nil || !slices.Equal(v.Differences, diffs) || !v.Digest.IsZero() {
 			t.Errorf("%s: %v %q", how, err, v.Differences)

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // claimJudge returns what decides whether an agent had the right to make a
@@ -89,7 +90,7 @@ func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, 
 	for i := range list {
 		if why := s.unclaimed(ctx, s.claimOwner(agent), grants, &list[i]); why != "" {
 			p, _ := superqode.ParseRelPath(list[i].Path()) // it came out of a snapshot
-			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + visible(list[i].Path()) + ": " + why})
+			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(list[i].Path()) + ": " + why})
 		}
 	}
 	return out, err

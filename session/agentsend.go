@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // MergeError says that changes of agents conflict. They are in the agents' own
@@ -27,7 +28,7 @@ func (e *MergeError) Error() string {
 	if n := len(e.Conflicts) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", superqode.Plural(len(e.Conflicts), "change"), visible(first.Path.String()), first.Agent, more)
+	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", text.Plural(len(e.Conflicts), "change"), text.Printable(first.Path.String()), first.Agent, more)
 }
 
 // Unwrap returns superqode.ErrConflict.

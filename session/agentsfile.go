@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // agentsFile is a session's agents.json: what its agents did, once that was
@@ -125,7 +126,7 @@ func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
 		}
 		r.Changes, r.Patch, r.Log = f.Agents[i].Changes, f.Agents[i].Patch, f.Agents[i].Log
 		for _, c := range f.Agents[i].Conflicts {
-			r.Conflicts = append(r.Conflicts, visible(string(c.Path)))
+			r.Conflicts = append(r.Conflicts, text.Printable(string(c.Path)))
 		}
 	}
 	return runs, nil

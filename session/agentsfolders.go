@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Where one agent renames a folder and another one makes something new in it, the
@@ -59,7 +60,7 @@ func (m *teamMerge) redirect(w *agentWork, changes []merge.Change) []merge.Chang
 // place remembers that a file which an agent made at one path is at another one.
 func (m *teamMerge) place(w *agentWork, from, to string) {
 	m.placed[to] = from
-	w.notes = append(w.notes, visible(from)+" is merged as "+visible(to)+", because its folder was renamed")
+	w.notes = append(w.notes, text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
 }
 
 // follow takes what agents before made in folders along that this one has renamed.

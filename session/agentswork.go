@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // agentWork is what one agent did in its own workspace.
@@ -84,7 +85,7 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, p := range l.problems {
-		w.notes = append(w.notes, visible(p.Path)+" could not be read at the end: "+p.Err.Error())
+		w.notes = append(w.notes, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
 	if l.ignored > 0 {
 		w.notes = append(w.notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))

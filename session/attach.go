@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Attach opens a session that exists, for Exec, Changes, Diff and End. Several
@@ -76,7 +77,7 @@ func (s *Session) inUse() error {
 	runs, _ := Runs(&state.Listed{Record: s.Rec, Dir: s.Folder}) // only for the hint
 	for _, r := range runs {
 		if r.State == RunRunning {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.Rec.ID, r.Run, visible(strings.Join(r.Command, " "))),
+			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.Rec.ID, r.Run, text.Printable(strings.Join(r.Command, " "))),
 				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.Rec.ID, r.Run, s.Rec.ID)
 		}
 	}

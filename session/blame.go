@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Blame is who wrote each line of a file.
@@ -71,14 +72,14 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 				b.Agents = []superqode.AgentID{c.Agent}
 			}
 		case c.OldPath == path && b.Path == path:
-			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", visible(path.String()), visible(c.Path.String())), "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(c.Path.String()))
+			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", text.Printable(path.String()), text.Printable(c.Path.String())), "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(c.Path.String()))
 		}
 		if c.Path == path && c.Type == superqode.ChangeDeleted {
 			who := "somebody"
 			if len(b.Agents) > 0 {
 				who = "agent " + b.Agents[0].String()
 			}
-			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s", visible(path.String()), who)
+			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s", text.Printable(path.String()), who)
 		}
 	}
 	versions, err := s.versions(ctx, chain, path.String())
@@ -87,7 +88,7 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 	}
 	last := versions[len(versions)-1].entry
 	if last == nil {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID, visible(path.String())), "superqode workspace changes --session %s", s.Rec.ID)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID, text.Printable(path.String())), "superqode workspace changes --session %s", s.Rec.ID)
 	}
 	if b.Link = last.Kind == snapshot.Link; b.Link {
 		return b, nil

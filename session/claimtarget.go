@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // ClaimTarget reads FILE[:START-END] as a person or a program typed it in dir.
@@ -49,7 +50,7 @@ func ClaimTarget(dir string, roots []string, arg string) (coordinator.Target, er
 			return coordinator.NewTarget(kind, rel, lines)
 		}
 	}
-	return coordinator.Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", superqode.Visible(arg), superqode.Visible(roots[0]))
+	return coordinator.Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(roots[0]))
 }
 
 func isThere(path string) bool {

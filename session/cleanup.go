@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -172,7 +173,7 @@ func (c *cleaner) session(ctx context.Context, id string, l state.Listed, err er
 		return
 	}
 	idle := c.now.Sub(lastUsed(l.Record))
-	state := fmt.Sprintf("%s, last used %s ago", l.State, ago(idle))
+	state := fmt.Sprintf("%s, last used %s ago", l.State, text.Age(idle))
 	switch {
 	case idle < c.opt.OlderThan:
 		c.spare(id, state)
@@ -193,19 +194,6 @@ func lastUsed(r state.Record) time.Time {
 		return r.EndedAt
 	}
 	return r.UpdatedAt
-}
-
-// ago prints a duration as one number with one unit.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
 // recover takes a dead session the way down that every recovery takes. What it
@@ -242,7 +230,7 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 	}
 	for _, sv := range salvages {
 		if age := c.now.Sub(sv.At); age < c.opt.OlderThan {
-			c.spare(id, fmt.Sprintf("%s; it keeps salvage %s, made %s ago", state, sv.ID, ago(age)))
+			c.spare(id, fmt.Sprintf("%s; it keeps salvage %s, made %s ago", state, sv.ID, text.Age(age)))
 			return
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -58,7 +59,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqo
 	if slices.ContainsFunc(c.res.Removed, func(r Removal) bool { return r.ID == name }) {
 		return // the workspace went just now, and its salvage is what stays
 	}
-	state := fmt.Sprintf("only its refs are left, the last made %s ago", ago(idle))
+	state := fmt.Sprintf("only its refs are left, the last made %s ago", text.Age(idle))
 	switch {
 	case idle < c.opt.OlderThan:
 		c.spare(name, state)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // collected is what the end of a session found and stored.
@@ -41,7 +42,7 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 		c.warnings = append(c.warnings, l.gone)
 	}
 	for _, p := range l.problems {
-		c.warnings = append(c.warnings, visible(p.Path)+" could not be read at the end: "+p.Err.Error())
+		c.warnings = append(c.warnings, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
 	if l.ignored > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))

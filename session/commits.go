@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -187,7 +188,7 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", superqode.Plural(m.All, "commit"), ref))
+		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", text.Plural(m.All, "commit"), ref))
 	}
 	if dir := string(s.privateGit().Dir); atomicfile.Exists(dir) {
 		return worktree.ToTrash(dir, s.Project.TrashPath())
@@ -237,7 +238,7 @@ func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.
 	}
 	about := fmt.Sprintf("the session's commits; git am brings them onto %s", apply.ShortCommit(m.From))
 	if n < m.All {
-		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, superqode.Plural(m.All, "commit"))
+		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, text.Plural(m.All, "commit"))
 	}
 	return &artifacts.New{
 		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.Rec.ID), Description: about, File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent,
@@ -271,7 +272,7 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 	}
 	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.Rec.ID, w.agent), s.Rec.ID, w.agent
 	n.Metadata["ref"] = ref
-	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, superqode.Plural(m.All, "commit"), n.Path)})
+	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, text.Plural(m.All, "commit"), n.Path)})
 	return n, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -39,25 +40,25 @@ func planCopy(pl plan, home string) error {
 	st, err := os.Stat(pl.Template)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", visible(pl.Template))
+		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(pl.Template))
 	case err != nil:
 		return err
 	case !st.IsDir():
-		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", visible(pl.Template))
+		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(pl.Template))
 	}
 	template, err := filepath.EvalSymlinks(pl.Template)
 	if err != nil {
 		return err
 	}
 	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", visible(pl.Template), home), "superqode --home DIR … with a folder outside of it")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(pl.Template), home), "superqode --home DIR … with a folder outside of it")
 	}
 	return nil
 }
 
 // templateMode refuses a template in a mode that makes no use of it.
 func templateMode(pl plan) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", visible(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(pl.Template))
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(pl.Template))
 }
 
 // autoMode is the mode of a session that names none: who gives a template wants
@@ -116,7 +117,7 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 	}
 	failpoint.Hit("copy.copied")
 	for _, p := range append(unread, problems...) {
-		s.Warn(visible(p.Path) + " is not, or not whole, in the workspace: " + p.Err.Error())
+		s.Warn(text.Printable(p.Path) + " is not, or not whole, in the workspace: " + p.Err.Error())
 	}
 	s.Base = base
 	return slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool {
@@ -156,7 +157,7 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 			return nil, nil, err
 		}
 		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", visible(pl.Template))
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(pl.Template))
 		}
 		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
 	}
@@ -212,7 +213,7 @@ func checkSize(sn *snapshot.Snapshot, limit int64) error {
 	slices.SortFunc(list, func(a, b folder) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
 	var names []string
 	for _, f := range list[:min(len(list), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", visible(f.name), site.Megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
 		sn.Root, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")

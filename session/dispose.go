@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // unsaved tells, in words, whether the workspace holds changes that are kept
@@ -31,7 +32,7 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
 		return "", nil
 	case len(l.problems) > 0:
-		return fmt.Sprintf("it holds %s that can not be read", superqode.Plural(len(l.problems), "path")), nil
+		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.problems), "path")), nil
 	}
 	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
 		digest, err := l.final.Digest()
@@ -42,7 +43,7 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("it holds %s that %s kept nowhere else", superqode.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
+	return fmt.Sprintf("it holds %s that %s kept nowhere else", text.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
 }
 
 // salvageIgnored is how many bytes of new ignored files go into the salvage of a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // ends finds what a session's patch lies between: as the workspace is now or, of
@@ -24,7 +25,7 @@ func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
 		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.gone), "superqode workspace info --session %s", s.Rec.ID)
 	}
 	for _, p := range l.problems {
-		e.Left = append(e.Left, visible(p.Path)+" could not be read: "+p.Err.Error())
+		e.Left = append(e.Left, text.Printable(p.Path)+" could not be read: "+p.Err.Error())
 	}
 	e.Changes = l.changes
 	if len(l.changes) == 0 {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Exec runs one program in the session's workspace and returns when it and
@@ -154,7 +155,7 @@ func (s *Session) warnOf(res runner.Result) {
 		if p.Alive {
 			fate = "could not be ended"
 		}
-		s.Warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, visible(strings.Join(p.Args, " "))))
+		s.Warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, text.Printable(strings.Join(p.Args, " "))))
 	}
 	if res.LogErr != nil {
 		s.Warn("the log of the program's output is not complete: " + res.LogErr.Error())

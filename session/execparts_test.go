@@ -137,13 +137,6 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-func TestPrintableText(t *testing.T) {
-	t.Parallel()
-	if got := printableText([]byte("a\x1b[31mb\r\nc\td\xffé\x00")); got != "a\\x1b[31mb\nc\td\\xffé\\x00" {
-		t.Errorf("%q", got)
-	}
-}
-
 // TestLinkSelf holds that agents in one workspace may begin at the same time.
 func TestLinkSelf(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // GuardOptions says how a session is guarded. The zero value is the default
@@ -300,7 +301,7 @@ func (s *Session) guardResult() artifacts.Guard {
 	}
 	g.Blocked = blocked
 	for _, a := range passed {
-		s.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", visible(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
+		s.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", text.Printable(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
 	}
 	if s.Rec.Guard.Off {
 		s.Note([]string{"the guard was switched off: --allow-git-operations"})

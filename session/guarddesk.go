@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // maxAttempts is how many refused attempts one run writes down. A program that
@@ -154,7 +155,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 		d.passed[process{a.Process, subject.Start}] = a
 	}
 	a.Allowed = true
-	d.warn(fmt.Sprintf("let through once: %s", visible(strings.Join(a.Command, " "))))
+	d.warn(fmt.Sprintf("let through once: %s", text.Printable(strings.Join(a.Command, " "))))
 	return true, d.write(a)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -179,7 +180,7 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
 	for path, why := range out {
 		s.Rec.LeftOut = append(s.Rec.LeftOut, state.HostPath(path))
-		s.Warn(visible(path) + " is not protected and will be left as the session leaves it: " + why)
+		s.Warn(text.Printable(path) + " is not protected and will be left as the session leaves it: " + why)
 	}
 	slices.Sort(s.Rec.LeftOut)
 }
@@ -198,7 +199,7 @@ func (s *Session) checkBudget(survey *worktree.Survey, pl plan) error {
 	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
 	var names []string
 	for _, f := range sizes[:min(len(sizes), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", visible(f.name), site.Megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
 		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, site.QuoteWord(sizes[0].name))
@@ -276,7 +277,7 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(p.Path):
 			return p // git moved it into a pack: keepRepository begins again
 		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
-			s.Warn(visible(p.Path) + " changed while it was copied; what it holds now may not come back")
+			s.Warn(text.Printable(p.Path) + " changed while it was copied; what it holds now may not come back")
 		case errors.Is(p.Err, os.ErrPermission):
 			unreadable = append(unreadable, p)
 		default:
@@ -309,7 +310,7 @@ func (s *Session) fillShared(ctx context.Context, pl plan) error {
 		return err
 	}
 	for _, p := range survey.Problems {
-		s.Warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
 	}
 	ignored := ignoredSet(survey.Ignored)
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || insideGit(e.Path) })
@@ -325,7 +326,7 @@ func (s *Session) onlyWarn(err error) error {
 		return err
 	}
 	for _, p := range unreadable {
-		s.Warn(visible(p.Path) + " can not be read: " + os.ErrPermission.Error())
+		s.Warn(text.Printable(p.Path) + " can not be read: " + os.ErrPermission.Error())
 	}
 	return nil
 }
@@ -338,7 +339,7 @@ func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
 		return err
 	}
 	for _, p := range problems {
-		s.Warn(visible(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
 	}
 	if err := checkSize(tree, pl.MaxBytes); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -281,7 +282,7 @@ func (s *Session) describeOrigin(ctx context.Context, res *artifacts.Result) err
 	diffs := []string{}
 	if s.Rec.Mode == superqode.ModeShared { // its base knows nothing of what git ignores: the changes are all there is to tell
 		for _, c := range res.Changes {
-			diffs = append(diffs, visible(c.Path.String())+": "+string(c.Type))
+			diffs = append(diffs, text.Printable(c.Path.String())+": "+string(c.Type))
 		}
 		res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
 		return nil

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -42,7 +42,7 @@ func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
 		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && !holds(then, p.Path) {
 			continue // it could not be read before either, or there was nothing to read
 		}
-		diffs = append(diffs, visible(p.Path)+": can not be read: "+p.Err.Error())
+		diffs = append(diffs, text.Printable(p.Path)+": can not be read: "+p.Err.Error())
 	}
 	tree, err := compareOrigin(ctx, then, now)
 	if err != nil {
@@ -89,27 +89,27 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 	for i < len(then.Entries) || k < len(now.Entries) {
 		switch {
 		case k == len(now.Entries) || i < len(then.Entries) && then.Entries[i].Path < now.Entries[k].Path:
-			diffs = append(diffs, visible(then.Entries[i].Path)+": deleted")
+			diffs = append(diffs, text.Printable(then.Entries[i].Path)+": deleted")
 			i++
 		case i == len(then.Entries) || now.Entries[k].Path < then.Entries[i].Path:
-			diffs = append(diffs, visible(now.Entries[k].Path)+": created")
+			diffs = append(diffs, text.Printable(now.Entries[k].Path)+": created")
 			k++
 		default:
 			a, b := &then.Entries[i], &now.Entries[k]
 			i, k = i+1, k+1
 			switch {
 			case a.Kind != b.Kind:
-				diffs = append(diffs, visible(a.Path)+": type changed")
+				diffs = append(diffs, text.Printable(a.Path)+": type changed")
 			case a.Perm != b.Perm && a.Kind != snapshot.Link:
-				diffs = append(diffs, visible(a.Path)+": mode changed")
+				diffs = append(diffs, text.Printable(a.Path)+": mode changed")
 			case a.Kind == snapshot.Link && a.Link != b.Link, a.Kind == snapshot.File && a.Size != b.Size:
-				diffs = append(diffs, visible(a.Path)+": modified")
+				diffs = append(diffs, text.Printable(a.Path)+": modified")
 			case a.Kind != snapshot.File || a.Stat == b.Stat:
 			case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
 				// Times can be set back after a write, but for the change time: nobody can say that this is the old content.
-				diffs = append(diffs, visible(a.Path)+": its owner, links or content changed; the content was not recorded")
+				diffs = append(diffs, text.Printable(a.Path)+": its owner, links or content changed; the content was not recorded")
 			case a.ID.IsZero():
-				diffs = append(diffs, visible(a.Path)+": modified (by its times; its content was not recorded)")
+				diffs = append(diffs, text.Printable(a.Path)+": modified (by its times; its content was not recorded)")
 			default:
 				read.Entries = append(read.Entries, *b)
 				was[b.Path] = a
@@ -124,11 +124,11 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 		return nil, err
 	}
 	for _, p := range problems {
-		diffs = append(diffs, visible(p.Path)+": can not be read: "+p.Err.Error())
+		diffs = append(diffs, text.Printable(p.Path)+": can not be read: "+p.Err.Error())
 	}
 	for i := range read.Entries {
 		if e := &read.Entries[i]; !e.ID.IsZero() && e.ID != was[e.Path].ID {
-			diffs = append(diffs, visible(e.Path)+": modified")
+			diffs = append(diffs, text.Printable(e.Path)+": modified")
 		}
 	}
 	return diffs, nil
@@ -153,9 +153,7 @@ func (s *Session) checkRepository() ([]string, error) {
 	found, err := s.RepoState.Compare(now)
 	diffs := make([]string, 0, len(found))
 	for _, d := range found {
-		diffs = append(diffs, visible(d.String()))
+		diffs = append(diffs, text.Printable(d.String()))
 	}
 	return diffs, err
 }
-
-func visible(s string) string { return superqode.Visible(s) }

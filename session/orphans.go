@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -133,7 +134,7 @@ func (c *cleaner) orphanAdmins(p state.Project, o *site.Origin) ([]string, error
 		}
 		at := filepath.Dir(strings.TrimSuffix(string(data), "\n"))
 		if superqode.RealPrefix(at) != superqode.RealPrefix(p.WorkspacePath(name)) {
-			c.spare(name, fmt.Sprintf("it belongs to another home: its workspace is %s", visible(at)))
+			c.spare(name, fmt.Sprintf("it belongs to another home: its workspace is %s", text.Printable(at)))
 			continue
 		}
 		ids = append(ids, name)
@@ -158,7 +159,7 @@ func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, i
 		s.Rec.AdminDir = state.HostPath(admin)
 	}
 	idle := c.now.Sub(lastTouched(string(s.Rec.Workspace), admin))
-	state := fmt.Sprintf("it has no record, last touched %s ago", ago(idle))
+	state := fmt.Sprintf("it has no record, last touched %s ago", text.Age(idle))
 	switch {
 	case idle < c.opt.OlderThan, idle < halfMade && !atomicfile.Exists(string(s.Rec.Workspace)):
 		c.spare(id.String(), state)

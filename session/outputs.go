@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/outputs"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // OutputOptions say what Outputs selects; a limit of 0 is the default of package
@@ -98,13 +99,13 @@ const shownSkipped = 10
 func outputWarnings(sel *outputs.Selection) []string {
 	var list []string
 	for _, k := range sel.Skipped[:min(len(sel.Skipped), shownSkipped)] {
-		list = append(list, "output "+visible(k.Path)+" was skipped: "+k.Reason)
+		list = append(list, "output "+text.Printable(k.Path)+" was skipped: "+k.Reason)
 	}
 	if n := sel.SkippedCount - shownSkipped; n > 0 {
 		list = append(list, fmt.Sprintf("%d more outputs were skipped", n))
 	}
 	for _, p := range sel.Unmatched {
-		list = append(list, "no file answers to the output pattern "+visible(p))
+		list = append(list, "no file answers to the output pattern "+text.Printable(p))
 	}
 	if c := sel.Cut; c != nil {
 		list = append(list, fmt.Sprintf("%d outputs with %d bytes were cut: %s", c.Files, c.Bytes, strings.Join(c.Reasons, "; ")))

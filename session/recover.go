@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Recovered tells what Recover did with one session.
@@ -140,7 +141,7 @@ func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 		return nil
 	}
 	defer s.Close()
-	sockets, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*"))
+	sockets, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*"))
 	if err == nil && len(sockets) == 0 {
 		return nil
 	}
@@ -164,7 +165,7 @@ func endWord(preserved bool) string {
 // endAbandoned is endLeftovers for a session whose last command's supervisor was
 // killed: nobody ended what that had started.
 func (s *Session) endAbandoned() error {
-	sockets, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*"))
+	sockets, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*"))
 	if err != nil || len(sockets) == 0 && (s.Rec.Runs == 0 || s.Rec.ExitCode != nil) {
 		return err
 	}
@@ -174,31 +175,20 @@ func (s *Session) endAbandoned() error {
 // endLeftovers ends what still runs of a dead session's programs. Each has its
 // run folder in its environment, which no other process has.
 func (s *Session) endLeftovers() error {
-	runs, err := filepath.Glob(filepath.Join(globQuote(s.Folder), "tmp", "run-*"))
+	runs, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "tmp", "run-*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range runs {
 		left, err := runner.EndMarked(marker(dir))
 		for _, p := range left {
-			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, visible(strings.Join(p.Args, " "))))
+			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, text.Printable(strings.Join(p.Args, " "))))
 		}
 		if err != nil {
 			return fmt.Errorf("end the dead session's processes: %w", err)
 		}
 	}
 	return nil
-}
-
-func globQuote(s string) string {
-	var out []byte
-	for i := range len(s) {
-		if c := s[i]; c == '*' || c == '?' || c == '[' || c == '\\' {
-			out = append(out, '\\')
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
 }
 
 // marker is the environment entry that only the processes of one run carry.

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Secrets are masked where something leaves the session for people to see: in the
@@ -276,9 +277,9 @@ type patchPlace struct {
 // text returns path:line, and says so when the line is one that goes.
 func (p *patchPlace) text() string {
 	if p.removed {
-		return fmt.Sprintf("%s:%d of before", visible(p.path), p.line)
+		return fmt.Sprintf("%s:%d of before", text.Printable(p.path), p.line)
 	}
-	return fmt.Sprintf("%s:%d", visible(p.path), p.line)
+	return fmt.Sprintf("%s:%d", text.Printable(p.path), p.line)
 }
 
 func (p *patchPlace) read(line []byte) {

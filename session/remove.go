@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -89,7 +90,7 @@ func (s *Session) discard() error {
 func (s *Session) clear() error {
 	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")
-	sockets, _ := filepath.Glob(filepath.Join(globQuote(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
+	sockets, _ := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
 	for _, socket := range sockets {
 		err = errors.Join(err, os.RemoveAll(socket))
 	}

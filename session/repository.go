@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -379,7 +380,7 @@ func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *sn
 		}
 		err := checkObject(filepath.Join(tree.Aside, e.Path), s.Rec.ObjectFormat)
 		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
-			bad = append(bad, visible(e.Path)+": written to, and it was kept by a second name only")
+			bad = append(bad, text.Printable(e.Path)+": written to, and it was kept by a second name only")
 			continue
 		}
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -251,7 +252,7 @@ func checkRestored(ctx context.Context, list *snapshot.Snapshot, dir string) (di
 		diffs := snapshot.Compare(list, l.final, snapshot.CompareOptions{Dirs: true})
 		names := make([]string, 0, 3)
 		for _, c := range diffs[:min(len(diffs), 3)] {
-			names = append(names, visible(c.Path.String()))
+			names = append(names, text.Printable(c.Path.String()))
 		}
 		err = superqode.Errorf(superqode.ErrVerification, "%d paths are not what was salvaged: %s", len(diffs), strings.Join(names, ", "))
 	}

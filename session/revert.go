@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -149,7 +150,7 @@ func (s *Session) known(ctx context.Context, tree *revert.Tree, paths []superqod
 	}
 	for _, p := range paths {
 		if tree.Base.Find(p.String()) == nil && now.Find(p.String()) == nil {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", visible(p.String())), "superqode workspace changes --session %s", s.Rec.ID)
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", text.Printable(p.String())), "superqode workspace changes --session %s", s.Rec.ID)
 		}
 	}
 	return nil

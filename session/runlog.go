@@ -4,15 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -93,24 +89,4 @@ func lastBytes(path string, most int64) ([]byte, error) {
 		data = data[i+1:]
 	}
 	return data, nil
-}
-
-// printableText makes a program's output fit for a report: no control characters
-// but line ends and tabs.
-func printableText(data []byte) string {
-	var b strings.Builder
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, data[0])
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r == '\r' && len(data) > 1 && data[1] == '\n':
-		default:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		}
-		data = data[n:]
-	}
-	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // runsFile holds two lines for each program that was run in a session: one when
@@ -202,7 +203,7 @@ func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		c.Output = printableText(tail)
+		c.Output = text.PrintableLines(string(tail))
 		list = append(list, c)
 	}
 	return list, nil

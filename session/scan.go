@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -191,7 +192,7 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 		s.Tell(l.gone)
 	}
 	for _, p := range l.problems {
-		s.Tell(visible(p.Path) + ": " + p.Err.Error())
+		s.Tell(text.Printable(p.Path) + ": " + p.Err.Error())
 	}
 	return l.changes, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // SetupOptions say what must be there before a session's program runs. The
@@ -151,7 +152,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
 	for _, st := range steps {
 		if st.State == setup.OptionalFailed {
-			s.Warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, visible(st.Name), st.Reason))
+			s.Warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, text.Printable(st.Name), st.Reason))
 		}
 	}
 	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
@@ -209,7 +210,7 @@ func (s *Session) setupHost(opt SetupOptions) setup.Host {
 // runSetup runs one command of the setup as a program of the session.
 func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Command) (setup.Outcome, error) {
 	log := filepath.Join(s.Folder, "log", "setup.log")
-	if err := appendLine(log, "$ "+visible(c.Line)); err != nil {
+	if err := appendLine(log, "$ "+text.Printable(c.Line)); err != nil {
 		return setup.Outcome{}, err
 	}
 	out := &lastLines{}
@@ -229,7 +230,7 @@ func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Comman
 		err = stopped{&InterruptError{res.Interrupted}}
 	}
 	if err != nil {
-		end = "# " + visible(err.Error())
+		end = "# " + text.Printable(err.Error())
 	}
 	err = errors.Join(err, appendLine(log, end))
 	return setup.Outcome{ExitCode: res.ExitCode, TimedOut: res.TimedOut, Output: out.String()}, err
@@ -261,7 +262,7 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 	}
 	sv, err := s.Salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
 	if err == nil && sv != nil {
-		s.Tell(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", visible(path), sv.ID))
+		s.Tell(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", text.Printable(path), sv.ID))
 	}
 	return err
 }
@@ -284,7 +285,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 	}
 	for _, w := range k.Plan.Writable {
 		if path == w.Path || strings.HasPrefix(path, w.Path+"/") || strings.HasPrefix(w.Path, path+"/") {
-			return how + ", since the session may write to " + visible(w.Path), false
+			return how + ", since the session may write to " + text.Printable(w.Path), false
 		}
 	}
 	return "the kernel layer keeps the session's programs from writing there", true

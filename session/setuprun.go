@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Create opens a session and sets its workspace up. A session whose setup fails
@@ -106,11 +107,11 @@ func (m *Manager) checkInputs(ctx context.Context, o *site.Origin, opt SetupOpti
 		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
 			_, serr := os.Stat(in.Path)
 			if errors.Is(serr, fs.ErrNotExist) {
-				err = superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", visible(in.Path))
+				err = superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.Path))
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", visible(in.Key), err)
+			return fmt.Errorf("%s: %w", text.Printable(in.Key), err)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // sharedFile is a changed file of a workspace in which several agents work, with
@@ -70,7 +71,7 @@ func (s *Session) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench
 	files := make([]sharedFile, len(changes))
 	for i, c := range changes {
 		if files[i], err = s.sharedFile(ctx, c, tracks, b); err != nil {
-			return nil, fmt.Errorf("who changed %s: %w", visible(c.Path()), err)
+			return nil, fmt.Errorf("who changed %s: %w", text.Printable(c.Path()), err)
 		}
 		files[i].byClaims(leases)
 	}
@@ -291,7 +292,7 @@ func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqo
 			return e, err
 		}
 		if mixed {
-			e.Left = append(e.Left, visible(f.Path())+": places that "+agent.String()+" and others, or nobody known, changed together")
+			e.Left = append(e.Left, text.Printable(f.Path())+": places that "+agent.String()+" and others, or nobody known, changed together")
 		}
 		if entry == nil {
 			continue

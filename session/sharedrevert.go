@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -56,7 +57,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", isAre(len(r.Differences)), firstOf(r.Differences))
 	}
 	if len(r.Mixed) > 0 {
-		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", superqode.Plural(len(r.Mixed), "change"), agent)
+		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", text.Plural(len(r.Mixed), "change"), agent)
 	}
 	return r, errors.Join(err, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
@@ -126,7 +127,7 @@ func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agen
 			}
 			if f.partly(k, agent) {
 				mixed = true
-				r.Mixed = append(r.Mixed, fmt.Sprintf("%s: lines %s: changed together with %s", visible(f.Path()), rangeText(f.hunks[k]), f.others(k, agent)))
+				r.Mixed = append(r.Mixed, fmt.Sprintf("%s: lines %s: changed together with %s", text.Printable(f.Path()), rangeText(f.hunks[k]), f.others(k, agent)))
 			}
 		}
 		switch {
@@ -150,7 +151,7 @@ func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agen
 			entries[f.New.Path] = e
 			touch(f.New.Path)
 		case mine > 0 || mixed && len(f.hunks) == 0:
-			r.Mixed = append(r.Mixed, visible(f.Path())+": made or deleted by more than one")
+			r.Mixed = append(r.Mixed, text.Printable(f.Path())+": made or deleted by more than one")
 		}
 	}
 	target := &snapshot.Snapshot{Root: l.final.Root, Format: l.final.Format, Taken: l.final.Taken}

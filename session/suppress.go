@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // suppressionsCopy is the origin's SuppressionsFile as it was when the session was
@@ -97,7 +98,7 @@ func (s *Session) UnsuppressFinding(ctx context.Context, ref string) (artifacts.
 	hit, err := findFinding(list, ref)
 	if hit != nil {
 		if by := hit.Suppressed; by != nil && by.By != artifacts.SuppressionsFile {
-			return artifacts.Suppression{}, superqode.Errorf(superqode.ErrNotFound, "finding %s was reported as suppressed by %s, and not by %s", hit.ID, visible(by.By), artifacts.SuppressionsFile)
+			return artifacts.Suppression{}, superqode.Errorf(superqode.ErrNotFound, "finding %s was reported as suppressed by %s, and not by %s", hit.ID, text.Printable(by.By), artifacts.SuppressionsFile)
 		}
 		ref = hit.Fingerprint()
 	} else if err != nil && !errors.Is(err, superqode.ErrNotFound) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Where several agents work in one workspace, who wrote what is known from what
@@ -131,7 +132,7 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err
 // track keeps one statement.
 func (s *Session) track(ctx context.Context, t Track) (err error) {
 	if t.Agent.IsZero() {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", visible(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
 	}
 	e := trackEvent{SchemaVersion: state.SchemaVersion, At: s.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "track.lock"))
@@ -210,7 +211,7 @@ func (s *Session) trackedContent(e *trackEvent) ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != e.Content {
-		return nil, superqode.Errorf(superqode.ErrVerification, "what is kept of %s is damaged", visible(string(e.Path)))
+		return nil, superqode.Errorf(superqode.ErrVerification, "what is kept of %s is damaged", text.Printable(string(e.Path)))
 	}
 	return data, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Trust is what a person lets the files of one origin run, as one digest: that
@@ -140,7 +141,7 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 			return nil, err
 		}
 		for _, f := range c.Writes() {
-			if f = visible(f); !slices.Contains(t.Writes, f) {
+			if f = text.Printable(f); !slices.Contains(t.Writes, f) {
 				t.Writes = append(t.Writes, f)
 			}
 		}
@@ -149,7 +150,7 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 		return nil, nil
 	}
 	for _, f := range h.files {
-		t.Files = append(t.Files, visible(f))
+		t.Files = append(t.Files, text.Printable(f))
 	}
 	t.Digest = superqode.NewDigest([32]byte(h.out.Sum(nil)))
 	return t, nil
@@ -227,7 +228,7 @@ func (h *trustHash) command(c config.Command) error {
 		for _, path := range h.places(dir, word) {
 			rel, sum, err := h.file(path, filepath.IsAbs(word))
 			if err != nil {
-				return fmt.Errorf("%s: read %s: %w", c.Key, visible(rel), err)
+				return fmt.Errorf("%s: read %s: %w", c.Key, text.Printable(rel), err)
 			}
 			if rel == "" {
 				continue

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // VerifyFixOptions says which fix is tried, and with which tests.
@@ -66,7 +67,7 @@ func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*Verifie
 	}
 	v.Verified = v.After == 0 && !v.TimedOut
 	v.Improvement = v.Verified && v.Before != 0
-	v.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", visible(commandText(opt.Exec.Args)), v.Before, v.After, v.TriedIn)
+	v.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", text.Printable(commandText(opt.Exec.Args)), v.Before, v.After, v.TriedIn)
 	if v.TimedOut {
 		v.Evidence += "; one of them ran out of time"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // CommitOptions says how commits are brought into an origin.
@@ -248,7 +249,7 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 	var list []artifacts.ApplyConflict
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
-		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too", ShortCommit(c), superqode.Visible(subject), superqode.Visible(p))))
+		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too", ShortCommit(c), text.Printable(subject), text.Printable(p))))
 	}
 	return a.refused(list)
 }

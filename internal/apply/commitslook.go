@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // object is what a tree, an index or a work tree has at one path; the zero value is
@@ -72,9 +73,9 @@ func (a *commitApply) compare(ctx context.Context) error {
 		p.work = work[p.path]
 		staged, known := index[p.path], begun != nil && p.work == begun[p.path]
 		if p.given() && !known {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (local change): %s was changed in the origin, and not committed", superqode.Visible(p.path))))
+			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (local change): %s was changed in the origin, and not committed", text.Printable(p.path))))
 		} else if staged != p.old && staged != p.new && staged != p.work {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (staged change): something else is staged for %s", superqode.Visible(p.path))))
+			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (staged change): something else is staged for %s", text.Printable(p.path))))
 		}
 	}
 	if len(conflicts) > 0 {
@@ -119,7 +120,7 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	env = append(env, "GIT_OBJECT_DIRECTORY="+filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects")))
 	err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"}, Env: env, Stdin: strings.NewReader(names)})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change can not be looked at in the origin: %s", superqode.Visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change can not be looked at in the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return nil, err

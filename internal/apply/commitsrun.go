@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // carryOut brings the objects over and moves work tree, index and HEAD. The locks of
@@ -198,7 +199,7 @@ func (a *commitApply) salvage(ctx context.Context) error {
 		return err
 	}
 	if len(sv.LeftOut) > 0 {
-		return fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", superqode.Visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	a.res.Salvage = sv.ID
 	return nil
@@ -239,7 +240,7 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 	}
 	err := a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: append(args, a.tip), Env: env})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", superqode.Visible(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return err
@@ -322,7 +323,7 @@ func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	}
 	err = errors.Join(err, in.Close())
 	if werr := cmd.Wait(); werr != nil {
-		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", superqode.Visible(strings.TrimSpace(said.String())))
+		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", text.Printable(strings.TrimSpace(said.String())))
 	}
 	return nil, err
 }
@@ -343,7 +344,7 @@ func (a *commitApply) verify(ctx context.Context) error {
 	}
 	for _, p := range a.paths {
 		if head != a.tip || differs[p.path] {
-			return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", superqode.Visible(p.path))
+			return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", text.Printable(p.path))
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Job is what an apply has to know of the session whose changes it brings into
@@ -45,7 +46,7 @@ type Error struct{ Conflicts []artifacts.ApplyConflict }
 
 // Error counts the conflicts; each has a line of its own in Conflicts.
 func (e *Error) Error() string {
-	return superqode.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
+	return text.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
 }
 
 // Unwrap returns superqode.ErrConflict.
@@ -127,7 +128,7 @@ func (j *Job) checkPaths(list []merge.Change, paths []string) error {
 		if !slices.ContainsFunc(list, func(c merge.Change) bool {
 			return c.New != nil && merge.InPaths(c.New.Path, one) || c.Old != nil && merge.InPaths(c.Old.Path, one)
 		}) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", j.ID, superqode.Visible(p)), "superqode workspace changes --session %s", j.ID)
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", j.ID, text.Printable(p)), "superqode workspace changes --session %s", j.ID)
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/swap"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // intent is sessions/<id>/apply.json: it stands from before the first file
@@ -120,7 +121,7 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 		return "", err
 	}
 	if len(sv.LeftOut) > 0 {
-		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", superqode.Visible(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	return sv.ID, nil
 }
@@ -162,7 +163,7 @@ func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	failpoint.Hit("apply.undoing")
 	left, err := d.Undo(in.Plan)
 	for _, l := range left {
-		j.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", superqode.Visible(l.Path), in.Salvage))
+		j.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", text.Printable(l.Path), in.Salvage))
 	}
 	if err != nil {
 		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
@@ -178,10 +179,10 @@ func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
 		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
-			err = fmt.Errorf("%s can not be kept", superqode.Visible(path))
+			err = fmt.Errorf("%s can not be kept", text.Printable(path))
 		}
 		if err == nil {
-			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", superqode.Visible(string(st.Path)), sv.ID))
+			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", text.Printable(string(st.Path)), sv.ID))
 		}
 		return err
 	})
@@ -229,12 +230,12 @@ func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge
 				same = merge.SameData(is, e)
 			}
 			if !same {
-				wrong = append(wrong, superqode.Visible(e.Path))
+				wrong = append(wrong, text.Printable(e.Path))
 			}
 		}
 		if e := steps[i].Remove; e != nil {
 			if is := now.Now.Find(e.Path); is != nil && is.Kind != snapshot.Dir {
-				wrong = append(wrong, superqode.Visible(e.Path))
+				wrong = append(wrong, text.Printable(e.Path))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // set is one key that a layer sets, or one entry of a dict (agents.NAME).
@@ -369,9 +369,9 @@ func (f *field) parse(s string) (any, error) {
 		}
 		return n, nil
 	case duration:
-		_, err := superqode.ParseDuration(s)
+		_, err := text.ParseDuration(s)
 		return s, err
-	case text:
+	case textKind:
 		if len(f.choices) > 0 && !slices.Contains(f.choices, s) {
 			return nil, fmt.Errorf("%q is not one of %s", s, strings.Join(f.choices, ", "))
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Input is one file or folder that is put into the workspace. Exactly one of
@@ -33,9 +34,9 @@ const (
 
 func inputItem() *field {
 	return &field{kind: object, fields: []field{
-		{name: "from", kind: text, required: true, check: inputSource, resolve: resolveSource, doc: "A file or folder relative to this configuration file, workspace://PATH in the workspace, or artifact://NAME[@VERSION]."},
-		{name: "to", kind: text, check: inputTarget, doc: "Where in the workspace; the source's own name when not set, and below a folder when it ends with a slash."},
-		{name: "mode", kind: text, choices: []string{"copy", "link"}, doc: "Copy it, or make a symbolic link to it."},
+		{name: "from", kind: textKind, required: true, check: inputSource, resolve: resolveSource, doc: "A file or folder relative to this configuration file, workspace://PATH in the workspace, or artifact://NAME[@VERSION]."},
+		{name: "to", kind: textKind, check: inputTarget, doc: "Where in the workspace; the source's own name when not set, and below a folder when it ends with a slash."},
+		{name: "mode", kind: textKind, choices: []string{"copy", "link"}, doc: "Copy it, or make a symbolic link to it."},
 		{name: "read_only", kind: boolean, doc: "Without write permission."},
 		{name: "optional", kind: boolean, doc: "Go on when it does not exist."},
 	}}
@@ -127,7 +128,7 @@ func inputOf(m map[string]any, n int) Input {
 // is FROM's own name.
 func ParseInput(s, dir string) (Input, error) {
 	fail := func(err error) (Input, error) {
-		return Input{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--input %s: %v", superqode.Visible(s), err), "--input FROM[:TO[:ro,link,optional]]")
+		return Input{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--input %s: %v", text.Printable(s), err), "--input FROM[:TO[:ro,link,optional]]")
 	}
 	scheme, rest := "", s
 	for _, p := range []string{artifactScheme, workspaceScheme} {

@@ -15,10 +15,10 @@ type kind uint8
 
 const (
 	section  kind = iota + 1 // a map whose keys are in the table, merged key by key
-	text                     // string
+	textKind                 // string
 	integer                  // int64
 	boolean                  // bool
-	duration                 // string that superqode.ParseDuration accepts
+	duration                 // string that text.ParseDuration accepts
 	list                     // []any of item
 	object                   // map[string]any with the keys of fields, one value
 	dict                     // map[string]any with free keys and values of item, merged by key
@@ -53,8 +53,8 @@ func table() *field {
 		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", used: true, example: "- {from: fixtures/data.json, to: data/, read_only: true}\n- {from: \"artifact://baseline@2\", to: baseline.json, optional: true}", doc: "Files and folders that are copied or linked into the workspace before anything else."},
 		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap", used: true,
 			example: "- file: {target: .env.test, from: .env.example, mode: \"0600\"}\n- run: {command: npm ci, timeout: 5m, fingerprint_inputs: [package-lock.json], observed: [node_modules]}", doc: "Files and commands that must be there before the program runs: files first, then commands, each in order."},
-		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: text, check: notEmpty}, check: agentName, used: true, example: "reviewer: codex exec 'review the last commit'", doc: "Name and shell command of each agent, for `run --agents`."},
-		{name: "claims", kind: text, def: "advisory", choices: []string{"advisory", "enforced"}, used: true, doc: "What claims on lines mean for edits: advisory keeps agents out of what others claimed, enforced also out of what they did not claim."},
+		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: textKind, check: notEmpty}, check: agentName, used: true, example: "reviewer: codex exec 'review the last commit'", doc: "Name and shell command of each agent, for `run --agents`."},
+		{name: "claims", kind: textKind, def: "advisory", choices: []string{"advisory", "enforced"}, used: true, doc: "What claims on lines mean for edits: advisory keeps agents out of what others claimed, enforced also out of what they did not claim."},
 		{name: "limits", kind: section, doc: "Limits of each program with all that it starts.", fields: limitFields()},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output", used: true, doc: "Patterns of files in the workspace that become artifacts."},
@@ -69,12 +69,12 @@ func workspaceFields() []field {
 		modes = append(modes, string(m))
 	}
 	return []field{
-		{name: "default_mode", kind: text, def: "auto", choices: modes, flag: "--mode", used: true, doc: "The mode of a session that names none."},
+		{name: "default_mode", kind: textKind, def: "auto", choices: modes, flag: "--mode", used: true, doc: "The mode of a session that names none."},
 		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep", used: true, doc: "Keep the workspace when the session's program fails."},
 		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than", used: true, doc: "Sessions, records and salvages that nobody used for this many hours are what workspace cleanup takes."},
 		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30, used: true, doc: "A snapshot copy above this size is refused."},
 		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), used: true, doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
-		{name: "include", kind: list, def: texts(".env"), item: &field{kind: text, check: ignorePattern}, flag: "--include", used: true, doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},
+		{name: "include", kind: list, def: texts(".env"), item: &field{kind: textKind, check: ignorePattern}, flag: "--include", used: true, doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},
 		{name: "watcher", kind: section, doc: "How changes are watched while a session runs.", fields: []field{
 			{name: "enabled", kind: boolean, def: true, used: true, doc: "Watch for changes."},
 			{name: "debounce_ms", kind: integer, def: int64(100), max: 60_000, used: true, doc: "Changes within this many milliseconds are told together."},
@@ -84,15 +84,15 @@ func workspaceFields() []field {
 }
 
 func guardFields() []field {
-	rule := &field{kind: text, check: notEmpty}
+	rule := &field{kind: textKind, check: notEmpty}
 	return []field{
-		{name: "enforce", kind: text, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce", used: true, doc: "The kernel layer: used where it can be had, required, or off."},
+		{name: "enforce", kind: textKind, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce", used: true, doc: "The kernel layer: used where it can be had, required, or off."},
 		{name: "allow", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are let through."},
 		{name: "deny", kind: list, def: []any{}, item: rule, used: true, doc: "Git operations that are refused beside the built-in ones."},
 	}
 }
 
-func pattern() *field { return &field{kind: text, check: globPattern} }
+func pattern() *field { return &field{kind: textKind, check: globPattern} }
 
 func texts(s ...string) []any {
 	out := make([]any, len(s))

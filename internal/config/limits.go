@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Limits bound each program that runs in a session, with all that it starts. A
@@ -19,12 +19,12 @@ type Limits struct {
 
 func limitFields() []field {
 	return []field{
-		{name: "memory", kind: text, def: "", check: size, flag: "--memory", used: true, doc: "Memory of the program and all that it starts, for example 2G; none when empty."},
+		{name: "memory", kind: textKind, def: "", check: size, flag: "--memory", used: true, doc: "Memory of the program and all that it starts, for example 2G; none when empty."},
 		{name: "pids", kind: integer, def: int64(0), max: 1 << 22, flag: "--pids", used: true, doc: "Processes and threads at one time; 0 is no limit."},
-		{name: "cpu_time", kind: text, def: "", check: period, flag: "--cpu-time", used: true, doc: "Processor time of all processes together, for example 10m."},
-		{name: "max_disk", kind: text, def: "", check: size, flag: "--max-disk", used: true, doc: "By how much the workspace and the session's temporary folders may grow, for example 1G."},
-		{name: "max_output", kind: text, def: "", check: size, flag: "--max-output", used: true, doc: "How much of each output stream is passed on; the log has all of it."},
-		{name: "timeout", kind: text, def: "", check: period, flag: "--timeout", used: true, doc: "When the program is ended, for example 30m."},
+		{name: "cpu_time", kind: textKind, def: "", check: period, flag: "--cpu-time", used: true, doc: "Processor time of all processes together, for example 10m."},
+		{name: "max_disk", kind: textKind, def: "", check: size, flag: "--max-disk", used: true, doc: "By how much the workspace and the session's temporary folders may grow, for example 1G."},
+		{name: "max_output", kind: textKind, def: "", check: size, flag: "--max-output", used: true, doc: "How much of each output stream is passed on; the log has all of it."},
+		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout", used: true, doc: "When the program is ended, for example 30m."},
 	}
 }
 
@@ -33,7 +33,7 @@ func size(s string) error {
 	if s == "" {
 		return nil
 	}
-	_, err := superqode.ParseSize(s)
+	_, err := text.ParseSize(s)
 	return err
 }
 
@@ -41,18 +41,18 @@ func period(s string) error {
 	if s == "" {
 		return nil
 	}
-	_, err := superqode.ParseDuration(s)
+	_, err := text.ParseDuration(s)
 	return err
 }
 
 // limits builds the section; the texts are checked.
 func limits(str func(string) string, num func(string) int64) Limits {
 	bytes := func(key string) int64 {
-		n, _ := superqode.ParseSize(str(key)) // 0 for an empty one
+		n, _ := text.ParseSize(str(key)) // 0 for an empty one
 		return n
 	}
 	span := func(key string) time.Duration {
-		d, _ := superqode.ParseDuration(str(key))
+		d, _ := text.ParseDuration(str(key))
 		return d
 	}
 	return Limits{

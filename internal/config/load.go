@@ -252,7 +252,7 @@ func (l *loader) environment(env []string) error {
 // envTexts splits a list's variable at commas that stand in no braces (*.{js,css}
 // is one pattern), or reads it as a YAML list when it begins like one.
 func envTexts(f *field, s string) []string {
-	if f.kind != list || f.item.kind != text || strings.HasPrefix(s, "[") {
+	if f.kind != list || f.item.kind != textKind || strings.HasPrefix(s, "[") {
 		return []string{s}
 	}
 	var out []string
@@ -299,7 +299,7 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 		return nil
 	case layer == LayerEnv && f.kind == dict:
 		return l.entries(f, key, name, texts[0])
-	case layer == LayerEnv && f.kind == list && (f.item.kind != text || len(texts) == 1 && strings.HasPrefix(texts[0], "[")):
+	case layer == LayerEnv && f.kind == list && (f.item.kind != textKind || len(texts) == 1 && strings.HasPrefix(texts[0], "[")):
 		d := decoder{name: name, dir: l.dir, bare: true}
 		root, err := d.parse([]byte(texts[0]))
 		if err != nil || root == nil {
@@ -308,7 +308,7 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 		if v, err = d.value(f, key, root); err != nil {
 			return err
 		}
-	case f.kind == list && f.item.kind == text:
+	case f.kind == list && f.item.kind == textKind:
 		out := []any{}
 		for _, s := range texts {
 			item, perr := f.item.parse(s)

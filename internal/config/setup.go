@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // DefaultSetupTimeout is how long a setup command may take that names no time.
@@ -66,21 +65,21 @@ func Bootstrap(line string, n int) (SetupEntry, error) {
 func setupItem() *field {
 	return &field{kind: object, oneOf: []string{"file", "run"}, fields: []field{
 		{name: "file", kind: object, oneOf: []string{"content", "from"}, doc: "A file to write.", fields: []field{
-			{name: "target", kind: text, required: true, check: workspacePath, doc: "Where in the workspace."},
-			{name: "content", kind: text, doc: "Its contents."},
-			{name: "from", kind: text, check: notEmpty, resolve: resolveHost, doc: "A file to copy, relative to this configuration file; ~/ is the home folder."},
-			{name: "mode", kind: text, check: octal, doc: "Permission bits in octal, for example \"0600\"; 0644, or those of from, when not set."},
+			{name: "target", kind: textKind, required: true, check: workspacePath, doc: "Where in the workspace."},
+			{name: "content", kind: textKind, doc: "Its contents."},
+			{name: "from", kind: textKind, check: notEmpty, resolve: resolveHost, doc: "A file to copy, relative to this configuration file; ~/ is the home folder."},
+			{name: "mode", kind: textKind, check: octal, doc: "Permission bits in octal, for example \"0600\"; 0644, or those of from, when not set."},
 		}},
 		{name: "run", kind: object, finish: finishRun, doc: "A command to run.", fields: []field{
-			{name: "command", kind: text, required: true, check: notEmpty, doc: "The program; ./x and ../x are relative to this configuration file. Without args it may be a whole line for sh."},
-			{name: "args", kind: list, item: &field{kind: text, check: noNUL, resolve: resolveDotted}, doc: "Its arguments; ./x and ../x are relative to this configuration file."},
-			{name: "env", kind: dict, item: &field{kind: text, check: noNUL}, check: envName, doc: "Environment variables."},
-			{name: "cwd", kind: text, check: workspaceFolder, doc: "Where in the workspace to run it."},
+			{name: "command", kind: textKind, required: true, check: notEmpty, doc: "The program; ./x and ../x are relative to this configuration file. Without args it may be a whole line for sh."},
+			{name: "args", kind: list, item: &field{kind: textKind, check: noNUL, resolve: resolveDotted}, doc: "Its arguments; ./x and ../x are relative to this configuration file."},
+			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: envName, doc: "Environment variables."},
+			{name: "cwd", kind: textKind, check: workspaceFolder, doc: "Where in the workspace to run it."},
 			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; 120s when not set."},
-			{name: "marker", kind: text, check: workspacePath, doc: "A file in the workspace that shows that it has run: when that is gone it runs again. It is made when the command did not."},
+			{name: "marker", kind: textKind, check: workspacePath, doc: "A file in the workspace that shows that it has run: when that is gone it runs again. It is made when the command did not."},
 			{name: "observed", kind: list, item: pattern(), doc: "What it makes: when that is gone or changed it runs again."},
-			{name: "fingerprint_inputs", kind: list, item: &field{kind: text, check: globPattern, resolve: resolveDotted}, doc: "What it reads in the workspace: when that changes it runs again. ./x and ../x are relative to this configuration file."},
-			{name: "salt", kind: text, doc: "Change this to make it run again."},
+			{name: "fingerprint_inputs", kind: list, item: &field{kind: textKind, check: globPattern, resolve: resolveDotted}, doc: "What it reads in the workspace: when that changes it runs again. ./x and ../x are relative to this configuration file."},
+			{name: "salt", kind: textKind, doc: "Change this to make it run again."},
 			{name: "optional", kind: boolean, doc: "Its failure is a warning."},
 		}},
 	}}
@@ -168,7 +167,7 @@ func finishRun(dir string, object map[string]any) {
 	if end < 0 {
 		end = len(command)
 	}
-	object["command"] = Quote(filepath.Join(dir, command[:end])) + command[end:]
+	object["command"] = text.QuotePOSIX(filepath.Join(dir, command[:end])) + command[end:]
 }
 
 // isLine reports whether a command is a line for sh rather than a program's name.
@@ -177,19 +176,9 @@ func isLine(command string) bool { return strings.ContainsAny(command, " \t\n;|&
 func lineOf(command string, args []string) string {
 	line := command
 	for _, a := range args {
-		line += " " + Quote(a)
+		line += " " + text.QuotePOSIX(a)
 	}
 	return line
-}
-
-var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`) })
-
-// Quote returns a word as it can be pasted into a shell's line.
-func Quote(s string) string {
-	if plainWord().MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func setupEntry(m map[string]any, n int) SetupEntry {
@@ -211,7 +200,7 @@ func setupEntry(m map[string]any, n int) SetupEntry {
 	_, args := r["args"]
 	out.Shell, out.Line = !args && isLine(out.Command), lineOf(out.Command, out.Args)
 	out.Optional, _ = r["optional"].(bool)
-	if d, err := superqode.ParseDuration(str(r, "timeout")); err == nil {
+	if d, err := text.ParseDuration(str(r, "timeout")); err == nil {
 		out.Timeout = d
 	}
 	if env, ok := r["env"].(map[string]any); ok {

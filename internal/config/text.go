@@ -33,7 +33,7 @@ func schemaOf(f *field) map[string]any {
 	switch f.kind {
 	case section, object:
 		schemaOfFields(f, s)
-	case text:
+	case textKind:
 		s["type"] = "string"
 		if len(f.choices) > 0 {
 			s["enum"] = f.choices

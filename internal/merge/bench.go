@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Bench is a folder of the session in which contents are put together: merges,
@@ -155,7 +156,7 @@ func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
 	h := b.Format.NewBlobHash(e.Size)
 	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, e.Size+1))
 	if err = errors.Join(err, out.Close()); err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
-		err = superqode.Errorf(superqode.ErrConflict, "%s changed while it was looked at", superqode.Visible(e.Path))
+		err = superqode.Errorf(superqode.ErrConflict, "%s changed while it was looked at", text.Printable(e.Path))
 	}
 	return err
 }
@@ -164,7 +165,7 @@ func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
 func (b *Bench) Merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
 		if err = errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
-			return merged, false, false, fmt.Errorf("merge %s: %w", superqode.Visible(ours.Path), err)
+			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
 		}
 		for _, name := range []string{"base", "ours", "theirs"} {
 			if binary, err = IsBinary(b.Path(name)); binary || err != nil {
@@ -174,7 +175,7 @@ func (b *Bench) Merge(ctx context.Context) merger {
 		name := b.Fresh("merged-")
 		ok, err = b.MergeFile(ctx, name)
 		if err != nil {
-			return merged, false, false, fmt.Errorf("merge %s: %w", superqode.Visible(ours.Path), err)
+			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
 		}
 		if !ok {
 			return merged, false, false, os.Remove(b.Path(name))

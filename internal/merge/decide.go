@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Change is one path, or one rename, of a session's patch. The entries have
@@ -145,7 +145,7 @@ func (d *Decider) create(s *Step) {
 	case now == nil, now.Kind == snapshot.Dir:
 		s.Put = fresh(s.New, s.New.Path)
 	case !alike(now, s.New):
-		s.fail(ConflictAddAdd, "Merge conflict in "+superqode.Visible(s.New.Path))
+		s.fail(ConflictAddAdd, "Merge conflict in "+text.Printable(s.New.Path))
 	}
 }
 
@@ -153,19 +153,19 @@ func (d *Decider) delete(s *Step) {
 	now := d.Now.Find(d.at(s.Old.Path))
 	switch {
 	case now != nil && now.Path != s.Old.Path:
-		s.fail(ConflictRenameDelete, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(now.Path)+" in "+d.before(now.Path)+", but deleted in "+d.side()+".")
+		s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(now.Path)+" in "+d.before(now.Path)+", but deleted in "+d.side()+".")
 	case now == nil, now.Kind == snapshot.Dir: // whatever is there, the file is not
 	case alike(now, s.Old):
 		s.Remove = now
 	default:
-		s.fail(ConflictModifyDelete, superqode.Visible(s.Old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.Old.Path)+".")
+		s.fail(ConflictModifyDelete, text.Printable(s.Old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.Old.Path)+".")
 	}
 }
 
 func (d *Decider) modify(s *Step) error {
 	now := d.Now.Find(d.at(s.New.Path))
 	if now == nil {
-		s.fail(ConflictModifyDelete, superqode.Visible(s.New.Path)+" deleted in "+d.before(s.New.Path)+" and modified in "+d.side()+".")
+		s.fail(ConflictModifyDelete, text.Printable(s.New.Path)+" deleted in "+d.before(s.New.Path)+" and modified in "+d.side()+".")
 		return nil
 	}
 	want, err := d.threeWay(s, now)
@@ -210,7 +210,7 @@ func (d *Decider) rename(s *Step) error {
 	case to == nil, to.Kind == snapshot.Dir:
 		s.Put = fresh(&want, s.New.Path)
 	case !alike(to, &want):
-		s.fail(ConflictRenameAdd, "Rename "+superqode.Visible(s.Old.Path)+"->"+superqode.Visible(s.New.Path)+" in "+d.side()+".  Added "+superqode.Visible(s.New.Path)+" in "+d.before(s.New.Path))
+		s.fail(ConflictRenameAdd, "Rename "+text.Printable(s.Old.Path)+"->"+text.Printable(s.New.Path)+" in "+d.side()+".  Added "+text.Printable(s.New.Path)+" in "+d.before(s.New.Path))
 		return nil
 	}
 	s.Remove = from
@@ -240,10 +240,10 @@ func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
 		}
 	}
 	if at := d.at(s.Old.Path); at != s.Old.Path {
-		s.fail(ConflictRenameRename, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(at)+" in "+d.before(at)+" and to "+superqode.Visible(s.New.Path)+" in "+d.side()+".")
+		s.fail(ConflictRenameRename, text.Printable(s.Old.Path)+" renamed to "+text.Printable(at)+" in "+d.before(at)+" and to "+text.Printable(s.New.Path)+" in "+d.side()+".")
 		return nil
 	}
-	s.fail(ConflictRenameDelete, superqode.Visible(s.Old.Path)+" renamed to "+superqode.Visible(s.New.Path)+" in "+d.side()+", but deleted in "+d.before(s.Old.Path)+".")
+	s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(s.New.Path)+" in "+d.side()+", but deleted in "+d.before(s.Old.Path)+".")
 	return nil
 }
 
@@ -256,7 +256,7 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 		case alike(now, s.Old):
 			want = *fresh(s.New, now.Path)
 		case !alike(now, s.New):
-			s.fail(ConflictTypes, superqode.Visible(s.New.Path)+" had different types on each side.")
+			s.fail(ConflictTypes, text.Printable(s.New.Path)+" had different types on each side.")
 		}
 		return want, nil
 	}
@@ -269,7 +269,7 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 	case SameData(now, s.Old):
 		want.ID, want.Size, want.Link = s.New.ID, s.New.Size, s.New.Link
 	case now.Kind == snapshot.Link:
-		s.fail(ConflictContent, "Merge conflict in "+superqode.Visible(s.New.Path))
+		s.fail(ConflictContent, "Merge conflict in "+text.Printable(s.New.Path))
 	default:
 		merged, ok, binary, err := d.Merge(s.Old, now, s.New)
 		switch {
@@ -278,7 +278,7 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 		case binary:
 			s.fail(ConflictBinary, "")
 		case !ok:
-			s.fail(ConflictContent, "Merge conflict in "+superqode.Visible(s.New.Path))
+			s.fail(ConflictContent, "Merge conflict in "+text.Printable(s.New.Path))
 		default:
 			want.ID, want.Size, s.Merged = merged.ID, merged.Size, merged.ID != s.New.ID
 		}
@@ -288,12 +288,12 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 
 // fail notes a conflict. git prints one of two binary files as one of contents,
 // after a warning.
-func (s *Step) fail(kind ConflictKind, text string) {
+func (s *Step) fail(kind ConflictKind, message string) {
 	shown := kind
 	if kind == ConflictBinary {
-		shown, text = ConflictContent, "Merge conflict in "+superqode.Visible(s.Path())+" (binary files can not be merged)"
+		shown, message = ConflictContent, "Merge conflict in "+text.Printable(s.Path())+" (binary files can not be merged)"
 	}
-	s.Conflict = &Conflict{Path: s.Path(), Kind: kind, Message: "CONFLICT (" + string(shown) + "): " + text}
+	s.Conflict = &Conflict{Path: s.Path(), Kind: kind, Message: "CONFLICT (" + string(shown) + "): " + message}
 	s.Put, s.Remove, s.Merged, s.Bits = nil, nil, false, false
 }
 
@@ -310,9 +310,9 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 			continue
 		}
 		if e.Kind == snapshot.Link {
-			s.fail(ConflictLink, superqode.Visible(dir)+" is a symbolic link in "+d.before(dir)+"; "+superqode.Visible(s.Path())+" is not written through it.")
+			s.fail(ConflictLink, text.Printable(dir)+" is a symbolic link in "+d.before(dir)+"; "+text.Printable(s.Path())+" is not written through it.")
 		} else {
-			s.fail(ConflictFolder, superqode.Visible(dir)+" is a file in "+d.before(dir)+", in the way of "+superqode.Visible(s.Path())+" from "+d.side()+".")
+			s.fail(ConflictFolder, text.Printable(dir)+" is a file in "+d.before(dir)+", in the way of "+text.Printable(s.Path())+" from "+d.side()+".")
 		}
 		return s.Conflict
 	}
@@ -321,7 +321,7 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	}
 	for _, e := range Below(d.Now, s.Put.Path) {
 		if e.Kind != snapshot.Dir && !removed[e.Path] {
-			s.fail(ConflictFolder, "directory in the way of "+superqode.Visible(s.Path())+" from "+d.side()+": it holds "+superqode.Visible(e.Path)+".")
+			s.fail(ConflictFolder, "directory in the way of "+text.Printable(s.Path())+" from "+d.side()+": it holds "+text.Printable(e.Path)+".")
 			return s.Conflict
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Ends are what a session's patch lies between.
@@ -78,7 +79,7 @@ func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []
 			})
 			continue
 		}
-		e.Left = append(e.Left, superqode.Visible(path)+" is nothing that a patch can hold")
+		e.Left = append(e.Left, text.Printable(path)+" is nothing that a patch can hold")
 	}
 	return list
 }
@@ -99,7 +100,7 @@ func (e *Ends) WithoutOwn(list []Change) []Change {
 				continue
 			}
 			if top, _, _ := strings.Cut((*side).Path, "/"); strings.EqualFold(top, ".superqode") {
-				e.Left = append(e.Left, superqode.Visible((*side).Path)+" lies in superqode's own folder")
+				e.Left = append(e.Left, text.Printable((*side).Path)+" lies in superqode's own folder")
 				*side = nil
 			}
 		}

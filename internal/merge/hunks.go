@@ -14,6 +14,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Hunks are numbered from 1 over a whole diff as it is printed. A file without
@@ -228,7 +229,7 @@ func selectHunks(ranges []HunkRange, total int) (selection, error) {
 	sel := selection{}
 	for _, r := range ranges {
 		if r.Last > total {
-			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, superqode.Plural(total, "hunk"))
+			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, text.Plural(total, "hunk"))
 		}
 		for n := r.First; n <= r.Last; n++ {
 			sel[n] = true

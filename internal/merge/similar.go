@@ -7,8 +7,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Similar reports whether at least half of two files is the same, counted in
@@ -19,7 +19,7 @@ func (b *Bench) Similar(base, now *snapshot.Entry) (bool, error) {
 		return false, nil
 	}
 	if err := errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", now)); err != nil {
-		return false, fmt.Errorf("compare %s with %s: %w", superqode.Visible(now.Path), superqode.Visible(base.Path), err)
+		return false, fmt.Errorf("compare %s with %s: %w", text.Printable(now.Path), text.Printable(base.Path), err)
 	}
 	old, err := spans(b.Path("base"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // View is the part of the origin that an apply is about.
@@ -22,7 +22,7 @@ type View struct {
 func (v *View) Err() error {
 	var err error
 	for _, p := range v.Problems {
-		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: superqode.Visible(p.Path), Err: p.Err})
+		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: text.Printable(p.Path), Err: p.Err})
 	}
 	return err
 }

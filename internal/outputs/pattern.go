@@ -9,6 +9,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // pattern is one of the patterns asked for.
@@ -27,12 +28,12 @@ func rootNames() map[string]string {
 }
 
 // parsePattern checks a pattern. The error wraps superqode.ErrUsage.
-func parsePattern(text string, roots Roots) (*pattern, error) {
-	p := &pattern{text: text, root: RootWorkspace}
+func parsePattern(written string, roots Roots) (*pattern, error) {
+	p := &pattern{text: written, root: RootWorkspace}
 	fail := func(why string) (*pattern, error) {
-		return nil, superqode.Errorf(superqode.ErrUsage, "output pattern %s %s", superqode.Visible(text), why)
+		return nil, superqode.Errorf(superqode.ErrUsage, "output pattern %s %s", text.Printable(written), why)
 	}
-	glob := text
+	glob := written
 	if strings.HasPrefix(glob, "$") {
 		name, rest, ok := variable(glob)
 		root, known := rootNames()[strings.TrimPrefix(name, "SUPERQODE_")]

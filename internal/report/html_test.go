@@ -76,7 +76,7 @@ func attr(n *html.Node, key string) string {
 	return ""
 }
 
-func text(n *html.Node) string {
+func textOf(n *html.Node) string {
 	var b strings.Builder
 	for d := range n.Descendants() {
 		if d.Type == html.TextNode {
@@ -171,7 +171,7 @@ func TestHTMLTakesASessionAsData(t *testing.T) {
 		}
 	}
 	added := byClass(doc, "a")
-	if len(added) != 1 || !strings.Contains(text(added[0]), `<script>alert(1)</script>`) || !strings.Contains(text(added[0]), `\u202e`) {
+	if len(added) != 1 || !strings.Contains(textOf(added[0]), `<script>alert(1)</script>`) || !strings.Contains(textOf(added[0]), `\u202e`) {
 		t.Errorf("the added line is not shown as it is: %v", added)
 	}
 	if len(byClass(added[0], "x")) < 4 {
@@ -193,7 +193,7 @@ func TestHTMLPolicyNamesItsOwnScriptAndStyle(t *testing.T) {
 		}
 	}
 	for _, tag := range []string{"script", "style"} {
-		if want := tag + "-src '" + hash([]byte(text(elements(doc, tag)[0]))) + "'"; !strings.Contains(csp, want) {
+		if want := tag + "-src '" + hash([]byte(textOf(elements(doc, tag)[0]))) + "'"; !strings.Contains(csp, want) {
 			t.Errorf("the policy %q lacks %s", csp, want)
 		}
 	}
@@ -278,7 +278,7 @@ func TestHTMLDiffs(t *testing.T) {
 	_, doc := render(t, rep, HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patchOfAll)}}})
 	shown := map[string]string{}
 	for _, f := range byClass(doc, "file") {
-		shown[attr(f, "data-path")] = text(byClass(f, "diff")[0])
+		shown[attr(f, "data-path")] = textOf(byClass(f, "diff")[0])
 	}
 	for _, tt := range []struct{ path, want string }{
 		{"a.go ", "func two() {}"}, {"a.go ", "// --- x"}, {"a.go ", "low out"}, {"a.go ", "outside of this diff"}, {"bin ", "binary contents"},
@@ -289,13 +289,13 @@ func TestHTMLDiffs(t *testing.T) {
 		}
 	}
 	inside := byClass(doc, "ch")
-	if len(inside) < 2 || !strings.Contains(text(inside[0].Parent), "low in") {
+	if len(inside) < 2 || !strings.Contains(textOf(inside[0].Parent), "low in") {
 		t.Error("the finding does not stand at its line")
 	}
 	if len(byClass(doc, "finding")) != 3 {
 		t.Error("not every finding is listed")
 	}
-	if kw := elements(byClass(doc, "file")[0], "i"); len(kw) == 0 || attr(kw[0], "class") != "k" || text(kw[0]) != "package" {
+	if kw := elements(byClass(doc, "file")[0], "i"); len(kw) == 0 || attr(kw[0], "class") != "k" || textOf(kw[0]) != "package" {
 		t.Error("the code is not highlighted")
 	}
 }
@@ -367,7 +367,7 @@ func TestHTMLSaysFirstWhatMatters(t *testing.T) {
 	rep.Run.Commands = []artifacts.CommandRun{{Run: 1, Command: []string{"make"}, ExitCode: 2, Output: strings.Repeat("early\n", 20) + "panic: late\n</pre><script>\n"}, {Run: 2, Output: "fine"}}
 	rep.Run.Workspace = artifacts.Workspace{Path: "/kept", Preserved: true}
 	_, doc := render(t, rep, HTMLOptions{})
-	top := text(byClass(doc, "verdict")[0])
+	top := textOf(byClass(doc, "verdict")[0])
 	for _, want := range []string{"Your files are unchanged", "panic: late", "</pre><script>"} {
 		if !strings.Contains(top, want) {
 			t.Errorf("%q is not at the top: %s", want, top)
@@ -378,11 +378,11 @@ func TestHTMLSaysFirstWhatMatters(t *testing.T) {
 	}
 	first, rest := byClass(doc, "next")[0], byClass(doc, "more")[0]
 	for _, want := range []string{"workspace diff", "workspace apply --session", "workspace end", "cd /kept"} {
-		if !strings.Contains(text(first), want) {
+		if !strings.Contains(textOf(first), want) {
 			t.Errorf("%q is not among the first commands", want)
 		}
 	}
-	if strings.Contains(text(first), "artifacts verify") || !strings.Contains(text(rest), "artifacts verify") {
+	if strings.Contains(textOf(first), "artifacts verify") || !strings.Contains(textOf(rest), "artifacts verify") {
 		t.Error("what is rarely wanted is not folded")
 	}
 	rep.Run.ExitCode, rep.Run.Commands = 0, nil

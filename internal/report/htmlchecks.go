@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // checks lists what the session claims, each with how it was checked. What was not
@@ -24,7 +25,7 @@ func checks(rep artifacts.Report) []check {
 		if f.Verified < f.Total {
 			state = "none"
 		}
-		list = append(list, check{state, fmt.Sprintf("%d of %s verified", f.Verified, superqode.Plural(f.Total, "tried fix")), "each applied in a session of its own, the tests run before and after"})
+		list = append(list, check{state, fmt.Sprintf("%d of %s verified", f.Verified, text.Plural(f.Total, "tried fix")), "each applied in a session of its own, the tests run before and after"})
 	}
 	return list
 }
@@ -38,7 +39,7 @@ func originCheck(rep artifacts.Report) check {
 	case c.Unchanged:
 		return check{"good", "Your files are unchanged", how}
 	case len(c.Differences) > 0:
-		return check{"bad", "Your files are NOT as they were", how + ": " + superqode.Plural(len(c.Differences), "difference")}
+		return check{"bad", "Your files are NOT as they were", how + ": " + text.Plural(len(c.Differences), "difference")}
 	}
 	return check{"none", "Whether your files are unchanged was not checked", ""}
 }
@@ -55,7 +56,7 @@ func revertCheck(rep artifacts.Report) check {
 	case rep.Revert.Verified:
 		return check{"good", "The workspace is gone", "looked for after it was removed"}
 	case len(rep.Revert.Differences) > 0:
-		return check{"bad", "Not everything was brought back", superqode.Plural(len(rep.Revert.Differences), "path") + " differ"}
+		return check{"bad", "Not everything was brought back", text.Plural(len(rep.Revert.Differences), "path") + " differ"}
 	case rep.Run.Workspace.Preserved && !inPlace:
 		return check{"none", "The workspace is kept", "it was not removed, so nothing was reverted"}
 	case rep.Mode == superqode.ModeShared:

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/chroma/v2"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // The lexers stand in our own assets: chroma's package of all of them reads its
@@ -149,16 +151,16 @@ type span struct{ from, to int }
 
 // writeLine writes one line of a file, its tokens coloured where they are known,
 // and the part that changed in it marked.
-func writeLine(b *bytes.Buffer, text string, tokens []chroma.Token, mark span) {
-	if len(text) > maxLine {
-		writeText(b, clip(text, maxLine))
+func writeLine(b *bytes.Buffer, code string, tokens []chroma.Token, mark span) {
+	if len(code) > maxLine {
+		writeText(b, text.Clip(code, maxLine))
 		b.WriteString(`<b class=x>line cut, `)
-		b.WriteString(byteCount(int64(len(text))))
+		b.WriteString(text.Size(int64(len(code))))
 		b.WriteString(` in all</b>`)
 		return
 	}
 	if tokens == nil {
-		tokens = []chroma.Token{{Type: chroma.Text, Value: text}}
+		tokens = []chroma.Token{{Type: chroma.Text, Value: code}}
 	}
 	pos := 0
 	for _, t := range tokens {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // The bounds of the page: what is beyond is counted, and stands in the patch.
@@ -59,7 +60,7 @@ type differ struct {
 func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
 	v := fileView{
 		ID: fmt.Sprintf("f%d", n), Path: c.Path.String(), Name: shown(c.Path.String()), Type: string(c.Type),
-		Search: strings.ToLower(attribute(c.Path.String() + " " + c.OldPath.String())), Added: c.LinesAdded, Removed: c.LinesRemoved,
+		Search: strings.ToLower(text.Printable(c.Path.String() + " " + c.OldPath.String())), Added: c.LinesAdded, Removed: c.LinesRemoved,
 	}
 	if !c.OldPath.IsZero() {
 		v.OldName = shown(c.OldPath.String())
@@ -135,7 +136,7 @@ func (d *differ) hunks(b *bytes.Buffer, v *fileView, p filePatch, placed map[str
 		d.hunk(b, p, hunkText{head: hunkHead(h), comment: h.Comment, rows: list}, placed)
 	}
 	if left > 0 {
-		v.Cut = fmt.Sprintf("%s more of this diff", superqode.Plural(left, "line"))
+		v.Cut = fmt.Sprintf("%s more of this diff", text.Plural(left, "line"))
 	}
 	return written
 }
@@ -156,7 +157,7 @@ func (d *differ) hunk(b *bytes.Buffer, p filePatch, h hunkText, placed map[strin
 		comment = d.mask(comment)
 	}
 	b.WriteString(`<div class=hunk><div class=hh>` + h.head + " ")
-	writeText(b, clip(comment, 200))
+	writeText(b, text.Clip(comment, 200))
 	b.WriteString("</div>")
 	old, now := d.sides(p, h.rows)
 	marks := pairMarks(h.rows)
@@ -304,7 +305,7 @@ func number(b *bytes.Buffer, n int) {
 func writeFinding(b *bytes.Buffer, f artifacts.Finding, outside bool) {
 	severity, id := template.HTMLEscapeString(string(f.Severity)), template.HTMLEscapeString(f.ID)
 	fmt.Fprintf(b, `<div class="fd sev-%s"><a href="#finding-%s"><b>%s</b> `, severity, id, severity)
-	writeText(b, strings.ReplaceAll(clip(f.Title, 300), "\n", " "))
+	writeText(b, strings.ReplaceAll(text.Clip(f.Title, 300), "\n", " "))
 	b.WriteString("</a>")
 	switch {
 	case f.Lines == nil:

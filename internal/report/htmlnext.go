@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // command is a line to paste. More means that it is not the first thing to do.
@@ -19,8 +20,10 @@ type command struct {
 // did, with its ids filled in.
 func commandsOf(rep artifacts.Report) []command {
 	var list []command
-	add := func(about string, args ...string) { list = append(list, command{about, commandLine(args...), false}) }
-	more := func(about string, args ...string) { list = append(list, command{about, commandLine(args...), true}) }
+	add := func(about string, args ...string) {
+		list = append(list, command{about, text.QuoteLine(args...), false})
+	}
+	more := func(about string, args ...string) { list = append(list, command{about, text.QuoteLine(args...), true}) }
 	id, origin := rep.SessionID.String(), rep.Run.Origin
 	sq := func(args ...string) []string { return append([]string{"superqode", "-C", origin}, args...) }
 	patch := filepath.Join(origin, ".superqode", "qe-artifacts", filepath.FromSlash(artifacts.SessionPatch(rep.SessionID)))
@@ -75,7 +78,7 @@ const maxLastLines = 8
 
 // lastWords returns the end of what the last program that failed printed, and the
 // agent that it was.
-func lastWords(rep artifacts.Report) (text, agent string) {
+func lastWords(rep artifacts.Report) (words, agent string) {
 	for _, c := range slices.Backward(rep.Run.Commands) {
 		if c.ExitCode == 0 && !c.TimedOut {
 			continue
@@ -83,7 +86,7 @@ func lastWords(rep artifacts.Report) (text, agent string) {
 		lines := strings.Split(strings.TrimSpace(c.Output), "\n")
 		lines = lines[max(0, len(lines)-maxLastLines):]
 		for i, l := range lines {
-			lines[i] = clip(l, 300)
+			lines[i] = text.Clip(l, 300)
 		}
 		return strings.Join(lines, "\n"), c.Agent.String()
 	}

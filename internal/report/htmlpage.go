@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // page is what the template shows. Everything in it that came from a session is
@@ -96,8 +97,8 @@ func newPage(rep artifacts.Report, opt HTMLOptions) *page {
 		opt.Root = ".."
 	}
 	p := &page{
-		Report: rep, Title: "superqode report " + rep.SessionID.String(), Verdict: string(rep.Verdict), Command: clip(commandLine(rep.Run.Command...), maxShownCommand),
-		Duration: duration(rep.DurationSeconds),
+		Report: rep, Title: "superqode report " + rep.SessionID.String(), Verdict: string(rep.Verdict), Command: text.Clip(text.QuoteLine(rep.Run.Command...), maxShownCommand),
+		Duration: text.Took(rep.DurationSeconds),
 	}
 	p.Outcome = fmt.Sprintf("exit code %d", rep.Run.ExitCode)
 	if rep.Run.TimedOut {
@@ -120,7 +121,7 @@ func newPage(rep artifacts.Report, opt HTMLOptions) *page {
 	p.fillFindings()
 	p.fillRuns(opt)
 	for _, a := range rep.Run.Artifacts[:min(len(rep.Run.Artifacts), maxRowsTable)] {
-		p.Artifacts = append(p.Artifacts, artifactView{a.ID, string(a.Type), a.Path.String(), byteCount(a.Size), a.SHA256, link(opt.Root, a.Path.String())})
+		p.Artifacts = append(p.Artifacts, artifactView{a.ID, string(a.Type), a.Path.String(), text.Size(a.Size), a.SHA256, link(opt.Root, a.Path.String())})
 	}
 	return p
 }
@@ -199,7 +200,7 @@ func (p *page) AgentNames() []string {
 func (p *page) BlockedRows() []blockedView {
 	var out []blockedView
 	for _, b := range p.Guard.Blocked[:min(len(p.Guard.Blocked), maxRowsTable)] {
-		out = append(out, blockedView{b.Operation, commandLine(b.Command...), b.Layer, moment(b.At), b.Agent.String()})
+		out = append(out, blockedView{b.Operation, text.QuoteLine(b.Command...), b.Layer, moment(b.At), b.Agent.String()})
 	}
 	return out
 }
@@ -276,15 +277,15 @@ func noteLists(rep artifacts.Report) []notes {
 func (p *page) fillRuns(opt HTMLOptions) {
 	for _, s := range p.Run.Setup {
 		v := outputView{Title: s.Name, State: strings.ReplaceAll(s.State, "_", " "), Output: s.Output, Bad: strings.HasSuffix(s.State, "failed")}
-		v.Facts = join(s.Kind, duration(s.DurationSeconds), s.Reason)
+		v.Facts = join(s.Kind, text.Took(s.DurationSeconds), s.Reason)
 		if s.Kind == "run" && s.ExitCode != 0 {
 			v.Facts = join(fmt.Sprintf("exit code %d", s.ExitCode), v.Facts)
 		}
 		p.Setup = append(p.Setup, v)
 	}
 	for _, c := range p.Run.Commands {
-		v := outputView{Title: commandLine(c.Command...), State: fmt.Sprintf("exit code %d", c.ExitCode), Output: c.Output, Bad: c.ExitCode != 0 || c.TimedOut}
-		v.Facts = join(c.Agent.String(), duration(c.DurationSeconds), byteCount(c.OutputBytes)+" of output")
+		v := outputView{Title: text.QuoteLine(c.Command...), State: fmt.Sprintf("exit code %d", c.ExitCode), Output: c.Output, Bad: c.ExitCode != 0 || c.TimedOut}
+		v.Facts = join(c.Agent.String(), text.Took(c.DurationSeconds), text.Size(c.OutputBytes)+" of output")
 		if c.TimedOut {
 			v.State = "timed out"
 		}
@@ -304,7 +305,7 @@ func (p *page) fillRuns(opt HTMLOptions) {
 		if a.TimedOut {
 			v.State = "timed out"
 		}
-		v.State = join(v.State, duration(a.DurationSeconds))
+		v.State = join(v.State, text.Took(a.DurationSeconds))
 		if a.Workspace.Preserved {
 			v.Workspace = a.Workspace.Path
 		}

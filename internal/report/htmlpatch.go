@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // filePatch is a patch's part about one path.
@@ -56,7 +58,7 @@ func parsePart(part []byte) filePatch {
 		body, note = part[:i+1], "binary contents"
 	} else if len(part) > maxFilePatch {
 		if i = bytes.Index(part, []byte("\n--- ")); i >= 0 {
-			body, note = part[:i+1], fmt.Sprintf("too big to show: %s of patch", byteCount(int64(len(part))))
+			body, note = part[:i+1], fmt.Sprintf("too big to show: %s of patch", text.Size(int64(len(part))))
 		}
 	}
 	files, _, err := gitdiff.Parse(bytes.NewReader(body))

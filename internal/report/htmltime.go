@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // event is one line of the time line.
@@ -34,15 +35,15 @@ func timeLine(rep artifacts.Report) []event {
 		add(s.StartedAt, "setup", "", "setup: %s", s.Name)
 	}
 	for _, c := range rep.Run.Commands {
-		add(c.StartedAt, "run", c.Agent.String(), "started %s", commandLine(c.Command...))
-		add(after(c.StartedAt, c.DurationSeconds), "run", c.Agent.String(), "ended with exit code %d: %s", c.ExitCode, commandLine(c.Command...))
+		add(c.StartedAt, "run", c.Agent.String(), "started %s", text.QuoteLine(c.Command...))
+		add(after(c.StartedAt, c.DurationSeconds), "run", c.Agent.String(), "ended with exit code %d: %s", c.ExitCode, text.QuoteLine(c.Command...))
 	}
 	for _, a := range rep.Run.Agents {
 		add(a.StartedAt, "run", a.Agent.String(), "agent started: %s", a.Command)
 		add(after(a.StartedAt, a.DurationSeconds), "run", a.Agent.String(), "agent ended with exit code %d", a.ExitCode)
 	}
 	for _, b := range rep.Guard.Blocked {
-		add(b.At, "block", b.Agent.String(), "refused by the %s: %s", b.Layer, commandLine(b.Command...))
+		add(b.At, "block", b.Agent.String(), "refused by the %s: %s", b.Layer, text.QuoteLine(b.Command...))
 	}
 	for _, c := range rep.Changes {
 		if !c.FirstSeen.IsZero() {
@@ -57,10 +58,10 @@ func timeLine(rep artifacts.Report) []event {
 	}
 	for i := range list {
 		e := &list[i]
-		e.Text = clip(e.Text, 500)
+		e.Text = text.Clip(e.Text, 500)
 		e.Clock = e.At.Format("15:04:05.000")
 		if !rep.StartedAt.IsZero() {
-			e.After = "+" + duration(max(0, e.At.Sub(rep.StartedAt.Time).Seconds()))
+			e.After = "+" + text.Took(max(0, e.At.Sub(rep.StartedAt.Time).Seconds()))
 		}
 	}
 	return list

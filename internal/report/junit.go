@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // The elements of a JUnit report, as Jenkins, GitLab and GitHub's actions read
@@ -103,7 +103,7 @@ func junitProperties(rep artifacts.Report) []junitProperty {
 		{"blocked_operations", fmt.Sprint(len(rep.Guard.Blocked))}, {"base_digest", digest(rep.Base.Digest)}, {"final_digest", digest(rep.Final.Digest)},
 	}
 	for _, b := range rep.Guard.Blocked[:min(len(rep.Guard.Blocked), maxListed)] {
-		list = append(list, junitProperty{"blocked." + plain(b.Operation), plain(commandLine(b.Command...))})
+		list = append(list, junitProperty{"blocked." + plain(b.Operation), plain(text.QuoteLine(b.Command...))})
 	}
 	return list
 }
@@ -113,7 +113,7 @@ const maxListed = 200
 
 // commandCase is the check that the program ended well.
 func commandCase(rep artifacts.Report) junitCase {
-	c := junitCase{Name: "command: " + plain(commandLine(rep.Run.Command...)), Class: "superqode.session", Time: seconds(rep.DurationSeconds)}
+	c := junitCase{Name: "command: " + plain(text.QuoteLine(rep.Run.Command...)), Class: "superqode.session", Time: seconds(rep.DurationSeconds)}
 	switch {
 	case len(rep.Run.Command) == 0:
 		c.Name, c.Skipped = "command", &junitResult{Message: "no program ran in the session"}
@@ -141,7 +141,7 @@ func checked(name string, held bool, differences []string) junitCase {
 		for _, d := range differences[:min(len(differences), maxListed)] {
 			lines = append(lines, plain(d))
 		}
-		c.Failure = &junitResult{Message: superqode.Plural(len(differences), "difference"), Type: "difference", Text: strings.Join(lines, "\n")}
+		c.Failure = &junitResult{Message: text.Plural(len(differences), "difference"), Type: "difference", Text: strings.Join(lines, "\n")}
 	case !held:
 		c.Skipped = &junitResult{Message: "not checked"}
 	}

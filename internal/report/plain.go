@@ -5,16 +5,17 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // plain is s on one line of plain text, for readers that are programs: what can
 // not be seen is escaped as Go does.
-func plain(s string) string { return attribute(clip(s, maxShown)) }
+func plain(s string) string { return text.Printable(text.Clip(s, maxShown)) }
 
 // plainLines is plain for a text whose lines and tabs stay.
 func plainLines(s string) string {
 	var b strings.Builder
-	s = clip(strings.TrimRight(s, "\n"), maxBlock)
+	s = text.Clip(strings.TrimRight(s, "\n"), maxBlock)
 	for i, line := range strings.Split(s, "\n") {
 		if i > 0 {
 			b.WriteByte('\n')
@@ -27,7 +28,7 @@ func plainLines(s string) string {
 			if k > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(attribute(part))
+			b.WriteString(text.Printable(part))
 		}
 	}
 	return b.String()

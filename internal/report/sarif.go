@@ -10,6 +10,7 @@ import (
 	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 const (
@@ -52,7 +53,7 @@ func SARIF(w io.Writer, rep artifacts.Report) error {
 func invocation(rep artifacts.Report) *sarif.Invocation {
 	inv := sarif.NewInvocation().WithExecutionSuccessful(rep.Run.ExitCode == 0 && len(rep.Run.Errors) == 0).WithExitCode(rep.Run.ExitCode)
 	if len(rep.Run.Command) > 0 {
-		inv.WithCommandLine(plain(commandLine(rep.Run.Command...)))
+		inv.WithCommandLine(plain(text.QuoteLine(rep.Run.Command...)))
 	}
 	if !rep.StartedAt.IsZero() {
 		inv.WithStartTimeUtc(plainTime(rep.StartedAt))
@@ -142,7 +143,7 @@ func properties(f artifacts.Finding) *sarif.PropertyBag {
 
 func blockedResult(b artifacts.Blocked, rules map[string]int, driver *sarif.ToolComponent) *sarif.Result {
 	res := sarif.NewRuleResult(blockedRule).WithRuleIndex(sarifRule(rules, driver, blockedRule, "Operation that the guard refused"))
-	text := fmt.Sprintf("The guard (%s) refused %s: %s", plain(b.Layer), plain(b.Operation), plain(commandLine(b.Command...)))
+	text := fmt.Sprintf("The guard (%s) refused %s: %s", plain(b.Layer), plain(b.Operation), plain(text.QuoteLine(b.Command...)))
 	res.WithLevel("note").WithKind("fail").WithMessage(sarif.NewTextMessage(plainMessage(text)))
 	res.AddLocation(sarif.NewLocationWithPhysicalLocation(place(artifacts.Finding{})))
 	bag := sarif.NewPropertyBag()

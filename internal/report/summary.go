@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // maxSummary is what a step may write to its summary, a little less than GitHub's
@@ -27,8 +27,8 @@ func StepSummary(w io.Writer, rep artifacts.Report) error {
 	fmt.Fprintf(&b, "## :%s: superqode: %s\n\n%s\n\n", icon, rep.Verdict, artifacts.MarkdownText(rep.Explanation))
 	b.WriteString("| | |\n|---|---|\n")
 	row := func(name, value string) { fmt.Fprintf(&b, "| %s | %s |\n", name, value) }
-	row("Command", artifacts.MarkdownCell(commandLine(rep.Run.Command...)))
-	outcome := fmt.Sprintf("exit code %d after %s", rep.Run.ExitCode, duration(rep.DurationSeconds))
+	row("Command", artifacts.MarkdownCell(text.QuoteLine(rep.Run.Command...)))
+	outcome := fmt.Sprintf("exit code %d after %s", rep.Run.ExitCode, text.Took(rep.DurationSeconds))
 	if rep.Run.TimedOut {
 		outcome += ", timed out"
 	}
@@ -37,7 +37,7 @@ func StepSummary(w io.Writer, rep artifacts.Report) error {
 	for _, c := range rep.Changes {
 		added, removed = added+max(c.LinesAdded, 0), removed+max(c.LinesRemoved, 0)
 	}
-	row("Changes", fmt.Sprintf("%s, +%d −%d lines", superqode.Plural(len(rep.Changes), "path"), added, removed))
+	row("Changes", fmt.Sprintf("%s, +%d −%d lines", text.Plural(len(rep.Changes), "path"), added, removed))
 	row("Findings", findingCounts(rep))
 	row("Blocked operations", fmt.Sprint(len(rep.Guard.Blocked)))
 	row("Reverted", checkWord(rep.Revert.Verified, len(rep.Revert.Differences), "verified"))
@@ -78,7 +78,7 @@ func findingCounts(rep artifacts.Report) string {
 func checkWord(held bool, differences int, good string) string {
 	switch {
 	case differences > 0:
-		return fmt.Sprintf("**not %s**: %s", good, superqode.Plural(differences, "difference"))
+		return fmt.Sprintf("**not %s**: %s", good, text.Plural(differences, "difference"))
 	case held:
 		return good
 	}
@@ -123,26 +123,26 @@ func summaryFindings(b *strings.Builder, rep artifacts.Report) {
 	slices.SortStableFunc(list, func(x, y artifacts.Finding) int {
 		return slices.Index(order, x.Severity) - slices.Index(order, y.Severity)
 	})
-	folded(b, superqode.Plural(len(list), "finding"), "| severity | finding | at | found by |", len(list), func(i int) []string {
+	folded(b, text.Plural(len(list), "finding"), "| severity | finding | at | found by |", len(list), func(i int) []string {
 		f := list[i]
-		return []string{string(f.Severity), artifacts.MarkdownCell(clip(f.Title, 300)), artifacts.MarkdownCell(clip(f.Location(), 300)), artifacts.MarkdownText(clip(f.FoundBy, 100))}
+		return []string{string(f.Severity), artifacts.MarkdownCell(text.Clip(f.Title, 300)), artifacts.MarkdownCell(text.Clip(f.Location(), 300)), artifacts.MarkdownText(text.Clip(f.FoundBy, 100))}
 	})
 }
 
 func summaryChanges(b *strings.Builder, rep artifacts.Report) {
-	folded(b, superqode.Plural(len(rep.Changes), "changed path"), "| type | path | lines |", len(rep.Changes), func(i int) []string {
+	folded(b, text.Plural(len(rep.Changes), "changed path"), "| type | path | lines |", len(rep.Changes), func(i int) []string {
 		c := rep.Changes[i]
 		lines := fmt.Sprintf("+%d −%d", max(c.LinesAdded, 0), max(c.LinesRemoved, 0))
 		if c.Binary {
 			lines = "binary"
 		}
-		return []string{artifacts.MarkdownText(string(c.Type)), artifacts.MarkdownCell(clip(c.Path.String(), 500)), lines}
+		return []string{artifacts.MarkdownText(string(c.Type)), artifacts.MarkdownCell(text.Clip(c.Path.String(), 500)), lines}
 	})
 }
 
 func summaryBlocked(b *strings.Builder, rep artifacts.Report) {
 	list := rep.Guard.Blocked
-	folded(b, superqode.Plural(len(list), "blocked operation"), "| operation | command | layer |", len(list), func(i int) []string {
-		return []string{artifacts.MarkdownCell(clip(list[i].Operation, 100)), artifacts.MarkdownCell(clip(commandLine(list[i].Command...), 300)), artifacts.MarkdownText(list[i].Layer)}
+	folded(b, text.Plural(len(list), "blocked operation"), "| operation | command | layer |", len(list), func(i int) []string {
+		return []string{artifacts.MarkdownCell(text.Clip(list[i].Operation, 100)), artifacts.MarkdownCell(text.Clip(text.QuoteLine(list[i].Command...), 300)), artifacts.MarkdownText(list[i].Layer)}
 	})
 }

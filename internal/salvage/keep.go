@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Part is one directory's entries that are about to be overwritten or
@@ -107,10 +108,10 @@ const maxLeftOutWarnings = 10
 
 func (k *Keeper) warnLeftOut(left []LeftOut) {
 	for _, l := range left[:min(len(left), maxLeftOutWarnings)] {
-		k.Warn("can not be salvaged: " + superqode.Visible(l.Path) + ": " + l.Reason)
+		k.Warn("can not be salvaged: " + text.Printable(l.Path) + ": " + l.Reason)
 	}
 	if n := len(left) - maxLeftOutWarnings; n > 0 {
-		k.Warn(fmt.Sprintf("can not be salvaged: %s more", superqode.Plural(n, "path")))
+		k.Warn(fmt.Sprintf("can not be salvaged: %s more", text.Plural(n, "path")))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Record is what was kept of a directory before something in it was overwritten
@@ -107,7 +108,7 @@ func (sv *Record) message() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("salvage %s: %s\n\n%s", sv.ID, superqode.Visible(sv.Why), record), nil
+	return fmt.Sprintf("salvage %s: %s\n\n%s", sv.ID, text.Printable(sv.Why), record), nil
 }
 
 // Parse reads a record and checks that it is the one of that session and

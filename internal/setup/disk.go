@@ -13,13 +13,14 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // checkParent refuses a path of the workspace whose folder, links followed, lies
 // outside of it, or in a folder of git's or superqode's. key says whose path it
 // is.
 func (w *work) checkParent(key, rel string) error {
-	return w.checkFolder(key+" "+superqode.Visible(rel), path.Dir(rel))
+	return w.checkFolder(key+" "+text.Printable(rel), path.Dir(rel))
 }
 
 // checkFolder is checkParent for the folder itself. The longest part of it that
@@ -38,17 +39,17 @@ func (w *work) checkFolder(what, dir string) error {
 		}
 		real, err := filepath.EvalSymlinks(full)
 		if err != nil { // a link that leads nowhere: what was made through it could be anywhere
-			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a link to nowhere", what, superqode.Visible(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a link to nowhere", what, text.Printable(part))
 		}
 		rel, err := filepath.Rel(top, real)
 		if err != nil || !filepath.IsLocal(rel) {
-			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what, superqode.Visible(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what, text.Printable(part))
 		}
 		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
-			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, which is not for setup to write", what, superqode.Visible(rel), superqode.Visible(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, which is not for setup to write", what, text.Printable(rel), text.Printable(part))
 		}
 		if st, err := os.Stat(real); err != nil || !st.IsDir() {
-			return superqode.Errorf(superqode.ErrUsage, "%s: %s is not a folder", what, superqode.Visible(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s: %s is not a folder", what, text.Printable(part))
 		}
 		return nil
 	}

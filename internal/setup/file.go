@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // file is a file entry.
@@ -92,13 +93,13 @@ func (f *file) open(w *work) (*os.File, fs.FileInfo, error) {
 	}
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", superqode.Visible(path))
+		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(path))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	if !st.Mode().IsRegular() {
-		return nil, nil, superqode.Errorf(superqode.ErrUsage, "from %s is not a file", superqode.Visible(path))
+		return nil, nil, superqode.Errorf(superqode.ErrUsage, "from %s is not a file", text.Printable(path))
 	}
 	src, err := os.Open(path)
 	return src, st, err
@@ -111,7 +112,7 @@ func (w *work) expand(p string) (string, error) {
 		return p, nil
 	}
 	if w.Home == "" {
-		return "", superqode.Errorf(superqode.ErrUsage, "%s: HOME is not set", superqode.Visible(p))
+		return "", superqode.Errorf(superqode.ErrUsage, "%s: HOME is not set", text.Printable(p))
 	}
 	return filepath.Join(w.Home, rest), nil
 }
@@ -149,7 +150,7 @@ func (f *file) apply(ctx context.Context, w *work, _ *Step) error {
 	}
 	st, err := w.root.Lstat(rel)
 	if err == nil && st.IsDir() {
-		return superqode.Errorf(superqode.ErrUsage, "target %s is a folder", superqode.Visible(rel))
+		return superqode.Errorf(superqode.ErrUsage, "target %s is a folder", text.Printable(rel))
 	}
 	if err == nil && w.Keep != nil {
 		if err := w.Keep(ctx, rel); err != nil {

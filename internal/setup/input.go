@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // input is one of Spec.Inputs.
@@ -58,7 +59,7 @@ func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 	def.group("input", in.Path, in.Workspace, in.Artifact, fmt.Sprint(in.Version), in.To.String(), fmt.Sprint(in.Link), fmt.Sprint(in.ReadOnly))
 	in.id = w.id(def.sum())
 	if in.To.IsZero() {
-		return false, "", superqode.Errorf(superqode.ErrUsage, "from %s: to is missing", superqode.Visible(in.From))
+		return false, "", superqode.Errorf(superqode.ErrUsage, "from %s: to is missing", text.Printable(in.From))
 	}
 	if err := in.locate(ctx, w); err != nil {
 		return false, "", err
@@ -75,25 +76,13 @@ func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 	if _, err := w.root.Lstat(in.To.String()); err == nil {
 		facts.there = true
 		if facts.record != nil {
-			if facts.result, _, err = digest(ctx, w.root, []string{escape(in.To.String())}); err != nil {
+			if facts.result, _, err = digest(ctx, w.root, []string{text.QuotePattern(in.To.String())}); err != nil {
 				return false, "", err
 			}
 		}
 	}
 	apply, why := decideInput(facts)
 	return apply, why, nil
-}
-
-// escape makes a pattern that matches a path and nothing else.
-func escape(p string) string {
-	var b strings.Builder
-	for _, r := range p {
-		if strings.ContainsRune(`\*?[]{}`, r) {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
 
 // locate finds the source.
@@ -118,7 +107,7 @@ func (in *input) locate(ctx context.Context, w *work) (err error) {
 		return nil // what only the workspace has: of a commit, or of the template
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", superqode.Visible(in.source))
+		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.source))
 	}
 	return err
 }
@@ -133,13 +122,13 @@ func (in *input) locateInside(w *work, rel string) error {
 	}
 	real, err := filepath.EvalSymlinks(filepath.Join(top, rel))
 	if errors.Is(err, fs.ErrNotExist) {
-		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist in the workspace", superqode.Visible(rel))
+		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist in the workspace", text.Printable(rel))
 	}
 	if err != nil {
 		return err
 	}
 	if real == top || !strings.HasPrefix(real, top+"/") {
-		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link", superqode.Visible(rel))
+		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link", text.Printable(rel))
 	}
 	in.source = real
 	return nil
@@ -151,7 +140,7 @@ func (in *input) check(w *work) error {
 	if err != nil {
 		return err
 	}
-	from := superqode.Visible(in.source)
+	from := text.Printable(in.source)
 	if !st.IsDir() && !st.Mode().IsRegular() {
 		return superqode.Errorf(superqode.ErrUsage, "from %s is neither a file nor a folder", from)
 	}
@@ -161,10 +150,10 @@ func (in *input) check(w *work) error {
 	}
 	goal := filepath.Join(top, in.To.String())
 	if holds(in.source, goal) {
-		return superqode.Errorf(superqode.ErrUsage, "from %s: it can not be put into itself (to %s)", from, superqode.Visible(in.To.String()))
+		return superqode.Errorf(superqode.ErrUsage, "from %s: it can not be put into itself (to %s)", from, text.Printable(in.To.String()))
 	}
 	if holds(goal, in.source) {
-		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from", superqode.Visible(in.To.String()), from)
+		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from", text.Printable(in.To.String()), from)
 	}
 	for _, dir := range w.Forbidden {
 		if st.IsDir() && (holds(in.source, dir) || holds(dir, in.source)) && in.Artifact == "" && !holds(top, in.source) {
@@ -195,7 +184,7 @@ func (in *input) fingerprint(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum, _, err := digest(ctx, root, []string{escape(filepath.Base(in.source))})
+	sum, _, err := digest(ctx, root, []string{text.QuotePattern(filepath.Base(in.source))})
 	return sum, errors.Join(err, root.Close())
 }
 
@@ -210,7 +199,7 @@ func (in *input) apply(ctx context.Context, w *work, s *Step) error {
 	case in.Link:
 		err = w.root.Symlink(in.source, temp)
 		how, _ := w.Protected(in.source)
-		s.Reason += "; a link to " + superqode.Visible(in.source) + ": " + how
+		s.Reason += "; a link to " + text.Printable(in.source) + ": " + how
 	default:
 		err = in.copy(ctx, w, temp)
 	}
@@ -232,7 +221,7 @@ func (in *input) apply(ctx context.Context, w *work, s *Step) error {
 		return err
 	}
 	rec := Record{ID: in.id, Name: rel, Fingerprint: in.sum, At: time.Now().UTC()}
-	if rec.Result, _, err = digest(ctx, w.root, []string{escape(rel)}); err != nil {
+	if rec.Result, _, err = digest(ctx, w.root, []string{text.QuotePattern(rel)}); err != nil {
 		return err
 	}
 	w.state.put(rec)
@@ -273,7 +262,7 @@ func (in *input) copy(ctx context.Context, w *work, temp string) error {
 		problems = append(problems, more...)
 	}
 	if err == nil && len(problems) > 0 {
-		err = fmt.Errorf("from %s can not be copied whole: %w", superqode.Visible(in.source), problems[0])
+		err = fmt.Errorf("from %s can not be copied whole: %w", text.Printable(in.source), problems[0])
 	}
 	return errors.Join(err, w.root.Chmod(temp, st.Mode().Perm()))
 }

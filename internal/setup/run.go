@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // command is a run entry.
@@ -49,7 +50,7 @@ func decideRun(f facts) (apply bool, why string) {
 	case f.record.Fingerprint != f.fingerprint:
 		return true, "what it reads has changed"
 	case f.marker != "" && !f.markerThere:
-		return true, "its marker " + superqode.Visible(f.marker) + " is not there"
+		return true, "its marker " + text.Printable(f.marker) + " is not there"
 	case f.observed > 0 && f.matches == 0:
 		return true, "what it makes is not there"
 	case f.observed > 0 && f.record.Result != f.result:
@@ -117,11 +118,11 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 		run.Env = append(run.Env, k+"="+c.Env[k])
 	}
 	if c.Dir != "" {
-		if err := w.checkFolder("cwd "+superqode.Visible(c.Dir), c.Dir); err != nil {
+		if err := w.checkFolder("cwd "+text.Printable(c.Dir), c.Dir); err != nil {
 			return err
 		}
 		if _, err := w.root.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-			return superqode.Errorf(superqode.ErrNotFound, "cwd %s does not exist in the workspace", superqode.Visible(c.Dir))
+			return superqode.Errorf(superqode.ErrNotFound, "cwd %s does not exist in the workspace", text.Printable(c.Dir))
 		}
 	}
 	out, err := w.Run(ctx, run)
@@ -138,7 +139,7 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 		return err
 	}
 	if err := c.mark(w); err != nil {
-		return fmt.Errorf("marker %s: %w", superqode.Visible(c.Marker), err)
+		return fmt.Errorf("marker %s: %w", text.Printable(c.Marker), err)
 	}
 	rec := Record{ID: c.id, Name: c.Line, At: time.Now().UTC()}
 	if rec.Fingerprint, err = c.fingerprint(ctx, w); err != nil {

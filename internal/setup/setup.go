@@ -35,6 +35,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Spec is what a workspace is to hold.
@@ -141,9 +142,9 @@ type Error struct {
 func (e *Error) Error() string {
 	name := ""
 	if e.Step.Kind == KindRun {
-		name = " (" + superqode.Visible(e.Step.Name) + ")"
+		name = " (" + text.Printable(e.Step.Name) + ")"
 	}
-	return fmt.Sprintf("%s%s: %v", superqode.Visible(e.Step.Key), name, e.Err)
+	return fmt.Sprintf("%s%s: %v", text.Printable(e.Step.Key), name, e.Err)
 }
 
 // Unwrap returns the reason.

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -230,7 +231,7 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Ent
 	for i := range files {
 		file := filepath.Join(to, files[i].Path)
 		if _, lerr := os.Lstat(file); lerr == nil {
-			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", superqode.Visible(files[i].Path), Megabytes(files[i].Size), QuoteWord(file)))
+			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), QuoteWord(file)))
 		}
 	}
 	return true, err

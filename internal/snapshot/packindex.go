@@ -3,6 +3,8 @@ package snapshot
 import (
 	"bytes"
 	"context"
+	"crypto/sha1" //nolint:gosec // git's object format, not a security boundary
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,13 +14,11 @@ import (
 	"path/filepath"
 	"sort"
 
-	"crypto/sha1" //nolint:gosec // git's object format, not a security boundary
-	"crypto/sha256"
-
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // newHash starts a hash without an object header.
@@ -89,7 +89,7 @@ func (s *Store) own(ids []ID) (map[ID]bool, error) {
 	if len(rest) == 0 {
 		return found, nil
 	}
-	packs, err := filepath.Glob(globEscape(filepath.Join(s.dir, "objects/pack")) + "/pack-*.idx")
+	packs, err := filepath.Glob(text.QuotePattern(filepath.Join(s.dir, "objects/pack")) + "/pack-*.idx")
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +114,6 @@ func (s *Store) remember(ids map[ID]bool) {
 	for id := range ids {
 		s.mine[id] = true
 	}
-}
-
-// globEscape makes a path literal in a glob pattern.
-func globEscape(p string) string {
-	var b bytes.Buffer
-	for i := range len(p) {
-		if c := p[i]; c == '*' || c == '?' || c == '[' || c == '\\' {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(p[i])
-	}
-	return b.String()
 }
 
 // searchIndex looks ids up in one pack index (version 2), adds what it holds to

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // OpenExisting opens a store as it is: unlike OpenStore it points nothing
@@ -39,7 +40,7 @@ func formatOf(dir string) Format {
 	if err == nil && bytes.Contains(conf, []byte("objectformat = sha256")) {
 		return SHA256
 	}
-	packs, _ := filepath.Glob(globEscape(filepath.Join(dir, "objects/pack")) + "/pack-*.pack")
+	packs, _ := filepath.Glob(text.QuotePattern(filepath.Join(dir, "objects/pack")) + "/pack-*.pack")
 	if err != nil && len(packs) > 0 && len(filepath.Base(packs[0])) == len("pack-.pack")+2*SHA256.Size() {
 		return SHA256
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Pathspecs turns paths as a person at dir types them into paths below the
@@ -50,7 +51,7 @@ func (r *Record) pathspec(dir, arg string) (string, error) {
 			return rel, nil
 		}
 	}
-	return "", superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", superqode.Visible(arg), superqode.Visible(string(r.Origin)))
+	return "", superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(string(r.Origin)))
 }
 
 // inside returns where a path lies below the workspace or the origin; "." is the

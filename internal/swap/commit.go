@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Commit puts everything in its place and returns when that would survive a
@@ -329,7 +329,7 @@ type Left struct {
 }
 
 // Error names the path and the reason.
-func (l Left) Error() string { return fmt.Sprintf("%s: %v", superqode.Visible(l.Path), l.Err) }
+func (l Left) Error() string { return fmt.Sprintf("%s: %v", text.Printable(l.Path), l.Err) }
 
 // Unwrap returns the reason.
 func (l Left) Unwrap() error { return l.Err }

@@ -24,6 +24,7 @@ import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Op is what a step does.
@@ -91,7 +92,7 @@ type MovedError struct{ Path string }
 
 // Error names the path.
 func (e *MovedError) Error() string {
-	return superqode.Visible(e.Path) + " changed since it was looked at"
+	return text.Printable(e.Path) + " changed since it was looked at"
 }
 
 // Unwrap returns superqode.ErrConflict.

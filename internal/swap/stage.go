@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // syncEach is up to how many files and folders are flushed one by one. Beyond it
@@ -60,7 +60,7 @@ func (d *Dir) stageAll(ctx context.Context, p *Plan, fill func(context.Context, 
 			err = d.stage(ctx, p, i, fill, syncOne)
 		}
 		if err != nil {
-			return fmt.Errorf("write what will be %s: %w", superqode.Visible(string(s.Path)), err)
+			return fmt.Errorf("write what will be %s: %w", text.Printable(string(s.Path)), err)
 		}
 	}
 	return nil
@@ -221,7 +221,7 @@ func (d *Dir) sync(p *Plan) error {
 			err = unix.Fsync(fd)
 		}
 		if err != nil && !errors.Is(err, unix.EINVAL) { // a file system that can not flush folders
-			return fmt.Errorf("flush folder %s: %w", superqode.Visible(dir), err)
+			return fmt.Errorf("flush folder %s: %w", text.Printable(dir), err)
 		}
 	}
 	return nil

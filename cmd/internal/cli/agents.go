@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -48,7 +49,7 @@ func (c *runCmd) team(cfg *config.Config) ([]session.AgentCommand, error) {
 	case len(list) == 0:
 		return nil, nil
 	case named != "":
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, and others have", superqode.Visible(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, and others have", text.Printable(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
 	case len(c.Cmd) > 0:
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agents with commands of their own, and a program to run besides"), "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
 	case c.MaxParallel < 0:
@@ -64,7 +65,7 @@ func (c *runCmd) configured(cfg *config.Config) ([]session.AgentCommand, error) 
 		return nil, nil
 	}
 	if len(cfg.Agents) == 0 {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents %s: the configuration has no agents", superqode.Visible(c.Agents)), "add agents: {NAME: SHELL COMMAND} to superqode.yaml")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents %s: the configuration has no agents", text.Printable(c.Agents)), "add agents: {NAME: SHELL COMMAND} to superqode.yaml")
 	}
 	var names []superqode.AgentID
 	for id := range cfg.Agents {
@@ -127,15 +128,15 @@ func (a *app) agentLines(res *artifacts.Result) []string {
 		width = max(width, len(g.Agent.String()))
 	}
 	for _, g := range res.Agents {
-		line := padded(g.Agent.String(), width) + "  " + a.exitWord(g.ExitCode, g.TimedOut) + ", " + superqode.Plural(len(g.Changes), "path")
+		line := padded(g.Agent.String(), width) + "  " + a.exitWord(g.ExitCode, g.TimedOut) + ", " + text.Plural(len(g.Changes), "path")
 		if n := len(g.Conflicts); n > 0 {
-			line += ", " + a.paintErr(superqode.Plural(n, "conflict"), yellow) + ": " + quotePath(g.Conflicts[0])
+			line += ", " + a.paintErr(text.Plural(n, "conflict"), yellow) + ": " + text.QuotePath(g.Conflicts[0])
 			if n > 1 {
 				line += ", …"
 			}
 		}
 		if g.Workspace.Preserved && g.Workspace.Path != res.Workspace.Path {
-			line += ", kept: " + quotePath(g.Workspace.Path)
+			line += ", kept: " + text.QuotePath(g.Workspace.Path)
 		}
 		lines = append(lines, line)
 	}

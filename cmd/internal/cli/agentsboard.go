@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -77,11 +77,11 @@ func (s *agentStream) print(lines []byte) error {
 	var out bytes.Buffer
 	for line := range bytes.Lines(lines) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
-		text := string(line)
+		said := string(line)
 		if s.tty { // nothing that would move the cursor off its place
-			text = printable(strings.TrimSuffix(text, "\r"))
+			said = text.Printable(strings.TrimSuffix(said, "\r"))
 		}
-		fmt.Fprintf(&out, "%s | %s\n", padded(s.name, s.b.width), text)
+		fmt.Fprintf(&out, "%s | %s\n", padded(s.name, s.b.width), said)
 	}
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
@@ -138,17 +138,17 @@ func (b *board) line(st session.AgentStatus) string {
 	line := padded(name, min(b.width, 24)) + "  "
 	switch st.State {
 	case session.AgentRunning:
-		line += "running " + age(time.Since(st.StartedAt))
+		line += "running " + text.Age(time.Since(st.StartedAt))
 	case session.AgentEnded:
-		line += b.a.exitWord(st.ExitCode, false) + " after " + age(st.EndedAt.Sub(st.StartedAt))
+		line += b.a.exitWord(st.ExitCode, false) + " after " + text.Age(st.EndedAt.Sub(st.StartedAt))
 	default:
 		line += string(st.State)
 	}
 	if st.Changes >= 0 {
-		line += ", " + superqode.Plural(st.Changes, "path")
+		line += ", " + text.Plural(st.Changes, "path")
 	}
 	if st.Conflicts > 0 {
-		line += ", " + b.a.paintErr(superqode.Plural(st.Conflicts, "conflict"), yellow)
+		line += ", " + b.a.paintErr(text.Plural(st.Conflicts, "conflict"), yellow)
 	}
 	return line
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -199,14 +200,14 @@ func (a *app) fail(err error, command string) int {
 	}
 	sentence := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
 	hint := hintOf(err)
-	fmt.Fprintf(a.Err, "%s %s\n", a.paintErr("superqode:", red), printable(sentence))
+	fmt.Fprintf(a.Err, "%s %s\n", a.paintErr("superqode:", red), text.Printable(sentence))
 	if hint != "" {
-		fmt.Fprintf(a.Err, "hint: %s\n", printable(hint))
+		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
 	}
 	if a.flags.JSON && !a.printed {
 		werr := a.printJSON(jsonError{Error: errorBody{Code: name, Message: sentence, Hint: hint, Paths: errorPaths(err)}})
 		if werr != nil && !errors.Is(werr, syscall.EPIPE) {
-			fmt.Fprintf(a.Err, "superqode: %s\n", printable(werr.Error()))
+			fmt.Fprintf(a.Err, "superqode: %s\n", text.Printable(werr.Error()))
 		}
 	}
 	return code

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // artifactsCmd groups the commands on the artifact store.
@@ -88,7 +89,7 @@ func (c *artifactsListCmd) Run(ctx context.Context, a *app) error {
 	}
 	rows := make([][]string, 0, len(list))
 	for _, it := range list {
-		rows = append(rows, []string{printable(it.ID), printable(string(it.Type)), humanBytes(it.Size), it.CreatedAt.Local().Format("2006-01-02 15:04"), quotePath(it.Path.String())})
+		rows = append(rows, []string{text.Printable(it.ID), text.Printable(string(it.Type)), text.Size(it.Size), it.CreatedAt.Local().Format("2006-01-02 15:04"), text.QuotePath(it.Path.String())})
 	}
 	return a.table([]string{"ID", "TYPE", "SIZE", "CREATED", "PATH"}, rows)
 }
@@ -139,7 +140,7 @@ func (c *artifactsShowCmd) Run(ctx context.Context, a *app) error {
 	case c.Path:
 		path := store.File(it)
 		if a.outTTY {
-			path = quotePath(path)
+			path = text.QuotePath(path)
 		}
 		_, err := fmt.Fprintln(a.Out, path)
 		return err
@@ -178,11 +179,11 @@ func (a *app) printArtifact(it artifacts.Named) error {
 func (a *app) artifactInfo(store *artifacts.Store, it artifacts.Artifact) error {
 	w := bufio.NewWriter(a.Out)
 	line := func(key, value string) { fmt.Fprintf(w, "%-13s%s\n", key+":", value) }
-	line("Id", printable(it.ID))
-	line("Type", printable(string(it.Type)))
-	line("Name", printable(it.Name))
-	line("Path", quotePath(store.File(it)))
-	line("Description", printable(it.Description))
+	line("Id", text.Printable(it.ID))
+	line("Type", text.Printable(string(it.Type)))
+	line("Name", text.Printable(it.Name))
+	line("Path", text.QuotePath(store.File(it)))
+	line("Description", text.Printable(it.Description))
 	line("Created", it.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"))
 	line("Session", orDash(it.Session.String()))
 	line("Agent", orDash(it.Agent.String()))
@@ -193,7 +194,7 @@ func (a *app) artifactInfo(store *artifacts.Store, it artifacts.Artifact) error 
 		if err != nil {
 			return err
 		}
-		line(printable(key), printable(strings.Trim(string(value), `"`)))
+		line(text.Printable(key), text.Printable(strings.Trim(string(value), `"`)))
 	}
 	return w.Flush()
 }
@@ -249,32 +250,19 @@ func verifyDocument(check artifacts.Check) verifyJSON {
 func (a *app) printCheck(check artifacts.Check) error {
 	w := bufio.NewWriter(a.Out)
 	for _, it := range check.Missing {
-		fmt.Fprintf(w, "missing\t%s\n", quotePath(it.Path.String()))
+		fmt.Fprintf(w, "missing\t%s\n", text.QuotePath(it.Path.String()))
 	}
 	for _, it := range check.Changed {
-		fmt.Fprintf(w, "changed\t%s\n", quotePath(it.Path.String()))
+		fmt.Fprintf(w, "changed\t%s\n", text.QuotePath(it.Path.String()))
 	}
 	for _, p := range check.Unknown {
-		fmt.Fprintf(w, "unknown\t%s\n", quotePath(p))
+		fmt.Fprintf(w, "unknown\t%s\n", text.QuotePath(p))
 	}
 	for _, p := range check.Problems {
-		fmt.Fprintf(w, "problem\t%s\n", printable(p.String()))
+		fmt.Fprintf(w, "problem\t%s\n", text.Printable(p.String()))
 	}
 	if check.OK() {
-		fmt.Fprintf(w, "verified %s\n", superqode.Plural(check.Checked, "file"))
+		fmt.Fprintf(w, "verified %s\n", text.Plural(check.Checked, "file"))
 	}
 	return w.Flush()
-}
-
-// humanBytes prints a size with three digits at most before its unit.
-func humanBytes(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	v, i := float64(n), 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
 }

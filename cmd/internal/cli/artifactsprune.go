@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // artifactsPruneCmd takes away what old sessions left.
@@ -85,10 +86,10 @@ func (a *app) printPruned(dry bool, removed []artifacts.Artifact, spared []artif
 		verb = "would remove"
 	}
 	for _, it := range removed {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", verb, printable(it.ID), quotePath(it.Path.String()))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", verb, text.Printable(it.ID), text.QuotePath(it.Path.String()))
 	}
 	for _, p := range spared {
-		fmt.Fprintf(w, "spared\t%s\n", printable(p.String()))
+		fmt.Fprintf(w, "spared\t%s\n", text.Printable(p.String()))
 	}
 	if len(removed)+len(spared) == 0 {
 		a.note("nothing to prune")

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -52,7 +53,7 @@ func (c *workspaceBlameCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if len(paths) != 1 {
-		return superqode.Errorf(superqode.ErrUsage, "%s is a folder; blame takes a file", superqode.Visible(c.File))
+		return superqode.Errorf(superqode.ErrUsage, "%s is a folder; blame takes a file", text.Printable(c.File))
 	}
 	b, err := s.Blame(ctx, paths[0])
 	if err != nil {
@@ -66,7 +67,7 @@ func (c *workspaceBlameCmd) Run(ctx context.Context, a *app) error {
 		if b.Link {
 			what = "a symbolic link"
 		}
-		_, err := fmt.Fprintf(a.Out, "%s  (%s) %s\n", wholeAuthor(b), what, quotePath(b.Path.String()))
+		_, err := fmt.Fprintf(a.Out, "%s  (%s) %s\n", wholeAuthor(b), what, text.QuotePath(b.Path.String()))
 		return err
 	}
 	w := bufio.NewWriter(a.Out)
@@ -80,11 +81,11 @@ func (c *workspaceBlameCmd) Run(ctx context.Context, a *app) error {
 		if !l.FirstSeen.IsZero() {
 			seen = l.FirstSeen.Local().Format(time.TimeOnly)
 		}
-		text := string(l.Text)
+		line := string(l.Text)
 		if a.outTTY {
-			text = printable(text)
+			line = text.Printable(line)
 		}
-		fmt.Fprintf(w, "%s %s %*d) %s\n", padded(l.String(), width), seen, digits, i+1, text)
+		fmt.Fprintf(w, "%s %s %*d) %s\n", padded(l.String(), width), seen, digits, i+1, line)
 	}
 	return w.Flush()
 }

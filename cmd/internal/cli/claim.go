@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -153,7 +154,7 @@ func (c *claimAcquireCmd) Run(ctx context.Context, a *app) error {
 		}{1, true, claimsJSON(leases)})
 	}
 	for _, l := range leases {
-		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, quotePath(l.Target.String())); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
 			return err
 		}
 	}
@@ -237,7 +238,7 @@ func (c *claimReleaseCmd) Run(ctx context.Context, a *app) error {
 		}{1, claimsJSON(ended)})
 	}
 	for _, l := range ended {
-		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, quotePath(l.Target.String())); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -77,7 +78,7 @@ func (c *claimCheckCmd) plain(ctx context.Context, a *app, format guard.Format) 
 	var edits []session.ClaimEdit
 	for _, t := range targets {
 		if t.Kind != coordinator.KindFile {
-			return superqode.Errorf(superqode.ErrUsage, "%s: only a file can be edited", superqode.Visible(t.String()))
+			return superqode.Errorf(superqode.ErrUsage, "%s: only a file can be edited", text.Printable(t.String()))
 		}
 		edits = append(edits, session.ClaimEdit{Bytes: []byte(t.Path), Lines: []coordinator.Lines{t.Lines}})
 	}
@@ -114,11 +115,11 @@ func (c *claimCheckCmd) print(a *app, format guard.Format, v coordinator.Verdict
 			Uncovered     []string         `json:"uncovered"`
 		}{1, decision, reason, mode, claimsJSON(v.Held), uncovered})
 	}
-	text := decision + "\n"
+	answer := decision + "\n"
 	if reason != "" {
-		text += "reason: " + printable(reason) + "\n"
+		answer += "reason: " + text.Printable(reason) + "\n"
 	}
-	_, err := fmt.Fprint(a.Out, text)
+	_, err := fmt.Fprint(a.Out, answer)
 	return err
 }
 
@@ -155,7 +156,7 @@ func (c *claimCheckCmd) hook(ctx context.Context, a *app, format guard.Format) (
 	if len(verdict.Held) > 0 {
 		advice = " Instead: edit other lines, or wait: superqode claim acquire " + wanted(verdict) + " --wait 60s"
 	}
-	return guard.Block(format, "superqode claims refused the edit: "+printable(verdict.Reason(mode))+"."+advice)
+	return guard.Block(format, "superqode claims refused the edit: "+text.Printable(verdict.Reason(mode))+"."+advice)
 }
 
 // wanted names, for a shell, what an edit would have needed.
@@ -163,7 +164,7 @@ func wanted(v coordinator.Verdict) string {
 	if len(v.Uncovered) == 0 {
 		return "FILE:START-END"
 	}
-	return "'" + strings.ReplaceAll(printable(v.Uncovered[0].String()), "'", `'\''`) + "'"
+	return "'" + strings.ReplaceAll(text.Printable(v.Uncovered[0].String()), "'", `'\''`) + "'"
 }
 
 // edits finds the lines that a tool would change. Files outside of the workspace

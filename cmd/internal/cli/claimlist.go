@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -166,11 +167,11 @@ func claimRows(leases []coordinator.Lease, waiting []coordinator.Waiter) [][]str
 		case l.Holder.Lock != "":
 			until = "end of run"
 		}
-		rows = append(rows, []string{strconv.FormatUint(l.Fence, 10), l.Agent.String(), orDash(l.Session.String()), l.Since.Local().Format(hour), until, quotePath(l.Target.String())})
+		rows = append(rows, []string{strconv.FormatUint(l.Fence, 10), l.Agent.String(), orDash(l.Session.String()), l.Since.Local().Format(hour), until, text.QuotePath(l.Target.String())})
 	}
 	for _, w := range waiting {
 		for _, t := range w.Targets {
-			rows = append(rows, []string{"waits", w.Agent.String(), orDash(w.Session.String()), w.Since.Local().Format(hour), "-", quotePath(t.String())})
+			rows = append(rows, []string{"waits", w.Agent.String(), orDash(w.Session.String()), w.Since.Local().Format(hour), "-", text.QuotePath(t.String())})
 		}
 	}
 	return rows

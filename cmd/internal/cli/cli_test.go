@@ -71,61 +71,6 @@ func TestErrorPaths(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ in, text, path string }{
-		{"a b/c.go", "a b/c.go", "a b/c.go"},
-		{"häß→", "häß→", "häß→"},
-		{"a\nb", `a\nb`, `"a\nb"`},
-		{"\x1b[31mred", `\033[31mred`, `"\033[31mred"`},
-		{"\xff\xfe", `\377\376`, `"\377\376"`},
-		{"\u009b0m", `\302\2330m`, `"\302\2330m"`},
-		{"a\u202eb", `a\342\200\256b`, `"a\342\200\256b"`},
-		{`a"b\c`, `a"b\c`, `"a\"b\\c"`},
-		{"\x7f", `\177`, `"\177"`},
-	} {
-		if got := printable(tt.in); got != tt.text {
-			t.Errorf("printable(%q) = %s, want %s", tt.in, got, tt.text)
-		}
-		if got := quotePath(tt.in); got != tt.path {
-			t.Errorf("quotePath(%q) = %s, want %s", tt.in, got, tt.path)
-		}
-	}
-}
-
-// FuzzPrintable holds that nothing a terminal obeys survives.
-func FuzzPrintable(f *testing.F) {
-	for _, s := range []string{"a", "\x1b]0;x\a", "\xc2\x9b", "\u2066", "\r\n\t", "\xff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		for _, out := range []string{printable(s), quotePath(s), shellQuote(s)} {
-			if strings.ContainsFunc(out, unsafeRune) || strings.ToValidUTF8(out, "") != out {
-				t.Errorf("%q became %q", s, out)
-			}
-		}
-		if printable(printable(s)) != printable(s) {
-			t.Errorf("%q: escaping twice differs", s)
-		}
-	})
-}
-
-func TestShellQuote(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"/a/b-c_d.patch": "/a/b-c_d.patch",
-		"/a b":           "'/a b'",
-		"it's":           `'it'\''s'`,
-		"":               "''",
-		"a\nb'c":         `$'a\nb\'c'`,
-		"$(rm)":          "'$(rm)'",
-	} {
-		if got := shellQuote(in); got != want {
-			t.Errorf("%q: got %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestPatchWriter(t *testing.T) {
 	t.Parallel()
 	in := "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ f\n--- old\n+new\x1b[2J\n c\tc\n\\ No newline at end of file\nindex 1..2\nlast"
@@ -168,15 +113,6 @@ func TestFlagValues(t *testing.T) {
 	for in, want := range map[string]artifacts.LineRange{"3": {Start: 3, End: 3}, "3-9": {Start: 3, End: 9}, "0": {}, "9-3": {}, "a": {}, "1-": {}} {
 		if got, err := parseLines(in); got != want || (err == nil) != (want.Start > 0) {
 			t.Errorf("lines %q: %v, %v", in, got, err)
-		}
-	}
-}
-
-func TestAge(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 5 * time.Second: "5s", 90 * time.Second: "1m", 3 * time.Hour: "3h", 30 * time.Hour: "30h", 80 * time.Hour: "3d"} {
-		if got := age(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
 		}
 	}
 }

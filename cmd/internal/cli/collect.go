@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -56,7 +57,7 @@ func (a *app) printOutputs(out *artifacts.Outputs) error {
 		case "artifacts":
 			path = "$ARTIFACT_DIR/" + path
 		}
-		return printable(path)
+		return text.Printable(path)
 	}
 	for _, f := range out.Files {
 		line := fmt.Sprintf("%s  %8d  %s  %s", f.SHA256, f.Size, f.Mode, name(f.Root, f.Path))
@@ -74,10 +75,10 @@ func (a *app) printOutputs(out *artifacts.Outputs) error {
 		a.warn(fmt.Sprintf("%d more were skipped", n))
 	}
 	for _, p := range out.Unmatched {
-		a.warn("no file answers to " + printable(p))
+		a.warn("no file answers to " + text.Printable(p))
 	}
 	if c := out.Cut; c != nil {
-		a.warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", superqode.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
+		a.warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -36,13 +37,13 @@ func (c *completionCmd) Run(a *app) error {
 	if err != nil {
 		return err
 	}
-	bash := fmt.Sprintf("complete -o default -o bashdefault -C %s superqode\n", shellQuote(shellQuote(exe)))
+	bash := fmt.Sprintf("complete -o default -o bashdefault -C %s superqode\n", text.Quote(text.Quote(exe)))
 	code := bash
 	switch c.Shell {
 	case "zsh":
 		code = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash
 	case "fish":
-		code = fmt.Sprintf("function __complete_superqode\n    set -lx COMP_LINE (commandline -cp)\n    test -z (commandline -ct)\n    and set COMP_LINE \"$COMP_LINE \"\n    %s\nend\ncomplete -f -c superqode -a \"(__complete_superqode)\"\n", shellQuote(exe))
+		code = fmt.Sprintf("function __complete_superqode\n    set -lx COMP_LINE (commandline -cp)\n    test -z (commandline -ct)\n    and set COMP_LINE \"$COMP_LINE \"\n    %s\nend\ncomplete -f -c superqode -a \"(__complete_superqode)\"\n", text.Quote(exe))
 	}
 	_, err = fmt.Fprint(a.Out, code)
 	return err
@@ -240,7 +241,7 @@ func (w *offers) salvages(line complete.Args) (out []string) {
 // safeWords sorts out what a shell would not take for one word, or obey: names can
 // be a program's.
 func safeWords(list []string) []string {
-	list = slices.DeleteFunc(list, func(s string) bool { return s == "" || shellQuote(s) != s })
+	list = slices.DeleteFunc(list, func(s string) bool { return s == "" || text.Quote(s) != s })
 	slices.Sort(list)
 	return slices.Compact(list)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // configCmd groups the commands on superqode.yaml.
@@ -37,7 +38,7 @@ func (*configShowCmd) Run(ctx context.Context, a *app) error {
 	}
 	rows := make([][]string, 0, len(values))
 	for _, v := range values {
-		rows = append(rows, []string{v.Key, printable(v.Text()), quotePath(v.Origin.String())})
+		rows = append(rows, []string{v.Key, text.Printable(v.Text()), text.QuotePath(v.Origin.String())})
 	}
 	return a.table([]string{"KEY", "VALUE", "FROM"}, rows)
 }
@@ -96,7 +97,7 @@ func (*configPathCmd) Run(a *app) error {
 		if p.Exists {
 			state = "read"
 		}
-		rows = append(rows, []string{string(p.Layer), state, quotePath(p.Path)})
+		rows = append(rows, []string{string(p.Layer), state, text.QuotePath(p.Path)})
 	}
 	return a.table([]string{"LAYER", "STATE", "PATH"}, rows)
 }

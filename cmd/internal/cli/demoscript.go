@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // demoScript does what nobody wants a program to do. Each line that it prints is
@@ -124,15 +125,15 @@ func (d *demo) show(act *demoAct, res *artifacts.Result) {
 		if s.Outcome == "undone" {
 			color = cyan
 		}
-		d.say("  %s  %s %s\n", d.a.paintOut(fmt.Sprintf("%-7s", s.Outcome), color), cutRight(printable(s.Command), 34), s.By)
+		d.say("  %s  %s %s\n", d.a.paintOut(fmt.Sprintf("%-7s", s.Outcome), color), cutRight(text.Printable(s.Command), 34), s.By)
 	}
 	verdict := d.a.paintOut("the same", green)
 	if !act.Unchanged {
 		verdict = d.a.paintOut("NOT the same", red)
 	}
 	d.say("  before   %s\n  after    %s  %s\n", short(act.Before), short(act.After), verdict)
-	d.say("  kept     %s in a patch: %s\n", countChanges(res.Changes), quotePath(relTo(d.dir, act.Patch)))
-	d.say("  report   %s\n", quotePath(act.Report))
+	d.say("  kept     %s in a patch: %s\n", countChanges(res.Changes), text.QuotePath(relTo(d.dir, act.Patch)))
+	d.say("  report   %s\n", text.QuotePath(act.Report))
 }
 
 // curtain says how it ended and what can be looked at.
@@ -142,8 +143,8 @@ func (d *demo) curtain(out demoJSON) {
 		return
 	case out.Kept:
 		d.say("\n%s The folder is left to look at:\n", d.a.paintOut("Everything as promised.", green))
-		d.say("  superqode -C %s --home %s workspace diff --session %s\n", shellQuote(d.repo), shellQuote(d.home()), shortID(out.Acts[0].SessionID))
-		d.say("  rm -rf %s\n", shellQuote(d.dir))
+		d.say("  superqode -C %s --home %s workspace diff --session %s\n", text.Quote(d.repo), text.Quote(d.home()), shortID(out.Acts[0].SessionID))
+		d.say("  rm -rf %s\n", text.Quote(d.dir))
 	default:
 		d.say("\n%s The folder is removed again; superqode demo --keep leaves it, with the reports.\n", d.a.paintOut("Everything as promised.", green))
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // A demo that is killed leaves its folder. The next one takes it away: a folder of
@@ -38,7 +39,7 @@ func sweepDemos(tmp string) {
 	if tmp == "" {
 		tmp = os.TempDir()
 	}
-	names, _ := filepath.Glob(filepath.Join(globQuote(tmp), demoPrefix+"*")) // the pattern is sound
+	names, _ := filepath.Glob(filepath.Join(text.QuotePattern(tmp), demoPrefix+"*")) // the pattern is sound
 	for _, dir := range names {
 		if ownFolder(dir) && abandonedDemo(dir) {
 			_ = os.RemoveAll(dir)
@@ -71,18 +72,4 @@ func abandonedDemo(dir string) bool {
 		return false // it runs
 	}
 	return release() == nil
-}
-
-// globQuote takes the meaning from the characters that mean something in a
-// pattern.
-func globQuote(path string) string {
-	var out []byte
-	for i := range len(path) {
-		switch path[i] {
-		case '*', '?', '[', '\\':
-			out = append(out, '\\')
-		}
-		out = append(out, path[i])
-	}
-	return string(out)
 }

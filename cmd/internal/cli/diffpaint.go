@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"strconv"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // patchWriter shows a patch on a terminal: it escapes what the terminal would
@@ -47,7 +49,7 @@ func (p *patchWriter) flushLine() error {
 	// shows it
 	parts := bytes.Split(p.line, []byte{'\t'})
 	for i := range parts {
-		parts[i] = []byte(printable(string(parts[i])))
+		parts[i] = []byte(text.Printable(string(parts[i])))
 	}
 	text := string(bytes.Join(parts, []byte{'\t'}))
 	p.line = p.line[:0]

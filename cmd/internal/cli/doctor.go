@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -75,9 +76,9 @@ func (a *app) printChecks(checks []check) error {
 	} else {
 		color := map[string]string{checkOK: green, checkNote: cyan, checkWarn: yellow, checkFail: red, checkDone: green}
 		for _, c := range checks {
-			fmt.Fprintf(a.Out, "%s %-12s %s\n", a.paintOut(fmt.Sprintf("%-4s", c.Status), color[c.Status]), c.Name, printable(c.Detail))
+			fmt.Fprintf(a.Out, "%s %-12s %s\n", a.paintOut(fmt.Sprintf("%-4s", c.Status), color[c.Status]), c.Name, text.Printable(c.Detail))
 			if c.Remedy != "" {
-				fmt.Fprintf(a.Out, "     %-12s → %s\n", "", printable(c.Remedy))
+				fmt.Fprintf(a.Out, "     %-12s → %s\n", "", text.Printable(c.Remedy))
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // checkFileSystem probes the folder in which workspaces are made: whether
@@ -25,7 +27,7 @@ func checkFileSystem(home, origin string) []check {
 		checks = append(checks, check{"files", checkFail, home + " is mounted read-only", "superqode --home DIR … on another file system"})
 		return checks
 	}
-	checks = append(checks, check{"space", checkOK, fmt.Sprintf("%s free below %s", humanBytes(int64(fs.Bavail)*int64(fs.Bsize)), home), ""})
+	checks = append(checks, check{"space", checkOK, fmt.Sprintf("%s free below %s", text.Size(int64(fs.Bavail)*int64(fs.Bsize)), home), ""})
 	return append(checks, checkReflink(home, origin))
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -36,7 +37,7 @@ func (a *app) dryRun(ctx context.Context, open session.OpenOptions, exec session
 	}
 	var b strings.Builder
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(&b, "%-11s %s\n", key+":", printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(&b, "%-11s %s\n", key+":", text.Printable(fmt.Sprintf(format, args...)))
 	}
 	list := func(key string, values []string) {
 		if len(values) > 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -165,14 +166,14 @@ func openInput(ctx context.Context, a *app, flag, name string) (*os.File, error)
 		return nil, err
 	}
 	if os.IsNotExist(err) {
-		return nil, superqode.Errorf(superqode.ErrNotFound, "%s: %s does not exist", flag, superqode.Visible(name))
+		return nil, superqode.Errorf(superqode.ErrNotFound, "%s: %s does not exist", flag, text.Printable(name))
 	}
 	if err != nil {
 		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %v", flag, err)
 	}
 	if st, err := f.Stat(); err != nil || st.IsDir() {
 		_ = f.Close()
-		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %s is a folder", flag, superqode.Visible(name))
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %s is a folder", flag, text.Printable(name))
 	}
 	return f, nil
 }
@@ -186,7 +187,7 @@ func (a *app) blockEnded(b session.BlockResult) {
 	how := fmt.Sprintf("exit code %d", b.ExitCode)
 	switch {
 	case b.Error != "":
-		how = printable(b.Error)
+		how = text.Printable(b.Error)
 	case b.Limit != "":
 		how += ", limit " + b.Limit
 	case b.TimedOut:

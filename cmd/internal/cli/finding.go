@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -312,11 +313,11 @@ func (c *findingListCmd) Run(ctx context.Context, a *app) error {
 	}
 	rows := make([][]string, 0, len(list))
 	for _, f := range list {
-		title := printable(f.Title)
+		title := text.Printable(f.Title)
 		if f.Suppressed != nil {
-			title = "(suppressed: " + printable(f.Suppressed.Reason) + ") " + title
+			title = "(suppressed: " + text.Printable(f.Suppressed.Reason) + ") " + title
 		}
-		rows = append(rows, []string{printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), a.fingerprint(f), printable(orDash(f.Location())), title})
+		rows = append(rows, []string{text.Printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), a.fingerprint(f), text.Printable(orDash(f.Location())), title})
 	}
 	return a.table([]string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}, rows)
 }

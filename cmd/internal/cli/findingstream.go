@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 const (
@@ -133,5 +134,5 @@ func (s *findingStream) finish(ctx context.Context) error {
 		return nil
 	}
 	first := s.bad[0]
-	return superqode.Errorf(superqode.ErrUsage, "%s of stdin left out, %s added; line %d: %s", superqode.Plural(len(s.bad), "line"), superqode.Plural(s.added, "finding"), first.Line, first.Message)
+	return superqode.Errorf(superqode.ErrUsage, "%s of stdin left out, %s added; line %d: %s", text.Plural(len(s.bad), "line"), text.Plural(s.added, "finding"), first.Line, first.Message)
 }

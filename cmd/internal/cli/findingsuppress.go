@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // findingSuppressCmd enters a finding into the file of those that do not count.
@@ -27,7 +28,7 @@ func (*findingSuppressCmd) Help() string {
 // Run prints the fingerprint.
 func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
 	if strings.TrimSpace(c.Reason) == "" {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", quotePath(c.Finding))
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", text.QuotePath(c.Finding))
 	}
 	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // guardCmd groups the commands of the guard.
@@ -144,6 +145,6 @@ func (c *guardCheckCmd) explain(a *app, line guard.Line) {
 		return
 	}
 	for _, s := range line.Steps {
-		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), printable(s.Text), strings.Repeat("  ", s.Depth), printable(s.Note))
+		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), text.Printable(s.Text), strings.Repeat("  ", s.Depth), text.Printable(s.Note))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // guardAllowCmd lets one operation through.
@@ -34,7 +35,7 @@ func (c *guardAllowCmd) Run(ctx context.Context, a *app) error {
 	}
 	op := guard.Operation(c.Once)
 	if !c.Yes {
-		if err := a.confirm(fmt.Sprintf("Let the program of session %s do %s once?", l.ID, printable(c.Once))); err != nil {
+		if err := a.confirm(fmt.Sprintf("Let the program of session %s do %s once?", l.ID, text.Printable(c.Once))); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // guardInfoJSON is the guard of a session in workspace info.
@@ -19,5 +20,5 @@ func guardLine(r state.Record) string {
 		return "off (--allow-git-operations)"
 	}
 	l := r.Layers()
-	return printable(fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel))
+	return text.Printable(fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // guardInstallCmd puts hooks into the user's own repository.
@@ -58,7 +59,7 @@ func (c *guardInstallCmd) Run(ctx context.Context, a *app) error {
 		if !changed {
 			done = "installed already"
 		}
-		fmt.Fprintf(a.Out, "%s in %s\n", done, printable(repositoryDir(repo)))
+		fmt.Fprintf(a.Out, "%s in %s\n", done, text.Printable(repositoryDir(repo)))
 		a.printInstallation(st)
 	}
 	if !st.Firing {
@@ -95,12 +96,12 @@ func (*guardUninstallCmd) Run(ctx context.Context, a *app) error {
 		return a.printJSON(guardUninstallJSON{1, superqode.HostPath(repositoryDir(repo)), r.Installed, r.Kept, r.Config})
 	}
 	if !r.Installed {
-		fmt.Fprintf(a.Out, "not installed in %s\n", printable(repositoryDir(repo)))
+		fmt.Fprintf(a.Out, "not installed in %s\n", text.Printable(repositoryDir(repo)))
 		return nil
 	}
-	fmt.Fprintf(a.Out, "removed from %s\n", printable(repositoryDir(repo)))
+	fmt.Fprintf(a.Out, "removed from %s\n", text.Printable(repositoryDir(repo)))
 	for _, path := range r.Kept {
-		a.note("kept %s: the hook in its place was changed after the guard was installed", printable(path))
+		a.note("kept %s: the hook in its place was changed after the guard was installed", text.Printable(path))
 	}
 	if !r.Config {
 		a.note("the configuration was changed after the guard was installed; only what is the guard's was taken out")
@@ -118,7 +119,7 @@ func repositoryDir(repo *git.Repo) string {
 // installer finds the repository and the program that the hooks are to call.
 func (a *app) installer(ctx context.Context) (*hooks.Installer, *git.Repo, error) {
 	if id := a.getenv("SUPERQODE_SESSION_ID"); id != "" {
-		return nil, nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", printable(id)), "ask the user")
+		return nil, nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", text.Printable(id)), "ask the user")
 	}
 	m, err := a.sessions()
 	if err != nil {
@@ -183,7 +184,7 @@ func (a *app) allowInRepository(ctx context.Context, op guard.Operation) error {
 			Until         time.Time          `json:"until"`
 		}{1, superqode.HostPath(repositoryDir(repo)), op, until})
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", printable(repositoryDir(repo)), op, until.Local().Format("15:04:05"))
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", text.Printable(repositoryDir(repo)), op, until.Local().Format("15:04:05"))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -125,13 +126,13 @@ func (a *app) printGuardStatus(doc guardStatusJSON) {
 		if l.state != guard.LayerActive {
 			color = yellow
 		}
-		fmt.Fprintf(a.Out, "  %-18s %s\n", l.name, a.paintOut(printable(l.state), color))
+		fmt.Fprintf(a.Out, "  %-18s %s\n", l.name, a.paintOut(text.Printable(l.state), color))
 	}
 	if doc.Repository == nil {
-		fmt.Fprintf(a.Out, "%s is in no repository.\n", printable(a.flags.Repo))
+		fmt.Fprintf(a.Out, "%s is in no repository.\n", text.Printable(a.flags.Repo))
 		return
 	}
-	fmt.Fprintf(a.Out, "In %s, without a session:\n", printable(string(*doc.Repository)))
+	fmt.Fprintf(a.Out, "In %s, without a session:\n", text.Printable(string(*doc.Repository)))
 	a.printInstallation(doc.Installation)
 }
 
@@ -156,7 +157,7 @@ func (a *app) printInstallation(st *hooks.InstallStatus) {
 	if st.Setting != "" {
 		from = fmt.Sprintf("core.hooksPath, %s configuration", st.Scope)
 	}
-	fmt.Fprintf(a.Out, "  %-18s %s (%s)\n", "hooks folder", printable(string(st.HooksPath)), from)
+	fmt.Fprintf(a.Out, "  %-18s %s (%s)\n", "hooks folder", text.Printable(string(st.HooksPath)), from)
 	for _, h := range st.Hooks {
 		by := h.By
 		if h.Next != "" {
@@ -165,13 +166,13 @@ func (a *app) printInstallation(st *hooks.InstallStatus) {
 		fmt.Fprintf(a.Out, "    %-22s %s\n", h.Name, by)
 	}
 	for _, p := range st.Problems {
-		fmt.Fprintf(a.Out, "  %s %s\n", a.paintOut("problem:", red), printable(p))
+		fmt.Fprintf(a.Out, "  %s %s\n", a.paintOut("problem:", red), text.Printable(p))
 	}
 	if st.Remedy != "" {
 		fmt.Fprintf(a.Out, "  → %s\n", st.Remedy)
 	}
 	for _, b := range st.Blocked {
-		fmt.Fprintf(a.Out, "  refused %s: %s (%s)\n", b.At.Local().Format("2006-01-02 15:04:05"), printable(strings.Join(b.Command, " ")), b.Operation)
+		fmt.Fprintf(a.Out, "  refused %s: %s (%s)\n", b.At.Local().Format("2006-01-02 15:04:05"), text.Printable(strings.Join(b.Command, " ")), b.Operation)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -83,17 +84,17 @@ type durationFlag time.Duration
 
 // UnmarshalText accepts what time.ParseDuration accepts, and whole seconds.
 func (d *durationFlag) UnmarshalText(b []byte) error {
-	v, err := superqode.ParseDuration(string(b))
+	v, err := text.ParseDuration(string(b))
 	*d = durationFlag(v)
 	return err
 }
 
-// sizeFlag is a number of bytes, see superqode.ParseSize.
+// sizeFlag is a number of bytes, see text.ParseSize.
 type sizeFlag int64
 
 // UnmarshalText parses a size greater than zero.
 func (z *sizeFlag) UnmarshalText(b []byte) error {
-	n, err := superqode.ParseSize(string(b))
+	n, err := text.ParseSize(string(b))
 	*z = sizeFlag(n)
 	return err
 }

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // The colours that superqode prints with.
@@ -41,7 +40,7 @@ func (a *app) note(format string, args ...any) {
 
 // warn shows one line about something that did not stop the command.
 func (a *app) warn(line string) {
-	a.note("%s %s", a.paintErr("superqode: warning:", yellow), printable(line))
+	a.note("%s %s", a.paintErr("superqode: warning:", yellow), text.Printable(line))
 }
 
 // printJSON prints one document, one line of it, on stdout.
@@ -49,73 +48,6 @@ func (a *app) printJSON(v any) error {
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
-}
-
-// printable escapes what could move the cursor, change colours or reorder text
-// on a terminal: C0 and C1 controls, DEL, bidirectional overrides and bytes that
-// are not UTF-8. Everything else stays as it is, so the result reads the same.
-func printable(s string) string {
-	clean := utf8.ValidString(s) && !strings.ContainsFunc(s, unsafeRune)
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, "\\%03o", s[i])
-		} else if unsafeRune(r) {
-			escapeRune(&b, r, s[i:i+n])
-		} else {
-			b.WriteString(s[i : i+n])
-		}
-		i += n
-	}
-	return b.String()
-}
-
-// unsafeRune reports whether a terminal might obey the rune instead of showing it.
-func unsafeRune(r rune) bool {
-	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
-}
-
-func escapeRune(b *strings.Builder, r rune, raw string) {
-	switch r {
-	case '\n':
-		b.WriteString(`\n`)
-	case '\t':
-		b.WriteString(`\t`)
-	case '\r':
-		b.WriteString(`\r`)
-	default:
-		for i := range len(raw) {
-			fmt.Fprintf(b, "\\%03o", raw[i])
-		}
-	}
-}
-
-// quotePath prints a path as git does with core.quotePath=false: as it is, or in
-// double quotes with C escapes when it holds anything that would be misread.
-func quotePath(p string) string {
-	esc := printable(p)
-	if esc == p && !strings.ContainsAny(p, `"\`) {
-		return p
-	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := 0; i < len(p); {
-		_, n := utf8.DecodeRuneInString(p[i:])
-		switch p[i] {
-		case '"', '\\':
-			b.WriteByte('\\')
-			b.WriteByte(p[i])
-		default:
-			b.WriteString(printable(p[i : i+n]))
-		}
-		i += n
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 func (a *app) terminalWidth() int {

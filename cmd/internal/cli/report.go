@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -83,11 +84,11 @@ func writeOutput(path string, data []byte) error {
 	switch {
 	case err != nil:
 		if dir := filepath.Dir(path); !isFolder(dir) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", printable(dir)), "mkdir -p %s", shellQuote(dir))
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", text.Printable(dir)), "mkdir -p %s", text.Quote(dir))
 		}
 		return atomicfile.Write(path, data, 0o644)
 	case st.IsDir():
-		return superqode.Errorf(superqode.ErrUsage, "--output: %s is a folder", printable(path))
+		return superqode.Errorf(superqode.ErrUsage, "--output: %s is a folder", text.Printable(path))
 	case st.Mode().IsRegular():
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -101,7 +102,7 @@ func (c *workspacePsCmd) Run(ctx context.Context, a *app) error {
 			}
 		}
 		took := time.Duration(r.DurationSeconds * float64(time.Second)).Round(100 * time.Millisecond)
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.SessionID, r.Run, r.State, pid, exit, r.StartedAt.Format(time.RFC3339), took, printable(commandText(r.Command)))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.SessionID, r.Run, r.State, pid, exit, r.StartedAt.Format(time.RFC3339), took, text.Printable(commandText(r.Command)))
 	}
 	return w.Flush()
 }
@@ -129,7 +130,7 @@ func (c *workspacePsCmd) sessions(ctx context.Context, a *app, m *session.Manage
 func commandText(args []string) string {
 	words := make([]string, len(args))
 	for i, arg := range args {
-		words[i] = shellQuote(arg)
+		words[i] = text.Quote(arg)
 	}
 	return strings.Join(words, " ")
 }
@@ -205,7 +206,7 @@ func (g *graceFlag) UnmarshalText(b []byte) error {
 		*g = 0
 		return nil
 	}
-	d, err := superqode.ParseDuration(string(b))
+	d, err := text.ParseDuration(string(b))
 	if err == nil && d > time.Hour {
 		err = errors.New("more than an hour")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -46,7 +47,7 @@ func (f *setupFlags) given(a *app, cfg *config.Config) session.SetupOptions {
 // tellSetup shows which command the setup runs: some take minutes.
 func (a *app) tellSetup(s setup.Step) {
 	if s.Kind == setup.KindRun {
-		a.note("%s %s", a.paintErr("setup:", cyan), printable(s.Name))
+		a.note("%s %s", a.paintErr("setup:", cyan), text.Printable(s.Name))
 	}
 }
 
@@ -136,7 +137,7 @@ func (a *app) printSetup(id superqode.SessionID, steps []setup.Step, failed erro
 	}
 	rows := make([][]string, 0, len(steps))
 	for _, s := range steps {
-		rows = append(rows, []string{actionWord(s.State), s.Kind, printable(s.Name), printable(s.Reason)})
+		rows = append(rows, []string{actionWord(s.State), s.Kind, text.Printable(s.Name), text.Printable(s.Reason)})
 	}
 	return a.table([]string{"ACTION", "KIND", "NAME", "WHY"}, rows)
 }
@@ -160,7 +161,7 @@ func (a *app) tellOutput(s setup.Step) {
 		return
 	}
 	for line := range strings.SplitSeq(s.Output, "\n") {
-		a.note("  %s", printable(line))
+		a.note("  %s", text.Printable(line))
 	}
 }
 
@@ -176,13 +177,13 @@ func (a *app) ensureTrust(ctx context.Context, cfg *config.Config) error {
 	if err != nil || t == nil {
 		return err
 	}
-	hint := "superqode -C " + config.Quote(dir) + " trust"
+	hint := "superqode -C " + text.Quote(dir) + " trust"
 	if a.flags.Config != "" {
-		hint = "superqode -C " + config.Quote(dir) + " --config " + config.Quote(a.flags.Config) + " trust"
+		hint = "superqode -C " + text.Quote(dir) + " --config " + text.Quote(a.flags.Config) + " trust"
 	}
 	if a.flags.NoInput || !isTerminal(a.In) || m.OnlyOutside("let commands run") != nil {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s says to run commands that nobody has trusted yet (%s: %s)",
-			printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, printable(t.Commands[0].Line)), "%s", hint)
+			text.Printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, text.Printable(t.Commands[0].Line)), "%s", hint)
 	}
 	a.showTrust(t)
 	if err := a.confirm("Let these commands run, now and until they change?"); err != nil {
@@ -193,15 +194,15 @@ func (a *app) ensureTrust(ctx context.Context, cfg *config.Config) error {
 
 // showTrust prints what a person is asked about.
 func (a *app) showTrust(t *session.Trust) {
-	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", quotePath(string(t.Origin)))
+	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
 	for _, c := range t.Commands {
-		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", printable(c.Key), printable(c.Line), printable(c.From))
+		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))
 	}
 	if len(t.Writes) > 0 {
-		fmt.Fprintf(a.Err, "after these files were written: %s\n", printable(strings.Join(t.Writes, ", ")))
+		fmt.Fprintf(a.Err, "after these files were written: %s\n", text.Printable(strings.Join(t.Writes, ", ")))
 	}
 	if len(t.Files) > 0 {
-		fmt.Fprintf(a.Err, "with the contents that these files have now: %s\n", printable(strings.Join(t.Files, ", ")))
+		fmt.Fprintf(a.Err, "with the contents that these files have now: %s\n", text.Printable(strings.Join(t.Files, ", ")))
 	}
 	fmt.Fprintf(a.Err, "%s\n", t.Digest)
 }

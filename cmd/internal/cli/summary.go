@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // shownChanges is how many changes the summary lists; the rest is counted.
@@ -49,15 +50,15 @@ func (a *app) summary(res *artifacts.Result) {
 	root := filepath.Join(res.Origin, ".superqode", "qe-artifacts")
 	patch, report := keyArtifacts(res)
 	if patch != "" {
-		line("patch", "%s", quotePath(filepath.Join(root, patch)))
+		line("patch", "%s", text.QuotePath(filepath.Join(root, patch)))
 	}
 	if c := res.Commits; c != nil && c.Series == "" {
-		line("commits", "%s without a change, kept as %s", superqode.Plural(c.Count, "commit"), c.Ref)
+		line("commits", "%s without a change, kept as %s", text.Plural(c.Count, "commit"), c.Ref)
 	} else if c != nil {
-		line("commits", "%s, kept: %s", superqode.Plural(c.Count, "commit"), quotePath(filepath.Join(root, c.Series)))
+		line("commits", "%s, kept: %s", text.Plural(c.Count, "commit"), text.QuotePath(filepath.Join(root, c.Series)))
 	}
 	if report != "" {
-		line("report", "%s", quotePath(filepath.Join(root, report)))
+		line("report", "%s", text.QuotePath(filepath.Join(root, report)))
 	}
 	for i, next := range a.nextCommands(res, filepath.Join(root, patch)) {
 		line([]string{"next", ""}[min(i, 1)], "%s", next)
@@ -95,14 +96,14 @@ func countChanges(changes []superqode.Change) string {
 		added += max(c.LinesAdded, 0)
 		removed += max(c.LinesRemoved, 0)
 	}
-	return fmt.Sprintf("%s (+%d -%d)", superqode.Plural(len(changes), "path"), added, removed)
+	return fmt.Sprintf("%s (+%d -%d)", text.Plural(len(changes), "path"), added, removed)
 }
 
 // changeLine is one change as people read it: type, path, lines.
 func (a *app) changeLine(c superqode.Change) string {
-	path := quotePath(c.Path.String())
+	path := text.QuotePath(c.Path.String())
 	if !c.OldPath.IsZero() {
-		path = quotePath(c.OldPath.String()) + " → " + path
+		path = text.QuotePath(c.OldPath.String()) + " → " + path
 	}
 	return fmt.Sprintf("%-8s %s %s", c.Type, path, changeSize(c))
 }
@@ -135,7 +136,7 @@ func blockedLine(g artifacts.Guard) string {
 		return fmt.Sprintf("nothing (%s)", guard)
 	}
 	last := g.Blocked[len(g.Blocked)-1]
-	return fmt.Sprintf("%s, last: %s (%s)", superqode.Plural(len(g.Blocked), "operation"), printable(strings.Join(last.Command, " ")), guard)
+	return fmt.Sprintf("%s, last: %s (%s)", text.Plural(len(g.Blocked), "operation"), text.Printable(strings.Join(last.Command, " ")), guard)
 }
 
 // foundLine counts the findings, "" when there are none.
@@ -162,7 +163,7 @@ func (a *app) originLine(check artifacts.OriginCheck) string {
 		return "unchanged, checked"
 	}
 	shown := check.Differences[:min(3, len(check.Differences))]
-	text := a.paintErr("not as it was: ", yellow) + printable(strings.Join(shown, "; "))
+	text := a.paintErr("not as it was: ", yellow) + text.Printable(strings.Join(shown, "; "))
 	if more := len(check.Differences) - len(shown); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -172,17 +173,17 @@ func (a *app) originLine(check artifacts.OriginCheck) string {
 // appliedText says what became of the changes in the origin, which was checked
 // before.
 func (a *app) appliedText(res *artifacts.Applied) string {
-	text := printable(res.Text())
+	said := text.Printable(res.Text())
 	if res.Why != "" || len(res.Conflicts) > 0 {
-		text = a.paintErr(text, yellow)
+		said = a.paintErr(said, yellow)
 	}
 	for _, c := range res.Conflicts[:min(len(res.Conflicts), shownChanges)] {
-		text += "\n             " + printable(c.Message)
+		said += "\n             " + text.Printable(c.Message)
 	}
 	if more := len(res.Conflicts) - shownChanges; more > 0 {
-		text += fmt.Sprintf("\n             … and %d more", more)
+		said += fmt.Sprintf("\n             … and %d more", more)
 	}
-	return text
+	return said
 }
 
 func (a *app) workspaceLine(res *artifacts.Result) string {
@@ -196,15 +197,15 @@ func (a *app) workspaceLine(res *artifacts.Result) string {
 	case res.Mode == superqode.ModeGitSnapshot:
 		return a.paintErr("the origin itself; NOT brought back", red) + ": superqode workspace revert --session " + shortID(res.SessionID)
 	case res.Workspace.Preserved:
-		return "kept: " + quotePath(res.Workspace.Path)
+		return "kept: " + text.QuotePath(res.Workspace.Path)
 	case res.Revert.Verified:
 		return "removed, verified"
 	}
-	text := a.paintErr("removed, not verified", red)
+	said := a.paintErr("removed, not verified", red)
 	if len(res.Revert.Differences) > 0 {
-		text += ": " + printable(res.Revert.Differences[0])
+		said += ": " + text.Printable(res.Revert.Differences[0])
 	}
-	return text
+	return said
 }
 
 // keyArtifacts finds the session's patch and its report for people.
@@ -233,16 +234,16 @@ func (a *app) nextCommands(res *artifacts.Result, patch string) []string {
 	}
 	if len(res.Changes) > 0 && strings.HasSuffix(patch, ".patch") && res.Revert.Method != "none" && !res.Applied.Done() {
 		own("workspace apply")
-		next = append(next, fmt.Sprintf("git -C %s apply %s", shellQuote(res.Origin), shellQuote(patch)))
+		next = append(next, fmt.Sprintf("git -C %s apply %s", text.Quote(res.Origin), text.Quote(patch)))
 	}
 	if res.Found.TotalFindings > 0 {
 		own("finding list")
 	}
 	if res.Commits != nil {
-		next = append(next, fmt.Sprintf("superqode -C %s workspace apply --session %s --commits", shellQuote(res.Origin), shortID(res.SessionID)))
+		next = append(next, fmt.Sprintf("superqode -C %s workspace apply --session %s --commits", text.Quote(res.Origin), shortID(res.SessionID)))
 	}
 	if res.Workspace.Preserved {
-		next = append(next, fmt.Sprintf("cd %s", shellQuote(res.Workspace.Path)))
+		next = append(next, fmt.Sprintf("cd %s", text.Quote(res.Workspace.Path)))
 		own("workspace end")
 	}
 	return next
@@ -253,34 +254,10 @@ func (a *app) nextCommands(res *artifacts.Result, patch string) []string {
 func (a *app) self(origin string) string {
 	words := []string{"superqode"}
 	if dir := originDir(a.Dir); dir != origin {
-		words = append(words, "-C", shellQuote(origin))
+		words = append(words, "-C", text.Quote(origin))
 	}
 	if a.flags.Home != "" {
-		words = append(words, "--home", shellQuote(a.flags.Home))
+		words = append(words, "--home", text.Quote(a.flags.Home))
 	}
 	return strings.Join(words, " ")
-}
-
-// shellQuote makes one word of a shell line out of s, on one line and without
-// anything that a terminal obeys.
-func shellQuote(s string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./+:,@%=", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
-		return s
-	}
-	if esc := printable(s); esc != s { // $'…' reads the escapes again
-		r := strings.NewReplacer(`\`, `\\`, `'`, `\'`)
-		var b strings.Builder
-		for _, part := range strings.SplitAfter(s, "") {
-			if p := printable(part); p != part {
-				b.WriteString(p)
-			} else {
-				b.WriteString(r.Replace(part))
-			}
-		}
-		return "$'" + b.String() + "'"
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

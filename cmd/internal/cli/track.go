@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -102,7 +103,7 @@ func (c *trackCmd) place(a *app, name string) (superqode.RelPath, error) {
 	}
 	paths, err := relPaths(a, rec, []string{name})
 	if err == nil && len(paths) != 1 {
-		err = superqode.Errorf(superqode.ErrUsage, "%s is the workspace itself", superqode.Visible(name))
+		err = superqode.Errorf(superqode.ErrUsage, "%s is the workspace itself", text.Printable(name))
 	}
 	if err != nil {
 		return superqode.RelPath{}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -102,7 +103,7 @@ func (a *app) printTrust(t *session.Trust, trusted bool) error {
 	if trusted {
 		word = "trusted"
 	}
-	_, err := fmt.Fprintf(a.Out, "%s\t%s\t%s\n", word, t.Digest, quotePath(string(t.Origin)))
+	_, err := fmt.Fprintf(a.Out, "%s\t%s\t%s\n", word, t.Digest, text.QuotePath(string(t.Origin)))
 	return err
 }
 
@@ -124,7 +125,7 @@ func (c *trustCmd) list(a *app, m *session.Manager) error {
 		for _, k := range t.Commands {
 			lines = append(lines, k.Line)
 		}
-		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.Digest.String()[:19], printable(strings.Join(lines, "; ")), quotePath(string(t.Origin))})
+		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.Digest.String()[:19], text.Printable(strings.Join(lines, "; ")), text.QuotePath(string(t.Origin))})
 	}
 	return a.table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, rows)
 }
@@ -151,7 +152,7 @@ func (c *trustCmd) revoke(ctx context.Context, a *app, m *session.Manager) error
 		}{1, gone})
 	}
 	for _, t := range gone {
-		if _, err := fmt.Fprintf(a.Out, "revoked\t%s\t%s\n", t.Digest, quotePath(string(t.Origin))); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "revoked\t%s\t%s\n", t.Digest, text.QuotePath(string(t.Origin))); err != nil {
 			return err
 		}
 	}

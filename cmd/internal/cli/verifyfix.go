@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -60,7 +61,7 @@ func (c *verifyFixCmd) Run(ctx context.Context, a *app) error {
 		a.printed = true
 		err = a.printJSON(verifyFixJSON{1, v})
 	} else {
-		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), printable(v.Evidence))
+		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), text.Printable(v.Evidence))
 		a.note("the report of session %s has it: superqode report --session %s", v.SessionID, v.SessionID)
 	}
 	if err == nil && !v.Verified {

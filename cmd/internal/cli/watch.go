@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/watch"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -69,7 +70,7 @@ func (c *watchCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "watch: %v", err)
 	}
-	a.note("watching %s", quotePath(w.opt.Root))
+	a.note("watching %s", text.QuotePath(w.opt.Root))
 	if w.session != nil {
 		go w.untilEnd(inner, cancel)
 	}
@@ -90,7 +91,7 @@ func (c *watchCmd) Run(ctx context.Context, a *app) error {
 	case errors.Is(context.Cause(inner), errSessionEnded):
 		return nil
 	case errors.Is(err, watch.ErrRootGone) && w.session == nil:
-		return superqode.Errorf(superqode.ErrNotFound, "%s is gone", superqode.Visible(w.opt.Root))
+		return superqode.Errorf(superqode.ErrNotFound, "%s is gone", text.Printable(w.opt.Root))
 	case !errors.Is(err, watch.ErrRootGone):
 		return err
 	}
@@ -158,7 +159,7 @@ func (w *watched) only(a *app, path string) error {
 	}
 	full, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(under(a.flags.Repo, path))))
 	if err != nil {
-		return superqode.Errorf(superqode.ErrNotFound, "%s: %v", superqode.Visible(path), err)
+		return superqode.Errorf(superqode.ErrNotFound, "%s: %v", text.Printable(path), err)
 	}
 	full = filepath.Join(full, filepath.Base(filepath.Clean(under(a.flags.Repo, path))))
 	rel, err := filepath.Rel(w.opt.Root, full)
@@ -170,7 +171,7 @@ func (w *watched) only(a *app, path string) error {
 	}
 	st, err := os.Stat(full)
 	if err != nil || !st.IsDir() {
-		return superqode.Errorf(superqode.ErrNotFound, "%s is no folder", superqode.Visible(path))
+		return superqode.Errorf(superqode.ErrNotFound, "%s is no folder", text.Printable(path))
 	}
 	w.opt.Root = full
 	return nil
@@ -199,7 +200,7 @@ func (a *app) printEvent(e watch.Event) error {
 		if e.Dir {
 			p += "/"
 		}
-		return quotePath(p)
+		return text.QuotePath(p)
 	}
 	path := name(e.Path)
 	if e.Old != "" {

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -186,7 +187,7 @@ func (c *workspacePathCmd) Run(ctx context.Context, a *app) error {
 	}
 	path := string(l.Workspace)
 	if a.outTTY {
-		path = quotePath(path)
+		path = text.QuotePath(path)
 	}
 	_, err = fmt.Fprintln(a.Out, path)
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // workspaceApplyCmd brings a session's changes into the origin's work tree.
@@ -114,7 +115,7 @@ func notNil[T any](list []T) []T {
 // conflicts prints what stands in the way, as git does.
 func (a *app) conflicts(list []artifacts.ApplyConflict) {
 	for _, c := range list {
-		fmt.Fprintln(a.Err, printable(c.Message))
+		fmt.Fprintln(a.Err, text.Printable(c.Message))
 	}
 }
 
@@ -151,9 +152,9 @@ func appliedLine(word string, p artifacts.AppliedPath) string {
 		superqode.ChangeCreated: "A", superqode.ChangeModified: "M", superqode.ChangeDeleted: "D",
 		superqode.ChangeRenamed: "R", superqode.ChangeMode: "M", superqode.ChangeKind: "T",
 	}[p.Type]
-	path := quotePath(p.Path.String())
+	path := text.QuotePath(p.Path.String())
 	if !p.OldPath.IsZero() {
-		path = quotePath(p.OldPath.String()) + " → " + path
+		path = text.QuotePath(p.OldPath.String()) + " → " + path
 	}
 	line := fmt.Sprintf("%-8s %s %s %s", word, letter, path, changeSize(p.Change))
 	if p.Merged {

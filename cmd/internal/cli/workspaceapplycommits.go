@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // applyCommitsJSON is the document of apply --commits.
@@ -60,7 +61,7 @@ func (a *app) printAppliedCommits(res *artifacts.AppliedCommits) error {
 		word = "applies"
 	}
 	for _, c := range res.Commits {
-		fmt.Fprintf(w, "%-8s %s %s\n", word, c.Commit[:min(len(c.Commit), 12)], printable(c.Subject))
+		fmt.Fprintf(w, "%-8s %s %s\n", word, c.Commit[:min(len(c.Commit), 12)], text.Printable(c.Subject))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -90,20 +91,20 @@ func (c *workspaceCleanupCmd) Run(ctx context.Context, a *app) error {
 	}
 	w := bufio.NewWriter(a.Out)
 	for _, r := range res.Removed {
-		line := fmt.Sprintf("removed\t%s\t%s", r.ID, printable(r.Why))
+		line := fmt.Sprintf("removed\t%s\t%s", r.ID, text.Printable(r.Why))
 		if r.Salvage != "" {
 			line += "; superqode workspace restore " + r.Salvage
 		}
 		fmt.Fprintln(w, line)
 	}
 	for _, s := range res.Spared {
-		fmt.Fprintf(w, "spared\t%s\t%s\n", s.ID, printable(s.Why))
+		fmt.Fprintf(w, "spared\t%s\t%s\n", s.ID, text.Printable(s.Why))
 	}
 	if len(res.Removed)+len(res.Spared) == 0 {
 		a.note("nothing to clean up")
 	}
 	if res.Swept > 0 {
-		a.note("%s of trash", humanBytes(res.Swept))
+		a.note("%s of trash", text.Size(res.Swept))
 	}
 	if c.DryRun {
 		a.note("dry run: nothing was done")

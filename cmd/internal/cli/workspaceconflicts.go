@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -59,7 +60,7 @@ func (c *workspaceConflictsCmd) Run(ctx context.Context, a *app) error {
 func (a *app) printConflicts(list []session.RadarConflict) error {
 	rows := make([][]string, 0, len(list))
 	for _, c := range list {
-		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), quotePath(c.Path.String())})
+		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), text.QuotePath(c.Path.String())})
 	}
 	if len(rows) == 0 {
 		return nil

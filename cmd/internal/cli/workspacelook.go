@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -71,7 +72,7 @@ func (c *workspaceListCmd) Run(ctx context.Context, a *app) error {
 	rows := make([][]string, 0, len(sessions))
 	now := time.Now()
 	for _, s := range sessions {
-		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), quotePath(string(s.Workspace))})
+		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), text.Age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), text.QuotePath(string(s.Workspace))})
 	}
 	if err := a.table(header, rows); err != nil || len(conflicts) == 0 {
 		return err
@@ -160,19 +161,6 @@ func changeCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-// age prints a duration as one number with one unit.
-func age(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	}
-	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
 // workspaceInfoCmd shows one session.
 type workspaceInfoCmd struct{ sessionFlag }
 
@@ -209,21 +197,21 @@ func (c *workspaceInfoCmd) Run(ctx context.Context, a *app) error {
 	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
 	line("Session", l.ID.String())
 	if l.Name != "" {
-		line("Name", printable(l.Name))
+		line("Name", text.Printable(l.Name))
 	}
-	line("Workspace", quotePath(string(l.Workspace)))
+	line("Workspace", text.QuotePath(string(l.Workspace)))
 	line("Mode", string(l.Mode))
-	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), age(time.Since(l.CreatedAt))))
+	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), text.Age(time.Since(l.CreatedAt))))
 	line("Changes", changeCount(l.ChangeCount))
 	line("Status", stateWord(*l))
 	line("Guard", guardLine(l.Record))
 	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, orDash(l.Base.Head)))
-	line("Origin", quotePath(string(l.Origin)))
+	line("Origin", text.QuotePath(string(l.Origin)))
 	for _, st := range steps {
-		line("Setup", fmt.Sprintf("%s: %s %s", actionWord(st.State), st.Kind, printable(st.Name)))
+		line("Setup", fmt.Sprintf("%s: %s %s", actionWord(st.State), st.Kind, text.Printable(st.Name)))
 	}
 	for _, warning := range l.Warnings {
-		line("Warning", printable(warning))
+		line("Warning", text.Printable(warning))
 	}
 	return w.Flush()
 }
@@ -291,9 +279,9 @@ func (c *workspaceChangesCmd) Run(ctx context.Context, a *app) error {
 		if !c.FirstSeen.IsZero() {
 			seen = c.FirstSeen.Local().Format("15:04:05")
 		}
-		path := quotePath(c.Path.String())
+		path := text.QuotePath(c.Path.String())
 		if !c.OldPath.IsZero() {
-			path = quotePath(c.OldPath.String()) + " → " + path
+			path = text.QuotePath(c.OldPath.String()) + " → " + path
 		}
 		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), orDash(agentsOf(c)), seen, path})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -65,22 +66,22 @@ func (c *workspaceRestoreCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, p := range r.Special {
-		a.warn(quotePath(p) + " is a socket, a FIFO or a device, and not restored")
+		a.warn(text.QuotePath(p) + " is a socket, a FIFO or a device, and not restored")
 	}
 	for _, p := range r.Lost {
-		a.warn(quotePath(p) + " is lost")
+		a.warn(text.QuotePath(p) + " is lost")
 	}
 	for _, l := range r.Salvage.LeftOut {
-		a.warn(quotePath(l.Path) + " could not be salvaged: " + l.Reason)
+		a.warn(text.QuotePath(l.Path) + " could not be salvaged: " + l.Reason)
 	}
-	a.note("restored %s of %s, verified %s", superqode.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
+	a.note("restored %s of %s, verified %s", text.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
 	if a.flags.JSON {
 		a.printed = true
 		return errors.Join(err, a.printJSON(restoredJSON{1, r.Salvage.ID, superqode.HostPath(r.Path), r.Files, r.Digest, pathsJSON(r.Special), pathsJSON(r.Lost), r.Salvage.LeftOut}))
 	}
 	path := r.Path
 	if a.outTTY {
-		path = quotePath(path)
+		path = text.QuotePath(path)
 	}
 	_, perr := fmt.Fprintln(a.Out, path)
 	return errors.Join(err, perr)
@@ -104,7 +105,7 @@ func (c *workspaceRestoreCmd) list(ctx context.Context, a *app, m *session.Manag
 	rows := make([][]string, 0, len(salvages))
 	now := time.Now()
 	for _, s := range salvages {
-		rows = append(rows, []string{s.ID, age(now.Sub(s.At)), strconv.Itoa(s.Files), humanBytes(s.Bytes), printable(s.Why)})
+		rows = append(rows, []string{s.ID, text.Age(now.Sub(s.At)), strconv.Itoa(s.Files), text.Size(s.Bytes), text.Printable(s.Why)})
 	}
 	return a.table([]string{"SALVAGE", "AGE", "FILES", "SIZE", "WHY"}, rows)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -91,14 +92,14 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.DryRun {
 		for _, p := range res.Paths {
-			if _, err := fmt.Fprintln(a.Out, quotePath(p)); err != nil {
+			if _, err := fmt.Fprintln(a.Out, text.QuotePath(p)); err != nil {
 				return err
 			}
 		}
 		return err
 	}
 	for _, d := range res.Differences {
-		fmt.Fprintln(a.Err, printable(d))
+		fmt.Fprintln(a.Err, text.Printable(d))
 	}
 	if err != nil && len(mixed) == 0 {
 		return err
@@ -106,7 +107,7 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	for _, id := range res.Salvages {
 		a.note("what was overwritten is kept: superqode workspace restore " + id)
 	}
-	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", superqode.Plural(len(res.Paths), "path"), spaced(res.Digest))
+	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", text.Plural(len(res.Paths), "path"), spaced(res.Digest))
 	return errors.Join(err, perr)
 }
 
@@ -181,7 +182,7 @@ func (c *workspaceVerifyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, d := range v.Differences {
-		if _, perr := fmt.Fprintln(a.Out, printable(d)); perr != nil {
+		if _, perr := fmt.Fprintln(a.Out, text.Printable(d)); perr != nil {
 			return perr
 		}
 	}

@@ -1,4 +1,4 @@
-package superqode
+package text
 
 import (
 	"fmt"
@@ -45,12 +45,4 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration such as 90s or 15m", text)
 	}
 	return d, nil
-}
-
-// Plural is a number with what it counts: "1 file", "2 files".
-func Plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }
