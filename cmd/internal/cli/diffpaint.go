@@ -45,13 +45,7 @@ func (p *patchWriter) Close() error {
 
 func (p *patchWriter) flushLine() error {
 	color := p.classify()
-	// tabs are harmless and wanted; a carriage return at the end is shown as git
-	// shows it
-	parts := bytes.Split(p.line, []byte{'\t'})
-	for i := range parts {
-		parts[i] = []byte(text.Printable(string(parts[i])))
-	}
-	text := string(bytes.Join(parts, []byte{'\t'}))
+	text := text.PrintableLines(string(p.line)) // a carriage return at the end is shown, as git shows it
 	p.line = p.line[:0]
 	_, err := io.WriteString(p.w, paint(p.color && color != "" && text != "", text, color)+"\n")
 	return err
