@@ -32,7 +32,7 @@ type Restored struct {
 }
 
 // Restore writes the salvage that name stands for into the folder to, or, when
-// that is "", into .superqode/internal/salvage/<session>-<n> of its origin, reads it
+// that is "", into .superqode/salvage/<session>-<n> of its origin, reads it
 // again and compares. The folder must not exist or be empty; it appears whole or
 // not at all. What exists no more is left out and named in Lost, and the error
 // then wraps ErrVerification.

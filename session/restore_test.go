@@ -64,7 +64,7 @@ func TestRestore(t *testing.T) {
 			put(t, filepath.Join(salvage.Dir(s.Folder), "2.json"), "{}")
 		},
 		"rest of a kill": func(t *testing.T, s *Session, _ *salvage.Record) {
-			rest(t, filepath.Join(string(s.Rec.Origin), ".superqode/internal/salvage"))
+			rest(t, filepath.Join(string(s.Rec.Origin), ".superqode/salvage"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestRestore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Path != f.Path(fmt.Sprintf(".superqode/internal/salvage/%s-1", sv.Session)) || r.Files != sv.Files {
+			if r.Path != f.Path(fmt.Sprintf(".superqode/salvage/%s-1", sv.Session)) || r.Files != sv.Files {
 				t.Errorf("restored %+v", r)
 			}
 			if digest, err := want.Digest(); err != nil || digest != r.Digest {
@@ -187,7 +187,7 @@ func TestRestoreRefusesPlaces(t *testing.T) {
 	if err := os.MkdirAll(f.Path(".superqode"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f.Symlink(dir, ".superqode/internal/salvage")
+	f.Symlink(dir, ".superqode/salvage")
 	if r, err := m.Restore(t.Context(), f.Dir, sv.ID, ""); err == nil {
 		t.Errorf("restored through a link into %s", r.Path)
 	}

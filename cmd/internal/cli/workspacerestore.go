@@ -16,7 +16,7 @@ import (
 // workspaceRestoreCmd gets back what a revert or a cleanup had salvaged.
 type workspaceRestoreCmd struct {
 	Salvage string `arg:"" optional:"" help:"The salvage: SESSION/N, a session that has one salvage, or the salvage's ref; SESSION is any unique beginning or end of the id."`
-	To      string `placeholder:"DIR" sep:"none" help:"Write into DIR, which must not exist or be empty (default: .superqode/internal/salvage/SESSION-N in the origin)."`
+	To      string `placeholder:"DIR" sep:"none" help:"Write into DIR, which must not exist or be empty (default: .superqode/salvage/SESSION-N in the origin)."`
 	List    bool   `help:"List the salvages."`
 	All     bool   `short:"a" help:"With --list: those of every origin."`
 }
