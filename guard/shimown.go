@@ -8,19 +8,20 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // gitsOwn reports whether a denied command is a step of another git command that
 // may run: git starts itself, and finds the shim. Which command that is tells the
 // parent process, by its file and not by what it calls itself.
 func gitsOwn(ctx context.Context, st *SessionState, bin string, c ShimCall, policy Policy, op Operation) bool {
-	parent, ok := ReadProcess(os.Getppid())
+	parent, ok := proctable.Read(os.Getppid())
 	if !ok {
 		return false
 	}
 	if a := parent.Args; len(a) > 2 && a[1] == "-c" && strings.HasPrefix(a[2], "git-receive-pack '") {
 		// git reaches the other end through a shell, also on this machine.
-		if parent, ok = ReadProcess(parent.Parent); !ok {
+		if parent, ok = proctable.Read(parent.Parent); !ok {
 			return false
 		}
 	}
@@ -40,7 +41,7 @@ func gitsOwn(ctx context.Context, st *SessionState, bin string, c ShimCall, poli
 
 // gitCommandOf returns the command of a git process, or of a script that git
 // brought along; nil for any other process.
-func gitCommandOf(p Process, st *SessionState, bin string) []string {
+func gitCommandOf(p proctable.Process, st *SessionState, bin string) []string {
 	args := p.Args
 	switch {
 	case len(args) == 0:

@@ -8,11 +8,12 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // command is a git process and what it was asked to do.
 type command struct {
-	guard.Process
+	proctable.Process
 	argv []string // git, the global options that do not name a place, the command, its arguments
 }
 
@@ -35,7 +36,7 @@ func (a *answer) commands() []command {
 	list := []command{{p, stripPlace(gitArgs(p.Args))}}
 	bin := p.Exe
 	for len(list) < maxCommands {
-		if p, ok = guard.ReadProcess(p.Parent); !ok {
+		if p, ok = proctable.Read(p.Parent); !ok {
 			break
 		}
 		args, ok := a.asGit(p, bin)
@@ -50,13 +51,13 @@ func (a *answer) commands() []command {
 // caller is the process that ran the hook. That is git, whatever it calls itself;
 // only where git had to go through a shell to run the hook the shell is passed
 // over.
-func (a *answer) caller() (guard.Process, bool) {
-	p, ok := guard.ReadProcess(parentPID())
+func (a *answer) caller() (proctable.Process, bool) {
+	p, ok := proctable.Read(parentPID())
 	for range maxShells {
 		if !ok || !isShell(p.Exe) || !slices.ContainsFunc(p.Args, func(w string) bool { return strings.Contains(w, filepath.Dir(a.Exe)) || strings.Contains(w, a.Name) }) {
 			break
 		}
-		p, ok = guard.ReadProcess(p.Parent)
+		p, ok = proctable.Read(p.Parent)
 	}
 	return p, ok && len(p.Args) > 0
 }
@@ -71,7 +72,7 @@ func isShell(exe string) bool {
 
 // asGit reports whether a process is git, by its file and not by what it calls
 // itself, and returns its arguments as a git command.
-func (a *answer) asGit(p guard.Process, bin string) ([]string, bool) {
+func (a *answer) asGit(p proctable.Process, bin string) ([]string, bool) {
 	if len(p.Args) == 0 {
 		return nil, false
 	}

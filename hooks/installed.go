@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // InstalledCommand is the word after which a hook that guard install wrote calls
@@ -77,7 +78,7 @@ func AnswerInstalled(ctx context.Context, c Call) int {
 func gitAbove() int {
 	pid := os.Getppid()
 	for range maxCommands {
-		p, ok := guard.ReadProcess(pid)
+		p, ok := proctable.Read(pid)
 		if !ok || strings.HasPrefix(filepath.Base(p.Exe), "git") {
 			break
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // onceFor is how long a person's word for one operation holds.
@@ -95,7 +96,7 @@ func (i *installedCall) letThrough(a *answer, s subject) bool {
 
 const usedPrefix = "used-"
 
-func usedName(p guard.Process) string {
+func usedName(p proctable.Process) string {
 	return fmt.Sprintf("%s%d-%d.json", usedPrefix, p.PID, p.Start)
 }
 
@@ -113,7 +114,7 @@ func sweepUsed(dir string, names []string) {
 			continue
 		}
 		n, _ := strconv.Atoi(pid)
-		if p, alive := guard.ReadProcess(n); !alive || strconv.FormatUint(p.Start, 10) != start {
+		if p, alive := proctable.Read(n); !alive || strconv.FormatUint(p.Start, 10) != start {
 			_ = os.Remove(filepath.Join(dir, name)) // the next sweep tries again
 		}
 	}

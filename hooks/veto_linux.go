@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // errFirst means that a process is the first one of its PID namespace: the kernel
@@ -21,7 +21,7 @@ var errFirst = errors.New("it is the first process of its PID namespace")
 
 // endProcess ends git: with SIGTERM, on which it takes its lock files away, or,
 // where that is ignored, with SIGKILL, and then the lock files are removed here.
-func endProcess(p guard.Process, _ string) error {
+func endProcess(p proctable.Process, _ string) error {
 	if ended(p) {
 		return nil
 	}
@@ -50,7 +50,7 @@ func endProcess(p guard.Process, _ string) error {
 }
 
 // gone waits until a process has ended.
-func gone(p guard.Process, limit time.Duration) bool {
+func gone(p proctable.Process, limit time.Duration) bool {
 	for until := time.Now().Add(limit); ; time.Sleep(time.Millisecond) {
 		if ended(p) {
 			return true
@@ -63,7 +63,7 @@ func gone(p guard.Process, limit time.Duration) bool {
 
 // ended reports whether a process is no more; one that only waits for its parent
 // to take note is not. Its number may belong to another one by now.
-func ended(p guard.Process) bool {
+func ended(p proctable.Process) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/stat")
 	if err != nil {
 		return true
@@ -82,7 +82,7 @@ func ended(p guard.Process) bool {
 func parentPID() int {
 	if self, err := os.Readlink("/proc/self"); err == nil {
 		if pid, err := strconv.Atoi(self); err == nil {
-			if p, ok := guard.ReadProcess(pid); ok {
+			if p, ok := proctable.Read(pid); ok {
 				return p.Parent
 			}
 		}

@@ -9,13 +9,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // endProcess ends git: with SIGTERM, on which it takes its lock files away, or,
 // where that does not help, with SIGKILL, and then the index's lock is removed
 // here if it was there before: a denied command is one that holds it.
-func endProcess(p guard.Process, lock string) error {
+func endProcess(p proctable.Process, lock string) error {
 	before, lerr := os.Lstat(lock)
 	if err := syscall.Kill(p.PID, syscall.SIGTERM); errors.Is(err, syscall.ESRCH) || err == nil && gone(p, termWait) {
 		return nil
@@ -37,7 +37,7 @@ func endProcess(p guard.Process, lock string) error {
 
 // gone waits until a process has ended. Git is this process's parent, so its
 // number is not used again before somebody has waited for it.
-func gone(p guard.Process, limit time.Duration) bool {
+func gone(p proctable.Process, limit time.Duration) bool {
 	parent := os.Getppid()
 	for until := time.Now().Add(limit); time.Now().Before(until); time.Sleep(time.Millisecond) {
 		if err := syscall.Kill(p.PID, 0); errors.Is(err, syscall.ESRCH) || parent == p.PID && os.Getppid() != p.PID {

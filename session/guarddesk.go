@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -138,7 +139,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for p, up := pid, 0; p > 1 && up < supervisor.MaxAncestors; up++ {
-		now, ok := guard.ReadProcess(p)
+		now, ok := proctable.Read(p)
 		if !ok {
 			break
 		}
@@ -151,7 +152,7 @@ func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool
 	if err != nil || !used {
 		return false, err
 	}
-	if subject, ok := guard.ReadProcess(a.Process); ok && supervisor.Descends(pid, a.Process) {
+	if subject, ok := proctable.Read(a.Process); ok && supervisor.Descends(pid, a.Process) {
 		d.passed[process{a.Process, subject.Start}] = a
 	}
 	a.Allowed = true

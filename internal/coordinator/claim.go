@@ -50,7 +50,7 @@ func (o Owner) String() string {
 type Holder struct {
 	Lock  superqode.HostPath `json:"lock,omitempty"`
 	PID   int                `json:"pid,omitempty"`
-	Start uint64             `json:"start,omitempty"` // as guard.ReadProcess gives it
+	Start uint64             `json:"start,omitempty"` // as proctable.Read gives it
 }
 
 // Lease is one granted claim.

@@ -6,14 +6,14 @@ import (
 	"strconv"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // ProcessHolder makes a running process the holder of claims. A process that is
 // not there is an error that wraps superqode.ErrNotFound.
 func ProcessHolder(pid int) (Holder, error) {
-	p, ok := guard.ReadProcess(pid)
+	p, ok := proctable.Read(pid)
 	if !ok {
 		return Holder{}, superqode.Errorf(superqode.ErrNotFound, "there is no process %d", pid)
 	}
@@ -35,7 +35,7 @@ func isAlive(h Holder) (bool, error) {
 		}
 		return held, err
 	case h.PID != 0:
-		p, ok := guard.ReadProcess(h.PID)
+		p, ok := proctable.Read(h.PID)
 		return ok && p.Start == h.Start && !isZombie(h.PID), nil
 	}
 	return true, nil

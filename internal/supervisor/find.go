@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -82,7 +82,7 @@ func Descends(pid, from int) bool {
 		if pid == from {
 			return true
 		}
-		p, ok := guard.ReadProcess(pid)
+		p, ok := proctable.Read(pid)
 		if !ok || p.Parent <= 1 && p.Parent != from {
 			return false
 		}

@@ -1,6 +1,8 @@
-package guard
+// Package proctable looks at the running processes of this machine: who started
+// one, from which file, with which arguments.
+package proctable
 
-// Process is what the system tells of a running process.
+// Process is what the system tells about a running process.
 type Process struct {
 	PID    int
 	Parent int

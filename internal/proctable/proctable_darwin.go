@@ -1,4 +1,4 @@
-package guard
+package proctable
 
 import (
 	"bytes"
@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadProcess looks at one running process of the machine. On macOS the kernel
+// Read looks at one running process of the machine. On macOS the kernel
 // tells arguments of the same user's processes only (kern.procargs2: the number
 // of arguments, the executable's path, NULs, the arguments, the environment).
-func ReadProcess(pid int) (Process, bool) {
+func Read(pid int) (Process, bool) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {
 		return Process{}, false

@@ -1,4 +1,4 @@
-package guard
+package proctable
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ReadProcess looks at one running process of the machine.
-func ReadProcess(pid int) (Process, bool) {
+// Read looks at one running process of the machine.
+func Read(pid int) (Process, bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
