@@ -32,8 +32,6 @@ func (c *checker) wrapped(st *state, base string, words []string) (string, bool)
 	case "make", "gmake":
 		c.make(st, args)
 		return "", false
-	case "gdb":
-		return "", c.gdb(st, args)
 	case "bwrap":
 		return c.bwrap(st, args), true
 	case "cmd":
@@ -80,9 +78,6 @@ func (c *checker) wrapper(st *state, w wrapper, words []string) (string, bool) {
 	rest = rest[min(w.skip, len(rest)):]
 	switch w.how {
 	case '-', '+':
-		return unknownValue(kindOpen, w.name), true
-	case 't':
-		c.tmux(st, rest)
 		return unknownValue(kindOpen, w.name), true
 	case 'J': // nix develop -c git …, just --command git …
 		i := slices.IndexFunc(args, func(a string) bool { return a == "-c" || a == "--command" })

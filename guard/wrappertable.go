@@ -15,7 +15,7 @@ type wrapper struct {
 // words; 'A' as words after one that may be left out; 'j' as words that are joined
 // to shell text; 'e' every word is shell text; 's' as words after a subcommand from
 // sub ("|"-separated; other subcommands run nothing that is looked into); 'J' as
-// words after the first of the options; 't' as tmux does; '-' only in the options
+// words after the first of the options; '-' only in the options
 // named by shell; '+' the same, with operands before the options.
 var wrappers = []wrapper{
 	{name: "nohup", how: 'a'}, {name: "setsid", options: "c f w", how: 'a'}, {name: "chronic", how: 'a'}, {name: "unbuffer", how: 'a'},
@@ -62,7 +62,7 @@ var wrappers = []wrapper{
 	{name: "runuser", options: "c/command= s/shell= u/user= l=", how: 'a', shell: "command"}, {name: "script", options: "c/command= q/quiet e/return a/append f/flush t? o=", how: '+', shell: "command"},
 	{name: "nix-shell", options: "run= command= p/packages= I= A=", how: '-', shell: "run command"}, {name: "sg", options: "c=", skip: 1, how: 'e', shell: "c"},
 	{name: "nix", options: "c/command", how: 'J'}, {name: "powershell", options: "Command= c= NoProfile", how: 'j'}, {name: "pwsh", options: "Command= c= NoProfile", how: 'j'},
-	{name: "tmux", options: "t= c= n= s= d P h v x= y= F=", how: 't'}, {name: "screen", options: "S= d m X", how: 'a'}, {name: "direnv", how: 's', sub: "exec"},
+	{name: "screen", options: "S= d m X", how: 'a'}, {name: "direnv", how: 's', sub: "exec"},
 }
 
 const setarchOptions = "B/32bit F/fdpic-funcptrs I/short-inode L/addr-compat-layout R/addr-no-randomize S/whole-seconds T/sticky-timeouts X/read-implies-exec Z/mmap-page-zero 3/3gb v/verbose uname-2.6"

@@ -25,9 +25,8 @@ import (
 // tries for ever must not fill the disk.
 const maxAttempts = 5000
 
-// guardDesk is where the guard's layers report to while a program runs, and where
-// a person's allowances are kept. Its log is the supervisor's: what the program
-// takes out of it is put back.
+// guardDesk takes what the guard's layers report while a program runs, and keeps a
+// person's allowances. Its log is the supervisor's: what a program removes comes back.
 type guardDesk struct {
 	dir   string // the session's folder
 	agent superqode.AgentID
