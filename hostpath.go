@@ -3,6 +3,7 @@ package superqode
 import (
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -35,6 +36,11 @@ func (p *HostPath) UnmarshalJSON(b []byte) error {
 	}
 	*p = HostPath(o.Bytes)
 	return nil
+}
+
+// Within reports whether path is dir or lies below it. Both are clean.
+func Within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // RealPrefix resolves the links of the longest part of path that exists.

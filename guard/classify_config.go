@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 const configOptions = `global system local worktree f/file= blob= get get-all get-regexp get-urlmatch replace-all add append unset unset-all rename-section
@@ -124,7 +126,7 @@ func (k *call) overGuarded(dir string) bool {
 	if k.fresh[dir] {
 		return false
 	}
-	if within(k.startDir(), dir) {
+	if superqode.Within(k.startDir(), dir) {
 		if r, at, ok := k.resolver(k.inv); ok && isKnown(dir) {
 			at.Dir = k.startDir()
 			_, there := r.Repository(k.ctx, at)
@@ -161,7 +163,7 @@ func (k *call) clone() {
 		dir = k.inv.st.tilde(p.args[1])
 	}
 	dir = under(k.inv.dir, dir)
-	if !within(k.startDir(), dir) && !p.has("separate-git-dir") {
+	if !superqode.Within(k.startDir(), dir) && !p.has("separate-git-dir") {
 		k.fresh[dir] = true
 	}
 }
@@ -289,7 +291,7 @@ func (k *call) outputFile() {
 		k.global("gitdir.write")
 		return
 	}
-	if !isKnown(file) || isDevice(full) || strings.HasPrefix(full, "/tmp/") && !within(full, k.startDir()) {
+	if !isKnown(file) || isDevice(full) || strings.HasPrefix(full, "/tmp/") && !superqode.Within(full, k.startDir()) {
 		return
 	}
 	switch k.path(full) {

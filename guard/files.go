@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // target is a file that a redirection writes what a command prints to.
@@ -155,12 +157,12 @@ func (c *checker) writeFile(st *state, name, content string, add bool) {
 // path file (from the root of the tree, or from the directory).
 func (c *checker) sameFile(st *state, full, file string) bool {
 	full = tame(full)
-	return full == tame(under(st.dir, file)) || full == tame(under(c.startDir(), file)) || within(full, tame(c.startDir())) && strings.HasSuffix(full, "/"+tame(file))
+	return full == tame(under(st.dir, file)) || full == tame(under(c.startDir(), file)) || superqode.Within(full, tame(c.startDir())) && strings.HasSuffix(full, "/"+tame(file))
 }
 
 func (c *checker) inFresh(p string) bool {
 	for root := range c.fresh {
-		if within(p, root) {
+		if superqode.Within(p, root) {
 			return true
 		}
 	}
@@ -170,7 +172,7 @@ func (c *checker) inFresh(p string) bool {
 // gitPath tells why a path is protected, or "": it lies in a .git that is, or
 // may be, the guarded repository's.
 func (c *checker) gitPath(st *state, full string) string {
-	if g := c.in.Guarded; g != "" && within(full, g) {
+	if g := c.in.Guarded; g != "" && superqode.Within(full, g) {
 		return "inside the guarded repository's git directory"
 	}
 	rest, root := strings.TrimPrefix(full, "/"), "/"
@@ -224,7 +226,7 @@ func (c *checker) otherRoot(st *state, root string) bool {
 		return ok && common != c.in.Guarded
 	}
 	// A scratch repository under /tmp, while the work is not there.
-	return !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !within(c.startDir(), root) && !within(root, c.startDir())
+	return !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !superqode.Within(c.startDir(), root) && !superqode.Within(root, c.startDir())
 }
 
 // wholeTree reports whether deleting or moving p takes the repository along: it
@@ -234,7 +236,7 @@ func (c *checker) wholeTree(p string) bool {
 	if p == "" {
 		p = "/"
 	}
-	return within(c.startDir(), p)
+	return superqode.Within(c.startDir(), p)
 }
 
 // isDevice reports whether a path is one of a device, where nothing that is written

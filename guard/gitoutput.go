@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // output returns what the command prints, as far as a line that uses it is read
@@ -166,11 +168,11 @@ func (k *call) revParse() string {
 // repository that the text made, else the starting directory.
 func (k *call) topLevel() string {
 	for root := range k.fresh {
-		if within(k.inv.dir, root) {
+		if superqode.Within(k.inv.dir, root) {
 			return root
 		}
 	}
-	if within(k.inv.dir, k.startDir()) {
+	if superqode.Within(k.inv.dir, k.startDir()) {
 		return k.startDir()
 	}
 	return k.inv.dir

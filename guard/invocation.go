@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // invocation is a git command after its global options were read.
@@ -252,7 +254,7 @@ func (c *checker) elsewhere(inv *invocation) bool {
 
 func (c *checker) foreign(inv *invocation, place string) bool {
 	for root := range c.fresh {
-		if within(place, root) {
+		if superqode.Within(place, root) {
 			return true
 		}
 	}

@@ -159,13 +159,13 @@ func (o KernelOptions) AllowWrite(path string) (string, error) {
 
 func checkAllowed(asked, real string, protected []guarded) error {
 	for _, p := range protected {
-		if within(real, p.path) {
+		if superqode.Within(real, p.path) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
 				"superqode run -- CMD works on a copy; superqode workspace apply brings changes into the origin")
 		}
 	}
 	for _, p := range protected {
-		if within(p.path, real) {
+		if superqode.Within(p.path, real) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it holds %s (%s), which a session's program never writes to", asked, p.what, p.path),
 				"name a folder in it that does not hold %s", p.path)
 		}

@@ -16,7 +16,7 @@ func (o KernelOptions) confinement(abi int, root bool, look view, has func(tool 
 	own := append(slices.Clone(o.Own), o.Allow...)
 	if o.InPlace {
 		own = append(own, o.Origin)
-		protected = slices.DeleteFunc(protected, func(p guarded) bool { return !p.git && within(p.path, o.Origin) })
+		protected = slices.DeleteFunc(protected, func(p guarded) bool { return !p.git && superqode.Within(p.path, o.Origin) })
 	}
 	for _, path := range own {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
@@ -28,7 +28,7 @@ func (o KernelOptions) confinement(abi int, root bool, look view, has func(tool 
 	}
 	for _, p := range protected {
 		switch {
-		case o.InPlace && within(p.path, o.Origin):
+		case o.InPlace && superqode.Within(p.path, o.Origin):
 			if look.kind(p.path) == folder {
 				c.ReadOnly = append(c.ReadOnly, p.path)
 			}
@@ -84,7 +84,7 @@ func candidates(env []string, root bool, look view) []candidate {
 			if err != nil {
 				continue
 			}
-			wide := real == "/" || at.home != "" && within(home, real)
+			wide := real == "/" || at.home != "" && superqode.Within(home, real)
 			list = append(list, candidate{n, path, real, hops, wide})
 		}
 	}
@@ -95,7 +95,7 @@ func candidates(env []string, root bool, look view) []candidate {
 func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view, has func(string) bool) {
 	drop := func(n candidate, why string) { c.Dropped = append(c.Dropped, Dropped{n.asked, why}) }
 	for _, n := range list {
-		if i := slices.IndexFunc(protected, func(p guarded) bool { return within(n.real, p.path) }); i >= 0 {
+		if i := slices.IndexFunc(protected, func(p guarded) bool { return superqode.Within(n.real, p.path) }); i >= 0 {
 			drop(n, "is in "+protected[i].what)
 			continue
 		}
@@ -107,7 +107,7 @@ func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view,
 			drop(n, "is reached through a link in a folder that sessions write to")
 			continue
 		}
-		inside := slices.ContainsFunc(protected, func(p guarded) bool { return within(p.path, n.real) })
+		inside := slices.ContainsFunc(protected, func(p guarded) bool { return superqode.Within(p.path, n.real) })
 		switch k := look.kind(n.real); {
 		case k == missing && n.tool != "" && has(n.tool):
 			c.Make = append(c.Make, n.real)
@@ -128,12 +128,12 @@ func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view,
 // another default opens: a program could have put it there.
 func through(n candidate, list []candidate) bool {
 	return slices.ContainsFunc(n.hops, func(hop string) bool {
-		return slices.ContainsFunc(list, func(o candidate) bool { return !o.wide && within(hop, o.real) })
+		return slices.ContainsFunc(list, func(o candidate) bool { return !o.wide && superqode.Within(hop, o.real) })
 	})
 }
 
 func (c *Confinement) add(path string, dir bool) {
-	if !slices.ContainsFunc(c.Writable, func(w Writable) bool { return w.Dir && within(path, w.Path) || w.Path == path }) {
+	if !slices.ContainsFunc(c.Writable, func(w Writable) bool { return w.Dir && superqode.Within(path, w.Path) || w.Path == path }) {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: dir})
 	}
 }
@@ -144,8 +144,8 @@ func (c *Confinement) narrow(dir string, protected []guarded, look view) {
 		path := filepath.Join(dir, name)
 		holds := false
 		covered := slices.ContainsFunc(protected, func(p guarded) bool {
-			holds = holds || within(p.path, path)
-			return within(path, p.path)
+			holds = holds || superqode.Within(p.path, path)
+			return superqode.Within(path, p.path)
 		})
 		switch k := look.kind(path); {
 		case covered || k == link || k == missing:
@@ -162,7 +162,7 @@ func outermost(paths []string) []string {
 	slices.Sort(paths)
 	var out []string
 	for _, p := range slices.Compact(paths) {
-		if !slices.ContainsFunc(out, func(o string) bool { return within(p, o) }) {
+		if !slices.ContainsFunc(out, func(o string) bool { return superqode.Within(p, o) }) {
 			out = append(out, p)
 		}
 	}

@@ -177,7 +177,7 @@ func TestNothingProtectedIsWritable(t *testing.T) {
 						continue
 					}
 					for _, p := range []string{"/src/repo", "/home/u/.superqode"} {
-						if within(w.Path, p) || within(p, w.Path) {
+						if superqode.Within(w.Path, p) || superqode.Within(p, w.Path) {
 							t.Fatalf("%s=%s %s=%s opens %s", vars[i], a, vars[(i+1)%len(vars)], b, w.Path)
 						}
 					}

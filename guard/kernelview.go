@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // view is what the decision on a confinement asks of the file system.
@@ -177,7 +179,7 @@ func unescapeOctal(s string) string {
 func aliases(mounts []mount, path string) []string {
 	var home mount
 	for _, m := range mounts { // of two at one point the later one covers the earlier
-		if within(path, m.point) && len(m.point) >= len(home.point) {
+		if superqode.Within(path, m.point) && len(m.point) >= len(home.point) {
 			home = m
 		}
 	}
@@ -192,12 +194,12 @@ func aliases(mounts []mount, path string) []string {
 		}
 		name := ""
 		switch {
-		case within(inner, m.root):
+		case superqode.Within(inner, m.root):
 			name = rebase(inner, m.root, m.point)
-		case within(m.root, inner):
+		case superqode.Within(m.root, inner):
 			name = m.point
 		}
-		if name != "" && !within(name, path) {
+		if name != "" && !superqode.Within(name, path) {
 			names = append(names, name)
 		}
 	}

@@ -26,7 +26,9 @@ func (p *PrivateGit) Index() string { return filepath.Join(string(p.Dir), "index
 func (p *PrivateGit) Objects() string { return filepath.Join(string(p.Dir), "objects") }
 
 // holds reports whether a path lies in the private git directory.
-func (p *PrivateGit) holds(path string) bool { return p != nil && within(path, string(p.Dir)) }
+func (p *PrivateGit) holds(path string) bool {
+	return p != nil && superqode.Within(path, string(p.Dir))
+}
 
 // privateEnv leads git in the workspace to the session's own git directory, unless
 // the program has named another one.

@@ -128,16 +128,16 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 		return true
 	}
 	for _, d := range st.GitDirs {
-		if within(commonDir, string(d)) {
+		if superqode.Within(commonDir, string(d)) {
 			return true
 		}
 	}
 	for _, d := range st.Trees {
-		if within(commonDir, string(d)) || workTree != "" && within(workTree, string(d)) {
+		if superqode.Within(commonDir, string(d)) || workTree != "" && superqode.Within(workTree, string(d)) {
 			return true
 		}
 	}
-	if st.Mode.InPlace() && within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {
+	if st.Mode.InPlace() && superqode.Within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {
 		return true
 	}
 	// Another repository's git pointed at the workspace (--work-tree, core.worktree)

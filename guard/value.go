@@ -111,8 +111,3 @@ func under(dir, p string) string {
 	}
 	return path.Join(dir, p)
 }
-
-// within reports whether p is dir or below it.
-func within(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
-}

@@ -85,10 +85,10 @@ func (a *answer) ownTarget(address string) (string, bool) {
 	for _, dir := range []string{path, path + ".git"} {
 		to := guard.FindRepository(dir, nil, "", "")
 		// Not a repository further up, and not one that a .git file leads to.
-		if to.GitDir == "" || !within(to.GitDir, dir) {
+		if to.GitDir == "" || !superqode.Within(to.GitDir, dir) {
 			continue
 		}
-		ours := within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) || within(to.CommonDir, string(a.st.Workspace))
+		ours := superqode.Within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) || superqode.Within(to.CommonDir, string(a.st.Workspace))
 		return dir, ours && !a.st.Guards(to.CommonDir, to.WorkTree)
 	}
 	return "", false

@@ -104,7 +104,7 @@ func (a *answer) userHookPath(ctx context.Context) string {
 // usersRepository is the common directory in which the user's own hooks lie: the
 // session's own git directory stands for the user's.
 func (a *answer) usersRepository() string {
-	if a.st != nil && a.st.Private != nil && within(a.repo.CommonDir, string(a.st.Private.Dir)) && len(a.st.GitDirs) > 0 {
+	if a.st != nil && a.st.Private != nil && superqode.Within(a.repo.CommonDir, string(a.st.Private.Dir)) && len(a.st.GitDirs) > 0 {
 		return string(a.st.GitDirs[0])
 	}
 	return a.repo.CommonDir
@@ -153,10 +153,6 @@ func inside(dir, path string) string {
 		return path
 	}
 	return filepath.Join(dir, path)
-}
-
-func within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 func realPath(path string) string {

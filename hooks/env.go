@@ -94,7 +94,7 @@ func entries(st *guard.SessionState, file string) []entry {
 		add(text.QuotePattern(string(st.Private.Dir)) + "/")
 	}
 	for _, d := range st.GitDirs {
-		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool { return d != t && within(string(d), string(t)) }) {
+		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool { return d != t && superqode.Within(string(d), string(t)) }) {
 			continue
 		}
 		add(text.QuotePattern(string(d)))       // the main work tree

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -46,14 +47,10 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 			continue
 		}
 		f := guard.FindRepository(sub, nil, "", "")
-		if f.WorkTree != sub || f.CommonDir == "" || common != "" && pathWithin(f.CommonDir, common) || slices.Contains(list, state.HostPath(f.CommonDir)) {
+		if f.WorkTree != sub || f.CommonDir == "" || common != "" && superqode.Within(f.CommonDir, common) || slices.Contains(list, state.HostPath(f.CommonDir)) {
 			continue
 		}
 		list = append(list, state.HostPath(f.CommonDir))
 	}
 	return list
-}
-
-func pathWithin(path, dir string) bool {
-	return path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == filepath.Separator
 }
