@@ -80,7 +80,7 @@ func (a *applyTest) mustApply(opt apply.Options) *artifacts.Applied {
 // checkClean looks for what an apply must not leave.
 func (a *applyTest) checkClean() {
 	a.t.Helper()
-	for _, dir := range []string{a.Dir, a.Home} {
+	for _, dir := range []string{a.Dir, a.m.Home} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if name := d.Name(); strings.HasPrefix(name, ".superqode-") || strings.HasPrefix(name, merge.Prefix) || name == "apply.json" {
 				a.t.Errorf("left behind: %s", path)
@@ -354,7 +354,7 @@ func TestApplyTwiceAtOnce(t *testing.T) {
 	results := make(chan result)
 	for range 4 {
 		go func() {
-			m := NewManager(Config{Home: a.Home, Env: f.Env(), Log: zerolog.Nop()})
+			m := NewManager(Config{Home: a.m.Home, Env: f.Env(), Log: zerolog.Nop()})
 			res, _, err := m.Apply(t.Context(), f.Dir, a.id, apply.Options{})
 			results <- result{res, err}
 		}()
