@@ -20,12 +20,12 @@ const module = "github.com/seed-2d964004/superqode"
 // foundation, whose packages may import one another.
 var floors = map[string]int{
 	"internal/proctable": 0, "guard": 10,
-	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0, "internal/ledger": 0, "internal/text": 0,
+	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0, "internal/ledger": 0, "internal/text": 0, "internal/rooted": 0,
 	"internal/snapshot": 10, "artifacts": 10, "internal/runner": 10, "internal/config": 10, "internal/outputs": 10, "internal/watch": 10,
 	"internal/state": 15,
-	"worktree":       20, "revert": 20, "hooks": 20, "internal/coordinator": 20, "internal/setup": 20, "internal/report": 20, "internal/merge": 20, "internal/salvage": 20, "internal/supervisor": 20,
+	"worktree":       20, "revert": 20, "hooks": 20, "internal/coordinator": 20, "internal/setup": 20, "internal/report": 20, "internal/merge": 20, "internal/salvage": 20, "internal/supervisor": 20, "internal/staging": 20,
 	"internal/site":  25,
-	"internal/apply": 30, "internal/layers": 30,
+	"internal/apply": 30, "internal/layers": 30, "internal/findings": 30,
 	"session":          50,
 	"cmd/internal/cli": 60, "cmd/internal/shim": 60, "cmd/superqode": 65, "cmd/superqode-shim": 65,
 }

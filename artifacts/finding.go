@@ -1,10 +1,20 @@
 package artifacts
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
@@ -81,6 +91,12 @@ type Finding struct {
 	Ignored []string
 }
 
+// Suppressed says why a finding does not count.
+type Suppressed struct {
+	Reason string `json:"reason"`
+	By     string `json:"by"` // the origin's file of suppressions, or the tool that reported the finding as suppressed
+}
+
 // LineRange is a range of lines, 1-based and inclusive.
 type LineRange struct {
 	Start int `json:"start"`
@@ -112,7 +128,8 @@ func fieldErrorf(field, format string, args ...any) error {
 // maxText bounds each text of a finding, in bytes: a report is for reading.
 const maxText = 1 << 20
 
-const maxTags = 100
+// MaxTags bounds the tags of one finding.
+const MaxTags = 100
 
 // CheckFindingID returns a *FieldError for what can not be a finding's id.
 func CheckFindingID(id string) error {
@@ -171,8 +188,8 @@ func (f Finding) Validate() error {
 			return fieldErrorf(field, "%d bytes, more than %d", len(v), maxText)
 		}
 	}
-	if len(f.Tags) > maxTags {
-		return fieldErrorf("tags", "%d of them, more than %d", len(f.Tags), maxTags)
+	if len(f.Tags) > MaxTags {
+		return fieldErrorf("tags", "%d of them, more than %d", len(f.Tags), MaxTags)
 	}
 	return nil
 }
@@ -231,4 +248,183 @@ func (f *Finding) UnmarshalJSON(b []byte) (err error) {
 func (f Finding) WithFingerprint() Finding {
 	f.fingerprint = f.Fingerprint()
 	return f
+}
+
+// ParseFinding reads one finding, a JSON object with the fields of
+// superqode-qr-v1. Only severity and title are required; severity is accepted in
+// any case, a missing priority follows from it, and location stands in for
+// file_path and line_range where those are missing. Fields that are not known are
+// named in Ignored. An error is a *FieldError that names the field, or says that
+// this is no JSON object. roots are absolute folders that stand for the origin's
+// top: a file below one of them is taken relative to it.
+func ParseFinding(data []byte, roots ...string) (Finding, error) {
+	var raw map[string]json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return Finding{}, err
+	}
+	if raw == nil {
+		return Finding{}, errors.New("null is no finding")
+	}
+	p := findingParser{raw: raw}
+	var f Finding
+	var location, fileBytes string
+	p.read("id", &f.ID)
+	p.read("severity", &f.Severity)
+	if v, err := ParseSeverity(string(f.Severity)); err == nil {
+		f.Severity = v
+	}
+	f.Priority = f.Severity.DefaultPriority()
+	p.read("priority", &f.Priority)
+	p.read("confidence_score", &f.Confidence)
+	p.read("category", &f.Category)
+	p.read("title", &f.Title)
+	p.read("description", &f.Description)
+	p.read("file_path", &f.File)
+	p.read("file_path_bytes", &fileBytes)
+	p.readLines(&f)
+	p.read("location", &location)
+	p.read("evidence", &f.Evidence)
+	p.read("suggested_fix", &f.SuggestedFix)
+	p.read("patch_id", &f.PatchID)
+	p.read("found_by", &f.FoundBy)
+	p.read("tags", &f.Tags)
+	p.read("rule_id", &f.RuleID)
+	p.read("source", &f.Source)
+	p.read("suppressed", &f.Suppressed)
+	delete(raw, "fingerprint") // it follows from the rest
+	if p.err != nil {
+		return Finding{}, p.err
+	}
+	if fileBytes != "" {
+		b, err := base64.StdEncoding.DecodeString(fileBytes)
+		if err != nil {
+			return Finding{}, fieldErrorf("file_path_bytes", "%v", err)
+		}
+		f.File = string(b)
+	}
+	if f.File == "" && f.Lines == nil && location != "" {
+		f.File, f.Lines = parseLocation(location)
+	}
+	f.File = TrimRoots(f.File, roots)
+	f.Ignored = slices.Sorted(maps.Keys(raw))
+	if len(f.Ignored) == 0 {
+		f.Ignored = nil
+	}
+	if err := f.Validate(); err != nil {
+		return Finding{}, err
+	}
+	return f, nil
+}
+
+// TrimRoots returns the path below the first of some absolute folders that holds
+// it, cleaned; any other path as it is.
+func TrimRoots(name string, roots []string) string {
+	for _, root := range roots {
+		if rest, ok := strings.CutPrefix(name, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
+			return path.Clean(rest)
+		}
+	}
+	return name
+}
+
+// findingParser takes known fields out of raw; the first error stays.
+type findingParser struct {
+	raw map[string]json.RawMessage
+	err error
+}
+
+// read decodes one field into v. A null is like a missing field.
+func (p *findingParser) read(field string, v any) {
+	raw, ok := p.raw[field]
+	delete(p.raw, field)
+	if !ok || string(raw) == "null" || p.err != nil {
+		return
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		p.err = fieldErrorf(field, "%s", plainTypeError(err))
+	}
+}
+
+// readLines reads line_range; a missing end means one line.
+func (p *findingParser) readLines(f *Finding) {
+	var r *struct{ Start, End *int }
+	p.read("line_range", &r)
+	if r == nil {
+		return
+	}
+	if r.Start == nil {
+		if p.err == nil {
+			p.err = fieldErrorf("line_range", "without start")
+		}
+		return
+	}
+	f.Lines = &LineRange{*r.Start, *r.Start}
+	if r.End != nil {
+		f.Lines.End = *r.End
+	}
+}
+
+func plainTypeError(err error) string {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "is a " + t.Value + ", not a " + t.Type.String()
+	}
+	return err.Error()
+}
+
+// parseLocation reads "file", "file:7" and "file:7-9". What does not end in line
+// numbers is a file's name whole.
+func parseLocation(s string) (string, *LineRange) {
+	m := regexp.MustCompile(`(?s)^(.+?):([0-9]{1,9})(?:-([0-9]{1,9}))?$`).FindStringSubmatch(s)
+	if m == nil {
+		return s, nil
+	}
+	start, _ := strconv.Atoi(m[2]) // at most nine digits
+	end := start
+	if m[3] != "" {
+		end, _ = strconv.Atoi(m[3])
+	}
+	return m[1], &LineRange{start, end}
+}
+
+// fingerprintLength is the number of hex digits of a fingerprint.
+const fingerprintLength = 16
+
+// Fingerprint names what was found so that it is known again in another session:
+// 16 hex digits made of the rule (or the category), the file, and the title
+// without letter case, numbers and spacing. The line is no part of it, since lines
+// move; neither is the severity, which people change.
+func (f Finding) Fingerprint() string {
+	if f.fingerprint != "" {
+		return f.fingerprint
+	}
+	kind := f.RuleID
+	if kind == "" {
+		kind = f.Category
+	}
+	sum := sha256.Sum256([]byte(strings.Join([]string{"superqode-finding-1", strings.ToLower(strings.TrimSpace(kind)), f.File, plainTitle(f.Title)}, "\x00")))
+	return hex.EncodeToString(sum[:])[:fingerprintLength]
+}
+
+// plainTitle takes out of a title what differs between two reports of one thing:
+// case, numbers, addresses and spacing.
+func plainTitle(s string) string {
+	var b strings.Builder
+	number := false
+	for _, r := range strings.ToLower(strings.Join(strings.Fields(s), " ")) {
+		digit := unicode.IsDigit(r)
+		switch {
+		case digit && number:
+		case digit:
+			b.WriteByte('#')
+		default:
+			b.WriteRune(r)
+		}
+		number = digit
+	}
+	return b.String()
+}
+
+// IsFingerprint reports whether s has the form of a fingerprint.
+func IsFingerprint(s string) bool {
+	return len(s) == fingerprintLength && strings.Trim(s, "0123456789abcdef") == ""
 }

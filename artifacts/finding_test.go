@@ -100,3 +100,26 @@ func FuzzFinding(f *testing.F) {
 		}
 	})
 }
+
+func TestFingerprint(t *testing.T) {
+	t.Parallel()
+	base := Finding{Severity: SeverityLow, Title: "Variable x1 unused at 0x7f", Category: "lint", File: "a.go", Lines: &LineRange{1, 2}}
+	same := []func(*Finding){
+		func(f *Finding) { f.Lines = &LineRange{90, 91} }, func(f *Finding) { f.Severity = SeverityHigh }, func(f *Finding) { f.Title = "variable  x22 unused at 0x9f" },
+		func(f *Finding) { f.Description, f.ID = "more", "other" },
+	}
+	for i, change := range same {
+		f := base
+		if change(&f); f.Fingerprint() != base.Fingerprint() {
+			t.Errorf("change %d makes another finding of it", i)
+		}
+	}
+	for i, change := range []func(*Finding){
+		func(f *Finding) { f.File = "b.go" }, func(f *Finding) { f.Title = "Variable y unused" }, func(f *Finding) { f.Category = "bug" }, func(f *Finding) { f.RuleID = "R" },
+	} {
+		f := base
+		if change(&f); f.Fingerprint() == base.Fingerprint() || !IsFingerprint(f.Fingerprint()) {
+			t.Errorf("change %d is not seen: %s", i, f.Fingerprint())
+		}
+	}
+}

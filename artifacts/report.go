@@ -1,8 +1,10 @@
 package artifacts
 
 import (
+	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -242,4 +244,300 @@ func ParseReport(data []byte) (Report, error) {
 		return Report{}, fmt.Errorf("read report: schema is %q, not superqode-qr-v1", r.Schema)
 	}
 	return r, nil
+}
+
+// NewReport makes a report. It states nothing that in does not hold: coverage
+// that was not measured is null, and so is the confidence of a session without
+// findings that state theirs.
+func NewReport(in ReportInput) Report {
+	r := in.Result
+	refs := r.Artifacts
+	if len(in.Artifacts) > 0 {
+		refs = Refs(in.Artifacts)
+	}
+	findings, invalid := withIDs(in.Findings)
+	rep := Report{
+		SchemaVersion: 1, Version: "1.0", Schema: "superqode-qr-v1", SessionID: r.SessionID, Mode: r.Mode, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
+		DurationSeconds: r.DurationSeconds, Coverage: in.Coverage, Changes: notNull(r.Changes),
+		Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(), Applied: r.Applied, Commits: r.Commits, Base: r.Base, Final: r.Final,
+		VerifiedFixes: in.Fixes.filled(),
+		Run: Run{
+			Command: notNull(in.Command), ExitCode: r.ExitCode, TimedOut: r.TimedOut, State: r.State, Origin: r.Origin,
+			Workspace: r.Workspace, Artifacts: notNull(refs), Errors: append(errorsOf(in), invalid...), Warnings: notNull(in.Warnings),
+			Setup: notNull(in.Setup), Commands: notNull(in.Commands), Agents: r.Agents.filled(),
+		},
+	}
+	if c := &rep.Coverage; c.Before != nil && c.After != nil {
+		c.Change = new(*c.After - *c.Before)
+	}
+	rep.listArtifacts(in.Artifacts)
+	rep.Metadata = ReportMetadata{
+		RolesUsed: notNull(in.Agents), FilesAnalyzed: in.FilesAnalyzed, TotalLines: in.TotalLines, BlockedOperations: len(rep.Guard.Blocked),
+		Errors: len(rep.Run.Errors), AllowSuggestions: in.AllowSuggestions,
+	}
+	return rep.WithFindings(findings)
+}
+
+// WithFindings returns the report with these findings instead of its own: counted
+// and judged anew. Those that are suppressed are kept apart.
+func (r Report) WithFindings(list []Finding) Report {
+	r.Findings, r.Suppressed = []Finding{}, []Finding{}
+	for _, f := range list {
+		if f.Suppressed != nil {
+			r.Suppressed = append(r.Suppressed, f)
+		} else {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	r.count()
+	r.judge()
+	return r
+}
+
+// WithArtifacts returns the report with more artifacts in its lists; those that
+// it names already stay as they are.
+func (r Report) WithArtifacts(list []Artifact) Report {
+	known := map[string]bool{}
+	for _, a := range r.Run.Artifacts {
+		known[a.ID] = true
+	}
+	r.Run.Artifacts = slices.Clone(r.Run.Artifacts)
+	for _, a := range list {
+		if known[a.ID] {
+			continue
+		}
+		r.Run.Artifacts = append(r.Run.Artifacts, a.Ref())
+		name, _ := superqode.JSONPath(a.Path.String())
+		if a.Type == TypePatch || a.Type == TypeFix {
+			r.Artifacts.Patches = append(slices.Clone(r.Artifacts.Patches), PatchFile{Filename: name})
+		}
+	}
+	r.count()
+	return r
+}
+
+// WithFix returns the report with what came of a fix; an earlier try of the same
+// one is replaced.
+func (r Report) WithFix(fix Fix) Report {
+	all := FixesReport{Enabled: true}
+	if r.VerifiedFixes != nil {
+		all.Fixes = slices.DeleteFunc(slices.Clone(r.VerifiedFixes.Fixes), func(f Fix) bool { return f.FindingID == fix.FindingID && f.PatchID == fix.PatchID })
+	}
+	all.Fixes = append(all.Fixes, fix)
+	for _, f := range all.Fixes {
+		all.Total++
+		if f.Verified {
+			all.Verified++
+		}
+		if f.Improvement {
+			all.Improvements++
+		}
+	}
+	r.VerifiedFixes = &all
+	r.Metadata.AllowSuggestions = true
+	return r
+}
+
+// AllFindings returns the findings that count and those that do not.
+func (r Report) AllFindings() []Finding { return slices.Concat(r.Findings, r.Suppressed) }
+
+// errorsOf returns the errors of the input and those that its facts are: a
+// command that did not come to its end, and a revert that did not bring everything
+// back.
+func errorsOf(in ReportInput) []string {
+	list := append([]string{}, in.Errors...)
+	if in.Result.TimedOut {
+		list = append(list, "the command ran out of time")
+	}
+	if n := len(in.Result.Revert.Differences); n > 0 {
+		list = append(list, fmt.Sprintf("after the revert %d paths were not as before", n))
+	}
+	return list
+}
+
+func (f *FixesReport) filled() *FixesReport {
+	if f == nil {
+		return nil
+	}
+	c := *f
+	c.Fixes = notNull(c.Fixes)
+	return &c
+}
+
+// withIDs copies the findings, gives an id to those that have none, and turns
+// invalid ones into errors of the report.
+func withIDs(list []Finding) (out []Finding, invalid []string) {
+	used := map[string]bool{}
+	for _, f := range list {
+		used[f.ID] = true
+	}
+	out = make([]Finding, 0, len(list))
+	n := 0
+	for i, f := range list {
+		if err := f.Validate(); err != nil {
+			invalid = append(invalid, fmt.Sprintf("finding %d is left out: %v", i+1, err))
+			continue
+		}
+		for f.ID == "" {
+			n++
+			if id := fmt.Sprintf("finding-%03d", n); !used[id] {
+				f.ID = id
+			}
+		}
+		out = append(out, f)
+	}
+	return out, invalid
+}
+
+func (r *Report) listArtifacts(full []Artifact) {
+	targets := map[string]string{}
+	for _, a := range full {
+		if t, ok := a.Metadata["target"].(string); ok {
+			targets[a.ID] = t
+		}
+	}
+	r.Artifacts = ReportArtifacts{Tests: []TestFile{}, Patches: []PatchFile{}}
+	for _, a := range r.Run.Artifacts {
+		name, _ := superqode.JSONPath(a.Path.String())
+		if kind, ok := a.Type.TestKind(); ok {
+			r.Artifacts.Tests = append(r.Artifacts.Tests, TestFile{Filename: name, Type: kind, Target: targets[a.ID]})
+		}
+		if a.Type == TypePatch || a.Type == TypeFix {
+			p := PatchFile{Filename: name, Target: targets[a.ID]}
+			if name == SessionPatch(r.SessionID) {
+				p.LinesAdded, p.LinesRemoved = new(0), new(0)
+				for _, c := range r.Changes {
+					*p.LinesAdded += max(c.LinesAdded, 0)
+					*p.LinesRemoved += max(c.LinesRemoved, 0)
+				}
+			}
+			r.Artifacts.Patches = append(r.Artifacts.Patches, p)
+		}
+	}
+}
+
+func (r *Report) count() {
+	r.Summary = Summary{TotalFindings: len(r.Findings), Suppressed: len(r.Suppressed)}
+	s := &r.Summary
+	for _, f := range r.Findings {
+		*map[Severity]*int{SeverityCritical: &s.BySeverity.Critical, SeverityHigh: &s.BySeverity.High, SeverityMedium: &s.BySeverity.Medium,
+			SeverityLow: &s.BySeverity.Low, SeverityInfo: &s.BySeverity.Info}[f.Severity]++
+		*[]*int{&s.ByPriority.P0, &s.ByPriority.P1, &s.ByPriority.P2, &s.ByPriority.P3}[f.Priority]++
+	}
+	s.TestsGenerated, s.PatchesGenerated = len(r.Artifacts.Tests), len(r.Artifacts.Patches)
+	r.FindingsCount, r.CriticalCount, r.WarningCount = s.TotalFindings, s.BySeverity.Critical, s.BySeverity.High+s.BySeverity.Medium
+	r.PatchesCount, r.TestsCount = s.PatchesGenerated, s.TestsGenerated
+}
+
+// Verdict is what a report says in one word.
+type Verdict string
+
+// The verdicts, worst first. Blocked means that the session could not be judged.
+const (
+	VerdictBlocked     Verdict = "blocked"
+	VerdictFail        Verdict = "fail"
+	VerdictConditional Verdict = "conditional"
+	VerdictPass        Verdict = "pass"
+)
+
+// UnmarshalText accepts the verdicts' names only.
+func (v *Verdict) UnmarshalText(b []byte) error {
+	switch t := Verdict(b); t {
+	case VerdictBlocked, VerdictFail, VerdictConditional, VerdictPass:
+		*v = t
+		return nil
+	}
+	return fmt.Errorf("%q is not a verdict", b)
+}
+
+// maxMedium is how many medium findings a pass may have.
+const maxMedium = 3
+
+// judge sets the verdict, by the first rule that holds, and what follows from it:
+//
+//	any error                          blocked
+//	any critical finding               fail
+//	the program failed                 fail
+//	any high, or over three medium     conditional
+//	no program ran                     blocked
+//	otherwise                          pass
+//
+// The confidence is the mean of what the findings state; where none states any it
+// is unknown.
+func (r *Report) judge() {
+	s := r.Summary.BySeverity
+	switch {
+	case len(r.Run.Errors) > 0:
+		r.Verdict, r.Explanation = VerdictBlocked, fmt.Sprintf("The session could not be judged: %s.", r.Run.Errors[0])
+	case s.Critical > 0:
+		r.Verdict, r.Explanation = VerdictFail, "Findings: "+s.Text()+"."
+	case r.Run.ExitCode != 0:
+		r.Verdict, r.Explanation = VerdictFail, r.whatFailed()
+	case s.High > 0 || s.Medium > maxMedium:
+		r.Verdict, r.Explanation = VerdictConditional, "Findings: "+s.Text()+"."
+	case len(r.Run.Command) == 0:
+		r.Verdict, r.Explanation = VerdictBlocked, "The session could not be judged: no program ran in it."
+	case len(r.Findings) == 0:
+		r.Verdict, r.Explanation = VerdictPass, "The command succeeded and nothing was found; what it did not look at was not checked."
+	default:
+		r.Verdict, r.Explanation = VerdictPass, "The command succeeded; nothing bad enough to stop at was found: "+s.Text()+"."
+	}
+	r.Correctness = "incorrect"
+	if r.Verdict == VerdictPass {
+		r.Correctness = "correct"
+	}
+	r.Confidence = nil
+	sum, n := 0.0, 0
+	for _, f := range r.Findings {
+		if f.Confidence != nil {
+			sum += *f.Confidence
+			n++
+		}
+	}
+	if n > 0 {
+		r.Confidence = new(sum / float64(n))
+	}
+}
+
+// whatFailed says in one sentence which program failed.
+func (r *Report) whatFailed() string {
+	var bad, conflicts []string
+	for _, a := range r.Run.Agents {
+		conflicts = append(conflicts, a.Conflicts...)
+		switch {
+		case a.TimedOut:
+			bad = append(bad, a.Agent.String()+" ran out of time")
+		case a.ExitCode != 0:
+			bad = append(bad, fmt.Sprintf("%s ended with exit code %d", a.Agent, a.ExitCode))
+		}
+	}
+	switch {
+	case len(bad)+len(conflicts) == 0:
+		return fmt.Sprintf("The command ended with exit code %d.", r.Run.ExitCode)
+	case len(conflicts) > 0:
+		slices.Sort(conflicts)
+		conflicts = slices.Compact(conflicts)
+		bad = append(bad, counted(len(conflicts), "path")+" could not be merged: "+strings.Join(conflicts[:min(len(conflicts), 3)], ", "))
+		if len(conflicts) > 3 {
+			bad[len(bad)-1] += ", …"
+		}
+	}
+	return fmt.Sprintf("Of %s %s.", counted(len(r.Run.Agents), "agent"), strings.Join(bad, "; "))
+}
+
+//go:embed schema/*.schema.json
+var schemas embed.FS
+
+// SchemaNames lists the published JSON Schemas: "result" for what `run --json`
+// prints and "qr" for qr-*.json.
+func SchemaNames() []string { return []string{"result", "qr"} }
+
+// Schema returns a published JSON Schema (draft 2020-12). The error wraps
+// superqode.ErrNotFound for an unknown name.
+func Schema(name string) ([]byte, error) {
+	b, err := schemas.ReadFile("schema/" + name + ".schema.json")
+	if err != nil {
+		return nil, fmt.Errorf("%w: schema %q (one of %v)", superqode.ErrNotFound, name, SchemaNames())
+	}
+	return b, nil
 }

@@ -292,3 +292,26 @@ func TestPaths(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestReportWithSuppressed(t *testing.T) {
+	t.Parallel()
+	in := bareInput(t)
+	in.Command = []string{"true"}
+	in.Findings = []Finding{{Severity: SeverityCritical, Title: "x", Suppressed: &Suppressed{Reason: "r", By: "b"}}, {Severity: SeverityLow, Title: "y"}}
+	rep := NewReport(in)
+	if rep.Verdict != VerdictPass || rep.FindingsCount != 1 || rep.CriticalCount != 0 || rep.Summary.Suppressed != 1 || len(rep.Suppressed) != 1 {
+		t.Errorf("%s %+v", rep.Verdict, rep.Summary)
+	}
+	data, err := rep.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ParseReport(data)
+	if err != nil || back.Suppressed[0].Suppressed.Reason != "r" {
+		t.Errorf("%+v %v", back.Suppressed, err)
+	}
+	again := back.WithFindings(back.AllFindings())
+	if again.Verdict != rep.Verdict || again.Summary != rep.Summary {
+		t.Errorf("judged again it is %+v", again.Summary)
+	}
+}

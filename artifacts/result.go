@@ -1,8 +1,12 @@
 package artifacts
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"path"
+	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -166,4 +170,244 @@ func (r Revert) filled() Revert {
 func (c OriginCheck) filled() OriginCheck {
 	c.Differences = notNull(c.Differences)
 	return c
+}
+
+// Applied tells what became of a session's changes in the origin. Either all of
+// them are in Applied and Already, or there are Conflicts, or Why says what kept
+// everything back; then nothing was changed.
+type Applied struct {
+	Checked   bool            `json:"checked"`   // decided only; nothing was changed
+	Applied   []AppliedPath   `json:"applied"`   // brought in, or with Checked what would be
+	Already   []AppliedPath   `json:"already"`   // was in the origin before
+	Conflicts []ApplyConflict `json:"conflicts"` // why nothing was applied
+	LeftOut   []string        `json:"left_out"`  // what no patch holds, one line each
+	Why       string          `json:"why"`       // nothing was tried: why; else ""
+	Salvage   string          `json:"salvage"`   // holds what was overwritten and deleted; "" for nothing
+}
+
+// MarshalJSON keeps lists from being null.
+func (a Applied) MarshalJSON() ([]byte, error) {
+	type plain Applied
+	a.Applied, a.Already, a.Conflicts, a.LeftOut = notNull(a.Applied), notNull(a.Already), notNull(a.Conflicts), notNull(a.LeftOut)
+	return json.Marshal(plain(a))
+}
+
+// AppliedPath is one path of an apply. Merged says that the contents are neither
+// the session's nor those that the origin had.
+type AppliedPath struct {
+	superqode.Change
+	Merged bool
+}
+
+// MarshalJSON writes the keys of a Change, and "merged".
+func (p AppliedPath) MarshalJSON() ([]byte, error) {
+	change, err := json.Marshal(p.Change)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(bytes.TrimSuffix(change, []byte("}")), `,"merged":%t}`, p.Merged), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *AppliedPath) UnmarshalJSON(b []byte) error {
+	var j struct {
+		Merged bool `json:"merged"`
+	}
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	p.Merged = j.Merged
+	return json.Unmarshal(b, &p.Change)
+}
+
+// ApplyConflict is one path that can not be brought into the origin.
+type ApplyConflict struct {
+	Path    superqode.RelPath
+	Kind    string // content, binary, add/add, modify/delete, …
+	Message string // as git prints it
+}
+
+type applyConflictJSON struct {
+	Path      string `json:"path"`
+	PathBytes []byte `json:"path_bytes,omitempty"`
+	Kind      string `json:"kind"`
+	Message   string `json:"message"`
+}
+
+// MarshalJSON keeps every byte of the path.
+func (c ApplyConflict) MarshalJSON() ([]byte, error) {
+	j := applyConflictJSON{Kind: c.Kind, Message: strings.ToValidUTF8(c.Message, "\uFFFD")}
+	var exact string
+	if j.Path, exact = superqode.JSONPath(c.Path.String()); exact != "" {
+		j.PathBytes = []byte(c.Path.String())
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *ApplyConflict) UnmarshalJSON(b []byte) (err error) {
+	var j applyConflictJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	if len(j.PathBytes) > 0 {
+		j.Path = string(j.PathBytes)
+	}
+	c.Kind, c.Message = j.Kind, j.Message
+	c.Path, err = superqode.ParseRelPath(j.Path)
+	return err
+}
+
+// Done reports whether the origin has the changes. A nil Applied has none.
+func (a *Applied) Done() bool {
+	return a != nil && !a.Checked && a.Why == "" && len(a.Conflicts) == 0
+}
+
+// Text says in one line what became of it.
+func (a *Applied) Text() string {
+	switch {
+	case a.Why != "":
+		return "nothing: " + a.Why
+	case len(a.Conflicts) > 0:
+		return fmt.Sprintf("nothing: %s", counted(len(a.Conflicts), "conflict"))
+	case len(a.Applied)+len(a.Already) == 0:
+		return "nothing: nothing was changed"
+	}
+	s := counted(len(a.Applied), "path")
+	if n := len(a.Already); n > 0 {
+		s += fmt.Sprintf(", %d more had that already", n)
+	}
+	if a.Salvage != "" {
+		s += "; what was overwritten is in salvage " + a.Salvage
+	}
+	return s
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// AppliedCommits tells what became of a session's commits in the origin: all of them
+// are on its branch, or there are Conflicts and nothing was done.
+type AppliedCommits struct {
+	Checked   bool            `json:"checked"` // only decided
+	Branch    string          `json:"branch"`  // "" for a detached HEAD
+	Head      string          `json:"head"`    // what HEAD is then
+	Commits   []AppliedCommit `json:"commits"` // the oldest first; none when the origin had them
+	Conflicts []ApplyConflict `json:"conflicts"`
+	Salvage   string          `json:"salvage"` // of what was overwritten and had not been committed
+}
+
+// AppliedCommit is one commit. From is the session's own, the same one where it could
+// be taken as it is.
+type AppliedCommit struct {
+	Commit  string `json:"commit"`
+	From    string `json:"from"`
+	Subject string `json:"subject"`
+}
+
+// MarshalJSON writes empty lists as such.
+func (a AppliedCommits) MarshalJSON() ([]byte, error) {
+	type plain AppliedCommits
+	a.Commits, a.Conflicts = notNull(a.Commits), notNull(a.Conflicts)
+	return json.Marshal(plain(a))
+}
+
+// Outputs are the files that a session was asked to give back.
+type Outputs struct {
+	Files        []Output        `json:"files"` // by folder (workspace, output, artifacts) and path
+	Bytes        int64           `json:"bytes"` // of all of them
+	Skipped      []SkippedOutput `json:"skipped"`
+	SkippedCount int             `json:"skipped_count"` // Skipped lists the first 1000
+	Cut          *CutOutputs     `json:"cut,omitempty"` // nil: no limit was reached
+	Unmatched    []string        `json:"unmatched"`     // patterns to which no file answers
+}
+
+// Output is one file.
+type Output struct {
+	Root      string `json:"root"` // workspace, output or artifacts: the folder that the path counts from
+	Path      string `json:"path"`
+	PathBytes string `json:"path_bytes,omitempty"` // base64, where the path is no UTF-8
+	Size      int64  `json:"size"`
+	SHA256    string `json:"sha256"`
+	Mode      string `json:"mode"`               // octal, four digits
+	Artifact  string `json:"artifact,omitempty"` // name@version, where it was saved
+	Encoding  string `json:"encoding,omitempty"` // utf-8 or base64, where the content is here
+	Content   string `json:"content,omitempty"`
+}
+
+// SkippedOutput is one file that matched and was not taken.
+type SkippedOutput struct {
+	Root      string `json:"root"`
+	Path      string `json:"path"`
+	PathBytes string `json:"path_bytes,omitempty"`
+	Reason    string `json:"reason"`
+}
+
+// CutOutputs tells what the limits kept out.
+type CutOutputs struct {
+	Files   int      `json:"files"`
+	Bytes   int64    `json:"bytes"`
+	Reasons []string `json:"reasons"`
+}
+
+type outputsJSON Outputs
+
+// MarshalJSON writes lists that are never null.
+func (o Outputs) MarshalJSON() ([]byte, error) {
+	o.Files, o.Skipped, o.Unmatched = notNull(o.Files), notNull(o.Skipped), notNull(o.Unmatched)
+	return json.Marshal(outputsJSON(o))
+}
+
+// TypeOfFile tells the type of a file that a session gave back, by its extension.
+func TypeOfFile(name string) Type {
+	if t, ok := evidenceTypes()[strings.ToLower(path.Ext(name))]; ok {
+		return t
+	}
+	return TypeTrace
+}
+
+// Time is a moment in JSON: RFC 3339 in UTC, and "" for the zero value.
+type Time struct{ time.Time }
+
+// At wraps t.
+func At(t time.Time) Time { return Time{t} }
+
+// MarshalText writes RFC 3339 in UTC, or nothing for the zero value.
+func (t Time) MarshalText() ([]byte, error) {
+	if t.IsZero() {
+		return nil, nil
+	}
+	return t.UTC().AppendFormat(nil, time.RFC3339Nano), nil
+}
+
+// MarshalJSON writes MarshalText's text as a JSON string.
+func (t Time) MarshalJSON() ([]byte, error) {
+	b, err := t.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(string(b))
+}
+
+// UnmarshalText reads RFC 3339, or the zero value from an empty text.
+func (t *Time) UnmarshalText(b []byte) (err error) {
+	if len(b) == 0 {
+		*t = Time{}
+		return nil
+	}
+	t.Time, err = time.Parse(time.RFC3339Nano, string(b))
+	return err
+}
+
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	return t.UnmarshalText([]byte(s))
 }

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,18 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/rooted"
 )
 
 const (
@@ -93,7 +99,7 @@ func (s *Store) open(create bool) (*place, error) {
 		return nil, err
 	}
 	defer origin.Close()
-	dot, err := openFolder(origin, dotName, create)
+	dot, err := rooted.Folder(origin, dotName, create)
 	if err != nil {
 		return nil, fmt.Errorf("artifact store: %w", err)
 	}
@@ -102,7 +108,7 @@ func (s *Store) open(create bool) (*place, error) {
 	}
 	var root *os.Root
 	if err == nil {
-		root, err = openFolder(dot, storeName, create)
+		root, err = rooted.Folder(dot, storeName, create)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("artifact store: %w", err), dot.Close())
@@ -135,7 +141,7 @@ func (s *Store) lock(ctx context.Context, p *place) (unlock func() error, err er
 	}
 	name := filepath.Join(s.origin, dotName, lockName)
 	if !want.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: %w", name, &kindError{want.Mode()})
+		return nil, fmt.Errorf("%s: %w", name, &rooted.KindError{Mode: want.Mode()})
 	}
 	if unlock, err = lockfile.Lock(ctx, name); err != nil {
 		return nil, err
@@ -150,7 +156,7 @@ func (s *Store) lock(ctx context.Context, p *place) (unlock func() error, err er
 // wrote is an error; a broken one is an error too, with what could be read and
 // the file's bytes.
 func load(root *os.Root) (m manifest, data []byte, problems []Problem, err error) {
-	f, err := openRegular(root, manifestName)
+	f, err := rooted.Regular(root, manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return manifest{version: manifestVersion}, nil, nil, nil
 	}
@@ -223,7 +229,7 @@ func writeManifest(root *os.Root, m *manifest, between func() error) error {
 		return errors.Join(err, root.Remove(tmp))
 	}
 	failpoint.Hit("artifacts.manifest.renamed")
-	return syncFolder(root)
+	return rooted.Sync(root)
 }
 
 // Filter chooses artifacts; a zero field chooses all.
@@ -283,11 +289,25 @@ func (s *Store) OpenArtifact(a Artifact) (*os.File, error) {
 	if err != nil {
 		return nil, notFound(err, a)
 	}
-	f, err := openBelow(p.root, a.Path.String())
+	f, err := rooted.File(p.root, a.Path.String())
 	if cerr := p.close(); err == nil && cerr != nil {
 		return nil, errors.Join(cerr, f.Close())
 	}
 	return f, notFound(err, a)
+}
+
+// Read returns the content of an artifact, or its first limit bytes; 0 means all of
+// them.
+func (s *Store) Read(a Artifact, limit int64) ([]byte, error) {
+	f, err := s.OpenArtifact(a)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only: nothing is lost
+	if limit > 0 {
+		return io.ReadAll(io.LimitReader(f, limit))
+	}
+	return io.ReadAll(f)
 }
 
 func notFound(err error, a Artifact) error {
@@ -312,4 +332,432 @@ func dirs(rel string) []string {
 		list = append([]string{d}, list...)
 	}
 	return list
+}
+
+// Prepare makes the store's folders, so that an origin where nothing can be
+// written is found out before an hour's work and not after it.
+func (s *Store) Prepare() error {
+	p, err := s.open(true)
+	if err != nil {
+		return err
+	}
+	return p.close()
+}
+
+// readOnly reports whether err says that the store's folder can not be written.
+func readOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// Remove takes away all artifacts of one session, files and entries. A file that
+// is not what the manifest recorded is somebody's work: it is spared with its
+// entry and named in the problems.
+func (s *Store) Remove(ctx context.Context, session superqode.SessionID) ([]Artifact, []Problem, error) {
+	if session.IsZero() {
+		return nil, nil, errors.New("remove artifacts: no session")
+	}
+	return s.remove(ctx, func([]Artifact) map[superqode.SessionID]bool { return map[superqode.SessionID]bool{session: true} }, removal{})
+}
+
+// PruneOptions says which sessions' artifacts may go. With both limits set a
+// session must be beyond both.
+type PruneOptions struct {
+	KeepSessions int           // so many newest sessions stay; 0 sets no such limit
+	OlderThan    time.Duration // sessions with a younger artifact stay; 0 sets no such limit
+	Preserved    map[superqode.SessionID]bool
+	DryRun       bool      // only say what would go
+	Now          time.Time // zero means the present
+}
+
+// Prune takes away the artifacts of old sessions, as Remove does, never those of
+// preserved ones, nor what was added outside a session or saved under a name. Temporary files that a
+// killed writer left more than a day ago go too. It returns what was removed and
+// what was spared, and why.
+func (s *Store) Prune(ctx context.Context, opt PruneOptions) ([]Artifact, []Problem, error) {
+	if opt.KeepSessions < 0 || opt.OlderThan < 0 || opt.KeepSessions == 0 && opt.OlderThan == 0 {
+		return nil, nil, superqode.Errorf(superqode.ErrUsage, "prune needs a number of sessions to keep, an age, or both")
+	}
+	if opt.Now.IsZero() {
+		opt.Now = time.Now()
+	}
+	return s.remove(ctx, opt.choose, removal{dry: opt.DryRun, keepSaved: true})
+}
+
+// choose decides which sessions go.
+func (opt PruneOptions) choose(all []Artifact) map[superqode.SessionID]bool {
+	newest := map[superqode.SessionID]time.Time{}
+	for _, a := range all {
+		if t := newest[a.Session]; !a.Session.IsZero() && !a.CreatedAt.Before(t) {
+			newest[a.Session] = a.CreatedAt
+		}
+	}
+	order := make([]superqode.SessionID, 0, len(newest))
+	for id := range newest {
+		order = append(order, id)
+	}
+	slices.SortFunc(order, func(a, b superqode.SessionID) int {
+		return cmp.Or(newest[b].Compare(newest[a]), strings.Compare(b.String(), a.String()))
+	})
+	gone := map[superqode.SessionID]bool{}
+	for i, id := range order {
+		tooMany := opt.KeepSessions == 0 || i >= opt.KeepSessions
+		tooOld := opt.OlderThan == 0 || opt.Now.Sub(newest[id]) > opt.OlderThan
+		if tooMany && tooOld && !opt.Preserved[id] {
+			gone[id] = true
+		}
+	}
+	return gone
+}
+
+// removal says how artifacts are taken away.
+type removal struct {
+	dry       bool // only say what would go
+	keepSaved bool // what was saved under a name stays; see Store.Save
+}
+
+func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqode.SessionID]bool, how removal) (removed []Artifact, problems []Problem, err error) {
+	if _, err := os.Lstat(s.Dir()); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	err = s.update(ctx, func(p *place, m *manifest) (func() error, error) {
+		gone := choose(m.artifacts())
+		var failed error
+		m.entries = slices.DeleteFunc(m.entries, func(e entry) bool {
+			if failed != nil || e.opaque || !gone[e.Session] || how.keepSaved && e.version() > 0 {
+				return false
+			}
+			if failed = ctx.Err(); failed != nil {
+				return false
+			}
+			// Files go first: interrupted here, the entries are still there and the next
+			// call finishes. The other way round nobody would know the files any more.
+			why, err := removeFile(p.root, e.Artifact, how.dry)
+			if err != nil {
+				problems = append(problems, Problem{e.Path.String(), err.Error()})
+				return false
+			}
+			if why != "" {
+				problems = append(problems, Problem{e.Path.String(), why})
+				return false
+			}
+			removed = append(removed, e.Artifact)
+			return true
+		})
+		m.index = nil
+		if how.dry {
+			return nil, failed
+		}
+		sweepTemps(p.root, m)
+		if len(removed) == 0 {
+			return nil, failed
+		}
+		m.updated = At(now())
+		return func() error { return nil }, nil
+	})
+	if err == nil {
+		err = context.Cause(ctx)
+	}
+	return removed, problems, err
+}
+
+// removeFile removes an artifact's file and the folders that it leaves empty, and
+// says why it did not.
+func removeFile(root *os.Root, a Artifact, dry bool) (why string, err error) {
+	rel := a.Path.String()
+	if d := dirs(rel); len(d) == 0 || !slices.Contains(Folders(), d[0]) {
+		return "spared: it is in none of our folders", nil
+	}
+	sum, size, err := hashBelow(root, rel)
+	_, kind := errors.AsType[*rooted.KindError](err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case kind || err == nil && (sum != a.SHA256 || size != a.Size):
+		return "spared: it was changed after it was recorded", nil
+	case err != nil || dry:
+		return "", err
+	}
+	if err := failpoint.Err("artifacts.remove"); err != nil {
+		return "", err
+	}
+	dir, err := rooted.Folders(root, path.Dir(rel), false)
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(dir.Remove(path.Base(rel)), dir.Close()); err != nil {
+		return "", err
+	}
+	for d := path.Dir(rel); strings.Contains(d, "/"); d = path.Dir(d) {
+		parent, err := rooted.Folders(root, path.Dir(d), false)
+		if err != nil {
+			break
+		}
+		// Remove refuses a folder that is not empty: then somebody else's file is there.
+		if errors.Join(parent.Remove(path.Base(d)), parent.Close()) != nil {
+			break
+		}
+	}
+	return "", nil
+}
+
+// sweepTemps removes the temporary files that a killed writer left. Failing to is
+// no failure of what the caller wanted.
+func sweepTemps(root *os.Root, m *manifest) {
+	_ = rooted.Walk(root, func(dir *os.Root, rel string, info fs.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() && isTemp(path.Base(rel)) && m.byPath(rel) == nil && time.Since(info.ModTime()) > staleTemp {
+			_ = dir.Remove(path.Base(rel))
+		}
+		return nil
+	})
+}
+
+// Check is what Verify found.
+type Check struct {
+	Checked  int        // entries whose file was hashed
+	Missing  []Artifact // entries whose file is gone
+	Changed  []Artifact // entries whose file has another content or is no regular file
+	Unknown  []string   // files that no entry names, raw bytes below qe-artifacts
+	Problems []Problem  // what could not be checked, and why
+}
+
+// OK reports whether every entry's file is there with the recorded content,
+// nothing else is, and everything could be checked.
+func (c Check) OK() bool {
+	return len(c.Missing)+len(c.Changed)+len(c.Unknown)+len(c.Problems) == 0
+}
+
+// Verify compares every file with the manifest. What other processes add or
+// remove meanwhile is no finding: the list of files is taken under the lock, and
+// what does not fit is looked at a second time under it.
+func (s *Store) Verify(ctx context.Context) (c Check, err error) {
+	p, err := s.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	var m manifest
+	err = s.whileLocked(ctx, p, func() (err error) {
+		if m, err = s.loadForVerify(p, &c); err == nil {
+			c.findUnknown(p, &m)
+		}
+		return err
+	})
+	if err != nil {
+		return c, err
+	}
+	var doubtful []Artifact
+	for _, a := range m.artifacts() {
+		if err := ctx.Err(); err != nil {
+			return c, context.Cause(ctx)
+		}
+		if sum, size, err := hashBelow(p.root, a.Path.String()); err != nil || sum != a.SHA256 || size != a.Size {
+			doubtful = append(doubtful, a)
+			continue
+		}
+		c.Checked++
+	}
+	if len(doubtful) == 0 {
+		return c, nil
+	}
+	err = s.whileLocked(ctx, p, func() error { return c.lookAgain(p, doubtful) })
+	return c, err
+}
+
+// whileLocked runs do under the lock, or without it where the folder can not be
+// written: then nobody else writes to it either.
+func (s *Store) whileLocked(ctx context.Context, p *place, do func() error) (err error) {
+	unlock, err := s.lock(ctx, p)
+	if readOnly(err) {
+		return do()
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	return do()
+}
+
+func (s *Store) loadForVerify(p *place, c *Check) (manifest, error) {
+	m, _, problems, err := load(p.root)
+	c.Problems = append(c.Problems, problems...)
+	if _, broken := errors.AsType[*brokenError](err); broken { // not rebuilt here: that would verify files against themselves
+		c.Problems = append(c.Problems, Problem{manifestName, err.Error()})
+		err = nil
+	}
+	return m, err
+}
+
+func (c *Check) findUnknown(p *place, m *manifest) {
+	err := rooted.Walk(p.root, func(_ *os.Root, rel string, info fs.FileInfo, err error) error {
+		switch {
+		case rel == manifestName || strings.HasPrefix(rel, brokenPrefix) || isTemp(path.Base(rel)):
+		case m.byPath(rel) != nil: // hashed, and named there when it is no file
+		case err != nil:
+			c.Problems = append(c.Problems, Problem{rel, err.Error()})
+		default:
+			c.Unknown = append(c.Unknown, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		c.Problems = append(c.Problems, Problem{".", err.Error()})
+	}
+}
+
+// lookAgain decides about the entries that did not fit, by the manifest of now.
+func (c *Check) lookAgain(p *place, doubtful []Artifact) error {
+	m, _, _, err := load(p.root)
+	if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {
+		return err
+	}
+	for _, a := range doubtful {
+		e := m.byPath(a.Path.String())
+		if e == nil {
+			continue // removed meanwhile
+		}
+		sum, size, err := hashBelow(p.root, a.Path.String())
+		_, kind := errors.AsType[*rooted.KindError](err)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			c.Missing = append(c.Missing, e.Artifact)
+		case kind || err == nil && (sum != e.SHA256 || size != e.Size):
+			c.Changed = append(c.Changed, e.Artifact)
+		case err != nil:
+			c.Problems = append(c.Problems, Problem{a.Path.String(), err.Error()})
+		default:
+			c.Checked++
+		}
+	}
+	return nil
+}
+
+// loadOrRebuild reads the manifest; a broken one, or a missing one where there are
+// files, is rebuilt from what can still be read and from the files. With save the
+// broken file is kept beside it first. The caller holds the lock.
+func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
+	m, data, problems, err := load(root)
+	broken, isBroken := errors.AsType[*brokenError](err)
+	if err != nil && !isBroken {
+		return m, err
+	}
+	s.warn(problems...)
+	if !isBroken && data != nil {
+		return m, nil
+	}
+	kept := len(m.entries)
+	found, problems := m.adopt(root)
+	if !isBroken && found == 0 {
+		return m, nil // a new store
+	}
+	why := "was missing"
+	if isBroken {
+		why = "was broken (" + broken.err.Error() + ")"
+		if save {
+			aside := brokenPrefix + freeNumber(root, brokenPrefix)
+			if err := replaceFile(root, aside, data); err != nil {
+				return m, err
+			}
+			why += ", is kept as " + aside
+		}
+	}
+	s.warn(Problem{manifestName, fmt.Sprintf("%s; rebuilt: %d entries could be read, %d files entered anew", why, kept, found)})
+	s.warn(problems...)
+	if !save {
+		return m, nil
+	}
+	m.updated = At(now())
+	return m, writeManifest(root, &m, func() error { return nil })
+}
+
+// rebuildForReading rebuilds a broken manifest for a caller that only wants to
+// read: on disk where that can be written, else in memory.
+func (s *Store) rebuildForReading(ctx context.Context, p *place) (m manifest, err error) {
+	unlock, err := s.lock(ctx, p)
+	if readOnly(err) {
+		return s.loadOrRebuild(p.root, false)
+	}
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	m, err = s.loadOrRebuild(p.root, true)
+	if readOnly(err) {
+		return s.loadOrRebuild(p.root, false)
+	}
+	return m, err
+}
+
+func freeNumber(root *os.Root, prefix string) string {
+	for n := 1; ; n++ {
+		text := fmt.Sprint(n)
+		if _, err := root.Lstat(prefix + text); errors.Is(err, fs.ErrNotExist) {
+			return text
+		}
+	}
+}
+
+type found struct {
+	path string
+	time time.Time
+}
+
+// adopt enters every file below root that no entry names, oldest first, and says
+// for each what could not be known.
+func (m *manifest) adopt(root *os.Root) (int, []Problem) {
+	var files []found
+	var problems []Problem
+	visit := func(_ *os.Root, rel string, info fs.FileInfo, err error) error {
+		switch {
+		case !strings.Contains(rel, "/") || isTemp(path.Base(rel)) || m.byPath(rel) != nil:
+		case err != nil:
+			problems = append(problems, Problem{rel, err.Error()})
+		case !info.Mode().IsRegular():
+			problems = append(problems, Problem{rel, rooted.KindOf(info.Mode()) + ", left out"})
+		case !slices.Contains(Folders(), rel[:strings.IndexByte(rel, '/')]):
+			problems = append(problems, Problem{rel, "in no folder of ours, left out"})
+		default:
+			files = append(files, found{rel, info.ModTime()})
+		}
+		return nil
+	}
+	if err := rooted.Walk(root, visit); err != nil {
+		problems = append(problems, Problem{"", err.Error()})
+	}
+	slices.SortStableFunc(files, func(a, b found) int { return cmp.Or(a.time.Compare(b.time), strings.Compare(a.path, b.path)) })
+	n := 0
+	for _, f := range files {
+		a := Artifact{Type: TypeAt(f.path), Name: path.Base(f.path), CreatedAt: f.time, Session: sessionIn(f.path)}
+		if name, version, ok := splitVersioned(a.Name); ok {
+			a.Name, a.Metadata = name, map[string]any{metaVersion: version}
+		}
+		var err error
+		if a.Path, err = superqode.ParseRelPath(f.path); err == nil {
+			a.SHA256, a.Size, err = hashBelow(root, f.path)
+		}
+		if err != nil {
+			problems = append(problems, Problem{f.path, err.Error()})
+			continue
+		}
+		a = m.add(a)
+		n++
+		lost := "id, description, metadata, original file and agent"
+		if a.Session.IsZero() {
+			lost += " and session"
+		}
+		problems = append(problems, Problem{f.path, "entered anew as " + a.ID + ": its " + lost + " could not be known"})
+	}
+	return n, problems
+}
+
+// sessionIn finds a session id in a path, as a component or within one.
+func sessionIn(rel string) superqode.SessionID {
+	text := regexp.MustCompile(`qe-[0-9]{8}-[0-9]{6}-[a-z2-7]{6}`).FindString(rel)
+	id, err := superqode.ParseSessionID(text)
+	if err != nil {
+		return superqode.SessionID{}
+	}
+	return id
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func TestAddErrors(t *testing.T) {
 		{"symbolic link", New{Type: TypeLog, File: filepath.Join(dir, "link")}},
 		{"FIFO", New{Type: TypeLog, File: filepath.Join(dir, "fifo")}},
 		{"a folder", New{Type: TypeLog, File: dir}},
-		{"torn", New{Type: TypeLog, Name: "x", Content: failing{}}},
+		{"torn", New{Type: TypeLog, Name: "x", Open: func() (io.ReadCloser, error) { return io.NopCloser(failing{}), nil }}},
 	} {
 		good := New{Type: TypeLog, Name: "good", Data: []byte("g")}
 		if _, err := s.AddAll(context.Background(), []New{good, tt.new}); err == nil || !strings.Contains(err.Error(), tt.want) {

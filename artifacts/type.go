@@ -1,10 +1,13 @@
 package artifacts
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // Type says what an artifact is. The list is closed for writing; a manifest that
@@ -68,12 +71,13 @@ const (
 	folderCoverage = "coverage"
 )
 
-func folders() []string {
+// Folders lists the folders of the store.
+func Folders() []string {
 	return []string{folderQR, folderPatches, folderTests, folderLogs, folderEvidence, folderCoverage}
 }
 
-// folder returns where artifacts of the type stand, below qe-artifacts.
-func (t Type) folder() string {
+// Folder returns where artifacts of the type stand, below qe-artifacts.
+func (t Type) Folder() string {
 	if kind, ok := t.TestKind(); ok {
 		return path.Join(folderTests, kind)
 	}
@@ -104,25 +108,8 @@ func evidenceTypes() map[string]Type {
 	}
 }
 
-// isCoverage reports whether a file's name is one that coverage tools give.
-func isCoverage(base string) bool {
-	base = strings.ToLower(base)
-	switch base {
-	case "cover.out", "coverprofile", "lcov.info", "jacoco.xml", "cobertura.xml", "clover.xml", ".coverage", "coverage":
-		return true
-	}
-	stem, ext := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
-	switch ext {
-	case ".lcov", ".coverprofile", ".gcov", ".profdata":
-		return true
-	case ".out", ".txt", ".xml", ".json", ".info", ".html":
-		return stem == "coverage" || strings.HasPrefix(stem, "coverage-") || strings.HasSuffix(stem, "-coverage") || strings.HasSuffix(stem, "_coverage")
-	}
-	return false
-}
-
-// classify tells the type of a file by its place below qe-artifacts.
-func classify(rel string) Type {
+// TypeAt tells the type of a file by its place below qe-artifacts.
+func TypeAt(rel string) Type {
 	folder, rest, _ := strings.Cut(rel, "/")
 	base := path.Base(rel)
 	switch folder {
@@ -143,11 +130,68 @@ func classify(rel string) Type {
 	case folderCoverage:
 		return TypeCoverage
 	}
-	if sub := strings.Split(rest, "/"); len(sub) > 2 && sub[1] == stagingFindings {
+	if sub := strings.Split(rest, "/"); len(sub) > 2 && sub[1] == "findings" {
 		return TypeSummary
 	}
 	if t, ok := evidenceTypes()[strings.ToLower(path.Ext(base))]; ok {
 		return t
 	}
 	return TypeTrace
+}
+
+// The paths below qe-artifacts that docs/formats.md gives to a session's own
+// files.
+
+// SessionPatch returns the path of a session's patch.
+func SessionPatch(id superqode.SessionID) string {
+	return path.Join(folderPatches, id.String()+".patch")
+}
+
+// SessionCommits returns the path of the mails that a session's commits are kept as.
+func SessionCommits(id superqode.SessionID) string {
+	return path.Join(folderPatches, id.String()+"-commits.mbox")
+}
+
+// AgentCommits returns the path of the mails that one agent's commits are kept as.
+func AgentCommits(id superqode.SessionID, agent superqode.AgentID) string {
+	return path.Join(folderPatches, id.String()+"-"+agent.String()+"-commits.mbox")
+}
+
+// AgentPatch returns the path of one agent's part of a session's patch.
+func AgentPatch(id superqode.SessionID, agent superqode.AgentID) string {
+	return path.Join(folderPatches, id.String()+"-"+agent.String()+".patch")
+}
+
+// FixPatch returns the path of the patch that fixes a finding.
+func FixPatch(finding string) string { return path.Join(folderPatches, "fix-"+finding+".patch") }
+
+// SessionLog returns the path of a session's log; kind is command, setup, guard
+// or superqode.
+func SessionLog(id superqode.SessionID, kind string) string {
+	return path.Join(folderLogs, id.String()+"-"+kind+".log")
+}
+
+// ReportFile returns the path of a session's report; ext is json, md or html. The
+// date is the one in the session's id, so that a report written again replaces
+// the first.
+func ReportFile(id superqode.SessionID, ext string) string {
+	date, _, _ := strings.Cut(strings.TrimPrefix(id.String(), "qe-"), "-")
+	return path.Join(folderQR, "qr-"+date+"-"+id.String()+"."+ext)
+}
+
+// WriteReport files the report as JSON and as Markdown. Written again for the
+// same session it replaces what it wrote before.
+func (s *Store) WriteReport(ctx context.Context, r Report) ([]Artifact, error) {
+	if r.SessionID.IsZero() {
+		return nil, fmt.Errorf("write report: no session")
+	}
+	data, err := r.JSON()
+	if err != nil {
+		return nil, fmt.Errorf("write report: %w", err)
+	}
+	n := New{Type: TypeQR, Path: ReportFile(r.SessionID, "json"), Description: "quality report", Session: r.SessionID, Data: data,
+		Metadata: map[string]any{"verdict": string(r.Verdict)}}
+	md := n
+	md.Path, md.Data = ReportFile(r.SessionID, "md"), []byte(r.Markdown())
+	return s.AddAll(ctx, []New{n, md})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -222,7 +223,7 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
 	c := w.child
-	_, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.agent, Mask: s.mask()})
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.agent, Mask: s.mask()})
 	if err != nil {
 		return err
 	}
@@ -230,15 +231,11 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	if err != nil {
 		return err
 	}
-	imported, err := c.importFindings()
-	if err != nil {
-		return err
-	}
 	saved, err := s.inheritOutputs(ctx, c, store)
 	if err != nil {
 		return err
 	}
-	notes = append(append(notes, imported...), saved...)
+	notes = append(notes, saved...)
 	for _, p := range problems {
 		notes = append(notes, "left in the artifact folder: "+p.String())
 	}
@@ -248,7 +245,7 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 	for _, name := range c.Rec.Tampered {
 		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.agent.String() + ": " + name})
 	}
-	return errors.Join(s.inheritRuns(c), s.inheritLines(c, findingsName), s.inheritLines(c, importedName), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+	return errors.Join(s.inheritRuns(c), s.findings().Inherit(c.findings()), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
 
 // inheritOutputs saves what an agent's workspace has of the outputs that the
@@ -289,17 +286,9 @@ func (s *Session) inheritLines(c *Session, name string) error {
 		return err
 	}
 	own := filepath.Join(s.Folder, name)
-	if name == importedName { // the session's own file of that name is written anew when it is collected
-		own = s.findingsPath()
-	}
 	have, err := atomicfile.Read(own)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
-	}
-	if name == findingsName || name == importedName {
-		if data, err = renumberFindings(have, data); err != nil {
-			return err
-		}
 	}
 	if err := atomicfile.Write(own, ledger.Extend(have, data), 0o600); err != nil {
 		return err

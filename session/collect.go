@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -105,7 +106,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 			c.warnings = append(c.warnings, flags...)
 		}
 	}
-	imported, err := s.importFindings()
+	imported, err := s.findings().Import(s.ArtifactDir())
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		s.Tell(w)
 	}
 	c.warnings = append(c.warnings, imported...)
-	fixes, err := s.collectFixes(ctx, c)
+	fixes, err := s.collectFixes(ctx, c, store)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	left, problems, err := store.Collect(ctx, artifacts.CollectOptions{Staging: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.mask()})
+	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.mask()})
 	c.artifacts = append(c.artifacts, left...)
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -66,7 +68,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	side := s.openBeside(opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(paths.socket, side.handlers(desk.handlers(s.findingHandlers(s.handlers(kill)))))
+	sup, err := supervisor.Listen(paths.socket, side.handlers(desk.handlers(findings.Handle(s.handlers(kill), s.AddFindings))))
 	if err != nil {
 		err = errors.Join(err, s.seal.close(), kernel.Close())
 		s.seal = nil
@@ -186,7 +188,7 @@ func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 			return r, err
 		}
 	}
-	makeStagingFolders(s.ArtifactDir())
+	staging.MakeFolders(s.ArtifactDir())
 	for n := max(s.Rec.Runs, 1); ; n++ {
 		name := strconv.Itoa(n)
 		if opt.setup {

@@ -5,172 +5,55 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/ledger"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/staging"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// findings are kept one JSON object a line in the session's folder and turned
-// into the report's list at its end. Those that were read from files that the
-// program left stand in a file of their own, which is written anew each time the
-// session is collected.
-func (s *Session) findingsPath() string { return filepath.Join(s.Folder, findingsName) }
-func (s *Session) importedPath() string { return filepath.Join(s.Folder, importedName) }
-
-const (
-	findingsName = "findings.jsonl"
-	importedName = "imported.jsonl"
-)
-
-// renumberFindings gives the findings of an agent's own session ids that follow
-// on those that are there; ids that the agent chose stay.
-func renumberFindings(have, more []byte) ([]byte, error) {
-	n := bytes.Count(have, []byte("\n"))
-	list := parseFindings(more)
-	for i := range list {
-		n++
-		if f := &list[i]; strings.HasPrefix(f.ID, "finding-") || strings.HasPrefix(f.ID, "imported-") {
-			f.ID = fmt.Sprintf("finding-%03d", n)
-		}
+// findings is where the session keeps what its programs found.
+func (s *Session) findings() findings.Log {
+	return findings.Log{
+		Dir: s.Folder, Roots: []string{string(s.Rec.Workspace), string(s.Rec.Origin)}, Origin: string(s.Rec.Origin), Ended: s.Rec.State.Ended(), Now: s.Now(),
 	}
-	return ledger.Lines(list...)
 }
 
-// parseFindings reads the findings of a file. A line that is none is passed over.
-func parseFindings(data []byte) []artifacts.Finding {
-	list, _ := ledger.ParseFunc(data, func(line []byte) (artifacts.Finding, error) { return artifacts.ParseFinding(line) })
-	return list
-}
-
-// maxFindingsFile bounds findings.jsonl: a program must not fill the disk.
-const maxFindingsFile = 64 << 20
-
-// AddedFinding is what became of one finding.
-type AddedFinding struct {
-	ID      string
-	Ignored []string // fields that are not known
-	Err     error    // a *artifacts.FieldError, or about the JSON; nil when it was added
-}
-
-// AddFinding checks a finding, gives it an id and keeps it.
-func (s *Session) AddFinding(ctx context.Context, raw json.RawMessage) (AddedFinding, error) {
-	list, err := s.AddFindings(ctx, []json.RawMessage{raw})
-	if err != nil {
-		return AddedFinding{}, err
-	}
-	return list[0], list[0].Err
-}
-
-// AddFindings adds several findings with one write; those that are wrong are told
-// in the answer, in the order given, and the others are kept. The report of a
-// session that has ended is written anew.
-func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list []AddedFinding, err error) {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
+// AddFindings adds several findings with one write; the answer says in the order
+// given which are wrong, and the others are kept. The report of a session that has
+// ended is written anew.
+func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list []findings.Added, err error) {
+	unlock, err := findings.Lock(ctx, s.Folder)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	ended := s.Rec.State == superqode.StateDone
-	used, size, err := s.usedIDs(ended)
-	if err != nil {
-		return nil, err
-	}
-	var added []artifacts.Finding
-	var lines []byte
-	list = make([]AddedFinding, len(raws))
-	for i, raw := range raws {
-		f, err := s.newFinding(raw, used)
-		if err != nil {
-			list[i].Err = err
-			continue
-		}
-		line, err := ledger.Lines(f)
+	opt := findings.AddOptions{FoundBy: s.Actor().String(), Done: s.Rec.State == superqode.StateDone}
+	if opt.Done {
+		rep, err := s.readReport(s.shownReportPath())
 		if err != nil {
 			return nil, err
 		}
-		if len(used) >= artifacts.MaxFindings || size+len(lines)+len(line) > maxFindingsFile {
-			list[i].Err = superqode.Errorf(superqode.ErrUsage, "the session has %d findings, and takes no more", len(used))
-			continue
-		}
-		used[f.ID] = true
-		list[i].ID, list[i].Ignored = f.ID, f.Ignored
-		lines, added = append(lines, line...), append(added, f)
+		opt.Reported = rep.AllFindings()
 	}
-	if len(added) == 0 {
-		return list, nil
+	if s.seal != nil {
+		opt.Written = func(lines []byte) { s.seal.added = append(s.seal.added, lines) }
 	}
-	if !ended {
-		if err := s.appendFindings(lines); err != nil || s.Rec.State != superqode.StatePreserved {
-			return list, err
-		}
+	list, added, err := s.findings().Add(raws, opt)
+	if err != nil || len(added) == 0 || !s.Rec.State.Ended() {
+		return list, err
 	}
 	err = s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report {
 		return rep.WithFindings(append(rep.AllFindings(), added...))
 	})
-	if !ended && errors.Is(err, superqode.ErrNotFound) { // preserved before it had a report
+	if !opt.Done && errors.Is(err, superqode.ErrNotFound) { // preserved before it had a report
 		err = nil
 	}
 	return list, err
-}
-
-// newFinding checks one finding and completes it.
-func (s *Session) newFinding(raw json.RawMessage, used map[string]bool) (artifacts.Finding, error) {
-	f, err := artifacts.ParseFinding(raw, string(s.Rec.Workspace), string(s.Rec.Origin))
-	if err != nil {
-		return f, err
-	}
-	f.Suppressed, f.Source = nil, "" // who finds has no say in what counts
-	if f.ID != "" && used[f.ID] {
-		return f, &artifacts.FieldError{Field: "id", Reason: fmt.Sprintf("%q is taken", f.ID)}
-	}
-	for n := len(used) + 1; f.ID == "" || used[f.ID]; n++ {
-		f.ID = fmt.Sprintf("finding-%03d", n)
-	}
-	if f.FoundBy == "" {
-		f.FoundBy = s.Actor().String()
-	}
-	return f, nil
-}
-
-// usedIDs returns the ids of the findings that there are, and the size of their
-// file. Only the ids are read: a session may have thousands.
-func (s *Session) usedIDs(ended bool) (map[string]bool, int, error) {
-	used := map[string]bool{}
-	if ended {
-		rep, err := s.readReport(s.shownReportPath())
-		for _, f := range rep.AllFindings() {
-			used[f.ID] = true
-		}
-		return used, 0, err
-	}
-	data, err := atomicfile.Read(s.findingsPath())
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, 0, err
-	}
-	ids, _ := ledger.Parse[struct {
-		ID string `json:"id"`
-	}](data)
-	for _, f := range ids {
-		if f.ID != "" {
-			used[f.ID] = true
-		}
-	}
-	return used, len(data), nil
-}
-
-func (s *Session) appendFindings(lines []byte) error {
-	if s.seal != nil {
-		s.seal.added = append(s.seal.added, lines)
-	}
-	return ledger.AppendLines(s.findingsPath(), lines, true)
 }
 
 // Findings returns the session's findings in the order in which they came, those
@@ -182,112 +65,215 @@ func (s *Session) Findings() ([]artifacts.Finding, error) {
 			return rep.AllFindings(), err
 		}
 	}
-	list, err := s.rawFindings()
+	list, err := s.findings().List()
 	return maskedFindings(list, s.redactor()), err
 }
 
-// rawFindings returns what was found, as it was told. A line that is no finding
-// (cut by a crash) is passed over.
-func (s *Session) rawFindings() ([]artifacts.Finding, error) {
-	list := []artifacts.Finding{}
-	for _, path := range []string{s.findingsPath(), s.importedPath()} {
-		data, err := atomicfile.Read(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		list = append(list, parseFindings(data)...)
+// Suppressions returns the file of suppressions of the origin around dir, which
+// need not exist.
+func (m *Manager) Suppressions(ctx context.Context, dir string) (findings.File, error) {
+	o, err := m.Resolve(ctx, dir)
+	if err != nil {
+		return findings.File{}, err
 	}
-	entries, _, err := s.suppressions()
-	return artifacts.Suppress(list, entries, s.Now()), err
+	return findings.File{Origin: o.Top, Locks: m.ProjectOf(o).Dir, Now: m.Now()}, nil
 }
 
-// importFindings reads what the program left in its artifact folder and keeps it
-// beside the findings that it told.
-func (s *Session) importFindings() (warnings []string, err error) {
-	list, problems, err := artifacts.ImportFindings(artifacts.ImportOptions{
-		Staging: s.ArtifactDir(), Roots: []string{string(s.Rec.Workspace), string(s.Rec.Origin)},
-	})
+func (s *Session) suppressionsFile() findings.File {
+	return findings.File{Origin: string(s.Rec.Origin), Locks: s.Project.Dir, Now: s.Now()}
+}
+
+// SuppressFinding enters a finding of the session into the origin's file of
+// suppressions, in the place of an older entry, and, where the session has ended,
+// writes its report anew. ref is a fingerprint, the beginning of one, or a
+// finding's id.
+func (s *Session) SuppressFinding(ctx context.Context, ref string, entry findings.Suppression) (findings.Suppression, error) {
+	list, err := s.Findings()
+	if err != nil {
+		return entry, err
+	}
+	hit, err := findings.Find(list, ref)
+	if err != nil {
+		return entry, err
+	}
+	entry.Fingerprint = ref
+	if hit != nil {
+		entry.Fingerprint, entry.Title, entry.File = hit.Fingerprint(), strings.ToValidUTF8(hit.Title, "\uFFFD"), strings.ToValidUTF8(hit.File, "\uFFFD")
+	}
+	if entry, err = s.suppressionsFile().Enter(ctx, entry); err != nil {
+		return entry, err
+	}
+	return entry, s.suppressedAnew(ctx)
+}
+
+// UnsuppressFinding takes a finding out of the origin's file of suppressions and,
+// where the session has ended, writes its report anew. ref is as in
+// SuppressFinding. The error wraps superqode.ErrNotFound when no entry is there.
+func (s *Session) UnsuppressFinding(ctx context.Context, ref string) (findings.Suppression, error) {
+	list, err := s.Findings()
+	if err != nil {
+		return findings.Suppression{}, err
+	}
+	hit, err := findings.Find(list, ref)
+	if hit != nil {
+		if by := hit.Suppressed; by != nil && by.By != findings.SuppressionsFile {
+			return findings.Suppression{}, superqode.Errorf(superqode.ErrNotFound, "finding %s was reported as suppressed by %s, and not by %s", hit.ID, text.Printable(by.By), findings.SuppressionsFile)
+		}
+		ref = hit.Fingerprint()
+	} else if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return findings.Suppression{}, err
+	}
+	entry, err := s.suppressionsFile().Remove(ctx, ref)
+	if err != nil {
+		return entry, err
+	}
+	return entry, s.suppressedAnew(ctx)
+}
+
+// suppressedAnew lets the session go by the file as it is now.
+func (s *Session) suppressedAnew(ctx context.Context) error {
+	if !s.Rec.State.Ended() || s.reportOnly {
+		return nil
+	}
+	if s.Rec.State == superqode.StatePreserved { // it may go on
+		if err := s.findings().KeepSuppressions(); err != nil {
+			return err
+		}
+	}
+	err := s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep })
+	if errors.Is(err, superqode.ErrNotFound) {
+		err = nil
+	}
+	return err
+}
+
+// fixes files the patches for the session's findings.
+func (s *Session) fixes(store *artifacts.Store) findings.Fixes {
+	return findings.Fixes{
+		Session: s.Rec.ID, Agent: s.Rec.Agent, Store: store, Applies: s.applies,
+		Secrets: func(ctx context.Context, patch []byte) []string {
+			masks := s.redactor()
+			if masks == nil {
+				return nil
+			}
+			found, err := secretsInPatch(ctx, bytes.NewReader(patch), masks)
+			if err != nil {
+				return nil
+			}
+			return found
+		},
+	}
+}
+
+// collectFixes turns the patches that the program left for its findings into
+// artifacts, each with what git says about it on the session's base.
+func (s *Session) collectFixes(ctx context.Context, c *collected, store *artifacts.Store) ([]artifacts.New, error) {
+	fixes, problems, err := staging.Fixes(s.ArtifactDir())
+	for _, p := range problems {
+		c.warnings = append(c.warnings, "fixes: "+p.String())
+	}
+	if err != nil || len(fixes) == 0 {
+		return nil, err
+	}
+	if !s.Rec.HasFinal { // nothing was changed, so the base is not in the store yet
+		if _, _, err := s.storeEnds(ctx, c.look); err != nil {
+			return nil, err
+		}
+	}
+	list, err := s.findings().List()
+	if err != nil {
+		return nil, err
+	}
+	all, warnings, err := s.fixes(store).Collect(ctx, fixes, list)
+	for _, w := range warnings {
+		s.Tell(w)
+	}
+	c.warnings = append(c.warnings, warnings...)
+	return all, err
+}
+
+// inheritFixes files the patches that an agent left in its own session c, and reads
+// the findings in the files that it left there. The notes are for the reader of
+// the report.
+func (s *Session) inheritFixes(ctx context.Context, c *Session, store *artifacts.Store) (notes []string, err error) {
+	fixes, problems, err := staging.Fixes(c.ArtifactDir())
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range problems {
-		warnings = append(warnings, "findings: "+p.String())
+		notes = append(notes, "fixes: "+p.String())
 	}
-	used, _, err := s.usedIDs(false)
+	filer := s.fixes(store)
+	filer.Agent = c.Actor()
+	list, warnings, err := filer.Inherit(ctx, s.findings(), c.findings(), fixes)
 	if err != nil {
-		return warnings, err
+		return notes, err
 	}
-	for i := range list {
-		for n := 2; used[list[i].ID]; n++ {
-			list[i].ID = fmt.Sprintf("imported-%03d", len(list)+n)
-		}
-		used[list[i].ID] = true
+	if _, err := store.AddAll(ctx, list); err != nil {
+		return notes, err
 	}
-	lines, err := ledger.Lines(list...)
+	imported, err := c.findings().Import(c.ArtifactDir())
 	if err != nil {
-		return warnings, err
+		return notes, err
 	}
-	if err := clearWay(s.importedPath()); err != nil {
-		return warnings, err
-	}
-	if len(lines) == 0 {
-		if err := os.Remove(s.importedPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return warnings, err
-		}
-		return warnings, nil
-	}
-	return warnings, atomicfile.Write(s.importedPath(), lines, 0o600)
+	return append(append(notes, warnings...), imported...), nil
 }
 
-// findingHandlers are what a program in the session may ask for.
-func (s *Session) findingHandlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
-	m["finding.add"] = func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
-		a, err := s.AddFinding(ctx, args)
-		if field, ok := errors.AsType[*artifacts.FieldError](err); ok {
-			err = superqode.Errorf(superqode.ErrUsage, "finding: %s", field)
-		}
-		return FindingReply{ID: a.ID, Ignored: a.Ignored}, err
+// applies returns why a patch does not apply to the session's base, "" when it
+// does. Git looks at a private index: nothing is written anywhere.
+func (s *Session) applies(ctx context.Context, patch []byte) (why string, err error) {
+	if err := s.OpenStore(ctx); err != nil {
+		return "", err
 	}
-	m[opFindings] = func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
-		var raws []json.RawMessage
-		if err := json.Unmarshal(args, &raws); err != nil {
-			return nil, superqode.Errorf(superqode.ErrUsage, "not a list of findings: %v", err)
-		}
-		list, err := s.AddFindings(ctx, raws)
-		replies := make([]FindingReply, len(list))
-		for i, a := range list {
-			replies[i] = FindingReply{ID: a.ID, Ignored: a.Ignored}
-			if a.Err != nil {
-				replies[i].Error = a.Err.Error()
-			}
-		}
-		return replies, err
+	dir, err := os.MkdirTemp(s.Folder, ".fix-*")
+	if err != nil {
+		return "", err
 	}
-	return m
+	defer os.RemoveAll(dir)
+	return s.Store.CheckApply(ctx, snapshot.CheckApplyOptions{Commit: s.Ref("base"), Patch: patch, Scratch: dir})
 }
 
-// opFindings adds several findings at once.
-const opFindings = "findings.add"
-
-// FindingReply is the supervisor's answer about one finding.
-type FindingReply struct {
-	ID      string   `json:"id"`
-	Ignored []string `json:"ignored,omitempty"`
-	Error   string   `json:"error,omitempty"`
+// AddFix adds the patch that would mend a finding. While the session is open it is
+// left where a program would leave it; afterwards it is checked on the base and
+// filed at once, and the report names it.
+func (s *Session) AddFix(ctx context.Context, finding string, patch []byte) error {
+	if err := artifacts.CheckFindingID(finding); err != nil {
+		return err
+	}
+	if s.Rec.State != superqode.StateDone {
+		return staging.LeaveFix(s.ArtifactDir(), finding, patch)
+	}
+	if !s.Rec.HasFinal {
+		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, since the session changed nothing; the patch cannot be checked", s.Rec.ID)
+	}
+	store, err := artifacts.Open(string(s.Rec.Origin))
+	if err != nil {
+		return err
+	}
+	n, warning, err := s.fixes(store).Describe(ctx, staging.LeftFix{Finding: finding, Patch: patch})
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		s.Tell(warning)
+	}
+	added, err := store.Add(ctx, n)
+	if err != nil {
+		return err
+	}
+	return s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report {
+		rep = rep.WithArtifacts([]artifacts.Artifact{added})
+		return rep.WithFindings(findings.WithPatches(rep.AllFindings(), []artifacts.Artifact{added}))
+	})
 }
 
-// SendFindings hands findings to the supervisor of the session that env names.
-func SendFindings(ctx context.Context, env []string, raws []json.RawMessage) ([]AddedFinding, error) {
-	var replies []FindingReply
-	if err := supervisor.Call(ctx, env, opFindings, raws, &replies); err != nil {
-		return nil, err
+// changeReport is reportAgain under the lock that keeps others from changing the
+// session's findings and report.
+func (s *Session) changeReport(ctx context.Context, change func(artifacts.Report) artifacts.Report) error {
+	unlock, err := findings.Lock(ctx, s.Folder)
+	if err != nil {
+		return err
 	}
-	list := make([]AddedFinding, len(replies))
-	for i, r := range replies {
-		list[i] = AddedFinding{ID: r.ID, Ignored: r.Ignored}
-		if r.Error != "" {
-			list[i].Err = superqode.Errorf(superqode.ErrUsage, "%s", r.Error)
-		}
-	}
-	return list, nil
+	defer func() { _ = unlock() }() // the lock goes with the process in any case
+	return s.reportAgain(ctx, change)
 }

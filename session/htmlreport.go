@@ -33,7 +33,7 @@ func page(ctx context.Context, store *artifacts.Store, rep artifacts.Report, opt
 		if !known || slices.ContainsFunc(opt.Patches, func(p report.Patch) bool { return p.Path == a.Path.String() }) {
 			continue
 		}
-		data, err := readArtifact(store, a)
+		data, err := store.Read(a, maxPagePatch)
 		if err != nil {
 			return nil, err
 		}
@@ -58,13 +58,4 @@ func (s *Session) shownPatch(opt *report.HTMLOptions) error {
 	data, err := io.ReadAll(io.LimitReader(f, maxPagePatch))
 	opt.Patches = append(opt.Patches, report.Patch{Path: artifacts.SessionPatch(s.Rec.ID), Data: data})
 	return err
-}
-
-func readArtifact(store *artifacts.Store, a artifacts.Artifact) ([]byte, error) {
-	f, err := store.OpenArtifact(a)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxPagePatch))
 }

@@ -107,7 +107,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
-	if err := s.keepSuppressions(); err != nil {
+	if err := s.findings().KeepSuppressions(); err != nil {
 		m.Tell(err.Error() + "; no finding is suppressed")
 	}
 	return s, nil

@@ -6,7 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"os"
+	"io"
 	"path"
 	"strings"
 	"unicode/utf8"
@@ -121,7 +121,7 @@ func (s *Session) saveOutputs(ctx context.Context, store *artifacts.Store, sel *
 	for i, f := range sel.Files {
 		list = append(list, artifacts.New{
 			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session", OriginalFile: f.Path,
-			Content: &lazyFile{open: func() (*os.File, error) { return sel.Open(f) }}, Session: s.Rec.ID, Agent: s.Rec.Agent, Again: again,
+			Open: func() (io.ReadCloser, error) { return sel.Open(f) }, Session: s.Rec.ID, Agent: s.Rec.Agent, Again: again,
 		})
 	}
 	saved, err := store.SaveAll(ctx, list)
@@ -135,25 +135,6 @@ func (s *Session) saveOutputs(ctx context.Context, store *artifacts.Store, sel *
 		added = append(added, n.Artifact)
 	}
 	return added, nil
-}
-
-// lazyFile opens its file at the first Read and closes it at the end: thousands of
-// outputs must not be open at once.
-type lazyFile struct {
-	open func() (*os.File, error)
-	f    *os.File
-}
-
-func (l *lazyFile) Read(p []byte) (n int, err error) {
-	if l.f == nil {
-		if l.f, err = l.open(); err != nil {
-			return 0, err
-		}
-	}
-	if n, err = l.f.Read(p); err != nil {
-		_ = l.f.Close() // read only
-	}
-	return n, err
 }
 
 // outputNames gives each file the name that it is saved under: its own where no

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/report"
 )
 
@@ -55,16 +56,13 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if err != nil {
 		return err
 	}
-	findings, err := s.rawFindings()
+	list, err := s.findings().List()
 	if err != nil {
 		return err
 	}
-	_, warnings, err := s.suppressions()
-	if err != nil {
-		return err
-	}
+	_, warnings := s.findings().Suppressions()
 	in := artifacts.ReportInput{
-		Result: *res, Command: s.Rec.Command, Findings: withPatches(findings, c.artifacts), Artifacts: c.artifacts,
+		Result: *res, Command: s.Rec.Command, Findings: findings.WithPatches(list, c.artifacts), Artifacts: c.artifacts,
 		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.setupReport(),
 	}
 	if !s.Rec.Agent.IsZero() {
@@ -98,22 +96,6 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
-}
-
-// withPatches names the fix of each finding that has one.
-func withPatches(list []artifacts.Finding, all []artifacts.Artifact) []artifacts.Finding {
-	fixes := map[string]string{}
-	for _, a := range all {
-		if id, ok := a.Metadata[metaFinding].(string); ok && a.Type == artifacts.TypeFix {
-			fixes[id] = a.ID
-		}
-	}
-	for i := range list {
-		if id := fixes[list[i].ID]; id != "" && list[i].PatchID == "" {
-			list[i].PatchID = id
-		}
-	}
-	return list
 }
 
 // writeReport keeps the report in the session's folder, as it is and as it is
@@ -224,12 +206,7 @@ func (s *Session) filed(store *artifacts.Store, format ReportFormat) ([]byte, er
 		if a.Path.String() != format.file(s.Rec.ID) {
 			continue
 		}
-		f, err := store.OpenArtifact(a)
-		if err != nil {
-			return nil, err
-		}
-		data, err := io.ReadAll(f)
-		return data, errors.Join(err, f.Close())
+		return store.Read(a, 0)
 	}
 	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", s.Rec.ID), "superqode workspace end --session %s", s.Rec.ID)
 }
@@ -246,16 +223,13 @@ func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report)
 	if err != nil {
 		return err
 	}
-	entries, warnings, err := s.suppressions()
-	if err != nil {
-		return err
-	}
+	entries, warnings := s.findings().Suppressions()
 	for _, w := range warnings {
 		s.Tell(w)
 	}
 	for _, rep := range []*artifacts.Report{&raw, &shown} {
 		*rep = change(*rep)
-		*rep = rep.WithFindings(artifacts.Suppress(rep.AllFindings(), entries, s.Now()))
+		*rep = rep.WithFindings(entries.Mark(rep.AllFindings(), s.Now()))
 	}
 	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -42,7 +43,7 @@ type sealed struct {
 
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
-	return append([]string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile, setupStateFile, suppressionsCopy}, setupFiles()...)
+	return append([]string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile, setupStateFile, findings.SuppressionsCopy}, setupFiles()...)
 }
 
 // sealedSalvages returns the files of a session's salvages. A program may add
@@ -62,7 +63,7 @@ func sealedSalvages(dir string) ([]string, error) {
 }
 
 // growingFiles are the state files that are only appended to.
-func growingFiles() []string { return []string{"findings.jsonl", runsFile} }
+func growingFiles() []string { return []string{findings.LogName, runsFile} }
 
 func newSeal(dir string, rec state.Record) (_ *seal, err error) {
 	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
@@ -159,7 +160,7 @@ func (s *seal) restore() (tampered []string, err error) {
 			continue
 		}
 		want, intact := s.growth[name], rerr == nil && bytes.HasPrefix(got, s.growth[name])
-		if name == "findings.jsonl" {
+		if name == findings.LogName {
 			for _, line := range s.added {
 				want, intact = ledger.Extend(want, line), intact && bytes.Contains(got, line)
 			}

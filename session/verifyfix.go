@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -44,51 +42,42 @@ type VerifiedFix struct {
 // the finding's session began with, runs the tests before and after, and enters
 // what came of it into the report of the finding's session.
 func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*VerifiedFix, error) {
-	s, fix, err := m.findFix(ctx, opt)
+	s, v, patch, err := m.findFix(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	patch, err := s.readFix(fix)
-	if err != nil {
-		return nil, err
-	}
-	finding, _ := fix.Metadata[metaFinding].(string)
-	v := &VerifiedFix{SessionID: s.Rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}
 	v.Reason, err = s.applies(ctx, patch)
 	if err != nil {
-		return nil, superqode.WithHint(fmt.Errorf("the base of session %s can not be had any more: %w", s.Rec.ID, err), "superqode workspace list")
+		return nil, superqode.WithHint(fmt.Errorf("the base of session %s is gone: %w", s.Rec.ID, err), "superqode workspace list")
 	}
 	if v.Applies = v.Reason == ""; !v.Applies {
 		v.Evidence = "the patch does not apply to the base: " + v.Reason
-		return v, s.enterFix(ctx, v.Fix)
+		return v, s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
 	}
 	if err := m.tryFix(ctx, s, opt, patch, v); err != nil {
 		return v, err
 	}
 	v.Verified = v.After == 0 && !v.TimedOut
 	v.Improvement = v.Verified && v.Before != 0
-	v.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", text.Printable(commandText(opt.Exec.Args)), v.Before, v.After, v.TriedIn)
+	v.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", text.Printable(strings.Join(opt.Exec.Args, " ")), v.Before, v.After, v.TriedIn)
 	if v.TimedOut {
 		v.Evidence += "; one of them ran out of time"
 	}
-	return v, s.enterFix(ctx, v.Fix)
+	return v, s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
 }
 
-// findFix finds the session and the artifact.
-func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, artifacts.Artifact, error) {
+// findFix finds the session and the patch.
+func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, *VerifiedFix, []byte, error) {
 	var candidates []state.Listed
+	var err error
 	if opt.Session != "" {
-		l, err := m.find(ctx, opt.Dir, opt.Session)
-		if err != nil {
-			return nil, artifacts.Artifact{}, err
-		}
-		candidates = []state.Listed{l}
+		candidates = make([]state.Listed, 1)
+		candidates[0], err = m.find(ctx, opt.Dir, opt.Session)
 	} else {
-		list, _, err := m.List(ctx, opt.Dir, false)
-		if err != nil {
-			return nil, artifacts.Artifact{}, err
-		}
-		candidates = list
+		candidates, _, err = m.List(ctx, opt.Dir, false)
+	}
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	for _, l := range candidates {
 		if !l.State.Ended() {
@@ -97,31 +86,19 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 		s := m.session(l)
 		store, err := artifacts.Open(string(s.Rec.Origin))
 		if err != nil {
-			return nil, artifacts.Artifact{}, err
+			return nil, nil, nil, err
 		}
-		list, err := store.List(ctx, artifacts.Filter{Session: l.ID, Type: artifacts.TypeFix})
+		fix, finding, err := findings.FixOf(ctx, store, l.ID, opt.Finding)
+		if errors.Is(err, superqode.ErrNotFound) {
+			continue
+		}
 		if err != nil {
-			return nil, artifacts.Artifact{}, err
+			return nil, nil, nil, err
 		}
-		i := slices.IndexFunc(list, func(a artifacts.Artifact) bool { return a.ID == opt.Finding || a.Metadata[metaFinding] == opt.Finding })
-		if i >= 0 {
-			return s, list[i], nil
-		}
+		patch, err := store.Read(fix, 0)
+		return s, &VerifiedFix{SessionID: l.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}, patch, err
 	}
-	return nil, artifacts.Artifact{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session that has ended has a fix for %q", opt.Finding), "superqode artifacts list --type fix")
-}
-
-func (s *Session) readFix(fix artifacts.Artifact) ([]byte, error) {
-	store, err := artifacts.Open(string(s.Rec.Origin))
-	if err != nil {
-		return nil, err
-	}
-	f, err := store.OpenArtifact(fix)
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(f)
-	return data, errors.Join(err, f.Close())
+	return nil, nil, nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session that has ended has a fix for %q", opt.Finding), "superqode artifacts list --type fix")
 }
 
 // tryFix runs the tests in a fresh session, on the base and with the fix.
@@ -166,27 +143,4 @@ func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, 
 	after, err := fresh.Exec(ctx, opt.Exec)
 	v.Before, v.After, v.TimedOut = before.ExitCode, after.ExitCode, before.TimedOut || after.TimedOut
 	return err
-}
-
-// commandText is a command on one line, for people.
-func commandText(args []string) string {
-	text := ""
-	for i, a := range args {
-		if i > 0 {
-			text += " "
-		}
-		text += a
-	}
-	return text
-}
-
-// enterFix puts what came of a fix into the session's report; a fix that is tried
-// again replaces its entry.
-func (s *Session) enterFix(ctx context.Context, fix artifacts.Fix) error {
-	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "findings.lock"))
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unlock() }() // the lock goes with the process in any case
-	return s.reportAgain(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(fix) })
 }

@@ -40,7 +40,7 @@ func plainReport(t testing.TB) artifacts.Report {
 		Findings: []artifacts.Finding{
 			{ID: "f1", Severity: artifacts.SeverityHigh, Priority: 1, Confidence: &sure, Title: "Off by one", Category: "bug", RuleID: "R1", File: "dir/a b#%c:d.go", Lines: &artifacts.LineRange{Start: 3, End: 5}, Tags: []string{"loop"}},
 			{ID: "f2", Severity: artifacts.SeverityInfo, Priority: 3, Title: "By the way"},
-			{ID: "f3", Severity: artifacts.SeverityCritical, Title: "Known", Suppressed: &artifacts.Suppressed{Reason: "an example", By: artifacts.SuppressionsFile}},
+			{ID: "f3", Severity: artifacts.SeverityCritical, Title: "Known", Suppressed: &artifacts.Suppressed{Reason: "an example", By: "superqode.suppressions.yaml"}},
 		},
 	})
 }

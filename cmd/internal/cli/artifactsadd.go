@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/staging"
 )
 
 // artifactsAddCmd puts a file into the store.
@@ -52,7 +51,7 @@ func (c *artifactsAddCmd) Run(ctx context.Context, a *app) error {
 	if dir := a.getenv("SUPERQODE_ARTIFACT_DIR"); c.Session == "" && dir != "" && a.getenv("SUPERQODE_SOCKET") != "" {
 		return c.leave(a, dir, t, in)
 	}
-	n := artifacts.New{Type: t, Name: c.Name, Description: c.Description, Content: in, OriginalFile: c.File, Metadata: map[string]any{"source": "user"}}
+	n := artifacts.New{Type: t, Name: c.Name, Description: c.Description, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, OriginalFile: c.File, Metadata: map[string]any{"source": "user"}}
 	if c.Session != "" {
 		l, err := c.find(ctx, a)
 		if err != nil {
@@ -117,26 +116,7 @@ func (c *artifactsAddCmd) leave(a *app, dir string, t artifacts.Type, in io.Read
 	if c.File == "-" {
 		base = c.Name
 	}
-	rel := artifacts.StagingPath(t, base)
-	target := filepath.Join(dir, filepath.FromSlash(rel))
-	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	for n := 2; errors.Is(err, os.ErrExist) && n < 10_000; n++ { // another file of that name: both stay
-		ext := path.Ext(base)
-		rel = artifacts.StagingPath(t, fmt.Sprintf("%s-%d%s", base[:len(base)-len(ext)], n, ext))
-		target = filepath.Join(dir, filepath.FromSlash(rel))
-		f, err = os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, in)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(target))
-	}
-	err = ledger.Append(filepath.Join(dir, artifacts.DescriptionsFile), artifacts.Described{Path: rel, Type: t, Name: c.Name, Description: c.Description, Original: c.File})
+	rel, err := staging.Leave(dir, base, staging.Described{Type: t, Name: c.Name, Description: c.Description, Original: c.File}, in)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -58,7 +60,7 @@ func (*findingAddCmd) Help() string {
 
 // findingAdder is the way in for findings.
 type findingAdder struct {
-	add   func(context.Context, []json.RawMessage) ([]session.AddedFinding, error)
+	add   func(context.Context, []json.RawMessage) ([]findings.Added, error)
 	patch func(ctx context.Context, finding string, data []byte) error
 	done  func()
 }
@@ -125,15 +127,11 @@ func readPatch(path string) ([]byte, error) {
 func (c *findingAddCmd) adder(ctx context.Context, a *app) (findingAdder, error) {
 	if c.Session == "" && a.getenv("SUPERQODE_SOCKET") != "" {
 		return findingAdder{
-			add: func(ctx context.Context, raws []json.RawMessage) ([]session.AddedFinding, error) {
-				return session.SendFindings(ctx, a.Env, raws)
+			add: func(ctx context.Context, raws []json.RawMessage) ([]findings.Added, error) {
+				return findings.Send(ctx, a.Env, raws)
 			},
 			patch: func(_ context.Context, finding string, data []byte) error {
-				path := filepath.Join(a.getenv("SUPERQODE_ARTIFACT_DIR"), filepath.FromSlash(artifacts.FixFile(finding)))
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					return err
-				}
-				return atomicfile.Replace(path, data, 0o600)
+				return staging.LeaveFix(a.getenv("SUPERQODE_ARTIFACT_DIR"), finding, data)
 			},
 			done: func() {},
 		}, nil

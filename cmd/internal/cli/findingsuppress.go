@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -22,7 +23,7 @@ type findingSuppressCmd struct {
 
 // Help tells where it goes.
 func (*findingSuppressCmd) Help() string {
-	return "The entry goes into " + artifacts.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere. A finding that is suppressed already gets the new reason and date."
+	return "The entry goes into " + findings.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere. A finding that is suppressed already gets the new reason and date."
 }
 
 // Run prints the fingerprint.
@@ -33,13 +34,13 @@ func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
 	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
 	}
-	entry := artifacts.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
+	entry := findings.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
 	return c.edit(ctx, a, c.Finding, suppressionEdit{
 		done: "entered into",
-		session: func(s suppressor) (artifacts.Suppression, error) {
+		session: func(s suppressor) (findings.Suppression, error) {
 			return s.SuppressFinding(ctx, c.Finding, entry)
 		},
-		file: func(f suppressionFile) (artifacts.Suppression, error) { return f.Enter(ctx, entry) },
+		file: func(f suppressionFile) (findings.Suppression, error) { return f.Enter(ctx, entry) },
 	})
 }
 
@@ -51,37 +52,37 @@ type findingUnsuppressCmd struct {
 
 // Help tells what becomes of the file.
 func (*findingUnsuppressCmd) Help() string {
-	return "The entry is taken out of " + artifacts.SuppressionsFile + "; everything else there stays, comments too. The report of the session is written anew."
+	return "The entry is taken out of " + findings.SuppressionsFile + "; everything else there stays, comments too. The report of the session is written anew."
 }
 
 // Run prints the fingerprint.
 func (c *findingUnsuppressCmd) Run(ctx context.Context, a *app) error {
 	return c.edit(ctx, a, c.Finding, suppressionEdit{
 		done: "taken out of",
-		session: func(s suppressor) (artifacts.Suppression, error) {
+		session: func(s suppressor) (findings.Suppression, error) {
 			return s.UnsuppressFinding(ctx, c.Finding)
 		},
-		file: func(f suppressionFile) (artifacts.Suppression, error) { return f.Remove(ctx, c.Finding) },
+		file: func(f suppressionFile) (findings.Suppression, error) { return f.Remove(ctx, c.Finding) },
 	})
 }
 
 // suppressor is a session whose report follows the file.
 type suppressor interface {
-	SuppressFinding(ctx context.Context, ref string, entry artifacts.Suppression) (artifacts.Suppression, error)
-	UnsuppressFinding(ctx context.Context, ref string) (artifacts.Suppression, error)
+	SuppressFinding(ctx context.Context, ref string, entry findings.Suppression) (findings.Suppression, error)
+	UnsuppressFinding(ctx context.Context, ref string) (findings.Suppression, error)
 }
 
 // suppressionFile is the file alone, where there is no session.
 type suppressionFile interface {
-	Enter(ctx context.Context, entry artifacts.Suppression) (artifacts.Suppression, error)
-	Remove(ctx context.Context, ref string) (artifacts.Suppression, error)
+	Enter(ctx context.Context, entry findings.Suppression) (findings.Suppression, error)
+	Remove(ctx context.Context, ref string) (findings.Suppression, error)
 }
 
 // suppressionEdit is one change of the file, with a session or without.
 type suppressionEdit struct {
 	done    string
-	session func(suppressor) (artifacts.Suppression, error)
-	file    func(suppressionFile) (artifacts.Suppression, error)
+	session func(suppressor) (findings.Suppression, error)
+	file    func(suppressionFile) (findings.Suppression, error)
 }
 
 // edit makes the change and prints the fingerprint. A whole fingerprint needs no
@@ -90,7 +91,7 @@ func (f *sessionFlag) edit(ctx context.Context, a *app, ref string, e suppressio
 	if a.getenv("SUPERQODE_SOCKET") != "" {
 		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
 	}
-	var entry artifacts.Suppression
+	var entry findings.Suppression
 	s, err := f.attachReported(ctx, a)
 	switch {
 	case err == nil:
@@ -103,21 +104,21 @@ func (f *sessionFlag) edit(ctx context.Context, a *app, ref string, e suppressio
 		return err
 	}
 	if a.flags.JSON {
-		return a.printJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": artifacts.SuppressionsFile})
+		return a.printJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": findings.SuppressionsFile})
 	}
-	a.note("%s %s", e.done, artifacts.SuppressionsFile)
+	a.note("%s %s", e.done, findings.SuppressionsFile)
 	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
 	return err
 }
 
-func (a *app) editSuppressions(ctx context.Context, e suppressionEdit) (artifacts.Suppression, error) {
+func (a *app) editSuppressions(ctx context.Context, e suppressionEdit) (findings.Suppression, error) {
 	m, err := a.sessions()
 	if err != nil {
-		return artifacts.Suppression{}, err
+		return findings.Suppression{}, err
 	}
 	file, err := m.Suppressions(ctx, a.flags.Repo)
 	if err != nil {
-		return artifacts.Suppression{}, err
+		return findings.Suppression{}, err
 	}
 	return e.file(file)
 }

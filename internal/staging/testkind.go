@@ -1,12 +1,13 @@
-package artifacts
+package staging
 
 import (
-	"bytes"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/seed-2d964004/superqode/artifacts"
 )
 
 // Generated tests are sorted by what they are: the language by the file's name,
@@ -84,41 +85,41 @@ func testFile(rel string) (language string, ok bool) {
 }
 
 // kindWords maps words of a path to kinds.
-func kindWords() map[string]Type {
-	return map[string]Type{
-		"unit": TypeTestUnit, "integration": TypeTestIntegration, "it": TypeTestIntegration, "api": TypeTestAPI, "rest": TypeTestAPI, "contract": TypeTestContract,
-		"contracts": TypeTestContract, "pact": TypeTestContract, "fuzz": TypeTestFuzz, "fuzzing": TypeTestFuzz, "fuzzer": TypeTestFuzz, "load": TypeTestLoad,
-		"perf": TypeTestLoad, "performance": TypeTestLoad, "stress": TypeTestLoad, "k6": TypeTestLoad, "locustfile": TypeTestLoad, "simulation": TypeTestLoad,
-		"regression": TypeTestRegression, "regressions": TypeTestRegression, "e2e": TypeTestE2E, "cy": TypeTestE2E, "cypress": TypeTestE2E, "playwright": TypeTestE2E,
-		"acceptance": TypeTestE2E, "browser": TypeTestE2E, "security": TypeTestSecurity, "sec": TypeTestSecurity, "pentest": TypeTestSecurity, "exploit": TypeTestSecurity,
+func kindWords() map[string]artifacts.Type {
+	return map[string]artifacts.Type{
+		"unit": artifacts.TypeTestUnit, "integration": artifacts.TypeTestIntegration, "it": artifacts.TypeTestIntegration, "api": artifacts.TypeTestAPI, "rest": artifacts.TypeTestAPI, "contract": artifacts.TypeTestContract,
+		"contracts": artifacts.TypeTestContract, "pact": artifacts.TypeTestContract, "fuzz": artifacts.TypeTestFuzz, "fuzzing": artifacts.TypeTestFuzz, "fuzzer": artifacts.TypeTestFuzz, "load": artifacts.TypeTestLoad,
+		"perf": artifacts.TypeTestLoad, "performance": artifacts.TypeTestLoad, "stress": artifacts.TypeTestLoad, "k6": artifacts.TypeTestLoad, "locustfile": artifacts.TypeTestLoad, "simulation": artifacts.TypeTestLoad,
+		"regression": artifacts.TypeTestRegression, "regressions": artifacts.TypeTestRegression, "e2e": artifacts.TypeTestE2E, "cy": artifacts.TypeTestE2E, "cypress": artifacts.TypeTestE2E, "playwright": artifacts.TypeTestE2E,
+		"acceptance": artifacts.TypeTestE2E, "browser": artifacts.TypeTestE2E, "security": artifacts.TypeTestSecurity, "sec": artifacts.TypeTestSecurity, "pentest": artifacts.TypeTestSecurity, "exploit": artifacts.TypeTestSecurity,
 	}
 }
 
 // kindSigns are what the beginnings of test files of a kind use; the first that is
 // found counts.
 var kindSigns = sync.OnceValue(func() []struct {
-	kind Type
+	kind artifacts.Type
 	sign *regexp.Regexp
 } {
 	type row = struct {
-		kind Type
+		kind artifacts.Type
 		sign *regexp.Regexp
 	}
 	compile := regexp.MustCompile
 	return []row{
-		{TypeTestFuzz, compile(`\bfunc Fuzz\w*\(\w+ \*testing\.F\)|LLVMFuzzerTestOneInput|fuzz_target!|\bfrom hypothesis\b|\bimport atheris\b|fast-check|@FuzzTest|proptest!|jqwik`)},
-		{TypeTestLoad, compile(`\bfrom locust\b|from ['"]k6|io\.gatling|<jmeterTestPlan|autocannon`)},
-		{TypeTestContract, compile(`(?i)\bpact(-?go|-python|foundation|flow|js)?[/."']|@pact-foundation|spring\.cloud\.contract|\bau\.com\.dius\.pact`)},
-		{TypeTestE2E, compile(`(?i)@playwright/|\bplaywright\b|\bcypress\b|\bcy\.visit\(|selenium|puppeteer|webdriver|capybara|chromedp|testcafe`)},
-		{TypeTestAPI, compile(`(?i)\bsupertest\b|rest-?assured|\bimport (requests|httpx)\b|\bfrom (httpx|fastapi\.testclient|starlette\.testclient) |\bMockMvc\b|\bhttptest\.NewServer\(|\brest_client\b|tavern`)},
-		{TypeTestIntegration, compile(`(?i)testcontainers|//go:build integration|@SpringBootTest|@pytest\.mark\.integration|dockertest`)},
-		{TypeTestSecurity, compile(`(?i)\b(sql injection|xss|csrf|path traversal|ssrf)\b`)},
+		{artifacts.TypeTestFuzz, compile(`\bfunc Fuzz\w*\(\w+ \*testing\.F\)|LLVMFuzzerTestOneInput|fuzz_target!|\bfrom hypothesis\b|\bimport atheris\b|fast-check|@FuzzTest|proptest!|jqwik`)},
+		{artifacts.TypeTestLoad, compile(`\bfrom locust\b|from ['"]k6|io\.gatling|<jmeterTestPlan|autocannon`)},
+		{artifacts.TypeTestContract, compile(`(?i)\bpact(-?go|-python|foundation|flow|js)?[/."']|@pact-foundation|spring\.cloud\.contract|\bau\.com\.dius\.pact`)},
+		{artifacts.TypeTestE2E, compile(`(?i)@playwright/|\bplaywright\b|\bcypress\b|\bcy\.visit\(|selenium|puppeteer|webdriver|capybara|chromedp|testcafe`)},
+		{artifacts.TypeTestAPI, compile(`(?i)\bsupertest\b|rest-?assured|\bimport (requests|httpx)\b|\bfrom (httpx|fastapi\.testclient|starlette\.testclient) |\bMockMvc\b|\bhttptest\.NewServer\(|\brest_client\b|tavern`)},
+		{artifacts.TypeTestIntegration, compile(`(?i)testcontainers|//go:build integration|@SpringBootTest|@pytest\.mark\.integration|dockertest`)},
+		{artifacts.TypeTestSecurity, compile(`(?i)\b(sql injection|xss|csrf|path traversal|ssrf)\b`)},
 	}
 })
 
 // testKind tells the kind of a test from its path and the beginning of its
 // content.
-func testKind(rel string, head []byte) Type {
+func testKind(rel string, head []byte) artifacts.Type {
 	known := kindWords()
 	words := func(s string) []string {
 		return strings.FieldsFunc(splitCamel(s), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
@@ -132,20 +133,20 @@ func testKind(rel string, head []byte) Type {
 		}
 	}
 	if parts[0] == "tests" && path.Ext(rel) == ".rs" { // cargo's folder of integration tests
-		return TypeTestIntegration
+		return artifacts.TypeTestIntegration
 	}
 	if path.Ext(rel) == ".feature" {
-		return TypeTestE2E
+		return artifacts.TypeTestE2E
 	}
 	if path.Ext(rel) == ".jmx" {
-		return TypeTestLoad
+		return artifacts.TypeTestLoad
 	}
 	for _, s := range kindSigns() {
 		if s.sign.Match(head) {
 			return s.kind
 		}
 	}
-	return TypeTestUnit
+	return artifacts.TypeTestUnit
 }
 
 // splitCamel puts a blank before each capital that begins a word, and returns it
@@ -181,5 +182,19 @@ func testTarget(base string) string {
 	return short + ext
 }
 
-// isTextHead reports whether a content that begins so is text.
-func isTextHead(head []byte) bool { return bytes.IndexByte(head, 0) < 0 }
+// isCoverage reports whether a file's name is one that coverage tools give.
+func isCoverage(base string) bool {
+	base = strings.ToLower(base)
+	switch base {
+	case "cover.out", "coverprofile", "lcov.info", "jacoco.xml", "cobertura.xml", "clover.xml", ".coverage", "coverage":
+		return true
+	}
+	stem, ext := strings.TrimSuffix(base, path.Ext(base)), path.Ext(base)
+	switch ext {
+	case ".lcov", ".coverprofile", ".gcov", ".profdata":
+		return true
+	case ".out", ".txt", ".xml", ".json", ".info", ".html":
+		return stem == "coverage" || strings.HasPrefix(stem, "coverage-") || strings.HasSuffix(stem, "-coverage") || strings.HasSuffix(stem, "_coverage")
+	}
+	return false
+}

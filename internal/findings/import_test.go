@@ -1,4 +1,4 @@
-package artifacts
+package findings
 
 import (
 	"encoding/json"
@@ -9,7 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/seed-2d964004/superqode/artifacts"
 )
 
 // leave writes files into a fresh artifact folder.
@@ -28,9 +29,9 @@ func leave(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-func imported(t testing.TB, files map[string]string) ([]Finding, string) {
+func imported(t testing.TB, files map[string]string) ([]artifacts.Finding, string) {
 	t.Helper()
-	list, problems, err := ImportFindings(ImportOptions{Staging: leave(t, files), Roots: []string{"/origin/space"}})
+	list, problems, err := Import(leave(t, files), "/origin/space")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +128,14 @@ func TestImportSARIF(t *testing.T) {
 		t.Fatalf("%d findings: %+v", len(list), list)
 	}
 	f := list[0]
-	if f.Severity != SeverityCritical || f.Title != "eval used" || f.Location() != "sub/a b.js:3-4" || f.Evidence != "eval(x)" || f.SuggestedFix != "call it\nx()" || f.RuleID != "R1" ||
+	if f.Severity != artifacts.SeverityCritical || f.Title != "eval used" || f.Location() != "sub/a b.js:3-4" || f.Evidence != "eval(x)" || f.SuggestedFix != "call it\nx()" || f.RuleID != "R1" ||
 		f.Category != "NoEval" || f.FoundBy != "lint" || f.Tags[0] != "security" {
 		t.Errorf("the first is %+v", f)
 	}
-	if f = list[1]; f.Severity != SeverityLow || f.Title != "found it" || f.Location() != "from/index.go:7-7" || f.RuleID != "R2" {
+	if f = list[1]; f.Severity != artifacts.SeverityLow || f.Title != "found it" || f.Location() != "from/index.go:7-7" || f.RuleID != "R2" {
 		t.Errorf("the second is %+v", f)
 	}
-	if f = list[2]; f.Suppressed == nil || f.Suppressed.Reason != "known" || f.Severity != SeverityHigh {
+	if f = list[2]; f.Suppressed == nil || f.Suppressed.Reason != "known" || f.Severity != artifacts.SeverityHigh {
 		t.Errorf("the third is %+v", f)
 	}
 	if f = list[3]; f.File != "" || !strings.Contains(f.Evidence, "/etc/passwd") {
@@ -157,7 +158,7 @@ func TestImportJUnit(t *testing.T) {
 		t.Fatalf("%+v %s", list, told)
 	}
 	f := list[0]
-	if f.Category != "test" || f.Severity != SeverityHigh || f.Title != "Test pkg.A.bad failed" || f.Location() != "a/b_test.py:12-12" || f.Description != "1 != 2" || f.Evidence != "trace <here>" || f.FoundBy != "s" {
+	if f.Category != "test" || f.Severity != artifacts.SeverityHigh || f.Title != "Test pkg.A.bad failed" || f.Location() != "a/b_test.py:12-12" || f.Description != "1 != 2" || f.Evidence != "trace <here>" || f.FoundBy != "s" {
 		t.Errorf("the first is %+v", f)
 	}
 	if f = list[1]; f.Title != "Test worse broke off" || f.Evidence != "why" {
@@ -216,7 +217,7 @@ func TestImportHostile(t *testing.T) {
 	if err := errors.Join(big.Truncate(1<<40), big.Close()); err != nil {
 		t.Fatal(err)
 	}
-	list, problems, err := ImportFindings(ImportOptions{Staging: dir})
+	list, problems, err := Import(dir)
 	if err != nil || len(list) != 1 || list[0].Title != "kept" || len(problems) != 1 {
 		t.Errorf("%+v %v %v", list, problems, err)
 	}
@@ -225,152 +226,13 @@ func TestImportHostile(t *testing.T) {
 func TestImportIsBounded(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat(`{"severity":"low","title":"t"}`+"\n", 50)
-	list, problems, err := ImportFindings(ImportOptions{Staging: leave(t, map[string]string{"findings/a.ndjson": many, "findings/b.ndjson": many}), Limit: 30})
-	if err != nil || len(list) != 30 || len(problems) != 1 {
-		t.Errorf("%d findings, %v, %v", len(list), problems, err)
+	im := &importer{limit: 30}
+	if err := im.folder(leave(t, map[string]string{"findings/a.ndjson": many, "findings/b.ndjson": many})); err != nil || len(im.findings) != 30 || len(im.problems) != 1 {
+		t.Errorf("%d findings, %v, %v", len(im.findings), im.problems, err)
 	}
 	list, told := imported(t, map[string]string{"findings/bad.ndjson": strings.Repeat("{}\n", 500)})
 	if len(list) != 0 || strings.Count(told, "\n") != maxImportProblems || !strings.Contains(told, "and 480 more") {
 		t.Errorf("%d lines are told", strings.Count(told, "\n"))
-	}
-}
-
-func TestFingerprint(t *testing.T) {
-	t.Parallel()
-	base := Finding{Severity: SeverityLow, Title: "Variable x1 unused at 0x7f", Category: "lint", File: "a.go", Lines: &LineRange{1, 2}}
-	same := []func(*Finding){
-		func(f *Finding) { f.Lines = &LineRange{90, 91} }, func(f *Finding) { f.Severity = SeverityHigh }, func(f *Finding) { f.Title = "variable  x22 unused at 0x9f" },
-		func(f *Finding) { f.Description, f.ID = "more", "other" },
-	}
-	for i, change := range same {
-		f := base
-		if change(&f); f.Fingerprint() != base.Fingerprint() {
-			t.Errorf("change %d makes another finding of it", i)
-		}
-	}
-	for i, change := range []func(*Finding){
-		func(f *Finding) { f.File = "b.go" }, func(f *Finding) { f.Title = "Variable y unused" }, func(f *Finding) { f.Category = "bug" }, func(f *Finding) { f.RuleID = "R" },
-	} {
-		f := base
-		if change(&f); f.Fingerprint() == base.Fingerprint() || !IsFingerprint(f.Fingerprint()) {
-			t.Errorf("change %d is not seen: %s", i, f.Fingerprint())
-		}
-	}
-}
-
-func TestSuppressions(t *testing.T) {
-	t.Parallel()
-	f := Finding{Severity: SeverityHigh, Title: "evil: \"quoted\"\n- fingerprint: x", File: "a: b\u2028"}
-	entry := Suppression{Fingerprint: f.Fingerprint(), Reason: "because: it\nis # so", Title: f.Title, File: f.File, Added: "2026-11-21"}
-	data := append([]byte("# a comment\n"), entry.YAML()...)
-	data = append(data, Suppression{Fingerprint: "0123456789abcdef", Reason: "old", Expires: "2026-01-01"}.YAML()...)
-	entries, problems, err := ParseSuppressions(data)
-	if err != nil || len(problems) > 0 || len(entries) != 2 || entries[f.Fingerprint()] != entry {
-		t.Fatalf("%+v %v %v", entries, problems, err)
-	}
-	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	if got := Suppress([]Finding{f}, entries, now); got[0].Suppressed == nil || got[0].Suppressed.Reason != entry.Reason {
-		t.Errorf("%+v", got)
-	}
-	if entries["0123456789abcdef"].Holds(now) || !entries["0123456789abcdef"].Holds(now.AddDate(-1, 0, 0)) {
-		t.Error("the date does not count")
-	}
-	for text, want := range map[string]string{
-		"- {fingerprint: 0123456789abcdef}":                               "entry 1: reason: missing",
-		"- {fingerprint: xyz, reason: r}":                                 "entry 1: fingerprint:",
-		"- {fingerprint: \"0123456789abcdef\", reason: r, expires: soon}": "entry 1: expires:",
-	} {
-		if _, problems, err := ParseSuppressions([]byte(text)); err != nil || len(problems) != 1 || !strings.Contains(problems[0].String(), want) {
-			t.Errorf("%s: %v %v", text, problems, err)
-		}
-	}
-	for _, text := range []string{"a: b", "- {fingerprint: x, unknown: y}", "- [", "\x00"} {
-		if _, _, err := ParseSuppressions([]byte(text)); err == nil {
-			t.Errorf("%q was accepted", text)
-		}
-	}
-	if entries, _, err := ParseSuppressions(nil); err != nil || len(entries) > 0 {
-		t.Errorf("an empty file: %v %v", entries, err)
-	}
-}
-
-func TestReportWithSuppressed(t *testing.T) {
-	t.Parallel()
-	in := bareInput(t)
-	in.Command = []string{"true"}
-	in.Findings = []Finding{{Severity: SeverityCritical, Title: "x", Suppressed: &Suppressed{Reason: "r", By: "b"}}, {Severity: SeverityLow, Title: "y"}}
-	rep := NewReport(in)
-	if rep.Verdict != VerdictPass || rep.FindingsCount != 1 || rep.CriticalCount != 0 || rep.Summary.Suppressed != 1 || len(rep.Suppressed) != 1 {
-		t.Errorf("%s %+v", rep.Verdict, rep.Summary)
-	}
-	data, err := rep.JSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := ParseReport(data)
-	if err != nil || back.Suppressed[0].Suppressed.Reason != "r" {
-		t.Errorf("%+v %v", back.Suppressed, err)
-	}
-	again := back.WithFindings(back.AllFindings())
-	if again.Verdict != rep.Verdict || again.Summary != rep.Summary {
-		t.Errorf("judged again it is %+v", again.Summary)
-	}
-}
-
-func TestTestKind(t *testing.T) {
-	t.Parallel()
-	for rel, tt := range map[string]struct {
-		head, language string
-		want           Type
-	}{
-		"calc_test.go":                   {"func TestX(t *testing.T)", "go", TypeTestUnit},
-		"parse_test.go":                  {"func FuzzParse(f *testing.F) {", "go", TypeTestFuzz},
-		"tests/integration/test_db.py":   {"", "python", TypeTestIntegration},
-		"test_api_users.py":              {"", "python", TypeTestAPI},
-		"test_props.py":                  {"from hypothesis import given", "python", TypeTestFuzz},
-		"locustfile.py":                  {"from locust import HttpUser", "python", TypeTestLoad},
-		"login.spec.ts":                  {"import { test } from '@playwright/test'", "typescript", TypeTestE2E},
-		"checkout.cy.js":                 {"", "javascript", TypeTestE2E},
-		"users.test.js":                  {"const request = require('supertest')", "javascript", TypeTestAPI},
-		"src/test/java/OrderIT.java":     {"", "java", TypeTestIntegration},
-		"OrderSecurityTest.java":         {"", "java", TypeTestSecurity},
-		"tests/cli.rs":                   {"", "rust", TypeTestIntegration},
-		"fuzz_targets/parse.rs":          {"fuzz_target!(|d|", "rust", TypeTestFuzz},
-		"spec/model_spec.rb":             {"", "ruby", TypeTestUnit},
-		"UserTest.php":                   {"", "php", TypeTestUnit},
-		"OrderTests.cs":                  {"", "csharp", TypeTestUnit},
-		"regression/issue_12_test.exs":   {"", "elixir", TypeTestRegression},
-		"pay.feature":                    {"Feature: pay", "gherkin", TypeTestE2E},
-		"plan.jmx":                       {"", "jmeter", TypeTestLoad},
-		"pact/consumer.test.ts":          {"", "typescript", TypeTestContract},
-		"generated-tests/odd/helpers.py": {"", "python", TypeTestUnit},
-	} {
-		language, ok := testFile(rel)
-		if kind := testKind(rel, []byte(tt.head)); !ok || language != tt.language || kind != tt.want {
-			t.Errorf("%s: %s %s %v, want %s %s", rel, language, kind, ok, tt.language, tt.want)
-		}
-	}
-	for _, rel := range []string{"main.go", "notes.txt", "contest.py", "latest.js", "shot.png", "src/Test.md", "attestation.java"} {
-		if language, ok := testFile(rel); ok {
-			t.Errorf("%s is a test in %s", rel, language)
-		}
-	}
-	for base, want := range map[string]string{"foo_test.go": "foo.go", "test_bar.py": "bar.py", "a.spec.ts": "a.ts", "OrderTest.java": "Order.java", "main.go": ""} {
-		if got := testTarget(base); got != want {
-			t.Errorf("%s tests %q, want %q", base, got, want)
-		}
-	}
-}
-
-func TestFixes(t *testing.T) {
-	t.Parallel()
-	dir := leave(t, map[string]string{"fixes/f1.patch": "patch", "fixes/no patch.patch": "x", "fixes/readme.txt": "x", "fixes/sub/f2.patch": "x", "fixes/big.patch": strings.Repeat("x", maxFix+1)})
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "fixes", "link.patch")); err != nil {
-		t.Fatal(err)
-	}
-	list, problems, err := Fixes(dir)
-	if err != nil || len(list) != 1 || list[0].Finding != "f1" || string(list[0].Patch) != "patch" || len(problems) != 2 {
-		t.Errorf("%+v %v %v", list, problems, err)
 	}
 }
 
@@ -380,7 +242,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte("[{\"severity\":\"low\",\"title\":\"t\"},\n7]"))
 	f.Add([]byte("{\"findings\":[{}]}\n{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		im := &importer{ImportOptions: ImportOptions{Limit: 100}, used: map[string]bool{}}
+		im := &importer{limit: 100}
 		im.content("findings/x.json", data)
 		for _, f := range im.findings {
 			if err := f.Validate(); err != nil {
@@ -390,10 +252,10 @@ func FuzzImport(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if back, err := ParseFinding(line); err != nil || back.Title != strings.ToValidUTF8(f.Title, "\uFFFD") {
+			if back, err := artifacts.ParseFinding(line); err != nil || back.Title != strings.ToValidUTF8(f.Title, "\uFFFD") {
 				t.Errorf("it can not be read back: %v\n%s", err, line)
 			}
-			if f.Fingerprint() == "" || !IsFingerprint(f.Fingerprint()) {
+			if f.Fingerprint() == "" || !artifacts.IsFingerprint(f.Fingerprint()) {
 				t.Error(fmt.Sprint("no fingerprint: ", f))
 			}
 		}

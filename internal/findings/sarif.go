@@ -1,14 +1,16 @@
-package artifacts
+package findings
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
 	"strconv"
 	"strings"
 
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -129,16 +131,16 @@ type sarifReader struct {
 	sarifRun
 	at       int // the run, from 0
 	relative func(string) (string, bool)
-	list     []Finding
+	list     []artifacts.Finding
 	problems []string
 }
 
 // parseSARIF reads the findings of a SARIF file. relative makes a path one below
 // the origin's top.
-func parseSARIF(data []byte, relative func(string) (string, bool)) (list []Finding, problems []string) {
+func parseSARIF(data []byte, relative func(string) (string, bool)) (list []artifacts.Finding, problems []string) {
 	var doc sarifLog
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, []string{plainTypeError(err)}
+		return nil, []string{typeError(err)}
 	}
 	if doc.Version != "2.1.0" {
 		problems = append(problems, fmt.Sprintf("version: %q is read as 2.1.0", text.Clip(doc.Version, 40)))
@@ -146,7 +148,7 @@ func parseSARIF(data []byte, relative func(string) (string, bool)) (list []Findi
 	for i, raw := range doc.Runs {
 		r := &sarifReader{at: i, relative: relative}
 		if err := json.Unmarshal(raw, &r.sarifRun); err != nil {
-			problems = append(problems, fmt.Sprintf("runs[%d]: %s", i, plainTypeError(err)))
+			problems = append(problems, fmt.Sprintf("runs[%d]: %s", i, typeError(err)))
 			continue
 		}
 		for n, raw := range r.Results {
@@ -160,21 +162,21 @@ func parseSARIF(data []byte, relative func(string) (string, bool)) (list []Findi
 func (r *sarifReader) result(n int, raw json.RawMessage) {
 	var res sarifResult
 	if err := json.Unmarshal(raw, &res); err != nil {
-		r.problems = append(r.problems, fmt.Sprintf("runs[%d].results[%d]: %s", r.at, n, plainTypeError(err)))
+		r.problems = append(r.problems, fmt.Sprintf("runs[%d].results[%d]: %s", r.at, n, typeError(err)))
 		return
 	}
 	if res.Kind == "pass" || res.Kind == "notApplicable" || res.Baseline == "absent" {
 		return // nothing is wrong, or no more
 	}
 	rule := r.rule(res)
-	f := Finding{FoundBy: valid(r.Tool.Driver.Name), RuleID: valid(rule.ID), Severity: severityOf(res, rule), Tags: rule.Properties.Tags}
+	f := artifacts.Finding{FoundBy: valid(r.Tool.Driver.Name), RuleID: valid(rule.ID), Severity: severityOf(res, rule), Tags: rule.Properties.Tags}
 	f.Priority = f.Severity.DefaultPriority()
 	f.Category = valid(rule.Name)
 	if f.Category == "" {
 		f.Category = f.RuleID
 	}
-	said := message(res.Message, rule)
-	f.Title, _, _ = strings.Cut(strings.TrimSpace(said), "\n")
+	words := message(res.Message, rule)
+	f.Title, _, _ = strings.Cut(strings.TrimSpace(words), "\n")
 	if short := strings.TrimSpace(rule.Short.Text); f.Title == "" {
 		f.Title = short
 	}
@@ -182,18 +184,18 @@ func (r *sarifReader) result(n int, raw json.RawMessage) {
 		f.Title = rule.ID
 	}
 	f.Title = valid(text.Clip(f.Title, 500))
-	if f.Description = valid(said); strings.TrimSpace(f.Description) == f.Title {
+	if f.Description = valid(words); strings.TrimSpace(f.Description) == f.Title {
 		f.Description = valid(rule.Full.Text)
 	}
 	r.place(&f, res)
 	f.SuggestedFix = valid(suggestion(res, rule))
 	for _, s := range res.Suppressions {
 		if s.Status == "" || s.Status == "accepted" {
-			f.Suppressed = &Suppressed{Reason: valid(s.Justification), By: f.FoundBy}
+			f.Suppressed = &artifacts.Suppressed{Reason: valid(s.Justification), By: f.FoundBy}
 		}
 	}
-	if len(f.Tags) > maxTags {
-		f.Tags = f.Tags[:maxTags]
+	if len(f.Tags) > artifacts.MaxTags {
+		f.Tags = f.Tags[:artifacts.MaxTags]
 	}
 	if err := f.Validate(); err != nil {
 		r.problems = append(r.problems, fmt.Sprintf("runs[%d].results[%d]: %v", r.at, n, err))
@@ -228,19 +230,19 @@ func (r *sarifReader) rule(res sarifResult) sarifRule {
 
 // severityOf maps a result's level, or the security severity that GitHub's tools
 // write, to a severity.
-func severityOf(res sarifResult, rule sarifRule) Severity {
+func severityOf(res sarifResult, rule sarifRule) artifacts.Severity {
 	for _, p := range []sarifProperties{res.Properties, rule.Properties} {
 		score, err := strconv.ParseFloat(strings.Trim(string(p.Security), `"`), 64)
 		switch {
 		case err != nil || score < 0 || score > 10:
 		case score >= 9:
-			return SeverityCritical
+			return artifacts.SeverityCritical
 		case score >= 7:
-			return SeverityHigh
+			return artifacts.SeverityHigh
 		case score >= 4:
-			return SeverityMedium
+			return artifacts.SeverityMedium
 		case score > 0:
-			return SeverityLow
+			return artifacts.SeverityLow
 		}
 	}
 	level := res.Level
@@ -249,13 +251,13 @@ func severityOf(res sarifResult, rule sarifRule) Severity {
 	}
 	switch {
 	case level == "error":
-		return SeverityHigh
+		return artifacts.SeverityHigh
 	case level == "note":
-		return SeverityLow
+		return artifacts.SeverityLow
 	case level == "none", level == "" && res.Kind == "informational":
-		return SeverityInfo
+		return artifacts.SeverityInfo
 	}
-	return SeverityMedium // warning, which is also what a missing level means
+	return artifacts.SeverityMedium // warning, which is also what a missing level means
 }
 
 // message returns a result's text with its arguments put in.
@@ -288,7 +290,7 @@ func suggestion(res sarifResult, rule sarifRule) string {
 }
 
 // place fills in file and lines. A place outside the origin is told in words.
-func (r *sarifReader) place(f *Finding, res sarifResult) {
+func (r *sarifReader) place(f *artifacts.Finding, res sarifResult) {
 	if len(res.Locations) == 0 {
 		return
 	}
@@ -316,7 +318,7 @@ func (r *sarifReader) place(f *Finding, res sarifResult) {
 	}
 	f.File = rel
 	if region != nil && region.Start > 0 {
-		f.Lines = &LineRange{region.Start, max(region.End, region.Start)}
+		f.Lines = &artifacts.LineRange{Start: region.Start, End: max(region.End, region.Start)}
 	}
 }
 
@@ -336,4 +338,12 @@ func (r *sarifReader) uri(l sarifLocation, depth int) string {
 		return path.Join(outer, l.URI)
 	}
 	return l.URI
+}
+
+// typeError says in JSON's words what is wrong with a value.
+func typeError(err error) string {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "is a " + t.Value + ", not a " + t.Type.String()
+	}
+	return err.Error()
 }

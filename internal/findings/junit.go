@@ -1,4 +1,4 @@
-package artifacts
+package findings
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -79,14 +80,14 @@ type junit struct {
 	suites   []string
 	open     []string
 	test     *junitCase
-	findings []Finding
+	findings []artifacts.Finding
 	problems []string
 }
 
 // parseJUnit turns the failed and broken test cases of a JUnit report into
 // findings of category test. relative makes the path of a file one below the
 // origin's top.
-func parseJUnit(data []byte, relative func(string) (string, bool)) ([]Finding, []string) {
+func parseJUnit(data []byte, relative func(string) (string, bool)) ([]artifacts.Finding, []string) {
 	j := &junit{relative: relative}
 	dec := xmlDecoder(data)
 	for {
@@ -125,7 +126,7 @@ func (j *junit) token(t xml.Token) error {
 		j.end(t.Name.Local)
 		j.open = j.open[:len(j.open)-1]
 	case xml.CharData:
-		j.text(t)
+		j.chars(t)
 	}
 	return nil
 }
@@ -155,8 +156,8 @@ func (j *junit) start(e xml.StartElement) {
 	}
 }
 
-// text keeps what a person needs to understand a failure, and not more.
-func (j *junit) text(data []byte) {
+// chars keeps what a person needs to understand a failure, and not more.
+func (j *junit) chars(data []byte) {
 	if j.test == nil || len(j.open) == 0 {
 		return
 	}
@@ -200,8 +201,8 @@ func (j *junit) result(r *junitResult) {
 		name = c.class + "." + name
 	}
 	what := map[string]string{"failure": "failed", "error": "broke off"}[r.kind]
-	f := Finding{
-		Severity: SeverityHigh, Priority: SeverityHigh.DefaultPriority(), Category: "test", RuleID: text.Clip(name, 500),
+	f := artifacts.Finding{
+		Severity: artifacts.SeverityHigh, Priority: artifacts.SeverityHigh.DefaultPriority(), Category: "test", RuleID: text.Clip(name, 500),
 		Title: text.Clip("Test "+strings.TrimSpace(name)+" "+what, 500), Description: valid(r.message), FoundBy: valid(c.suite), Tags: []string{"junit", r.kind},
 		Evidence: valid(strings.TrimSpace(r.body.String())),
 	}
@@ -215,7 +216,7 @@ func (j *junit) result(r *junitResult) {
 		f.File, _ = j.relative(c.file)
 	}
 	if line, err := strconv.Atoi(c.line); err == nil && line > 0 && f.File != "" {
-		f.Lines = &LineRange{line, line}
+		f.Lines = &artifacts.LineRange{Start: line, End: line}
 	}
 	f.Title, f.RuleID = valid(f.Title), valid(f.RuleID)
 	if err := f.Validate(); err != nil {
