@@ -38,10 +38,10 @@ func (t *ChangeType) UnmarshalText(b []byte) error {
 // Change is one path that differs between two snapshots. OldPath is set for
 // renames only. OldMode and NewMode are st_mode values (type and permission
 // bits), 0 where the path did not exist. Lines are -1 when they were not
-// counted and 0 for binary contents. Agent is zero where nobody is known to have
-// made the change, and where several have: then Agents names them, in the order
-// in which their work was put together. Hunks are set where several agents
-// worked in one session.
+// counted and 0 for binary contents. Agent is zero if it is not known who made
+// the change, and if several agents did: then Agents names them, in the order
+// in which their work was merged. Hunks are set if several agents worked in one
+// session.
 type Change struct {
 	Path         RelPath
 	OldPath      RelPath
@@ -57,8 +57,8 @@ type Change struct {
 	Hunks        []ChangeHunk
 }
 
-// ChangeHunk is one place of a changed file, without lines of context, counted as
-// git diff -U0 does: a place without lines stands behind the line that it names.
+// ChangeHunk is one place of a changed file, without lines of context, counted
+// as git diff -U0 does: a place without lines is after the line that it names.
 type ChangeHunk struct {
 	OldStart  int       `json:"old_start"`
 	OldLines  int       `json:"old_lines"`

@@ -6,7 +6,7 @@ import (
 )
 
 // LookupEnv returns the value of a variable in a list of KEY=VALUE, and whether
-// it is there. Of several the last one counts, as for the programs that get such
+// the list has it. Of several the last one counts, as in programs that get such
 // a list.
 func LookupEnv(env []string, key string) (value string, ok bool) {
 	for _, kv := range slices.Backward(env) {

@@ -15,7 +15,7 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrLocked means that another session holds what is needed.
 	ErrLocked = errors.New("locked")
-	// ErrVerification means that a check after an action did not hold.
+	// ErrVerification means that a check after an action failed.
 	ErrVerification = errors.New("verification failed")
 	// ErrNotFound means that a session, an artifact or a file does not exist.
 	ErrNotFound = errors.New("not found")
@@ -23,14 +23,14 @@ var (
 	ErrUsage = errors.New("usage error")
 )
 
-// HintError is an error with one line that tells what to do next, as a command
-// that can be pasted where there is one.
+// HintError is an error with one line that says what to do next, if possible as
+// a command to paste.
 type HintError struct {
 	Err  error
 	Hint string
 }
 
-// Error returns the wrapped error's sentence; the hint is printed apart.
+// Error returns the wrapped error's sentence; the hint is printed separately.
 func (e *HintError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the wrapped error.

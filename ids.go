@@ -15,8 +15,8 @@ import (
 type SessionID struct{ s string }
 
 // sessionIDShape is a session id with a 0 for each digit and an a for each
-// character of base32. No pattern is compiled: the shim, which starts with every
-// git command, would pay for it.
+// character of base32. It is not a regular expression, because the shim, which
+// starts with every git command, would have to compile it.
 const sessionIDShape = "qe-00000000-000000-aaaaaa"
 
 func isSessionID(s string) bool {
@@ -48,8 +48,8 @@ func NewSessionID(now time.Time) SessionID {
 	return SessionID{"qe-" + now.UTC().Format("20060102-150405") + "-" + strings.ToLower(rand.Text()[:6])}
 }
 
-// ParseSessionID accepts a whole session id only; prefixes and suffixes are
-// resolved by the registry of sessions.
+// ParseSessionID accepts a whole session id only; the registry of sessions
+// resolves prefixes and suffixes.
 func ParseSessionID(s string) (SessionID, error) {
 	if !isSessionID(s) {
 		return SessionID{}, fmt.Errorf("%q is not a session id", s)
@@ -120,7 +120,8 @@ func (id *AgentID) UnmarshalText(b []byte) (err error) {
 }
 
 // RelPath is a path below a workspace: slash-separated raw bytes, relative,
-// clean, never empty, without NUL and never leading out. It need not be UTF-8.
+// clean, never empty, without NUL, never outside the workspace. It need not be
+// UTF-8.
 type RelPath struct{ s string }
 
 // ParseRelPath checks p and keeps its bytes as they are; nothing is trimmed or

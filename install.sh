@@ -70,7 +70,7 @@ check_go() {
 	# A go that is too old refuses to answer inside the module.
 	[ -n "$found" ] || found=$(cd / && GOTOOLCHAIN=${GOTOOLCHAIN:-local} go version 2>/dev/null | sed 's/^go version //') || found=
 	have=$(number "$(printf '%s\n' "$found" | sed 's/^.*go\([0-9]\)/\1/')")
-	[ -n "$have" ] || fail "can not read a version from $(command -v go)" "install Go from https://go.dev/dl/"
+	[ -n "$have" ] || fail "cannot read a version from $(command -v go)" "install Go from https://go.dev/dl/"
 	at_least "$have" "$need" ||
 		fail "$(command -v go) is Go $have, superqode needs Go $need or newer" "install a newer Go from https://go.dev/dl/, or run: GOTOOLCHAIN=go$need sh $(quote "$src/install.sh")"
 }
@@ -79,7 +79,7 @@ check_git() {
 	command -v git >/dev/null 2>&1 ||
 		fail "git is not in PATH; superqode needs git $min_git or newer" "install it, for example: apt-get install git, or: brew install git"
 	have=$(number "$(git version 2>/dev/null | sed 's/^git version //')")
-	[ -n "$have" ] || fail "can not read a version from $(command -v git)"
+	[ -n "$have" ] || fail "cannot read a version from $(command -v git)"
 	at_least "$have" "$min_git" ||
 		fail "$(command -v git) is git $have, superqode needs git $min_git or newer" "install a newer git and put it first in PATH"
 }
@@ -139,8 +139,8 @@ set_aside() {
 }
 
 install_all() {
-	mkdir -p "$bin" 2>/dev/null || fail "can not make $bin" "choose another place: PREFIX=DIR sh $(quote "$src/install.sh")"
-	[ -w "$bin" ] || fail "can not write to $bin" "choose another place: PREFIX=DIR sh $(quote "$src/install.sh")"
+	mkdir -p "$bin" 2>/dev/null || fail "cannot make $bin" "choose another place: PREFIX=DIR sh $(quote "$src/install.sh")"
+	[ -w "$bin" ] || fail "cannot write to $bin" "choose another place: PREFIX=DIR sh $(quote "$src/install.sh")"
 	tmp=$bin/.superqode-install.$$
 	mkdir "$tmp"
 	trap 'rm -rf "$tmp"' EXIT

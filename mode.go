@@ -5,7 +5,7 @@ import "fmt"
 // Mode says how a session's workspace is made; README.md has the table.
 type Mode string
 
-// The modes. ModeAuto is a wish, never the mode of an open session.
+// The modes. ModeAuto is a request, never the mode of an open session.
 const (
 	ModeAuto        Mode = "auto"
 	ModeWorktree    Mode = "worktree"
@@ -39,7 +39,7 @@ func (m *Mode) UnmarshalText(b []byte) (err error) {
 // InPlace reports whether the workspace is the origin itself.
 func (m Mode) InPlace() bool { return m == ModeGitSnapshot || m == ModeShared }
 
-// State is the place of a session in its life.
+// State says how far a session has come.
 type State string
 
 // The states of a session: created → active → collecting → reverting → done, or

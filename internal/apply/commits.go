@@ -169,7 +169,7 @@ func (a *commitApply) replay(ctx context.Context) error {
 		return err
 	}
 	if a.repo.Version.Before(git.Version{2, 38, 0}) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "the origin has moved on, and git %s can not merge without a work tree", a.repo.Version), "git -C %s am -3 %s", a.repo.TopLevel, filepath.Join(".superqode", "qe-artifacts", artifacts.SessionCommits(a.j.ID)))
+		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "the origin has moved on, and git %s cannot merge without a work tree", a.repo.Version), "git -C %s am -3 %s", a.repo.TopLevel, filepath.Join(".superqode", "qe-artifacts", artifacts.SessionCommits(a.j.ID)))
 	}
 	committer, err := a.committer(ctx)
 	if err != nil {

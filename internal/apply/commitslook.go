@@ -120,7 +120,7 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	env = append(env, "GIT_OBJECT_DIRECTORY="+filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects")))
 	err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"}, Env: env, Stdin: strings.NewReader(names)})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change can not be looked at in the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change cannot be looked at in the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return nil, err

@@ -199,7 +199,7 @@ func (a *commitApply) salvage(ctx context.Context) error {
 		return err
 	}
 	if len(sv.LeftOut) > 0 {
-		return fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return fmt.Errorf("nothing was applied: %s cannot be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	a.res.Salvage = sv.ID
 	return nil

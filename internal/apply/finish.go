@@ -49,7 +49,7 @@ func (j *Job) Finish(ctx context.Context) (action string, err error) {
 		return TakenBack, errors.Join(d.Discard(in.Plan), j.dropIntent())
 	case swap.Committing:
 		if cerr := d.Commit(ctx, in.Plan); cerr != nil {
-			j.Warn(fmt.Sprintf("the interrupted apply of session %s can not be finished and is taken back: %v", j.ID, cerr))
+			j.Warn(fmt.Sprintf("the interrupted apply of session %s cannot be finished and is taken back: %v", j.ID, cerr))
 			return TakenBack, j.undoIntent(ctx, d, in)
 		}
 		if err := j.saveIntent(in, swap.Cleaning); err != nil {

@@ -121,7 +121,7 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 		return "", err
 	}
 	if len(sv.LeftOut) > 0 {
-		return "", fmt.Errorf("nothing was applied: %s can not be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return "", fmt.Errorf("nothing was applied: %s cannot be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	return sv.ID, nil
 }
@@ -179,7 +179,7 @@ func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
 		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
-			err = fmt.Errorf("%s can not be kept", text.Printable(path))
+			err = fmt.Errorf("%s cannot be kept", text.Printable(path))
 		}
 		if err == nil {
 			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", text.Printable(string(st.Path)), sv.ID))

@@ -25,7 +25,7 @@ func Write(path string, data []byte, perm os.FileMode) error {
 
 // Replace is Write without waiting for the disk: a reader sees the old contents
 // or the new ones, a machine that comes back after a power cut may see neither.
-// It is for what is made anew then.
+// It is for files that are recreated then.
 func Replace(path string, data []byte, perm os.FileMode) (err error) {
 	name := filepath.Base(path)
 	f, err := os.CreateTemp(filepath.Dir(path), "."+name[:min(len(name), maxName)]+".tmp-*")
@@ -49,9 +49,9 @@ func Replace(path string, data []byte, perm os.FileMode) (err error) {
 const maxName = 200
 
 // WriteFunc replaces the file at path by what fill writes. On any error the
-// temporary file is removed and the old file stays; only when the folder can not
-// be synced after the rename is the new file in place and an error returned. A
-// symbolic link at path is replaced, not followed.
+// temporary file is removed and the old file stays; only if the folder cannot
+// be synced after the rename does it return an error with the new file in
+// place. A symbolic link at path is replaced, not followed.
 func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err error) {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	name = name[:min(len(name), maxName)]
@@ -65,7 +65,7 @@ func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err e
 	renamed := false
 	defer func() {
 		if err != nil && !renamed {
-			_ = f.Close() // already closed on the later paths; the first error is the one to tell
+			_ = f.Close() // already closed on the later paths; the first error is the one to report
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
@@ -108,7 +108,7 @@ func WriteJSON(path string, v any) error {
 		return err
 	}
 	old, err := Read(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotRegular) { // what is no file has no keys
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotRegular) { // what is not a file has no keys
 		return err
 	}
 	if data, err = mergeUnknown(old, data); err != nil {
@@ -117,9 +117,10 @@ func WriteJSON(path string, v any) error {
 	return Write(path, append(data, '\n'), 0o600)
 }
 
-// mergeUnknown adds the top-level keys of old that fresh lacks. An old file that
-// is not a JSON object has no keys to keep. fresh must hold every key that its
-// type knows (no omitempty on top-level fields), else a cleared one comes back.
+// mergeUnknown adds the top-level keys of old that fresh lacks. An old file
+// that is not a JSON object has no keys to keep. fresh must hold every key that
+// its type knows (no omitempty on top-level fields), otherwise a cleared one
+// comes back.
 func mergeUnknown(old, fresh []byte) ([]byte, error) {
 	var o, n map[string]json.RawMessage
 	if err := json.Unmarshal(fresh, &n); err != nil {

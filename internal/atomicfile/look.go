@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Exists reports whether something is at path, a dangling link too.
+// Exists reports whether something is at path; a dangling link counts.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
 
-// SameFile reports whether two names are those of one file.
+// SameFile reports whether two names belong to one file.
 func SameFile(a, b string) bool {
 	x, err := os.Lstat(a)
 	if err != nil {

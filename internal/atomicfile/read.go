@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// ErrNotRegular means that something else than a regular file stands where one
-// is expected.
+// ErrNotRegular means that something other than a regular file is where one is
+// expected.
 var ErrNotRegular = errors.New("not a regular file")
 
 // Open opens the regular file at path for reading. Unlike os.Open it follows no
-// link at path and never waits: a FIFO, put where a program of the same user
-// could reach, would stop the reader for ever. It returns a *fs.PathError that
-// wraps ErrNotRegular for anything that is no regular file.
+// link at path and never waits: a FIFO, which a program of the same user could
+// put there, would block the reader for ever. For anything but a regular file
+// it returns a *fs.PathError that wraps ErrNotRegular.
 func Open(path string) (*os.File, error) {
 	return openRegular(path, os.O_RDONLY, 0)
 }
@@ -51,11 +51,11 @@ func ClearWay(path string) error {
 	return nil
 }
 
-// maxGuess bounds what Read sets aside before it has read anything.
+// maxGuess bounds what Read allocates before it has read anything.
 const maxGuess = 64 << 20
 
-// ReadThrough is Read for a path that may be a link to a regular file, as in
-// files of the user's and of git's.
+// ReadThrough is Read for a path that may be a link to a regular file, such as
+// the user's or git's own files.
 func ReadThrough(path string) ([]byte, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

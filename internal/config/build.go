@@ -8,7 +8,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// config turns the collected values, which are all checked, into a Config.
+// config turns the collected values, which have all been checked, into a
+// Config.
 func (l *loader) config() *Config {
 	c := &Config{Agents: map[superqode.AgentID]string{}}
 	str := func(key string) string { return l.values[key].Value.(string) }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Command is one command that the configuration says to run, and who says so.
+// Command is one command that the configuration runs, and which file says so.
 type Command struct {
 	Key    string // setup[0].run or agents.NAME
 	Line   string // as it would run
@@ -83,9 +83,9 @@ func (c *Config) value(key string) Value {
 	return Value{Key: key, Origin: Origin{Layer: LayerDefault}}
 }
 
-// Fields are everything that makes the command what it is, for a hash: each one
-// stands for itself, whatever it holds. The files that the setup writes belong to
-// it, for a command may run them.
+// Fields returns everything that defines the command, for a hash: one text for
+// each field. It includes the files that the setup writes, since a command may
+// run them.
 func (c Command) Fields() []string {
 	var out []string
 	for _, f := range c.files {
@@ -104,9 +104,9 @@ func (c Command) Fields() []string {
 	return out
 }
 
-// Words are the parts of the command that may name files: its words, those of a
-// line for sh as sh would split the simple ones, the values of its environment,
-// and where the files that the setup writes come from.
+// Words returns the parts of the command that may name files: its words, those
+// of a line for sh as sh would split the simple ones, the values of its
+// environment, and where the files that the setup writes come from.
 func (c Command) Words() []string {
 	var out []string
 	for _, f := range c.files {
@@ -127,8 +127,8 @@ func (c Command) Words() []string {
 	return out
 }
 
-// splitLine splits a line wherever a word may end. A file that is named in a way
-// that only a shell understands is not found by it.
+// splitLine splits a line wherever a word may end. It does not find a file that
+// is named in a way that only a shell understands.
 func splitLine(line string) []string {
 	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n;|&<>()$`\"'{}=,", r) })
 	words = append(words, quotedWords(line)...)
@@ -175,8 +175,8 @@ func quotedWords(line string) []string {
 	return out
 }
 
-// IsScript reports whether a file is run rather than read, as far as it can be
-// told from outside: by its permission, its first line or its name.
+// IsScript guesses whether a file is run rather than read: by its permission,
+// its first line or its name.
 func IsScript(path string, st os.FileInfo) bool {
 	if st.Mode().Perm()&0o111 != 0 {
 		return true
@@ -195,6 +195,6 @@ func IsScript(path string, st os.FileInfo) bool {
 	}
 	defer f.Close()
 	first := make([]byte, 2)
-	n, _ := io.ReadFull(f, first) // an empty file is no script
+	n, _ := io.ReadFull(f, first) // an empty file is not a script
 	return n == 2 && string(first) == "#!"
 }

@@ -1,18 +1,18 @@
-// Package config reads superqode.yaml and everything that stands above and below
-// it.
+// Package config reads superqode.yaml and the layers above and below it.
 //
 // A key's value comes from the strongest layer that sets it: flag, SUPERQODE_*
 // variable, superqode.local.yaml, superqode.yaml of the origin, config.yaml of
-// the user, default. Values replace one another whole, lists too; only agents
-// are merged by name. Each value remembers where it came from.
+// the user, default. A value replaces a weaker one completely, lists included;
+// only agents are merged, by name. Each value remembers where it came from.
 //
 // Nothing is guessed: an unknown key, a value of the wrong type or outside its
-// choices is an *Error with file, line and column, and wraps superqode.ErrUsage.
-// The keys, their types, defaults and descriptions stand in one table (keys.go),
-// out of which come the checks, the JSON Schema and the text of `config init`.
+// choices is an *Error with file, line and column, and wraps
+// superqode.ErrUsage. One table (keys.go) holds the keys, their types, defaults
+// and descriptions; the checks, the JSON Schema and the text of `config init`
+// come from it.
 //
-// The commands in setup and agents are data here: nothing is run, and whether a
-// committed file's commands may run is decided elsewhere.
+// The commands in setup and agents are data here: this package runs nothing,
+// and package session decides whether a committed file's commands may run.
 package config
 
 import (
@@ -54,11 +54,10 @@ type Watcher struct {
 	IgnorePatterns []string // doublestar patterns
 }
 
-// Enforce says whether the guard's kernel layer is wanted.
+// Enforce says whether sessions use the guard's kernel layer.
 type Enforce string
 
-// The choices of guard.enforce: where it can be had, or not at all, or not
-// without it.
+// The choices of guard.enforce: if the machine supports it, never, or always.
 const (
 	EnforceAuto     Enforce = "auto"
 	EnforceRequired Enforce = "required"
@@ -82,8 +81,8 @@ type Artifacts struct {
 // and where that came from.
 func (c *Config) Values() []Value { return c.values }
 
-// Unused returns the keys that somebody set and that this version reads and
-// checks but does nothing with, so that a session can say so.
+// Unused returns the keys that are set and that this version reads and checks
+// but ignores, so that a session can say so.
 func (c *Config) Unused() []Value {
 	var out []Value
 	for _, v := range c.values {

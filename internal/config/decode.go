@@ -24,12 +24,12 @@ type set struct {
 	entries      []int // of a list: the line in which each entry begins
 }
 
-// decoder turns YAML into checked values. name stands in errors, dir is what
-// relative paths are resolved from, "" for none.
+// decoder turns YAML into checked values. Errors show name; relative paths
+// count from dir, "" for none.
 type decoder struct {
 	name string
 	dir  string
-	bare bool // no file: lines and columns mean nothing
+	bare bool // not a file: lines and columns mean nothing
 	sets map[string]set
 }
 
@@ -66,7 +66,7 @@ func (d *decoder) parse(data []byte) (ast.Node, error) {
 			continue
 		}
 		if root != nil {
-			return nil, d.errorf(doc.Body, "", "a second document; there can be one only")
+			return nil, d.errorf(doc.Body, "", "a second document; a configuration has one")
 		}
 		root = doc.Body
 	}
@@ -76,14 +76,14 @@ func (d *decoder) parse(data []byte) (ast.Node, error) {
 	return root, nil
 }
 
-// text refuses what is no text: the parser would read U+FFFD in place of each
-// byte that is not UTF-8, and a path with one would be another path.
+// text refuses what is not UTF-8: the parser would replace each wrong byte by
+// U+FFFD, and a path with one would be another path.
 func (d *decoder) text(data []byte) error {
 	line, column := 1, 1
 	for rest := data; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
 		if r == 0 || r == utf8.RuneError && n == 1 {
-			e := &Error{Where: d.name, Msg: fmt.Sprintf("the byte 0x%02x is no text; the file must be UTF-8", rest[0])}
+			e := &Error{Where: d.name, Msg: fmt.Sprintf("the byte 0x%02x is not text; the file must be UTF-8", rest[0])}
 			if !d.bare {
 				e.Line, e.Column = line, column
 			}
@@ -165,7 +165,7 @@ func (d *decoder) section(f *field, prefix string, n ast.Node) error {
 }
 
 // entryLines returns the line in which each entry of a list begins: that of its
-// first key, where it is a map.
+// first key if it is a map.
 func entryLines(n ast.Node) []int {
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
@@ -223,7 +223,7 @@ func (d *decoder) unknown(n ast.Node, key string) error {
 	return d.errorf(n, "", "unknown key %q (the nearest known one is %s)", key, nearest(key, knownKeys()))
 }
 
-// knownKeys lists every full key, those inside of lists with [] for the index.
+// knownKeys lists every full key, those inside lists with [] for the index.
 func knownKeys() []string {
 	var keys []string
 	var walk func(f *field, prefix string)
@@ -241,7 +241,7 @@ func knownKeys() []string {
 	return keys
 }
 
-// value decodes and checks one value of a key that is no section.
+// value decodes and checks one value of a key that is not a section.
 func (d *decoder) value(f *field, key string, n ast.Node) (any, error) {
 	switch f.kind {
 	case list:
@@ -318,8 +318,8 @@ func (d *decoder) object(f *field, key string, n ast.Node) (any, error) {
 	return out, nil
 }
 
-// scalar decodes a text, a number, a duration or a truth value. A number or a
-// truth value where free text is expected is taken as it is written.
+// scalar decodes a text, a number, a duration or a truth value. Where free text
+// is expected, a number or a boolean counts as it is written.
 func (d *decoder) scalar(f *field, key string, n ast.Node) (any, error) {
 	var s string
 	quoted := false
@@ -351,7 +351,7 @@ func (d *decoder) scalar(f *field, key string, n ast.Node) (any, error) {
 	return v, nil
 }
 
-// parse reads a scalar out of its text, wherever that stood.
+// parse reads a scalar from its text.
 func (f *field) parse(s string) (any, error) {
 	switch f.kind {
 	case boolean:

@@ -9,7 +9,7 @@ import (
 
 // Error is one thing that is wrong with the configuration. Where is the file,
 // the environment variable or the flag; Line and Column count from 1 and are 0
-// outside files; Key is the full key, or "" for a file that is no YAML.
+// outside files; Key is the full key, or "" for a file that is not YAML.
 type Error struct {
 	Where        string
 	Line, Column int
@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return superqode.ErrUsage }
 
 // nearest returns the known key that resembles key most. A key whose last part
-// is right but whose section is missing or wrong is near too.
+// is right but whose section is missing or wrong is near as well.
 func nearest(key string, known []string) string {
 	best, bestDistance := "", -1
 	last := key[strings.LastIndexByte(key, '.')+1:]
@@ -55,8 +55,8 @@ func nearest(key string, known []string) string {
 	return best
 }
 
-// distance is Levenshtein's: how many letters must be put in, taken out or
-// replaced to make b out of a.
+// distance is Levenshtein's: how many letters to insert, remove or replace to
+// turn a into b.
 func distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	row := make([]int, len(y)+1)

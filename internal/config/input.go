@@ -11,11 +11,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Input is one file or folder that is put into the workspace. Exactly one of
-// Path, Workspace and Artifact says where it comes from.
+// Input is one file or folder to put into the workspace. Exactly one of Path,
+// Workspace and Artifact says where it comes from.
 type Input struct {
-	Key       string // where it stands: inputs[0], or the flag
-	From      string // as it was written
+	Key       string // its place: inputs[0], or the flag
+	From      string // as written
 	Path      string // of this machine: absolute, or beginning with ~/
 	Workspace string // in the workspace
 	Artifact  string // name or id of an artifact
@@ -26,7 +26,7 @@ type Input struct {
 	Optional  bool // it need not exist
 }
 
-// The ways in which an input's source can be written beside a plain path.
+// The forms of an input's source besides a plain path.
 const (
 	artifactScheme  = "artifact://"
 	workspaceScheme = "workspace://"
@@ -35,10 +35,10 @@ const (
 func inputItem() *field {
 	return &field{kind: object, fields: []field{
 		{name: "from", kind: textKind, required: true, check: inputSource, resolve: resolveSource, doc: "A file or folder relative to this configuration file, workspace://PATH in the workspace, or artifact://NAME[@VERSION]."},
-		{name: "to", kind: textKind, check: inputTarget, doc: "Where in the workspace; the source's own name when not set, and below a folder when it ends with a slash."},
+		{name: "to", kind: textKind, check: inputTarget, doc: "Where in the workspace; by default the source's own name; below a folder if it ends with a slash."},
 		{name: "mode", kind: textKind, choices: []string{"copy", "link"}, doc: "Copy it, or make a symbolic link to it."},
 		{name: "read_only", kind: boolean, doc: "Without write permission."},
-		{name: "optional", kind: boolean, doc: "Go on when it does not exist."},
+		{name: "optional", kind: boolean, doc: "Continue if it does not exist."},
 	}}
 }
 
@@ -85,7 +85,7 @@ func parseSource(s string) (Input, error) {
 		return in, nil
 	}
 	if i := strings.Index(s, "://"); i > 0 && !strings.ContainsAny(s[:i], "/.") {
-		return in, fmt.Errorf("%q: %s is no place that inputs come from (a path, workspace:// or artifact://)", s, s[:i+3])
+		return in, fmt.Errorf("%q: inputs do not come from %s (a path, workspace:// or artifact://)", s, s[:i+3])
 	}
 	in.Path = s
 	return in, nil
@@ -119,13 +119,13 @@ func inputOf(m map[string]any, n int) Input {
 	in.Link = str(m, "mode") == "link"
 	in.ReadOnly, _ = m["read_only"].(bool)
 	in.Optional, _ = m["optional"].(bool)
-	_ = in.target(str(m, "to")) // a source whose own name will not do leaves To zero, and whoever puts it there says so
+	_ = in.target(str(m, "to")) // a source whose own name is not valid leaves To zero, and package setup reports it
 	return in
 }
 
-// ParseInput reads an --input: FROM[:TO[:OPTION,…]], where the options are copy,
-// link, ro and optional. A relative FROM counts from dir. A TO that is not given
-// is FROM's own name.
+// ParseInput reads an --input: FROM[:TO[:OPTION,…]], where the options are
+// copy, link, ro and optional. A relative FROM counts from dir. The default of
+// TO is FROM's own name.
 func ParseInput(s, dir string) (Input, error) {
 	fail := func(err error) (Input, error) {
 		return Input{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--input %s: %v", text.Printable(s), err), "--input FROM[:TO[:ro,link,optional]]")
@@ -138,7 +138,7 @@ func ParseInput(s, dir string) (Input, error) {
 	}
 	parts := strings.Split(rest, ":")
 	if len(parts) > 3 {
-		return fail(fmt.Errorf("more than three parts; a path with a colon can be given in superqode.yaml"))
+		return fail(fmt.Errorf("more than three parts; write a path with a colon into superqode.yaml"))
 	}
 	in, err := parseSource(scheme + parts[0])
 	if err != nil {

@@ -32,7 +32,7 @@ func nodeName(n ast.Node) string {
 	case ast.StringType, ast.LiteralType:
 		return "text"
 	case ast.BoolType:
-		return "a truth value"
+		return "a boolean"
 	}
 	return "a number"
 }

@@ -6,29 +6,29 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Limits bound each program that runs in a session, with all that it starts. A
-// zero field is no limit.
+// Limits bound each program that runs in a session, with everything that it
+// starts. A zero field is no limit.
 type Limits struct {
 	Memory    int64 // bytes
 	Pids      int
 	CPUTime   time.Duration
 	MaxDisk   int64 // bytes
-	MaxOutput int64 // bytes that are passed on of each stream
+	MaxOutput int64 // bytes to pass on of each stream
 	Timeout   time.Duration
 }
 
 func limitFields() []field {
 	return []field{
-		{name: "memory", kind: textKind, def: "", check: size, flag: "--memory", used: true, doc: "Memory of the program and all that it starts, for example 2G; none when empty."},
-		{name: "pids", kind: integer, def: int64(0), max: 1 << 22, flag: "--pids", used: true, doc: "Processes and threads at one time; 0 is no limit."},
+		{name: "memory", kind: textKind, def: "", check: size, flag: "--memory", used: true, doc: "Memory of the program and everything that it starts, for example 2G; empty for no limit."},
+		{name: "pids", kind: integer, def: int64(0), max: 1 << 22, flag: "--pids", used: true, doc: "Processes and threads at one time; 0 for no limit."},
 		{name: "cpu_time", kind: textKind, def: "", check: period, flag: "--cpu-time", used: true, doc: "Processor time of all processes together, for example 10m."},
 		{name: "max_disk", kind: textKind, def: "", check: size, flag: "--max-disk", used: true, doc: "By how much the workspace and the session's temporary folders may grow, for example 1G."},
-		{name: "max_output", kind: textKind, def: "", check: size, flag: "--max-output", used: true, doc: "How much of each output stream is passed on; the log has all of it."},
-		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout", used: true, doc: "When the program is ended, for example 30m."},
+		{name: "max_output", kind: textKind, def: "", check: size, flag: "--max-output", used: true, doc: "How much of each output stream to pass on; the log has all of it."},
+		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout", used: true, doc: "End the program after this time, for example 30m."},
 	}
 }
 
-// An empty text is what a limit is by default: none.
+// By default a limit is empty: none.
 func size(s string) error {
 	if s == "" {
 		return nil
@@ -45,7 +45,7 @@ func period(s string) error {
 	return err
 }
 
-// limits builds the section; the texts are checked.
+// limits builds the section; the texts have been checked.
 func limits(str func(string) string, num func(string) int64) Limits {
 	bytes := func(key string) int64 {
 		n, _ := text.ParseSize(str(key)) // 0 for an empty one

@@ -19,7 +19,7 @@ import (
 type Layer string
 
 // The layers, strongest first. LayerFile is the file that --config names; it
-// takes the place of both files of the origin.
+// replaces both files of the origin.
 const (
 	LayerFlag    Layer = "flag"
 	LayerEnv     Layer = "environment"
@@ -50,7 +50,7 @@ func (o Origin) String() string {
 }
 
 // Value is one effective key. Used is false for a key that this version reads
-// and checks but does nothing with.
+// and checks but ignores.
 type Value struct {
 	Key    string
 	Value  any // string, int64, bool, []any or map[string]any
@@ -83,11 +83,10 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	}{v.Key, v.Value, v.Origin, v.Origin.Line, v.Used})
 }
 
-// Sources says where to look. OriginDir is the origin's root and may be "" where
-// there is none; File is the argument of --config (both
-// absolute); Env is the whole environment;
-// Flags holds, by full key, what flags set: the last text for a single value, all
-// of them for a list.
+// Sources says where to look. OriginDir is the origin's root, or ""; File is
+// the argument of --config; both are absolute. Env is the whole environment.
+// Flags holds, by full key, what flags set: the last text counts for a single
+// value, all of them for a list.
 type Sources struct {
 	OriginDir string
 	File      string
@@ -102,7 +101,7 @@ type Path struct {
 	Exists bool   `json:"exists"`
 }
 
-// maxFileSize refuses what can not be a configuration before reading it.
+// maxFileSize keeps Load from reading what cannot be a configuration.
 const maxFileSize = 1 << 20
 
 // Paths returns the files of all layers, strongest first.
@@ -128,14 +127,14 @@ func Paths(src Sources) []Path {
 	return out
 }
 
-// Default returns the configuration that holds when nobody sets anything.
+// Default returns the configuration without any settings.
 func Default() *Config {
 	l := newLoader()
 	return l.config()
 }
 
-// Load reads every layer. Files that do not exist are passed over, except the
-// one that --config names.
+// Load reads every layer. It skips files that do not exist, except the one that
+// --config names.
 func Load(ctx context.Context, src Sources) (*Config, error) {
 	l := newLoader()
 	l.dir = src.OriginDir
@@ -221,8 +220,8 @@ func (l *loader) envName(key string) string {
 	return "SUPERQODE_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
-// environment reads the variables of the keys. Other SUPERQODE_* variables belong
-// to sessions, but one that begins like a section is a typing error.
+// environment reads the variables of the keys. Other SUPERQODE_* variables
+// belong to sessions, but one that begins like a section is a typo.
 func (l *loader) environment(env []string) error {
 	known := map[string]string{}
 	var vars []string
@@ -249,8 +248,8 @@ func (l *loader) environment(env []string) error {
 	return nil
 }
 
-// envTexts splits a list's variable at commas that stand in no braces (*.{js,css}
-// is one pattern), or reads it as a YAML list when it begins like one.
+// envTexts splits a list's variable at commas outside braces (*.{js,css} is one
+// pattern), or reads it as a YAML list if it begins like one.
 func envTexts(f *field, s string) []string {
 	if f.kind != list || f.item.kind != textKind || strings.HasPrefix(s, "[") {
 		return []string{s}
@@ -289,7 +288,7 @@ func (l *loader) flags(flags map[string][]string) error {
 	return nil
 }
 
-// text sets a key from texts outside of files.
+// text sets a key from texts outside files.
 func (l *loader) text(key, name string, layer Layer, texts []string) error {
 	f := l.fields[key]
 	var v any

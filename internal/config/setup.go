@@ -15,16 +15,16 @@ import (
 // DefaultSetupTimeout is how long a setup command may take that names no time.
 const DefaultSetupTimeout = 120 * time.Second
 
-// SetupEntry is one file or one command that must be there before the program
-// runs; exactly one of the two is set.
+// SetupEntry is one file to write or one command to run before the program;
+// exactly one of the two is set.
 type SetupEntry struct {
-	Key  string // where it stands: setup[0].run, or the flag
+	Key  string // its place: setup[0].run, or the flag
 	File *SetupFile
 	Run  *SetupRun
 }
 
-// SetupFile is a file to write: Content as it stands, or a copy of From, which
-// is absolute or begins with ~/.
+// SetupFile is a file to write: Content, or a copy of From, which is absolute
+// or begins with ~/.
 type SetupFile struct {
 	Target  superqode.RelPath
 	Content string
@@ -49,15 +49,14 @@ type SetupRun struct {
 	Optional          bool
 }
 
-// Bootstrap returns the entry of a command line that a person gave as the n-th
-// (from 0) --bootstrap.
+// Bootstrap returns the entry of the n-th (from 0) --bootstrap.
 func Bootstrap(line string, n int) (SetupEntry, error) {
 	key := "--bootstrap"
 	if n > 0 {
 		key += fmt.Sprintf(" (number %d)", n+1)
 	}
 	if strings.TrimSpace(line) == "" || strings.ContainsRune(line, 0) {
-		return SetupEntry{}, superqode.Errorf(superqode.ErrUsage, "--bootstrap: %q is no command", line)
+		return SetupEntry{}, superqode.Errorf(superqode.ErrUsage, "--bootstrap: %q is not a command", line)
 	}
 	return SetupEntry{Key: key, Run: &SetupRun{Command: line, Line: line, Shell: true, Timeout: DefaultSetupTimeout}}, nil
 }
@@ -68,33 +67,33 @@ func setupItem() *field {
 			{name: "target", kind: textKind, required: true, check: workspacePath, doc: "Where in the workspace."},
 			{name: "content", kind: textKind, doc: "Its contents."},
 			{name: "from", kind: textKind, check: notEmpty, resolve: resolveHost, doc: "A file to copy, relative to this configuration file; ~/ is the home folder."},
-			{name: "mode", kind: textKind, check: octal, doc: "Permission bits in octal, for example \"0600\"; 0644, or those of from, when not set."},
+			{name: "mode", kind: textKind, check: octal, doc: "Permission bits in octal, for example \"0600\"; by default 0644, or those of from."},
 		}},
 		{name: "run", kind: object, finish: finishRun, doc: "A command to run.", fields: []field{
 			{name: "command", kind: textKind, required: true, check: notEmpty, doc: "The program; ./x and ../x are relative to this configuration file. Without args it may be a whole line for sh."},
 			{name: "args", kind: list, item: &field{kind: textKind, check: noNUL, resolve: resolveDotted}, doc: "Its arguments; ./x and ../x are relative to this configuration file."},
 			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: envName, doc: "Environment variables."},
 			{name: "cwd", kind: textKind, check: workspaceFolder, doc: "Where in the workspace to run it."},
-			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; 120s when not set."},
-			{name: "marker", kind: textKind, check: workspacePath, doc: "A file in the workspace that shows that it has run: when that is gone it runs again. It is made when the command did not."},
-			{name: "observed", kind: list, item: pattern(), doc: "What it makes: when that is gone or changed it runs again."},
-			{name: "fingerprint_inputs", kind: list, item: &field{kind: textKind, check: globPattern, resolve: resolveDotted}, doc: "What it reads in the workspace: when that changes it runs again. ./x and ../x are relative to this configuration file."},
-			{name: "salt", kind: textKind, doc: "Change this to make it run again."},
-			{name: "optional", kind: boolean, doc: "Its failure is a warning."},
+			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; by default 120s."},
+			{name: "marker", kind: textKind, check: workspacePath, doc: "A file in the workspace that marks the command as done: when it is gone the command runs again. superqode creates it if the command did not."},
+			{name: "observed", kind: list, item: pattern(), doc: "What the command creates: when any of it is gone or has changed the command runs again."},
+			{name: "fingerprint_inputs", kind: list, item: &field{kind: textKind, check: globPattern, resolve: resolveDotted}, doc: "What the command reads in the workspace: when any of it changes the command runs again. ./x and ../x are relative to this configuration file."},
+			{name: "salt", kind: textKind, doc: "Change this to make the command run again."},
+			{name: "optional", kind: boolean, doc: "A failure is only a warning."},
 		}},
 	}}
 }
 
 // workspacePath checks the place of something that setup puts into the
-// workspace. git's own folder is no such place: what lies there is run, or says
-// what is run, by everybody who calls git.
+// workspace. It refuses git's own folder: what is there runs, or says what
+// runs, whenever anybody calls git.
 func workspacePath(s string) error {
 	for part := range strings.SplitSeq(s, "/") {
 		if part == ".." {
 			return fmt.Errorf("path %q leads out; it must be a path inside the workspace", s)
 		}
 		if strings.EqualFold(part, ".git") || strings.EqualFold(part, ".superqode") {
-			return fmt.Errorf("path %q leads into %s, which is not for setup to write", s, part)
+			return fmt.Errorf("path %q leads into %s, where setup may not write", s, part)
 		}
 	}
 	if strings.HasPrefix(s, "/") {
@@ -125,7 +124,7 @@ func noNUL(s string) error {
 
 func octal(s string) error {
 	if m, err := parseOctal(s); err != nil || m == 0 || m > 0o777 {
-		return fmt.Errorf("%q are no permission bits (an octal number up to 0777)", s)
+		return fmt.Errorf("%q is not a set of permission bits (an octal number up to 0777)", s)
 	}
 	return nil
 }
@@ -152,8 +151,8 @@ func resolveDotted(dir, s string) string {
 
 func isDotted(s string) bool { return strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") }
 
-// finishRun resolves the command of a run entry. A line for sh keeps all of its
-// text but the first word.
+// finishRun resolves the command of a run entry. Of a line for sh it changes
+// only the first word.
 func finishRun(dir string, object map[string]any) {
 	command := str(object, "command")
 	if !isDotted(command) {

@@ -86,13 +86,14 @@ func schemaOfFields(f *field, s map[string]any) {
 }
 
 // Init returns the text of a new superqode.yaml: every key with its description
-// and, commented out, its default, so that the file changes nothing as it is.
+// and its default, commented out, so that the file changes nothing until
+// somebody edits it.
 func Init() string {
 	var b strings.Builder
-	b.WriteString("# Configuration of superqode for this repository. Every key stands here with its\n" +
-		"# default; take the # away to change one. superqode.local.yaml, beside this file,\n" +
-		"# is stronger and meant for one person: put it into .gitignore.\n" +
-		"# `superqode config show` prints what holds, and from where.\n")
+	b.WriteString("# Configuration of superqode for this repository. This file lists every key with\n" +
+		"# its default; remove the # to change one. superqode.local.yaml, beside this file,\n" +
+		"# overrides it and is meant for one person: put it into .gitignore.\n" +
+		"# `superqode config show` prints each value and where it comes from.\n")
 	initFields(&b, table(), "")
 	return b.String()
 }
@@ -105,7 +106,7 @@ func initFields(b *strings.Builder, f *field, indent string) {
 			fmt.Fprintf(b, "%s# One of %s.\n", indent, strings.Join(c.choices, ", "))
 		}
 		if c.kind != section && !c.used {
-			fmt.Fprintf(b, "%s# Checked, but without effect in this version.\n", indent)
+			fmt.Fprintf(b, "%s# This version checks it and ignores it.\n", indent)
 		}
 		if c.kind == section {
 			fmt.Fprintf(b, "%s%s:\n", indent, c.name)

@@ -30,7 +30,7 @@ func TestSchemaFileIsFresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(config.Schema()), string(got)); d != "" {
-		t.Errorf("stale; run go test ./config -update\n%s", d)
+		t.Errorf("stale; run go test ./internal/config -update\n%s", d)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
-// TestOffDoesNothing holds that a release binary can not be told to fail.
+// TestOffDoesNothing holds that a release binary cannot be told to fail.
 func TestOffDoesNothing(t *testing.T) {
 	t.Setenv("SUPERQODE_FAILPOINT", "x=error")
 	failpoint.Hit("x")

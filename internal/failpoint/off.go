@@ -12,7 +12,7 @@
 // n counts from 1 and means the n-th time the point is reached in one process.
 package failpoint
 
-// Hit marks a step that can be interrupted but can not fail by itself.
+// Hit marks a step that can be interrupted but cannot fail by itself.
 func Hit(name string) {}
 
 // Err marks a step that may also fail: it returns the injected error or nil.

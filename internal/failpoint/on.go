@@ -21,7 +21,7 @@ var (
 // ErrInjected is what Err returns for the action "error".
 var ErrInjected = errors.New("injected failure")
 
-// Hit marks a step that can be interrupted but can not fail by itself.
+// Hit marks a step that can be interrupted but cannot fail by itself.
 func Hit(name string) { _ = Err(name) }
 
 // Err marks a step that may also fail: it returns the injected error or nil.
@@ -69,7 +69,7 @@ func act(name, action string) error {
 	}
 	d, err := time.ParseDuration(strings.TrimPrefix(action, "pause:"))
 	if err != nil || !strings.HasPrefix(action, "pause:") {
-		panic("failpoint: unknown action " + strconv.Quote(action)) // a typing error in a test must not look like a pass
+		panic("failpoint: unknown action " + strconv.Quote(action)) // a typo in a test must not look like a pass
 	}
 	time.Sleep(d)
 	return nil

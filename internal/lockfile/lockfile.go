@@ -24,8 +24,8 @@ import (
 // what the holder wrote into the file, when it wrote anything.
 var ErrHeld = errors.New("lock is held")
 
-// open prepares a lock without opening anything. A FIFO in a lock file's place
-// must not be waited for, nor a link followed.
+// open prepares a lock without opening anything. Opening must not wait for a
+// FIFO in the lock file's place, nor follow a link.
 func open(path string) *flock.Flock {
 	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW))
 }
@@ -40,7 +40,7 @@ func Lock(ctx context.Context, path string) (unlock func() error, err error) {
 	return wait(ctx, path, (*flock.Flock).Lock)
 }
 
-// Share waits until a shared lock on path can be had, or ctx ends; see TryShare.
+// Share waits until it gets a shared lock on path, or ctx ends; see TryShare.
 func Share(ctx context.Context, path string) (unlock func() error, err error) {
 	if unlock, err = TryShare(path); !errors.Is(err, ErrHeld) {
 		return unlock, err
@@ -75,9 +75,8 @@ func TryLock(path string) (unlock func() error, err error) {
 	return try(path, (*flock.Flock).TryLock)
 }
 
-// TryShare takes a shared lock at once, which any number of holders may have
-// together and which excludes Lock and TryLock, or returns an error that wraps
-// ErrHeld.
+// TryShare takes a shared lock at once, or returns an error that wraps ErrHeld.
+// Any number of holders may share a lock; it excludes Lock and TryLock.
 func TryShare(path string) (unlock func() error, err error) {
 	return try(path, (*flock.Flock).TryRLock)
 }
@@ -106,8 +105,8 @@ func try(path string, lock func(*flock.Flock) (bool, error)) (unlock func() erro
 	return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 }
 
-// IsHeld reports whether some process holds the lock on path, shared or not. A
-// lock file that does not exist is held by nobody, and is not created.
+// IsHeld reports whether some process holds the lock on path, shared or not.
+// Nobody holds a lock file that does not exist, and it is not created.
 func IsHeld(path string) (bool, error) {
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return false, nil

@@ -1,11 +1,11 @@
 // Package plainjson reads the JSON of superqode's own small files without
 // reflection, for the programs that start with every git command: encoding/json
-// spends longer on finding out what a struct looks like than on the file.
+// spends more time on inspecting a struct's type than on the file.
 //
-// It knows what encoding/json writes for structs of texts, lists of texts, whole
-// numbers and switches, and nothing else: a text with an escape in it, another type
-// or an unknown field is not understood. The caller then asks encoding/json, so what
-// is slow is slow and never wrong.
+// It reads what encoding/json writes for structs of strings, lists of strings,
+// whole numbers and booleans, and nothing else. It gives up on a string with an
+// escape in it, another type or an unknown field; the caller then asks
+// encoding/json, so the result may be slow but is never wrong.
 //
 //	r := plainjson.New(data)
 //	r.Object(func(field string) {
@@ -26,8 +26,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reader reads one document from its start to its end. After something that it does
-// not understand every result is the zero value.
+// Reader reads one document from its start to its end. After something that it
+// cannot read every result is the zero value.
 type Reader struct {
 	rest  []byte
 	wrong bool
@@ -36,7 +36,7 @@ type Reader struct {
 // New starts at the beginning of data, which must not change meanwhile.
 func New(data []byte) *Reader { return &Reader{rest: data} }
 
-// Whole reports whether everything was understood and nothing is left.
+// Whole reports whether it could read everything and nothing is left.
 func (r *Reader) Whole() bool {
 	r.space()
 	return !r.wrong && len(r.rest) == 0
@@ -51,7 +51,7 @@ func (r *Reader) space() {
 	}
 }
 
-// take goes past one byte if it is the next one.
+// take skips one byte if it is the next one.
 func (r *Reader) take(b byte) bool {
 	r.space()
 	if len(r.rest) == 0 || r.rest[0] != b {
@@ -61,7 +61,7 @@ func (r *Reader) take(b byte) bool {
 	return true
 }
 
-// word goes past a literal if it stands there.
+// word skips a literal if it is next.
 func (r *Reader) word(w string) bool {
 	r.space()
 	if len(r.rest) < len(w) || string(r.rest[:len(w)]) != w {
@@ -91,8 +91,8 @@ func (r *Reader) each(begin, end byte, element func()) {
 	}
 }
 
-// Object reads an object: field is called with the name of each field and reads its
-// value. A name that comes twice is not understood.
+// Object reads an object: field is called with the name of each field and reads
+// its value. It gives up on a name that comes twice.
 func (r *Reader) Object(field func(name string)) {
 	var seen []string
 	r.each('{', '}', func() {
@@ -112,7 +112,7 @@ func (r *Reader) Object(field func(name string)) {
 	})
 }
 
-// Text reads a text.
+// Text reads a string.
 func (r *Reader) Text() string {
 	if !r.take('"') {
 		r.Unknown()
@@ -137,7 +137,7 @@ func (r *Reader) Text() string {
 	return ""
 }
 
-// Texts reads a list of texts; it is nil for null, and for nothing else.
+// Texts reads a list of strings; it is nil for null only.
 func (r *Reader) Texts() []string {
 	if r.Null() {
 		return nil
@@ -150,10 +150,10 @@ func (r *Reader) Texts() []string {
 	return list
 }
 
-// Null goes past a null if there is one.
+// Null skips a null if there is one.
 func (r *Reader) Null() bool { return r.word("null") }
 
-// Bool reads a switch.
+// Bool reads a boolean.
 func (r *Reader) Bool() bool {
 	if r.word("true") {
 		return true
@@ -164,7 +164,7 @@ func (r *Reader) Bool() bool {
 	return false
 }
 
-// Int reads a whole number, not below zero.
+// Int reads a whole number that is not negative.
 func (r *Reader) Int() int {
 	r.space()
 	i := 0
@@ -176,6 +176,6 @@ func (r *Reader) Int() int {
 		r.Unknown()
 		return 0
 	}
-	r.rest = r.rest[i:] // a fraction that follows is no end of an element
+	r.rest = r.rest[i:] // a fraction that follows does not end an element
 	return n
 }

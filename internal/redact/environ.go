@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	minSecret = 6       // bytes: a shorter value stands in a text by chance
-	maxSecret = 4 << 10 // bytes: of a longer value the lines are looked for
+	minSecret = 6       // bytes: a shorter value occurs in a text by chance
+	maxSecret = 4 << 10 // bytes: of a longer value each line is a literal
 	minLine   = 12      // bytes of one line of a value that has several
 )
 
-// secretParts are words that make a variable's name that of a secret wherever
-// they stand in it.
+// secretParts are words that mark a variable as a secret, wherever they are in
+// its name.
 func secretParts() []string {
 	return []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "SIGNING_KEY",
 		"ENCRYPTION_KEY", "CREDENTIAL"}
 }
 
-// secretWords make it one when they are a whole word of it, between underscores.
+// secretWords mark it if they are a whole word of it, between underscores.
 func secretWords() []string { return []string{"AUTH", "PASS", "PWD", "PAT", "CREDS", "KEY"} }
 
 // IsSecretName reports whether a variable of that name holds a secret: *_TOKEN,
@@ -32,7 +32,7 @@ func IsSecretName(name string) bool {
 	words := strings.Split(name, "_")
 	switch last := words[len(words)-1]; last {
 	case "FILE", "PATH", "DIR", "SOCK", "NAME", "ID", "URL", "HOST", "PORT", "USER", "TYPE", "METHOD", "TTL", "EXPIRY", "LENGTH":
-		return false // it tells of a secret; a URL that holds one is found by its shape
+		return false // it refers to a secret; a URL that holds one is found by its shape
 	}
 	if name == "PWD" || name == "OLDPWD" || strings.HasPrefix(name, "SUPERQODE_") {
 		return false
@@ -43,8 +43,8 @@ func IsSecretName(name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords(), w) })
 }
 
-// trivial are values that say nothing, though a variable named like a secret may
-// hold them.
+// trivial are values that reveal nothing, although a variable with a
+// secret-like name may hold them.
 func trivial(value string) bool {
 	switch strings.ToLower(value) {
 	case "disabled", "enabled", "required", "default", "changeme", "password", "secret", "unknown", "prompt", "github", "basic", "bearer", "oauth2", "localhost", "undefined":
@@ -53,10 +53,10 @@ func trivial(value string) bool {
 	return len(value) < minSecret || strings.Trim(value, value[:1]) == "" || len(value) < 8 && strings.Trim(value, "0123456789") == ""
 }
 
-// literal is a text to be masked wherever it stands.
+// literal is a text to mask wherever it is.
 type literal struct {
 	text string
-	name string // what is shown in its place
+	name string // what replaces it
 }
 
 // literals returns what to look for: each secret value as it is and as it is
@@ -105,9 +105,10 @@ func literals(env, extra []string) []literal {
 	return list
 }
 
-// forms returns a value and its encodings. Base64 of it inside a longer text, as
-// in "user:password", depends on where it begins: each of the three ways is given
-// without its first and last letters, which the neighbours take part in.
+// forms returns a value and its encodings. Base64 of it inside a longer text,
+// as in "user:password", depends on where it begins: forms returns each of the
+// three ways without its first and last letters, which depend on the
+// neighbours.
 func forms(v string) []string {
 	list := []string{v, url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
 	if b, err := json.Marshal(v); err == nil {

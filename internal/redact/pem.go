@@ -15,9 +15,8 @@ var pemBegin = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----`)
 })
 
-// privateKey masks what stands between the lines that begin and end a private
-// key. Where the end is missing, for it was cut off, what still looks like the
-// key is masked.
+// privateKey masks everything between the lines that begin and end a private
+// key. If the end was cut off, it masks what still looks like the key.
 func (s *scan) privateKey(start int) {
 	rest := s.text[start:min(start+maxPEM, len(s.text))]
 	m := pemBegin().FindIndex(rest)

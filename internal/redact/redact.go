@@ -40,9 +40,9 @@ const pemWord = "-----begin"
 // two kilobytes. The rest is compared.
 const literalProbe = 32
 
-// New makes a Redactor for the variables of an environment (KEY=VALUE) that are
-// named like secrets and for the extra values. The automaton is built when the
-// first text comes.
+// New makes a Redactor for the variables of an environment (KEY=VALUE) with
+// secret-like names and for the extra values. The first text builds the
+// automaton.
 func New(env []string, extra ...string) *Redactor {
 	return &Redactor{literals: literals(env, extra)}
 }
@@ -93,8 +93,8 @@ func (r *Redactor) Find(text []byte) []Match {
 	return r.find(text, make([]byte, 0, len(text)), map[*rule]int{})
 }
 
-// find is Find with a buffer of the caller's, and with what the rules have used up
-// of what they may.
+// find is Find with the caller's buffer, and with what the rules have used of
+// their allowance.
 func (r *Redactor) find(text, buffer []byte, spent map[*rule]int) []Match {
 	r.once.Do(r.build)
 	s := scan{text: text, spent: spent}
@@ -114,7 +114,7 @@ func (r *Redactor) Text(s string) string {
 	return string(masked(nil, []byte(s), found))
 }
 
-// Bytes returns b with its secrets masked; b itself where there are none.
+// Bytes returns b with its secrets masked; b itself if there are none.
 func (r *Redactor) Bytes(b []byte) []byte {
 	found := r.Find(b)
 	if len(found) == 0 {
@@ -156,15 +156,15 @@ func (s *scan) hit(w *word, start, end int) {
 	}
 }
 
-// How far a rule looks before and behind its keyword, and how long a token can
-// be that goes on behind what the rule matched.
+// How far a rule looks before and after its keyword, and how long a token can
+// be that continues after what the rule matched.
 const (
 	lookBehind = 128
 	lookAhead  = 1024
 	maxToken   = 4 << 10
-	// maxVain is how many bytes a rule looks at without finding anything before it
-	// is given up for a text: a program must not keep us busy for minutes with words
-	// that rules begin with.
+	// maxVain is how many bytes a rule looks at without finding anything before
+	// it is dropped for a text: a program must not keep us busy for minutes
+	// with words that rules begin with.
 	maxVain = 4 << 20
 )
 
@@ -199,7 +199,8 @@ func (s *scan) try(r *rule, start, end int) {
 	if len(s.found) == before {
 		s.spent[r] += to - from
 	}
-	// What begins in the first half of the window was looked at whole.
+	// Whatever begins in the first half of the window has been looked at
+	// completely.
 	s.tried[r] = max(last, end+(to-end)/2)
 }
 
@@ -235,7 +236,8 @@ func (s *scan) window(r *rule, start, end int) (from, to int) {
 	return from, at
 }
 
-// group returns the first group that took part in a match, else the whole.
+// group returns the first group that took part in a match, or else the whole
+// match.
 func group(m []int) (start, end int) {
 	for i := 2; i+1 < len(m); i += 2 {
 		if m[i] >= 0 && m[i] < m[i+1] {

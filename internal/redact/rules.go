@@ -13,11 +13,11 @@ import (
 //go:embed rules.txt
 var rulesText string
 
-// rule finds tokens of one shape. It is looked at where one of its keywords is.
+// rule finds tokens of one shape, around its keywords.
 type rule struct {
 	id       string
 	keywords []string // lower case
-	entropy  float64  // the least that the token's letters must have, in bits
+	entropy  float64  // the least entropy of the token's letters, in bits
 	expr     string
 	at       bool // every match begins with the keyword
 
@@ -25,7 +25,7 @@ type rule struct {
 	re   *regexp.Regexp
 }
 
-// regexp compiles the rule when a text first gives reason to.
+// regexp compiles the rule when a text first needs it.
 func (r *rule) regexp() *regexp.Regexp {
 	r.once.Do(func() { r.re, _ = regexp.Compile(r.expr) }) // TestRules compiles every one
 	return r.re
@@ -63,11 +63,11 @@ func (r *rule) reach() (ahead, lines int) {
 	return lookAhead, 2
 }
 
-// plausible is a cheap look at what has to be there for the rule to match; end is
-// where the keyword ends.
+// plausible is a cheap check for what the rule needs to match; end is where the
+// keyword ends.
 func (r *rule) plausible(window []byte, end int) bool {
 	switch {
-	case r.at: // between name and value stands a sign of assignment
+	case r.at: // name and value are separated by a sign of assignment
 		return bytes.ContainsAny(window[end:min(end+64, len(window))], "=>:|?,")
 	case r.id == "curl-auth-header":
 		return bytes.Contains(window, []byte("-H")) || bytes.Contains(window, []byte("--header"))

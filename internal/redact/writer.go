@@ -5,18 +5,18 @@ import "io"
 const (
 	// chunk is how much a Writer looks at at once.
 	chunk = 256 << 10
-	// held is how much of the end of a chunk waits for what follows: more than the
-	// longest secret that is looked for.
+	// held is how much of the end of a chunk waits for what follows: more than
+	// the longest secret that the rules know.
 	held = 32 << 10
-	// context is how much of what was written out stays as the beginning of the
-	// next look, for rules that want a name before a value.
+	// context is how much of what was written stays as the beginning of the
+	// next chunk, for rules that need a name before a value.
 	context = lookBehind + 256
 )
 
-// Writer returns a writer that passes on to w what it is given, with secrets
-// masked. What could be the beginning of a secret waits, in a buffer of bounded
-// size, for Close; Close does not close w. A nil Redactor passes everything on
-// at once.
+// Writer returns a writer that passes everything on to w with secrets masked.
+// It keeps what could be the beginning of a secret in a buffer of bounded size
+// until more comes, or Close; Close does not close w. A nil Redactor passes
+// everything on at once.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser {
 	if r == nil {
 		return passing{w}
@@ -39,7 +39,7 @@ type writer struct {
 	err   error
 }
 
-// Write takes b whole, or returns the error of the writer behind.
+// Write takes all of b, or returns the error of the underlying writer.
 func (w *writer) Write(b []byte) (int, error) {
 	n := 0
 	for len(b) > 0 && w.err == nil {
@@ -62,7 +62,7 @@ func (w *writer) Close() error {
 }
 
 // flush writes out the buffer up to limit, or to the beginning of a secret that
-// stands across it.
+// spans it.
 func (w *writer) flush(limit int) {
 	if cap(w.lower) < len(w.buf) {
 		w.lower = make([]byte, 0, cap(w.buf))

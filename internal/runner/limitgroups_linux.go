@@ -56,7 +56,7 @@ func boundCgroup(need []string, settings [][2]string) *cgroup {
 }
 
 // cgroupParents returns the groups below which one could be made: our own, and
-// the one above. A group that holds processes can not hand its controllers down,
+// the one above. A group that holds processes cannot hand its controllers down,
 // which ours does, so a group beside it is often the only way; but not where it
 // would let the program out of a limit that ours has.
 func cgroupParents(need []string) []string {
@@ -119,7 +119,7 @@ func (c *cgroup) number(file, key string) int64 {
 }
 
 // groupNumber reads a number from a group's file: the one after key, or the whole
-// file where key is "". What can not be read counts as 0.
+// file where key is "". What cannot be read counts as 0.
 func groupNumber(group, file, key string) int64 {
 	b, err := os.ReadFile(filepath.Join(group, file))
 	if err != nil {

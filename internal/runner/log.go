@@ -12,7 +12,7 @@ import (
 )
 
 // logFile is the command log that all streams write to in the order in which
-// their output arrives. It never fails its writers: a log that can not be
+// their output arrives. It never fails its writers: a log that cannot be
 // written must not change what the program does.
 type logFile struct {
 	mu   sync.Mutex

@@ -83,7 +83,7 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 }
 
 // searchable reports whether the folder of p can be looked into. A folder in PATH
-// that can not says nothing about the program: a shell goes on, and says "not
+// that cannot says nothing about the program: a shell goes on, and says "not
 // found" in the end.
 func searchable(p string) bool {
 	_, err := os.Lstat(p)
@@ -98,7 +98,7 @@ func under(dir, p string) string {
 	return dir + "/" + p
 }
 
-// executable returns the bare errno for which p can not be executed.
+// executable returns the bare errno for which p cannot be executed.
 func executable(p string) error {
 	st, err := os.Stat(p)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// widen does nothing: a pipe's size can not be set here.
+// widen does nothing: a pipe's size cannot be set here.
 func widen(*os.File) {}
 
 // waitReadable waits until in can be read without blocking, or wake has been

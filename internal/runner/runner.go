@@ -14,7 +14,7 @@
 // The program's bytes arrive unchanged and uncut, its terminal stays a terminal,
 // its signals and its exit code are passed through. When Run returns, no process
 // of the program's tree is alive, or Result.Survivors names those that could not
-// be ended (Alive). What of this the platform can not give is told by Abilities.
+// be ended (Alive). What of this the platform cannot give is told by Abilities.
 //
 // # The tree
 //
@@ -86,7 +86,7 @@ type Spec struct {
 	// Grace lies between TERM and KILL; 0 is 5 seconds.
 	Grace time.Duration
 	// Limits bound the whole tree. What passes one is killed, with exit code 137.
-	// A limit that can not be had is a *LimitError, and nothing is started.
+	// A limit that cannot be had is a *LimitError, and nothing is started.
 	Limits Limits
 	// Kill ends the whole tree: TERM at once, KILL after the time that is sent. nil
 	// is none.

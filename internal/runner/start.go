@@ -8,7 +8,7 @@ import (
 )
 
 // startProcess is os.StartProcess that waits out ETXTBSY: a file that was just
-// written can not be executed while a child that another goroutine is forking at
+// written cannot be executed while a child that another goroutine is forking at
 // the same moment still holds it open for writing (Go issue 22315).
 func startProcess(path string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
 	for i := range 6 {

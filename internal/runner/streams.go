@@ -155,7 +155,7 @@ func (s *streams) start() {
 		})
 	}
 	if s.in != nil {
-		// Not in the wait group: the user's Read can not be interrupted.
+		// Not in the wait group: the user's Read cannot be interrupted.
 		go func() {
 			defer s.onPanic()
 			_, _ = io.Copy(s.inTo, s.in)

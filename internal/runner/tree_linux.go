@@ -12,7 +12,7 @@ import (
 
 // tree is a running program with everything that descends from it. The program
 // stays a zombie until finish: its number, which is also the number of its session
-// and of its process group, can not be given to anybody else before.
+// and of its process group, cannot be given to anybody else before.
 type tree struct {
 	pid    int
 	exited chan struct{} // closed when the program has ended
@@ -70,7 +70,7 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 
 // ownThread runs fn on one thread: PDEATHSIG fires when the thread that forked
 // ends, not the process. A spoiled thread is used for nothing else afterwards: it
-// ends with its goroutine, which does not unlock it. The main thread can not end,
+// ends with its goroutine, which does not unlock it. The main thread cannot end,
 // and stands for the whole process in /proc, so it is never the one.
 func ownThread(spoiled bool, fn func()) {
 	runtime.LockOSThread()
@@ -84,7 +84,7 @@ func ownThread(spoiled bool, fn func()) {
 		return
 	}
 	done := make(chan struct{})
-	go func() { // can not run on the main thread, which is held here
+	go func() { // cannot run on the main thread, which is held here
 		runtime.LockOSThread()
 		fn()
 		close(done)
@@ -123,7 +123,7 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 		}
 	}
 	if errors.Is(err, syscall.EPERM) && t.hold.stops() {
-		return t.hold.failed(fmt.Errorf("the program can not be stopped at its start (ptrace): %w", err))
+		return t.hold.failed(fmt.Errorf("the program cannot be stopped at its start (ptrace): %w", err))
 	}
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 	return st.Sys().(syscall.WaitStatus), nil
 }
 
-// abandon is finish for a program that can not be ended.
+// abandon is finish for a program that cannot be ended.
 func (t *tree) abandon() {
 	_, _ = children.remove(t, func() (*os.ProcessState, error) { return nil, t.process.Release() })
 	t.cg.remove()

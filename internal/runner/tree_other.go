@@ -42,7 +42,7 @@ type tree struct {
 
 func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
 	if spec.Confine != nil || spec.Wrap != nil {
-		return nil, &ConfineError{errors.New("programs can not be confined on this system")}
+		return nil, &ConfineError{errors.New("programs cannot be confined on this system")}
 	}
 	hold, err := newHold(spec.Limits, spec.noCgroup)
 	if err != nil {
@@ -91,5 +91,5 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 
 func (t *tree) abandon() {}
 
-// EndMarked finds nothing: another process's environment can not be read here.
+// EndMarked finds nothing: another process's environment cannot be read here.
 func EndMarked(string) ([]Process, error) { return nil, nil }

@@ -61,7 +61,7 @@ const (
 // nil when there is nothing in the parts, and the salvage before this one when
 // that holds exactly the same (a step that is repeated after a crash).
 //
-// What can not be read is named in LeftOut and by a warning; whether to go on is
+// What cannot be read is named in LeftOut and by a warning; whether to go on is
 // the caller's decision. Sockets, FIFOs and devices are recorded only.
 //
 // The order of the writes is the safety: contents, list, commit, and last the
@@ -108,10 +108,10 @@ const maxLeftOutWarnings = 10
 
 func (k *Keeper) warnLeftOut(left []LeftOut) {
 	for _, l := range left[:min(len(left), maxLeftOutWarnings)] {
-		k.Warn("can not be salvaged: " + text.Printable(l.Path) + ": " + l.Reason)
+		k.Warn("cannot be salvaged: " + text.Printable(l.Path) + ": " + l.Reason)
 	}
 	if n := len(left) - maxLeftOutWarnings; n > 0 {
-		k.Warn(fmt.Sprintf("can not be salvaged: %s more", text.Plural(n, "path")))
+		k.Warn(fmt.Sprintf("cannot be salvaged: %s more", text.Plural(n, "path")))
 	}
 }
 

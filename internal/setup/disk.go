@@ -16,15 +16,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// checkParent refuses a path of the workspace whose folder, links followed, lies
-// outside of it, or in a folder of git's or superqode's. key says whose path it
-// is.
+// checkParent refuses a path of the workspace whose folder, links followed, is
+// outside it, or in a folder of git's or superqode's. key names the path's key.
 func (w *work) checkParent(key, rel string) error {
 	return w.checkFolder(key+" "+text.Printable(rel), path.Dir(rel))
 }
 
 // checkFolder is checkParent for the folder itself. The longest part of it that
-// exists is what counts: the rest will be made.
+// exists counts: superqode creates the rest.
 func (w *work) checkFolder(what, dir string) error {
 	top, err := filepath.EvalSymlinks(w.Workspace)
 	if err != nil {
@@ -38,15 +37,15 @@ func (w *work) checkFolder(what, dir string) error {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		real, err := filepath.EvalSymlinks(full)
-		if err != nil { // a link that leads nowhere: what was made through it could be anywhere
-			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a link to nowhere", what, text.Printable(part))
+		if err != nil { // a dangling link: what is created through it could be anywhere
+			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a dangling link", what, text.Printable(part))
 		}
 		rel, err := filepath.Rel(top, real)
 		if err != nil || !filepath.IsLocal(rel) {
 			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what, text.Printable(part))
 		}
 		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
-			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, which is not for setup to write", what, text.Printable(rel), text.Printable(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, where setup may not write", what, text.Printable(rel), text.Printable(part))
 		}
 		if st, err := os.Stat(real); err != nil || !st.IsDir() {
 			return superqode.Errorf(superqode.ErrUsage, "%s: %s is not a folder", what, text.Printable(part))
@@ -55,8 +54,8 @@ func (w *work) checkFolder(what, dir string) error {
 	}
 }
 
-// prepare makes the folder that a target will lie in and returns the name of a
-// free path beside the target.
+// prepare makes the target's folder and returns an unused path beside the
+// target.
 func (w *work) prepare(key, target string) (temp string, err error) {
 	if err := w.checkParent(key, target); err != nil {
 		return "", err
@@ -86,8 +85,8 @@ func (w *work) writeFile(name string, perm fs.FileMode, fill func(io.Writer) err
 	return err
 }
 
-// erase removes what superqode put at a path, also where it took the write
-// permission from it.
+// erase removes what superqode put at a path, even if it removed the write
+// permission.
 func (w *work) erase(name string) error {
 	err := w.root.RemoveAll(name)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
@@ -130,9 +129,8 @@ func (w *work) eachBelow(name string, visit func(string, fs.FileInfo) error) err
 	return nil
 }
 
-// replace puts what lies at temp in the target's place. What was there is gone
-// in the same moment, a folder that was there, or that comes, in two renames
-// where the platform can not exchange them.
+// replace moves temp to the target in one step. If either is a folder, and the
+// platform cannot exchange them, it takes two renames.
 func (w *work) replace(temp, target string) error {
 	old, err := w.root.Lstat(target)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,5 +7,6 @@ import (
 	"os"
 )
 
-// exchangeAt is not to be had through an open folder here; two renames do.
+// exchangeAt is not available through an open folder here; two renames replace
+// it.
 func exchangeAt(*os.File, string, string) error { return errors.ErrUnsupported }

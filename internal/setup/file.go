@@ -28,21 +28,22 @@ type file struct {
 func (f *file) step() Step     { return Step{Key: f.key, Kind: KindFile, Name: f.Target.String()} }
 func (f *file) optional() bool { return false }
 
-// target is what stands at a file's place.
+// target is what is at a file's path.
 type target struct {
 	mode fs.FileMode
 	sum  string // of a regular file
 }
 
-// decideFile is the whole decision on a file; there is nil for nothing.
+// decideFile is the whole decision on a file; there is nil if nothing is at its
+// path.
 func decideFile(perm fs.FileMode, sum string, there *target) (apply bool, why string) {
 	switch {
 	case there == nil:
 		return true, "it is not there"
 	case !there.mode.IsRegular():
-		return true, "there is something else in its place"
+		return true, "something else is in its place"
 	case there.sum != sum:
-		return true, "its content is another"
+		return true, "its content differs"
 	case there.mode.Perm() != perm:
 		return true, fmt.Sprintf("its mode is %04o, not %04o", there.mode.Perm(), perm)
 	}
@@ -84,7 +85,7 @@ func (f *file) wanted(w *work) (fs.FileMode, string, error) {
 	return perm, sum, errors.Join(err, src.Close())
 }
 
-// open opens the file that From names, and nothing but a regular file: opening a
+// open opens the file that From names, which must be a regular file: opening a
 // FIFO would wait for ever.
 func (f *file) open(w *work) (*os.File, fs.FileInfo, error) {
 	path, err := w.expand(f.From)
@@ -105,7 +106,7 @@ func (f *file) open(w *work) (*os.File, fs.FileInfo, error) {
 	return src, st, err
 }
 
-// expand gives ~/ its meaning.
+// expand replaces ~/ by the home folder.
 func (w *work) expand(p string) (string, error) {
 	rest, ok := strings.CutPrefix(p, "~")
 	if !ok || rest != "" && rest[0] != '/' {
@@ -117,13 +118,13 @@ func (w *work) expand(p string) (string, error) {
 	return filepath.Join(w.Home, rest), nil
 }
 
-// target looks at a path of the workspace; nil is nothing there.
+// target looks at a path of the workspace; nil if nothing is there.
 func (w *work) target(rel string) (*target, error) {
 	st, err := w.root.Lstat(rel)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil { // through a link that leads out, say; applying tells more
+	if err != nil { // through a link that leads out, for example; applying says more
 		return &target{mode: fs.ModeIrregular}, nil
 	}
 	t := &target{mode: st.Mode()}
@@ -141,7 +142,7 @@ func (w *work) target(rel string) (*target, error) {
 	return t, errors.Join(err, f.Close())
 }
 
-// apply writes the file beside its target and renames it over it.
+// apply writes the file beside its target and renames it over the target.
 func (f *file) apply(ctx context.Context, w *work, _ *Step) error {
 	rel := f.Target.String()
 	temp, err := w.prepare("target", rel)

@@ -24,8 +24,8 @@ import (
 )
 
 // A fingerprint is a SHA-256 over fields, each written as its length and its
-// bytes, in groups that begin with their own number of fields: no two lists of
-// groups give the same bytes.
+// bytes, in groups that begin with their number of fields, so that no two lists
+// of groups give the same bytes.
 type framed struct{ h hash.Hash }
 
 func newFramed() framed { return framed{sha256.New()} }
@@ -52,8 +52,9 @@ func (f framed) group(name string, fields ...string) {
 
 func (f framed) sum() string { return hex.EncodeToString(f.h.Sum(nil)) }
 
-// definition is the fingerprint of what a command's entry says. A time limit, and
-// whether it is optional, do not change what it does.
+// definition is the fingerprint of what a command's entry says. The time limit
+// and whether it is optional are not part of it: they do not change what the
+// command does.
 func (c *command) definition() string {
 	f := newFramed()
 	f.group("run", c.Command, fmt.Sprint(c.Shell))
@@ -74,8 +75,8 @@ func (c *command) definition() string {
 // maxScript bounds the size of a program or script whose contents count.
 const maxScript = 64 << 20
 
-// outside is the fingerprint of what a command reads that lies outside of the
-// workspace: the scripts that it names by their paths, and inputs.
+// outside is the fingerprint of what a command reads outside the workspace: the
+// scripts that it names by their paths, and inputs.
 func (c *command) outside(ctx context.Context) (string, error) {
 	f := newFramed()
 	for _, word := range (config.Command{Run: &c.SetupRun}).Words() {
@@ -122,8 +123,8 @@ func (c *command) inside(ctx context.Context, root *os.Root) (string, error) {
 	return sum, err
 }
 
-// digest returns the fingerprint of everything below root that matches, or lies
-// in a folder that matches, and how much that is. Links are not followed.
+// digest returns the fingerprint of everything below root that matches, or is
+// in a folder that matches, and the number of paths. Links are not followed.
 func digest(ctx context.Context, root *os.Root, patterns []string) (sum string, matches int, err error) {
 	f := newFramed()
 	fsys := root.FS()
@@ -185,7 +186,7 @@ func describe(root *os.Root, name string) ([]string, error) {
 	return []string{"other", mode}, nil
 }
 
-// inGit reports whether a path leads through a folder of git's.
+// inGit reports whether a path leads through a git folder.
 func inGit(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.EqualFold(part, ".git") {

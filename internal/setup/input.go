@@ -31,12 +31,12 @@ type input struct {
 func (in *input) step() Step     { return Step{Key: in.Key, Kind: KindInput, Name: in.To.String()} }
 func (in *input) optional() bool { return in.Optional }
 
-// inputFacts are what decides whether an input has to be put in place.
+// inputFacts decide whether an input has to be applied.
 type inputFacts struct {
 	record *Record
 	sum    string // of the source, now
 	there  bool
-	result string // of what stands at the target, now
+	result string // of what is at the target now
 }
 
 // decideInput is the whole decision on an input.
@@ -45,7 +45,7 @@ func decideInput(f inputFacts) (apply bool, why string) {
 	case !f.there:
 		return true, "it is not there"
 	case f.record == nil:
-		return true, "there is something else in its place"
+		return true, "something else is in its place"
 	case f.record.Fingerprint != f.sum:
 		return true, "its source has changed"
 	case f.record.Result != f.result:
@@ -104,7 +104,7 @@ func (in *input) locate(ctx context.Context, w *work) (err error) {
 	}
 	rel, rerr := filepath.Rel(w.Origin, in.source)
 	if errors.Is(err, fs.ErrNotExist) && w.Origin != "" && rerr == nil && rel != ".." && !strings.HasPrefix(rel, "../") && in.locateInside(w, rel) == nil {
-		return nil // what only the workspace has: of a commit, or of the template
+		return nil // only the workspace has it: from a commit, or from the template
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.source))
@@ -134,7 +134,7 @@ func (in *input) locateInside(w *work, rel string) error {
 	return nil
 }
 
-// check refuses sources that can not be copied to where they shall go.
+// check refuses sources that cannot be copied to their target.
 func (in *input) check(w *work) error {
 	st, err := os.Stat(in.source)
 	if err != nil {
@@ -150,7 +150,7 @@ func (in *input) check(w *work) error {
 	}
 	goal := filepath.Join(top, in.To.String())
 	if holds(in.source, goal) {
-		return superqode.Errorf(superqode.ErrUsage, "from %s: it can not be put into itself (to %s)", from, text.Printable(in.To.String()))
+		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from, text.Printable(in.To.String()))
 	}
 	if holds(goal, in.source) {
 		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from", text.Printable(in.To.String()), from)
@@ -162,18 +162,19 @@ func (in *input) check(w *work) error {
 	}
 	if in.Link && in.ReadOnly {
 		if how, ok := w.Protected(in.source); !ok {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "from %s: read_only with mode link can not be had: %s", from, how), "use mode copy")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "from %s: read_only with mode link is impossible: %s", from, how), "use mode copy")
 		}
 	}
 	return nil
 }
 
-// holds reports whether path is dir or lies in it.
+// holds reports whether path is dir or is in it.
 func holds(dir, path string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// fingerprint says what the source holds; of a link's source only where it is.
+// fingerprint identifies the source's content; of a link's source only its
+// path.
 func (in *input) fingerprint(ctx context.Context) (string, error) {
 	if in.Link {
 		f := newFramed()
@@ -188,7 +189,7 @@ func (in *input) fingerprint(ctx context.Context) (string, error) {
 	return sum, errors.Join(err, root.Close())
 }
 
-// apply copies or links the source beside its target and puts it in place.
+// apply copies or links the source beside its target and moves it into place.
 func (in *input) apply(ctx context.Context, w *work, s *Step) error {
 	rel := in.To.String()
 	temp, err := w.prepare("to", rel)
@@ -228,8 +229,8 @@ func (in *input) apply(ctx context.Context, w *work, s *Step) error {
 	return nil
 }
 
-// copy copies the source to a fresh path of the workspace, a folder with all
-// that is in it and links as they are.
+// copy copies the source to an unused path of the workspace, a folder with
+// everything in it and links as they are.
 func (in *input) copy(ctx context.Context, w *work, temp string) error {
 	st, err := os.Stat(in.source)
 	if err != nil {
@@ -262,12 +263,12 @@ func (in *input) copy(ctx context.Context, w *work, temp string) error {
 		problems = append(problems, more...)
 	}
 	if err == nil && len(problems) > 0 {
-		err = fmt.Errorf("from %s can not be copied whole: %w", text.Printable(in.source), problems[0])
+		err = fmt.Errorf("from %s cannot be copied whole: %w", text.Printable(in.source), problems[0])
 	}
 	return errors.Join(err, w.root.Chmod(temp, st.Mode().Perm()))
 }
 
-// closeAll takes the write permission from everything at and below a path.
+// closeAll removes the write permission of everything at and below a path.
 func (w *work) closeAll(name string) error {
 	var folders []string
 	err := w.eachBelow(name, func(p string, st fs.FileInfo) error {

@@ -25,8 +25,8 @@ func TestDecideRun(t *testing.T) {
 		{"marker there", facts{record: ran, fingerprint: "f", marker: "m", markerThere: true}, ""},
 		{"marker gone", facts{record: ran, fingerprint: "f", marker: "m"}, "marker m is not there"},
 		{"outputs as they were", facts{record: ran, fingerprint: "f", observed: 1, matches: 2, result: "r"}, ""},
-		{"outputs changed", facts{record: ran, fingerprint: "f", observed: 1, matches: 2, result: "s"}, "what it made has changed"},
-		{"outputs gone", facts{record: ran, fingerprint: "f", observed: 1, result: "r"}, "what it makes is not there"},
+		{"outputs changed", facts{record: ran, fingerprint: "f", observed: 1, matches: 2, result: "s"}, "what it created has changed"},
+		{"outputs gone", facts{record: ran, fingerprint: "f", observed: 1, result: "r"}, "what it creates is not there"},
 		{"inputs before outputs", facts{record: ran, fingerprint: "g", observed: 1}, "what it reads has changed"},
 	} {
 		apply, why := decideRun(tt.facts)

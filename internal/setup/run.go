@@ -22,7 +22,7 @@ type command struct {
 	key string
 
 	id          string
-	outsideOnly string // fingerprint of what it reads outside, from before it ran
+	outsideOnly string // fingerprint of what it reads outside the workspace, from before it ran
 }
 
 func (c *command) step() Step     { return Step{Key: c.key, Kind: KindRun, Name: c.Line} }
@@ -30,8 +30,8 @@ func (c *command) optional() bool { return c.Optional }
 
 // facts are what decides whether a command has to run.
 type facts struct {
-	record      *Record // of a success with this definition; nil for none
-	other       bool    // there is one of the same name with another definition
+	record      *Record // the success with this definition; nil for none
+	other       bool    // an entry of the same name has another definition
 	fingerprint string  // now
 	marker      string  // as configured
 	markerThere bool
@@ -52,11 +52,11 @@ func decideRun(f facts) (apply bool, why string) {
 	case f.marker != "" && !f.markerThere:
 		return true, "its marker " + text.Printable(f.marker) + " is not there"
 	case f.observed > 0 && f.matches == 0:
-		return true, "what it makes is not there"
+		return true, "what it creates is not there"
 	case f.observed > 0 && f.record.Result != f.result:
-		return true, "what it made has changed"
+		return true, "what it created has changed"
 	}
-	return false, "it has run, and nothing that it reads or makes has changed"
+	return false, "it has run, and nothing that it reads or creates has changed"
 }
 
 func (c *command) decide(ctx context.Context, w *work) (apply bool, why string, err error) {
@@ -86,8 +86,8 @@ func (c *command) decide(ctx context.Context, w *work) (apply bool, why string, 
 	return apply, why, nil
 }
 
-// knows reports whether an entry of that name was looked at already: two of one
-// name are not one that was changed.
+// knows reports whether this run has an earlier entry of that name: two entries
+// with one name are not one entry that has changed.
 func (w *work) knows(name string) bool {
 	return slices.ContainsFunc(w.steps, func(s Step) bool { return s.Name == name })
 }
@@ -99,11 +99,11 @@ func (c *command) fingerprint(ctx context.Context, w *work) (string, error) {
 	return f.sum(), err
 }
 
-// apply runs the command and records its success. What it reads in the workspace
-// is looked at afterwards: a command may well write its own inputs (a lock file),
-// and nobody else works there.
+// apply runs the command and records its success. It takes the fingerprint of
+// what the command reads in the workspace afterwards: a command may write its
+// own inputs (a lock file), and nobody else works there.
 func (c *command) apply(ctx context.Context, w *work, s *Step) error {
-	if c.Marker != "" { // found out before the work is done
+	if c.Marker != "" { // checked before the work is done
 		if err := w.checkParent("marker", c.Marker); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 	return nil
 }
 
-// mark makes the marker where the command did not.
+// mark creates the marker if the command did not.
 func (c *command) mark(w *work) error {
 	if c.Marker == "" {
 		return nil
@@ -173,8 +173,8 @@ func (c *command) mark(w *work) error {
 	return w.root.WriteFile(c.Marker, []byte(c.Line+"\n"), 0o644)
 }
 
-// stillThere reports a workspace that a command deleted or replaced: what is
-// written through the open root then goes nowhere.
+// stillThere reports a workspace that a command deleted or replaced: writes
+// through the open root would then be lost.
 func (w *work) stillThere() error {
 	now, err := os.Lstat(w.Workspace)
 	if err != nil {

@@ -7,19 +7,19 @@
 //
 // # Promises
 //
-// What holds already is left alone: an input or a file whose target is as it
-// should be, a command that has succeeded with the same fingerprint (see
-// fingerprint.go) and whose marker and outputs are as it left them. Everything
-// else is applied again, and Step.Reason says why. Each success is recorded at
-// once in the state file, so that a process that is killed between two commands
-// repeats only the second.
+// Reconcile skips what is already done: an input or a file whose target is as
+// it should be, a command that has succeeded with the same fingerprint (see
+// fingerprint.go) and whose marker and outputs are as it left them. It applies
+// everything else again, and Step.Reason says why. It records each success at
+// once in the state file, so that after a kill between two commands only the
+// second runs.
 //
-// Nothing is written outside of the workspace, and nothing into a folder named
-// .git: each target's folder is resolved link by link before it is used, and all
-// writing goes through an os.Root. A target that exists is replaced by a rename.
+// It writes nothing outside the workspace, and nothing into a folder named
+// .git: it resolves each target's folder link by link before it uses it, and
+// writes through an os.Root. A rename replaces a target that exists.
 //
-// The caller sees to it that nobody else works in the workspace meanwhile, and
-// that the state file lies where the session's program can not write.
+// The caller ensures that nobody else works in the workspace meanwhile, and
+// that the session's program cannot write the state file.
 package setup
 
 import (
@@ -50,32 +50,32 @@ func (s Spec) Empty() bool { return len(s.Inputs)+len(s.Entries) == 0 }
 // Options say how to reconcile. The zero value applies what is needed.
 type Options struct {
 	Force  bool // apply everything again
-	DryRun bool // only say what would be done
+	DryRun bool // only report what would be done
 }
 
-// Host is what the session lends to its setup.
+// Host is what the session provides to its setup.
 type Host struct {
 	Workspace string   // absolute
-	Origin    string   // the folder whose paths a relative source may also mean in the workspace; "" for none
+	Origin    string   // a relative source may also be a path of the workspace, seen from this folder; "" for none
 	State     string   // the file of State
 	Home      string   // what ~/ stands for, "" for nothing
 	Forbidden []string // absolute folders that no input may hold
 	// Artifact returns the file of an artifact. The error wraps
-	// superqode.ErrNotFound when there is no such one.
+	// superqode.ErrNotFound if there is none.
 	Artifact func(ctx context.Context, name string, version int) (string, error)
 	// Run runs one command in the workspace and returns when everything that it
-	// started has ended. The error says that it could not be run.
+	// started has ended. An error means that it could not run.
 	Run func(ctx context.Context, c Command) (Outcome, error)
-	// Keep saves what stands at a path of the workspace that is about to be
-	// replaced, where it is not kept elsewhere. nil keeps nothing.
+	// Keep saves what is at a path of the workspace before it is replaced,
+	// unless it exists elsewhere. nil keeps nothing.
 	Keep func(ctx context.Context, path string) error
 	// Protected says what keeps a program from writing through a link to a path
 	// of this machine, and whether anything does.
 	Protected func(path string) (how string, ok bool)
-	Starting  func(s Step) // told of each step that is applied, before it is; nil for nobody
+	Starting  func(s Step) // called before each step that is applied; may be nil
 }
 
-// Command is one command that Host.Run is asked to run.
+// Command is one command for Host.Run.
 type Command struct {
 	Args    []string
 	Line    string // for people
@@ -84,11 +84,11 @@ type Command struct {
 	Timeout time.Duration
 }
 
-// ErrStop is wrapped by an error of Host.Run that ends everything, also when the
-// entry is optional: a person interrupted it.
+// An error of Host.Run that wraps ErrStop ends everything, even if the entry is
+// optional: a person interrupted it.
 var ErrStop = errors.New("stopped")
 
-// Outcome is what came of a command. Output holds its last lines.
+// Outcome is the result of a command. Output holds its last lines.
 type Outcome struct {
 	ExitCode int
 	TimedOut bool
@@ -111,7 +111,7 @@ const (
 	KindRun   = "run"
 )
 
-// Step is one entry and what came of it.
+// Step is one entry and its result.
 type Step struct {
 	Key      string // setup[0].run, inputs[1], or the flag
 	Kind     string // input, file or run
@@ -124,7 +124,7 @@ type Step struct {
 	Output   string
 }
 
-// Report returns the step as reports hold it.
+// Report returns the step in the form of reports.
 func (s Step) Report() artifacts.SetupStep {
 	return artifacts.SetupStep{
 		Name: s.Name, Kind: s.Kind, State: s.State, Reason: s.Reason, StartedAt: artifacts.At(s.Started),
@@ -132,7 +132,7 @@ func (s Step) Report() artifacts.SetupStep {
 	}
 }
 
-// Error is a required entry that could not be applied. It wraps what was wrong.
+// Error is a required entry that could not be applied. It wraps the reason.
 type Error struct {
 	Step Step
 	Err  error
@@ -156,7 +156,7 @@ type work struct {
 	opt   Options
 	root  *os.Root
 	state *State
-	seen  map[string]int // how often an entry of the same definition came
+	seen  map[string]int // how often an entry of the same definition occurred
 	found []string       // the definitions of this run
 	steps []Step
 }
@@ -165,15 +165,15 @@ type work struct {
 type entry interface {
 	step() Step
 	optional() bool
-	// decide says whether it has to be applied, and why, or why not.
+	// decide reports whether it has to be applied, and why or why not.
 	decide(ctx context.Context, w *work) (apply bool, why string, err error)
-	// apply does it; s takes what is to be told.
+	// apply does it, and records the result in s.
 	apply(ctx context.Context, w *work, s *Step) error
 }
 
-// Reconcile makes the workspace what spec says. The steps tell of every entry
-// that was looked at, also beside an error; a required one that fails ends it
-// with an *Error.
+// Reconcile makes the workspace what spec says. It returns a step for every
+// entry that it looked at, also together with an error; a required entry that
+// fails ends it with an *Error.
 func Reconcile(ctx context.Context, h Host, spec Spec, opt Options) (steps []Step, err error) {
 	w := &work{Host: h, opt: opt, seen: map[string]int{}}
 	if w.state, err = Load(h.State); err != nil {
@@ -255,8 +255,8 @@ func (w *work) one(ctx context.Context, e entry) error {
 	return w.failed(ctx, e, s, err)
 }
 
-// failed records an entry that could not be applied. The end of ctx is nobody's
-// failure, and what an optional entry could not do is a warning.
+// failed records an entry that could not be applied. The end of ctx is not the
+// entry's failure, and the failure of an optional entry is a warning.
 func (w *work) failed(ctx context.Context, e entry, s Step, err error) error {
 	s.State, s.Reason = Failed, err.Error()
 	optional := e.optional() && ctx.Err() == nil && !errors.Is(err, superqode.ErrUsage) && !errors.Is(err, ErrStop)

@@ -13,8 +13,8 @@ import (
 
 const schemaVersion = 1
 
-// State is what is known of a workspace's setup: what has succeeded, and what
-// came of each entry the last time.
+// State is what superqode knows about a workspace's setup: what has succeeded,
+// and the last result of each entry.
 type State struct {
 	SchemaVersion int      `json:"schema_version"`
 	Records       []Record `json:"records"`
@@ -30,8 +30,7 @@ type Record struct {
 	At          time.Time `json:"at"`
 }
 
-// Load reads a state file. One that does not exist is a workspace that was never
-// set up.
+// Load reads a state file. If there is none, the workspace was never set up.
 func Load(path string) (*State, error) {
 	st := &State{SchemaVersion: schemaVersion, Records: []Record{}, Steps: []Step{}}
 	data, err := atomicfile.Read(path)
@@ -61,7 +60,7 @@ func (s *State) find(id string) *Record {
 	return &s.Records[i]
 }
 
-// named returns a record of an entry that is called so, whatever else it says.
+// named returns a record of an entry with that name, whatever its definition.
 func (s *State) named(name string) *Record {
 	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.Name == name })
 	if i < 0 {
@@ -79,7 +78,7 @@ func (s *State) drop(id string) {
 	s.Records = slices.DeleteFunc(s.Records, func(r Record) bool { return r.ID == id })
 }
 
-// keepOnly forgets entries that the configuration does not name any more.
+// keepOnly forgets entries that the configuration no longer names.
 func (s *State) keepOnly(ids []string) {
 	s.Records = slices.DeleteFunc(s.Records, func(r Record) bool { return !slices.Contains(ids, r.ID) })
 }

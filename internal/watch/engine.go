@@ -331,7 +331,7 @@ func stampOf(st os.FileInfo) Stamp {
 	return s
 }
 
-// names lists a folder; one that can not be read is empty.
+// names lists a folder; one that cannot be read is empty.
 func (e *engine) names(rel string) []string {
 	d, err := os.Open(filepath.Join(e.opt.Root, rel))
 	if err != nil {
