@@ -19,7 +19,7 @@ const module = "github.com/seed-2d964004/superqode"
 // stands on a landing (15, 25) may use the rest of its floor. Floor 0 is the
 // foundation, whose packages may import one another.
 var floors = map[string]int{
-	"internal/proctable": 0, "guard": 10,
+	"internal/proctable": 0, "guard": 10, "internal/kernel": 10,
 	"": 0, "internal/git": 0, "internal/atomicfile": 0, "internal/lockfile": 0, "internal/failpoint": 0, "internal/gittest": 0, "internal/bench": 0, "internal/swap": 0, "internal/redact": 0, "internal/plainjson": 0, "internal/ledger": 0, "internal/text": 0, "internal/rooted": 0,
 	"internal/snapshot": 10, "artifacts": 10, "internal/runner": 10, "internal/config": 10, "internal/outputs": 10, "internal/watch": 10,
 	"internal/state": 15,

@@ -16,9 +16,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -405,7 +405,7 @@ func childTeam() int {
 		id, _ := superqode.ParseAgentID(name)
 		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
 	}
-	exec := ExecOptions{KernelOptions: KernelOptions{Enforce: guard.EnforceOff}}
+	exec := ExecOptions{KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}}
 	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
 	if err != nil && !errors.Is(err, superqode.ErrConflict) {
 		fmt.Fprintln(os.Stderr, err)

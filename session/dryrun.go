@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -118,18 +118,18 @@ func setupLines(spec setup.Spec) []string {
 
 // previewGuard says which layers there would be.
 func (m *Manager) previewGuard(v *Preview, pl plan) error {
-	v.Shim, v.Hooks, v.Kernel = guard.LayerOff, guard.LayerOff, guard.LayerOff
+	v.Shim, v.Hooks, v.Kernel = kernel.Off, kernel.Off, kernel.Off
 	if !pl.Guard.Off {
-		v.Shim, v.Hooks = guard.LayerActive, guard.LayerActive
+		v.Shim, v.Hooks = kernel.Active, kernel.Active
 		if _, err := m.Helper(); err != nil {
 			v.Shim, v.Hooks = "unavailable: "+err.Error(), "unavailable: "+err.Error()
 		}
 	}
-	if pl.Enforce == guard.EnforceOff {
+	if pl.Enforce == kernel.EnforceOff {
 		return nil
 	}
-	v.Kernel = guard.ExpectKernel()
-	if pl.Enforce == guard.EnforceRequired && v.Kernel != guard.LayerActive {
+	v.Kernel = kernel.Expect()
+	if pl.Enforce == kernel.EnforceRequired && v.Kernel != kernel.Active {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the kernel layer is required and %s", v.Kernel), "superqode doctor")
 	}
 	return nil

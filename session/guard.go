@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -34,7 +35,7 @@ type GuardOptions struct {
 // a session inside it.
 func newGuardRecord(pl plan, p state.Project) (state.GuardRecord, error) {
 	opt := pl.Guard
-	if opt.Off && pl.Enforce == guard.EnforceRequired {
+	if opt.Off && pl.Enforce == kernel.EnforceRequired {
 		return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
 	}
 	if opt.Off {
@@ -45,7 +46,7 @@ func newGuardRecord(pl plan, p state.Project) (state.GuardRecord, error) {
 	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
 		return state.GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
-	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: guard.LayerOff, Hooks: guard.LayerOff, Nested: []state.HostPath{}}
+	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: kernel.Off, Hooks: kernel.Off, Nested: []state.HostPath{}}
 	return r, nil
 }
 
@@ -150,10 +151,10 @@ func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state
 		}
 	}
 	work, wctx := errgroup.WithContext(ctx)
-	if r.Shim == guard.LayerActive {
+	if r.Shim == kernel.Active {
 		work.Go(func() error { return s.m.machine().FillShim(wctx, st, s.Folder) })
 	}
-	if r.Hooks == guard.LayerActive {
+	if r.Hooks == kernel.Active {
 		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.Folder) })
 	}
 	if err := work.Wait(); err != nil {
@@ -166,7 +167,7 @@ func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state
 // that git finds the layers.
 func (s *Session) guardEnv() []string {
 	var env []string
-	if s.Rec.Guard.Shim == guard.LayerActive {
+	if s.Rec.Guard.Shim == kernel.Active {
 		env = append(env, "GIT_EXEC_PATH="+filepath.Join(s.Folder, "exec"))
 	}
 	if st, err := guard.LoadSessionState(s.Folder); err == nil {
@@ -178,10 +179,10 @@ func (s *Session) guardEnv() []string {
 // guardFiles are the files of the session's folder that the layers stand on.
 func guardFiles(r state.GuardRecord) []string {
 	var list []string
-	if r.Shim == guard.LayerActive {
+	if r.Shim == kernel.Active {
 		list = append(list, "bin/git", "exec/git")
 	}
-	if r.Hooks == guard.LayerActive {
+	if r.Hooks == kernel.Active {
 		list = append(list, layers.HookFiles()...)
 	}
 	return list
@@ -316,7 +317,7 @@ const guardStateFile = guard.SessionStateFile
 func (pl plan) kernelOptions() KernelOptions {
 	opt := pl.KernelOptions
 	if pl.Guard.Off {
-		opt.Enforce = guard.EnforceOff
+		opt.Enforce = kernel.EnforceOff
 	}
 	return opt
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -20,7 +21,7 @@ import (
 // private reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
 func (s *Session) private(r state.GuardRecord) bool {
-	return r.Shim == guard.LayerActive && s.Rec.GitReadOnly && (s.Rec.Mode == superqode.ModeWorktree || s.Rec.Mode.InPlace())
+	return r.Shim == kernel.Active && s.Rec.GitReadOnly && (s.Rec.Mode == superqode.ModeWorktree || s.Rec.Mode.InPlace())
 }
 
 func (s *Session) privateGit() *guard.PrivateGit {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -79,7 +79,7 @@ func runInPlace(t *testing.T, f *gittest.Fixture, opt OpenOptions, script string
 	if opt.Mode == "" {
 		opt.Mode = superqode.ModeGitSnapshot
 	}
-	opt.Guard.Off, opt.Enforce = true, guard.EnforceOff
+	opt.Guard.Off, opt.Enforce = true, kernel.EnforceOff
 	if opt.Dir == "" {
 		opt.Dir = f.Dir
 	}

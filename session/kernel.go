@@ -6,15 +6,15 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // KernelOptions say what is asked of the guard's kernel layer.
 type KernelOptions struct {
-	Enforce    guard.Enforce // "" is guard.EnforceAuto when a session is opened, and what it was opened with later
-	AllowWrite []string      // absolute: what the program may write to beside the session's own folders
-	NoNetwork  bool          // no TCP
+	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
+	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
+	NoNetwork  bool           // no TCP
 }
 
 // checkKernel decides what the session's programs will be held to, and tries it,
@@ -22,7 +22,7 @@ type KernelOptions struct {
 func (s *Session) checkKernel(opt KernelOptions) error {
 	rec := &s.Rec
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
-		rec.Enforce = guard.EnforceAuto
+		rec.Enforce = kernel.EnforceAuto
 	}
 	rec.NoNetwork = opt.NoNetwork
 	o := s.kernelOptions(KernelOptions{}, s.Env)
@@ -31,7 +31,7 @@ func (s *Session) checkKernel(opt KernelOptions) error {
 		return err
 	}
 	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{s.ArtifactDir(), o.Scratch} // there is no workspace yet
-	k, err := guard.OpenKernel(o)
+	k, err := kernel.Open(o)
 	if err != nil {
 		return err
 	}
@@ -40,14 +40,14 @@ func (s *Session) checkKernel(opt KernelOptions) error {
 }
 
 // openKernel prepares the kernel layer for one program; close it.
-func (s *Session) openKernel(opt KernelOptions, env []string) (*guard.Kernel, error) {
+func (s *Session) openKernel(opt KernelOptions, env []string) (*kernel.Confiner, error) {
 	o := s.kernelOptions(opt, env)
 	more, err := allowWrite(o, opt.AllowWrite)
 	if err != nil {
 		return nil, err
 	}
 	o.Allow = append(o.Allow, hostPaths(more)...)
-	k, err := guard.OpenKernel(o)
+	k, err := kernel.Open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func (s *Session) openKernel(opt KernelOptions, env []string) (*guard.Kernel, er
 	return k, nil
 }
 
-func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOptions {
+func (s *Session) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	rec := &s.Rec
-	o := guard.KernelOptions{
+	o := kernel.Options{
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(s.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
 		Own: []string{s.ArtifactDir(), filepath.Join(s.Folder, "tmp")}, Scratch: filepath.Join(s.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
@@ -85,7 +85,7 @@ func (s *Session) kernelOptions(opt KernelOptions, env []string) guard.KernelOpt
 }
 
 // allowWrite checks what a person allows.
-func allowWrite(o guard.KernelOptions, asked []string) ([]state.HostPath, error) {
+func allowWrite(o kernel.Options, asked []string) ([]state.HostPath, error) {
 	list := []state.HostPath{}
 	for _, path := range asked {
 		real, err := o.AllowWrite(path)

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -31,10 +31,10 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 			t.Errorf("end: %v", err)
 		}
 	})
-	if l := s.Rec.Layers(); l.Shim == guard.LayerActive || l.Hooks == guard.LayerActive {
+	if l := s.Rec.Layers(); l.Shim == kernel.Active || l.Hooks == kernel.Active {
 		t.Fatalf("other layers are active, too: %+v", l)
 	}
-	if s.Rec.Kernel != guard.LayerActive {
+	if s.Rec.Kernel != kernel.Active {
 		t.Skip("the kernel layer is " + s.Rec.Kernel)
 	}
 	return s

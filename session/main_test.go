@@ -12,8 +12,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
 // The test binary stands in for superqode where a whole process is needed: one
@@ -64,7 +64,7 @@ func childRun() int {
 	}
 	open, script := OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), Mode: mode, Exclude: []string{".git/**"}}, unruly
 	if mode.InPlace() {
-		open.Guard.Off, open.Enforce = true, guard.EnforceOff
+		open.Guard.Off, open.Enforce = true, kernel.EnforceOff
 	}
 	if own := os.Getenv("SUPERQODE_TEST_SCRIPT"); own != "" {
 		script = own

@@ -15,9 +15,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/setup"
@@ -280,7 +280,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 		return how, false
 	}
 	defer k.Close()
-	if k.Layer.State != guard.LayerActive {
+	if k.Layer.State != kernel.Active {
 		return how + " (kernel layer: " + k.Layer.State + ")", false
 	}
 	for _, w := range k.Plan.Writable {

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -41,7 +41,7 @@ func childSetup() int {
 	s, err := m.Attach(ctx, dir, "")
 	switch {
 	case errors.Is(err, superqode.ErrNotFound):
-		s, err = m.Create(ctx, OpenOptions{Dir: dir, Mode: superqode.Mode(os.Getenv("SUPERQODE_TEST_MODE")), Setup: opt, KernelOptions: KernelOptions{Enforce: guard.EnforceOff}})
+		s, err = m.Create(ctx, OpenOptions{Dir: dir, Mode: superqode.Mode(os.Getenv("SUPERQODE_TEST_MODE")), Setup: opt, KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}})
 	case err == nil:
 		_, err = s.Setup(ctx, opt)
 	}
@@ -92,7 +92,7 @@ func TestSetupIsNoChange(t *testing.T) {
 			f, count := gittest.Dirty(t), t.TempDir()
 			before := f.Fingerprint(".superqode", ".git/worktrees")
 			m := setupManager(f)
-			s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode, Setup: testSetup(count), KernelOptions: KernelOptions{Enforce: guard.EnforceOff}, Exclude: []string{".git/**"}})
+			s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode, Setup: testSetup(count), KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}, Exclude: []string{".git/**"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -136,7 +136,7 @@ func TestSetupsAtOnce(t *testing.T) {
 	t.Parallel()
 	f, count := gittest.Dirty(t), t.TempDir()
 	m := setupManager(f)
-	s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, KernelOptions: KernelOptions{Enforce: guard.EnforceOff}})
+	s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}})
 	if err != nil {
 		t.Fatal(err)
 	}

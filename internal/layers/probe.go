@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -46,7 +47,7 @@ func (m *Machine) Probe(ctx context.Context, st *guard.SessionState) (shim, hook
 	var p probed
 	data, err := atomicfile.Read(file)
 	if err == nil && json.Unmarshal(data, &p) == nil && p.SchemaVersion == state.SchemaVersion {
-		if p.Shim == guard.LayerActive && p.Hooks == guard.LayerActive || m.Now().Sub(p.At) < badProbe {
+		if p.Shim == kernel.Active && p.Hooks == kernel.Active || m.Now().Sub(p.At) < badProbe {
 			return p.Shim, p.Hooks, nil
 		}
 	}
@@ -112,7 +113,7 @@ func layerState(err error) string {
 	if err != nil {
 		return Unavailable(err)
 	}
-	return guard.LayerActive
+	return kernel.Active
 }
 
 func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.SessionState) (*scratch, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -35,7 +36,7 @@ func (m *Machine) Report(ctx context.Context, g *git.Git) (l Report, err error) 
 		l.Shim, l.Hooks = Unavailable(err), Unavailable(err)
 	}
 	helper, _ := m.Helper() // without one .git needs root's right to mount
-	apart, inPlace, err := guard.ProbeKernel(ctx, m.CachePath(), helper)
+	apart, inPlace, err := kernel.Probe(ctx, m.CachePath(), helper)
 	if err != nil {
 		l.Kernel, l.KernelInPlace = Unavailable(err), Unavailable(err)
 	} else {

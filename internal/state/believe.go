@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
 // Believe reads session.json as a supervisor may believe it: fields that other
@@ -53,9 +53,9 @@ func Merged(a, b []string) []string {
 func Weaker(a, b string) string {
 	promise := func(state string) int {
 		switch state {
-		case guard.LayerOff:
+		case kernel.Off:
 			return 0
-		case guard.LayerActive:
+		case kernel.Active:
 			return 2
 		}
 		return 1 // unavailable: why

@@ -8,8 +8,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
 // HostPath is an absolute path of this machine, see superqode.HostPath.
@@ -55,11 +55,11 @@ type Record struct {
 	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
 	Reverting bool       `json:"reverting"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
 
-	Enforce     guard.Enforce `json:"enforce"`
-	AllowWrite  []HostPath    `json:"allow_write"` // links resolved
-	NoNetwork   bool          `json:"no_network"`
-	GitReadOnly bool          `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
-	Kernel      string        `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
+	Enforce     kernel.Enforce `json:"enforce"`
+	AllowWrite  []HostPath     `json:"allow_write"` // links resolved
+	NoNetwork   bool           `json:"no_network"`
+	GitReadOnly bool           `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
+	Kernel      string         `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
 
 	Reports  []string `json:"reports"`   // formats that are written beside json, md and html
 	NoRedact bool     `json:"no_redact"` // secrets stay in logs and reports

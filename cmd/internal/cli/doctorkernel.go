@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
 // checkConfinement tries the guard's kernel layer on a program in a scratch
@@ -22,7 +22,7 @@ func (a *app) checkConfinement(ctx context.Context) []check {
 	if m, err := a.sessions(); err == nil {
 		helper, _ = m.Helper() // a session does without it, too
 	}
-	apart, inPlace, err := guard.ProbeKernel(ctx, dir, helper)
+	apart, inPlace, err := kernel.Probe(ctx, dir, helper)
 	if err != nil {
 		return []check{{"kernel layer", checkNote, fmt.Sprintf("not tried: %v", err), ""}}
 	}
@@ -40,7 +40,7 @@ func (a *app) checkConfinement(ctx context.Context) []check {
 	return checks
 }
 
-func kernelCheck(name, does string, l guard.KernelLayer) check {
+func kernelCheck(name, does string, l kernel.Layer) check {
 	if l.Active() {
 		return check{name, checkOK, fmt.Sprintf("%s, tried (Landlock version %d)", does, l.ABI), ""}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -43,7 +44,7 @@ func (c *guardAllowCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if l.Kernel == guard.LayerActive {
+	if l.Kernel == kernel.Active {
 		a.warn("the kernel layer of this session keeps the repository read-only whatever is let through; superqode run --enforce off runs without it")
 	}
 	if a.flags.JSON {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -123,7 +124,7 @@ func (a *app) printGuardStatus(doc guardStatusJSON) {
 		{"shim", doc.Layers.Shim}, {"hooks", doc.Layers.Hooks}, {"kernel", doc.Layers.Kernel}, {"kernel, in place", doc.Layers.KernelInPlace},
 	} {
 		color := green
-		if l.state != guard.LayerActive {
+		if l.state != kernel.Active {
 			color = yellow
 		}
 		fmt.Fprintf(a.Out, "  %-18s %s\n", l.name, a.paintOut(text.Printable(l.state), color))

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -22,7 +22,7 @@ func (f *kernelFlags) options(a *app, cfg *config.Config) (session.KernelOptions
 	if word == "" && cfg != nil {
 		word = string(cfg.Guard.Enforce)
 	}
-	opt := session.KernelOptions{Enforce: guard.Enforce(word), NoNetwork: f.NoNetwork}
+	opt := session.KernelOptions{Enforce: kernel.Enforce(word), NoNetwork: f.NoNetwork}
 	for _, path := range f.AllowWrite {
 		if path == "" {
 			return opt, superqode.Errorf(superqode.ErrUsage, "--allow-write: expected a path, not an empty string")

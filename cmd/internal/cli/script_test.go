@@ -20,8 +20,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
@@ -127,7 +127,7 @@ func scriptCondition(cond string) (bool, error) {
 	case "python3":
 		return exec.Command("python3", "-c", "import socket").Run() == nil, nil
 	case "landlock", "landlock-tcp", "landlock-inplace":
-		apart, inPlace, err := guard.ProbeKernel(context.Background(), os.TempDir(), "")
+		apart, inPlace, err := kernel.Probe(context.Background(), os.TempDir(), "")
 		return apart.Active() && (cond == "landlock" || cond == "landlock-tcp" && apart.ABI >= 4 || cond == "landlock-inplace" && inPlace.Active()), err
 	case "mount":
 		return exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt").Run() == nil, nil

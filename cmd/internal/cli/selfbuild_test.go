@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
 // selfAll makes TestBuildsItself build and test everything.
@@ -23,7 +23,7 @@ func TestBuildsItself(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds for some seconds")
 	}
-	if apart, _, err := guard.ProbeKernel(t.Context(), t.TempDir(), ""); err != nil || !apart.Active() {
+	if apart, _, err := kernel.Probe(t.Context(), t.TempDir(), ""); err != nil || !apart.Active() {
 		t.Skipf("no kernel layer: %s, %v", apart.State, err)
 	}
 	what := "go build ./cmd/superqode-shim ./internal/... && go test -count=1 ./internal/lockfile ./internal/atomicfile"

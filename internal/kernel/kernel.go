@@ -1,32 +1,34 @@
-package guard
+// Package kernel is the guard's kernel layer: Landlock (Linux) makes everything
+// read-only for a session's program and all that it starts, except for what
+// Confinement.Writable names.
+//
+// The decision (Options.confinement) is made before anything is done, and follows
+// these rules:
+//
+//  1. The session's own folders are writable: workspace, artifacts, tmp and the
+//     private index and objects.
+//  2. The origin's tree, its git directories, its other linked worktrees, the object
+//     stores that it borrows from, and SUPERQODE_HOME around the session's own
+//     folders are never writable, under whatever name a mount makes them reachable.
+//     A default that lies in one of them is dropped; one that holds one of them is
+//     narrowed to its other entries, or dropped. A person's --allow-write that does
+//     either is refused.
+//  3. What tools need is writable (needs): devices, /tmp, caches and the folders in
+//     which coding agents keep their own state.
+//  4. A link that a program of an earlier session could have made decides nothing: a
+//     default reached through a link in a writable folder is dropped.
+//  5. In place the origin is the workspace, and Landlock cannot take away inside a
+//     folder what it gave for it: there .git needs a read-only mount.
+//
+// Reading and running are not restricted. Layer.State says "active" only after a
+// confined thread has tried to write, see Open.
+package kernel
 
 import (
 	"fmt"
 
 	"github.com/seed-2d964004/superqode"
 )
-
-// The kernel layer: Landlock (Linux) makes everything read-only for a session's
-// program and all that it starts, except for what Confinement.Writable names.
-// The rules:
-//
-//  1. The session's own folders are writable: workspace, artifacts, tmp and the
-//     private index and objects.
-//  2. Never writable are the origin's tree, its git directories, its other linked
-//     worktrees, the object stores that it borrows from, and SUPERQODE_HOME beside
-//     the session's own folders, under whatever name a mount makes them reachable.
-//     A default that lies in one of them is dropped; one that holds one of them is
-//     narrowed to what lies beside it, or dropped. A person's --allow-write that
-//     does either is refused.
-//  3. What tools need is writable (needs): devices, /tmp, caches and the folders in
-//     which coding agents keep their own state.
-//  4. A link decides nothing that a program of an earlier session could have
-//     made: a default reached through a link in a writable folder is dropped.
-//  5. In place the origin is the workspace, and Landlock can not take away inside
-//     a folder what it gave for it: there .git needs a mount that is read-only.
-//
-// Reading and running are not restricted. The layer is what KernelLayer.State says
-// only after a confined thread has tried, see OpenKernel.
 
 // Enforce says how much is asked of the kernel layer.
 type Enforce string
@@ -51,15 +53,15 @@ func ParseEnforce(s string) (Enforce, error) {
 
 // The states of the layer; unavailableState makes the third one.
 const (
-	LayerActive = "active"
-	LayerOff    = "off"
+	Active = "active"
+	Off    = "off"
 )
 
 func unavailableState(why string) string { return "unavailable: " + why }
 
-// KernelLayer is the kernel layer as it was found.
-type KernelLayer struct {
-	// State is LayerActive, LayerOff or "unavailable: " with the reason. Active
+// Layer is the kernel layer as it was found.
+type Layer struct {
+	// State is Active, Off or "unavailable: " with the reason. Active
 	// means that nothing which rule 2 names can be written.
 	State string
 	// ABI is the version of Landlock in this kernel; 0 is none.
@@ -70,11 +72,11 @@ type KernelLayer struct {
 }
 
 // Active reports whether the layer does all that it promises.
-func (l KernelLayer) Active() bool { return l.State == LayerActive }
+func (l Layer) Active() bool { return l.State == Active }
 
-// KernelOptions are the facts that a session's confinement is decided from. Every
+// Options are the facts that a session's confinement is decided from. Every
 // path is absolute and free of symbolic links, but for those in Env.
-type KernelOptions struct {
+type Options struct {
 	Enforce Enforce
 	Env     []string // the program's whole environment: HOME, GOCACHE, …
 	Home    string   // SUPERQODE_HOME
@@ -135,20 +137,20 @@ const (
 	abiScope    = 6
 )
 
-// kernelState says what a version of Landlock is good for.
-func kernelState(abi int) (state string, apply bool) {
+// stateOf says what a version of Landlock is good for.
+func stateOf(abi int) (state string, apply bool) {
 	switch {
 	case abi < abiRefer:
 		return unavailableState(fmt.Sprintf("Landlock version %d (Linux 5.13 to 5.18) lets no file move between folders, version 3 (Linux 6.2) is needed", abi)), false
 	case abi < abiTruncate:
 		return unavailableState(fmt.Sprintf("Landlock version %d (before Linux 6.2) does not stop truncate(2); every other write is stopped", abi)), true
 	}
-	return LayerActive, true
+	return Active, true
 }
 
 // AllowWrite resolves and checks one --allow-write against what must never be
 // writable. The error wraps ErrUsage, or ErrNotFound when path does not exist.
-func (o KernelOptions) AllowWrite(path string) (string, error) {
+func (o Options) AllowWrite(path string) (string, error) {
 	look := diskView()
 	real, _, err := look.resolve(path)
 	if err != nil || look.kind(real) == missing {
@@ -157,7 +159,7 @@ func (o KernelOptions) AllowWrite(path string) (string, error) {
 	return real, checkAllowed(path, real, o.protected(look))
 }
 
-func checkAllowed(asked, real string, protected []guarded) error {
+func checkAllowed(asked, real string, protected []protectedDir) error {
 	for _, p := range protected {
 		if superqode.Within(real, p.path) {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
@@ -174,8 +176,21 @@ func checkAllowed(asked, real string, protected []guarded) error {
 }
 
 // guarded is one folder that is never writable.
-type guarded struct {
+type protectedDir struct {
 	path string
 	what string // for messages
 	git  bool   // what the mount has to keep when the origin is the workspace
 }
+
+// ConfineCommand is the word with which superqode starts its helper in front of a
+// program that needs mounts of its own and is not root's:
+//
+//	HELPER ConfineCommand FOLDER… -- [PATH ARGV0 ARG…]
+//
+// The folders become read-only, then the Landlock ruleset in descriptor
+// confineRules is applied, then the helper becomes the program. Without one it
+// ends with 0, which says that all of this can be had.
+const ConfineCommand = "confined-program"
+
+// confineRules is the descriptor of the ruleset: the first after the streams.
+const confineRules = 3

@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"errors"
@@ -68,14 +68,14 @@ func usual(more ...string) *fakeTree {
 	}, more...)...)
 }
 
-func session() KernelOptions {
-	return KernelOptions{
+func session() Options {
+	return Options{
 		Env: []string{"HOME=/home/u", "PATH=/usr/bin"}, Home: "/home/u/.superqode", Origin: "/src/repo", GitDirs: []string{"/src/repo/.git"},
 		Own: []string{"/home/u/.superqode/s/ws", "/home/u/.superqode/s/tmp"},
 	}
 }
 
-func decide(t *testing.T, o KernelOptions, look view) Confinement {
+func decide(t *testing.T, o Options, look view) Confinement {
 	t.Helper()
 	c, err := o.confinement(7, true, look, inPath(o.Env, look))
 	if err != nil {
@@ -110,34 +110,34 @@ func TestConfinement(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		tree   *fakeTree
-		change func(*KernelOptions)
+		change func(*Options)
 		want   []string
 	}{
 		{"as usual", usual(), nil, all},
 		{"devices", usual("/dev/null", "/dev/pts/", "/dev/shm/", "/dev/vda", "/dev/nvidia0"), nil, append([]string{"/dev/null", "/dev/nvidia0", "/dev/pts/", "/dev/shm/"}, all...)},
-		{"repository in /tmp", usual("/tmp/x/repo/.git/", "/tmp/other/"), func(o *KernelOptions) { o.Origin, o.GitDirs = "/tmp/x/repo", []string{"/tmp/x/repo/.git"} }, without(all, "/tmp/")},
+		{"repository in /tmp", usual("/tmp/x/repo/.git/", "/tmp/other/"), func(o *Options) { o.Origin, o.GitDirs = "/tmp/x/repo", []string{"/tmp/x/repo/.git"} }, without(all, "/tmp/")},
 		{"repository in ~/.cache", usual("/home/u/.cache/a/repo/.git/", "/home/u/.cache/a/b/", "/home/u/.cache/pip/"),
-			func(o *KernelOptions) {
+			func(o *Options) {
 				o.Origin, o.GitDirs = "/home/u/.cache/a/repo", []string{"/home/u/.cache/a/repo/.git"}
 			},
 			append(without(all, "/home/u/.cache/"), "/home/u/.cache/a/b/", "/home/u/.cache/go-build/", "/home/u/.cache/pip/")},
-		{"state in ~/.cache", usual("/home/u/.cache/sq/s/ws/"), func(o *KernelOptions) { o.Home, o.Own = "/home/u/.cache/sq", []string{"/home/u/.cache/sq/s/ws"} },
+		{"state in ~/.cache", usual("/home/u/.cache/sq/s/ws/"), func(o *Options) { o.Home, o.Own = "/home/u/.cache/sq", []string{"/home/u/.cache/sq/s/ws"} },
 			append(without(all, append(own, "/home/u/.cache/")...), "/home/u/.cache/go-build/", "/home/u/.cache/sq/s/ws/")},
-		{"home is the repository", usual("/home/u/.git/"), func(o *KernelOptions) { o.Origin, o.GitDirs, o.Home = "/home/u", []string{"/home/u/.git"}, "/srv/sq" }, slices.Concat(own, scratch)},
-		{"repository is a worktree of one elsewhere", usual("/src/main/.git/"), func(o *KernelOptions) { o.GitDirs = []string{"/src/main/.git"} }, all},
-		{"another worktree in /tmp", usual("/tmp/wt/"), func(o *KernelOptions) { o.Trees = []string{"/tmp/wt"} }, without(all, "/tmp/")},
-		{"a cache in the origin", usual("/src/repo/.cache/"), func(o *KernelOptions) { o.Env = append(o.Env, "GOCACHE=/src/repo/.cache") }, all},
-		{"a cache elsewhere", usual("/data/gc/"), func(o *KernelOptions) { o.Env = append(o.Env, "GOCACHE=/data/gc") }, append(slices.Clone(all), "/data/gc/")},
-		{"a cache that is switched off", usual(), func(o *KernelOptions) { o.Env = append(o.Env, "GOCACHE=off") }, all},
-		{"a cache above everything", usual(), func(o *KernelOptions) { o.Env = append(o.Env, "XDG_CACHE_HOME=/home") }, without(all, "/home/u/.cache/")},
-		{"a cache that is home", usual(), func(o *KernelOptions) { o.Env = append(o.Env, "CARGO_HOME=/home/u") }, without(all, "/home/u/.cargo/")},
-		{"no home", usual(), func(o *KernelOptions) { o.Env = []string{"PATH=/usr/bin"} }, slices.Concat(own, scratch)},
+		{"home is the repository", usual("/home/u/.git/"), func(o *Options) { o.Origin, o.GitDirs, o.Home = "/home/u", []string{"/home/u/.git"}, "/srv/sq" }, slices.Concat(own, scratch)},
+		{"repository is a worktree of one elsewhere", usual("/src/main/.git/"), func(o *Options) { o.GitDirs = []string{"/src/main/.git"} }, all},
+		{"another worktree in /tmp", usual("/tmp/wt/"), func(o *Options) { o.Trees = []string{"/tmp/wt"} }, without(all, "/tmp/")},
+		{"a cache in the origin", usual("/src/repo/.cache/"), func(o *Options) { o.Env = append(o.Env, "GOCACHE=/src/repo/.cache") }, all},
+		{"a cache elsewhere", usual("/data/gc/"), func(o *Options) { o.Env = append(o.Env, "GOCACHE=/data/gc") }, append(slices.Clone(all), "/data/gc/")},
+		{"a cache that is switched off", usual(), func(o *Options) { o.Env = append(o.Env, "GOCACHE=off") }, all},
+		{"a cache above everything", usual(), func(o *Options) { o.Env = append(o.Env, "XDG_CACHE_HOME=/home") }, without(all, "/home/u/.cache/")},
+		{"a cache that is home", usual(), func(o *Options) { o.Env = append(o.Env, "CARGO_HOME=/home/u") }, without(all, "/home/u/.cargo/")},
+		{"no home", usual(), func(o *Options) { o.Env = []string{"PATH=/usr/bin"} }, slices.Concat(own, scratch)},
 		{"a link that the user made", usual("/home/u/.npm -> /data/npm", "/data/npm/"), nil, append(without(all, "/home/u/.npm/"), "/data/npm/")},
 		{"a link into the origin", usual("/home/u/.npm -> /src/repo", "/src/repo/x"), nil, without(all, "/home/u/.npm/")},
 		{"a link that a program could have made", usual("/home/u/.cache/go-build -> /home/u/Documents", "/home/u/Documents/"), nil, all},
-		{"such a link in a cache that is named", usual("/home/u/.cache/pip -> /home/u/Documents", "/home/u/Documents/"), func(o *KernelOptions) { o.Env = append(o.Env, "PIP_CACHE_DIR=/home/u/.cache/pip") }, all},
-		{"a cache that is made", usual(), func(o *KernelOptions) { o.Env = append(o.Env, "XDG_CACHE_HOME=/home/u/.c") }, append(without(all, "/home/u/.cache/"), "/home/u/.c/")},
-		{"a folder allowed", usual("/data/out/"), func(o *KernelOptions) { o.Allow = []string{"/data/out"} }, append(slices.Clone(all), "/data/out/")},
+		{"such a link in a cache that is named", usual("/home/u/.cache/pip -> /home/u/Documents", "/home/u/Documents/"), func(o *Options) { o.Env = append(o.Env, "PIP_CACHE_DIR=/home/u/.cache/pip") }, all},
+		{"a cache that is made", usual(), func(o *Options) { o.Env = append(o.Env, "XDG_CACHE_HOME=/home/u/.c") }, append(without(all, "/home/u/.cache/"), "/home/u/.c/")},
+		{"a folder allowed", usual("/data/out/"), func(o *Options) { o.Allow = []string{"/data/out"} }, append(slices.Clone(all), "/data/out/")},
 		{"the origin under another name", func() *fakeTree {
 			t := usual("/home/u/.cache/alias/", "/home/u/.cache/pip/")
 			t.mnts = append(t.mnts, mount{"8:1", "/src", "/home/u/.cache/alias"})
@@ -282,7 +282,7 @@ func TestGoSettings(t *testing.T) {
 func TestKernelState(t *testing.T) {
 	t.Parallel()
 	for abi, want := range map[int]string{0: "false unavailable: ", 1: "false unavailable: ", 2: "true unavailable: ", 3: "true active", 7: "true active", 20: "true active"} {
-		state, apply := kernelState(abi)
+		state, apply := stateOf(abi)
 		if got := fmt.Sprintf("%t %s", apply, state); !strings.HasPrefix(got, want) {
 			t.Errorf("version %d: %s", abi, got)
 		}

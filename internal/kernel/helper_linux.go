@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // Wrap changes how a program is started, so that the helper makes what this
 // process may not: a user namespace, in which mounts are the program's own. path
 // and argv are the program's; attr has its streams and nothing behind them.
-func (k *Kernel) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string) {
+func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string) {
 	attr.Files = append(slices.Clone(attr.Files), k.rulesFile())
 	ownNamespaces(attr.Sys)
 	return k.helper, append(append(k.helperArgs(), path), argv...)
@@ -25,14 +25,14 @@ func (k *Kernel) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []
 
 // Wraps reports whether programs are started by Wrap, and not on a thread that
 // Confine has confined.
-func (k *Kernel) Wraps() bool { return k.Layer.Applied && k.wraps }
+func (k *Confiner) Wraps() bool { return k.Layer.Applied && k.wraps }
 
-func (k *Kernel) helperArgs() []string {
+func (k *Confiner) helperArgs() []string {
 	return append(append([]string{k.helper, ConfineCommand}, k.Plan.ReadOnly...), "--")
 }
 
 // rulesFile lends the ruleset's descriptor; it stays this process's.
-func (k *Kernel) rulesFile() *os.File {
+func (k *Confiner) rulesFile() *os.File {
 	if k.lent == nil {
 		k.lent = os.NewFile(uintptr(k.rules), "ruleset")
 	}
@@ -49,7 +49,7 @@ func ownNamespaces(sys *syscall.SysProcAttr) {
 }
 
 // tryWrapped checks what the helper can make, and the rules by themselves.
-func (k *Kernel) tryWrapped() error {
+func (k *Confiner) tryWrapped() error {
 	err := k.tryHelper()
 	if err == nil {
 		k.binds = false
@@ -61,7 +61,7 @@ func (k *Kernel) tryWrapped() error {
 }
 
 // tryHelper lets the helper do all but the program.
-func (k *Kernel) tryHelper() error {
+func (k *Confiner) tryHelper() error {
 	args := k.helperArgs()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.ExtraFiles = []*os.File{k.rulesFile()}
@@ -91,7 +91,7 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "superqode: %v\n", err)
 		return 125
 	}
-	k := &Kernel{Layer: KernelLayer{Applied: true}, Plan: Confinement{ReadOnly: args[:end]}, rules: confineRules, binds: true, ownMounts: true}
+	k := &Confiner{Layer: Layer{Applied: true}, Plan: Confinement{ReadOnly: args[:end]}, rules: confineRules, binds: true, ownMounts: true}
 	err := k.Confine()
 	if err == nil {
 		err = giveUpRights()

@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"errors"
@@ -15,8 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// TestMain is also the helper in front of a program that needs mounts of its own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ConfineCommand {
+		os.Exit(ConfineProgram(os.Args[2:], os.Environ(), os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
 // ground is a place with an origin, a home and a session in it.
-func ground(t *testing.T) (dir string, o KernelOptions) {
+func ground(t *testing.T) (dir string, o Options) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -32,15 +40,15 @@ func ground(t *testing.T) (dir string, o KernelOptions) {
 			t.Fatal(err)
 		}
 	}
-	return dir, KernelOptions{
+	return dir, Options{
 		Env: []string{"HOME=" + dir + "/user", "PATH=" + os.Getenv("PATH")}, Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"},
 		Own: []string{dir + "/home/s/ws", dir + "/home/s/tmp"}, Scratch: dir + "/home/s/tmp",
 	}
 }
 
-func openKernel(t *testing.T, o KernelOptions) *Kernel {
+func opened(t *testing.T, o Options) *Confiner {
 	t.Helper()
-	k, err := OpenKernel(o)
+	k, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +64,7 @@ func openKernel(t *testing.T, o KernelOptions) *Kernel {
 }
 
 // sh runs a shell line in dir, confined, and returns what it printed.
-func sh(t *testing.T, k *Kernel, dir, line string) string {
+func sh(t *testing.T, k *Confiner, dir, line string) string {
 	t.Helper()
 	var out []byte
 	err := onThread(func() error {
@@ -107,7 +115,7 @@ func print(t *testing.T, dir string) string {
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	k := openKernel(t, o)
+	k := opened(t, o)
 	if !k.Layer.Active() {
 		t.Skip("the kernel layer is " + k.Layer.State)
 	}
@@ -147,7 +155,7 @@ func TestConfined(t *testing.T) {
 func TestConfinedWorks(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	k := openKernel(t, o)
+	k := opened(t, o)
 	for _, line := range []string{
 		"echo x >new && cat new", "mkdir -p a/b && mv new a/b/ && mv a z && rm -r z", "ln w w2 && ln -s w w3 && mkfifo p && rm w2 w3 p", "echo x >../tmp/t && mv ../tmp/t . && mv t ../tmp/", "truncate -s 3 w",
 		"cat $D/origin/a", "ls $D/origin", "echo x >/dev/null", "head -c1 /dev/urandom >/dev/null", "echo x >$D/user/.cache/c && mkdir $D/user/.cache/d && mv $D/user/.cache/c $D/user/.cache/d/",
@@ -163,7 +171,7 @@ func TestConfinedWorks(t *testing.T) {
 func TestConfinesOneThread(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	k := openKernel(t, o)
+	k := opened(t, o)
 	sh(t, k, dir, "true")
 	for range 50 {
 		done := make(chan error)
@@ -179,7 +187,7 @@ func TestConfinesOneThread(t *testing.T) {
 func TestSignalsStayInside(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	k := openKernel(t, o)
+	k := opened(t, o)
 	outside := exec.Command("sleep", "60")
 	if err := outside.Start(); err != nil {
 		t.Fatal(err)
@@ -204,18 +212,18 @@ func TestNoNetwork(t *testing.T) {
 	defer l.Close()
 	dial := fmt.Sprintf("python3 -c \"import socket; socket.create_connection(('127.0.0.1', %d)); print('connected')\"", l.Addr().(*net.TCPAddr).Port)
 	bind := "python3 -c \"import socket; s=socket.socket(); s.bind(('127.0.0.1', 0)); print('connected')\""
-	if out := sh(t, openKernel(t, o), dir, dial); !strings.Contains(out, "connected") {
+	if out := sh(t, opened(t, o), dir, dial); !strings.Contains(out, "connected") {
 		t.Skip("no python: " + out)
 	}
 	o.NoNetwork = true
-	k := openKernel(t, o)
+	k := opened(t, o)
 	for _, line := range []string{dial, bind} {
 		if out := sh(t, k, dir, line); strings.Contains(out, "connected") || !strings.Contains(out, "Permission") {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
 	o.Enforce = EnforceOff
-	if _, err := OpenKernel(o); err == nil {
+	if _, err := Open(o); err == nil {
 		t.Error("--no-network without the layer that does it")
 	}
 }
@@ -225,11 +233,11 @@ func TestNoNetwork(t *testing.T) {
 func TestMissingOwnFolder(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	openKernel(t, o)
+	opened(t, o)
 	if err := errors.Join(os.RemoveAll(dir+"/home/s/tmp"), os.Symlink(dir+"/origin", dir+"/home/s/tmp")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKernel(o); !errors.Is(err, unix.ELOOP) {
+	if _, err := Open(o); !errors.Is(err, unix.ELOOP) {
 		t.Errorf("a link to the origin in the place of tmp: %v", err)
 	}
 }
@@ -240,7 +248,7 @@ func TestInPlace(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
 	o.InPlace, o.Own = true, []string{dir + "/home/s/tmp"}
-	k := openKernel(t, o)
+	k := opened(t, o)
 	sh(t, k, dir+"/origin", "echo new >a; rm -r src; echo x >$D/else/e; echo x >$D/home/s/session.json")
 	if text, _ := os.ReadFile(dir + "/origin/a"); string(text) != "new\n" {
 		t.Errorf("the origin could not be written to: %q", text)
@@ -269,7 +277,7 @@ func TestInPlace(t *testing.T) {
 func TestDefaultsGiveWay(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	k := openKernel(t, o)
+	k := opened(t, o)
 	if !slices.ContainsFunc(k.Plan.Writable, func(w Writable) bool { return w.Path == dir+"/user/.cache" }) {
 		t.Fatalf("%+v", k.Plan.Writable)
 	}
@@ -286,7 +294,7 @@ func TestDefaultsGiveWay(t *testing.T) {
 func BenchmarkConfine(b *testing.B) {
 	dir := b.TempDir()
 	for b.Loop() {
-		k, err := OpenKernel(KernelOptions{Env: os.Environ(), Home: dir, Origin: dir})
+		k, err := Open(Options{Env: os.Environ(), Home: dir, Origin: dir})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -300,15 +308,15 @@ func BenchmarkConfine(b *testing.B) {
 func TestProbeKernel(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
-	apart, inPlace, err := ProbeKernel(t.Context(), dir, "")
+	apart, inPlace, err := Probe(t.Context(), dir, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if k := openKernel(t, o); k.Layer != apart {
+	if k := opened(t, o); k.Layer != apart {
 		t.Errorf("a session gets %+v, the probe says %+v", k.Layer, apart)
 	}
 	o.InPlace = true
-	if k := openKernel(t, o); k.Layer.Active() != inPlace.Active() {
+	if k := opened(t, o); k.Layer.Active() != inPlace.Active() {
 		t.Errorf("a session in place gets %+v, the probe says %+v", k.Layer, inPlace)
 	}
 	if left, _ := filepath.Glob(dir + "/.superqode*"); len(left) > 0 {
@@ -334,7 +342,7 @@ func TestInPlaceUnprivileged(t *testing.T) {
 	}
 	dir, o := ground(t)
 	o.InPlace, o.Own, o.Helper = true, []string{dir + "/home/s/tmp"}, "/proc/self/exe" // go test's own folders are closed to nobody
-	k := openKernel(t, o)
+	k := opened(t, o)
 	if !k.Wraps() {
 		t.Skip("in place the layer is " + k.Layer.State)
 	}

@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"crypto/rand"
@@ -29,9 +29,9 @@ const (
 // 6.15 and stable kernels, Documentation/userspace-api/landlock.rst).
 const erratumSignals = 1 << 1
 
-// Kernel holds a session's programs to a confinement.
-type Kernel struct {
-	Layer KernelLayer
+// Confiner holds a session's programs to a confinement.
+type Confiner struct {
+	Layer Layer
 	Plan  Confinement
 
 	rules     int      // the ruleset's descriptor; -1: none
@@ -43,15 +43,15 @@ type Kernel struct {
 	scratch   string
 }
 
-// OpenKernel decides the confinement of a session's programs, prepares it, and
+// Open decides the confinement of a session's programs, prepares it, and
 // tries it on a thread of its own. Where it can not be had the error tells why if
 // o.Enforce is EnforceRequired; otherwise Layer.State does. Folders of tools that
 // do not exist yet are made. Close gives back what it holds.
 //
 // Landlock is applied to single threads: package landlock's functions would
 // confine this whole process, which has to write the session's state.
-func OpenKernel(o KernelOptions) (*Kernel, error) {
-	k := &Kernel{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: KernelLayer{State: LayerOff}}
+func Open(o Options) (*Confiner, error) {
+	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off}}
 	if o.Enforce == EnforceOff {
 		if o.NoNetwork {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--no-network needs the kernel layer, which --enforce off switches off")
@@ -68,11 +68,11 @@ func OpenKernel(o KernelOptions) (*Kernel, error) {
 	return k, nil
 }
 
-func (k *Kernel) open(o KernelOptions) (err error) {
+func (k *Confiner) open(o Options) (err error) {
 	if k.Layer.ABI, err = ll.LandlockGetABIVersion(); err != nil {
 		k.Layer.ABI, k.Layer.State = 0, unavailableState(noLandlock(err))
 	} else {
-		k.Layer.State, k.Layer.Applied = kernelState(k.Layer.ABI)
+		k.Layer.State, k.Layer.Applied = stateOf(k.Layer.ABI)
 	}
 	if o.NoNetwork && k.Layer.ABI < abiTCP {
 		return superqode.WithHint(fmt.Errorf("--no-network needs Landlock version %d (Linux 6.7), and this kernel has version %d", abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
@@ -95,7 +95,7 @@ func (k *Kernel) open(o KernelOptions) (err error) {
 }
 
 // try finds out on scratch threads what is to be had.
-func (k *Kernel) try() {
+func (k *Confiner) try() {
 	if len(k.Plan.ReadOnly) > 0 {
 		k.binds = true
 		err := onThread(k.Confine)
@@ -170,7 +170,7 @@ func addRule(rules int, path string, mask uint64) error {
 // Confine confines the calling thread, for ever, and then checks it: what must
 // not be writable is tried. A process that this thread starts is confined with
 // all its descendants. The caller has locked the thread and lets it end.
-func (k *Kernel) Confine() error {
+func (k *Confiner) Confine() error {
 	if !k.Layer.Applied {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (k *Kernel) Confine() error {
 }
 
 // check tries to write, on the confined thread.
-func (k *Kernel) check() error {
+func (k *Confiner) check() error {
 	deny := k.Plan.Deny
 	if k.binds {
 		deny = slices.Concat(deny, k.Plan.ReadOnly)
@@ -229,12 +229,12 @@ func tryMake(dir string) error {
 
 // GuardsGit reports whether the git directories are kept read-only, whatever else
 // Layer.State finds missing.
-func (k *Kernel) GuardsGit() bool {
+func (k *Confiner) GuardsGit() bool {
 	return k.Layer.Applied && (len(k.Plan.ReadOnly) == 0 || k.binds)
 }
 
 // Close gives the ruleset back. Programs that were started stay confined.
-func (k *Kernel) Close() error {
+func (k *Confiner) Close() error {
 	if k.rules < 0 {
 		return nil
 	}

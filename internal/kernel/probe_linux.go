@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"context"
@@ -8,14 +8,15 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
-// ProbeKernel finds out in a scratch folder below dir what the kernel layer is
+// Probe finds out in a scratch folder below dir what the kernel layer is
 // here: for a workspace of its own, and for a session in place. A confined
 // program tries to write where it may and where it must not. helper is
-// KernelOptions.Helper.
-func ProbeKernel(ctx context.Context, dir, helper string) (apart, inPlace KernelLayer, err error) {
+// Options.Helper.
+func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return apart, inPlace, err
 	}
@@ -28,7 +29,7 @@ func ProbeKernel(ctx context.Context, dir, helper string) (apart, inPlace Kernel
 			return apart, inPlace, err
 		}
 	}
-	o := KernelOptions{
+	o := Options{
 		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir + "/home/s"}, Scratch: dir + "/home/s",
 	}
 	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
@@ -41,10 +42,10 @@ func ProbeKernel(ctx context.Context, dir, helper string) (apart, inPlace Kernel
 
 // probe runs a program that tries to write to denied, if the layer is said to
 // keep it from that.
-func probe(ctx context.Context, o KernelOptions, denied string) (KernelLayer, error) {
-	k, err := OpenKernel(o)
+func probe(ctx context.Context, o Options, denied string) (Layer, error) {
+	k, err := Open(o)
 	if err != nil {
-		return KernelLayer{}, err
+		return Layer{}, err
 	}
 	layer := k.Layer
 	if layer.Active() && !k.Wraps() { // else the helper has tried
@@ -55,7 +56,7 @@ func probe(ctx context.Context, o KernelOptions, denied string) (KernelLayer, er
 	return layer, errors.Join(ctx.Err(), k.Close())
 }
 
-func (k *Kernel) tryProgram(ctx context.Context, allowed, denied string) error {
+func (k *Confiner) tryProgram(ctx context.Context, allowed, denied string) error {
 	if err := k.Confine(); err != nil {
 		return err
 	}
@@ -65,4 +66,15 @@ func (k *Kernel) tryProgram(ctx context.Context, allowed, denied string) error {
 		return fmt.Errorf("%w: %q", err, out)
 	}
 	return nil
+}
+
+// Expect tells what the kernel layer would be here, by the kernel's version
+// alone: nothing is tried, and nothing touched. Open knows better.
+func Expect() (state string) {
+	abi, err := ll.LandlockGetABIVersion()
+	if err != nil {
+		return unavailableState(noLandlock(err))
+	}
+	state, _ = stateOf(abi)
+	return state
 }

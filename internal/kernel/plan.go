@@ -1,4 +1,4 @@
-package guard
+package kernel
 
 import (
 	"path/filepath"
@@ -10,13 +10,13 @@ import (
 
 // confinement decides what a session's program may write to; has reports whether
 // a tool is in the program's PATH.
-func (o KernelOptions) confinement(abi int, root bool, look view, has func(tool string) bool) (Confinement, error) {
+func (o Options) confinement(abi int, root bool, look view, has func(tool string) bool) (Confinement, error) {
 	c := Confinement{ABI: abi, NoNetwork: o.NoNetwork}
 	protected := o.protected(look)
 	own := append(slices.Clone(o.Own), o.Allow...)
 	if o.InPlace {
 		own = append(own, o.Origin)
-		protected = slices.DeleteFunc(protected, func(p guarded) bool { return !p.git && superqode.Within(p.path, o.Origin) })
+		protected = slices.DeleteFunc(protected, func(p protectedDir) bool { return !p.git && superqode.Within(p.path, o.Origin) })
 	}
 	for _, path := range own {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
@@ -42,11 +42,11 @@ func (o KernelOptions) confinement(abi int, root bool, look view, has func(tool 
 }
 
 // protected lists what is never writable, under every name that it has.
-func (o KernelOptions) protected(look view) []guarded {
-	var list []guarded
+func (o Options) protected(look view) []protectedDir {
+	var list []protectedDir
 	add := func(git bool, what string, paths ...string) {
 		for _, path := range paths {
-			list = append(list, guarded{path, what, git})
+			list = append(list, protectedDir{path, what, git})
 		}
 	}
 	add(true, "SUPERQODE_HOME", o.Home)
@@ -59,7 +59,7 @@ func (o KernelOptions) protected(look view) []guarded {
 	mounts := look.mounts()
 	for _, p := range list {
 		for _, name := range aliases(mounts, p.path) {
-			list = append(list, guarded{name, p.what, p.git})
+			list = append(list, protectedDir{name, p.what, p.git})
 		}
 	}
 	return list
@@ -92,10 +92,10 @@ func candidates(env []string, root bool, look view) []candidate {
 }
 
 // addNeeds adds the defaults that rule 2 and rule 4 leave.
-func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view, has func(string) bool) {
+func (c *Confinement) addNeeds(list []candidate, protected []protectedDir, look view, has func(string) bool) {
 	drop := func(n candidate, why string) { c.Dropped = append(c.Dropped, Dropped{n.asked, why}) }
 	for _, n := range list {
-		if i := slices.IndexFunc(protected, func(p guarded) bool { return superqode.Within(n.real, p.path) }); i >= 0 {
+		if i := slices.IndexFunc(protected, func(p protectedDir) bool { return superqode.Within(n.real, p.path) }); i >= 0 {
 			drop(n, "is in "+protected[i].what)
 			continue
 		}
@@ -107,7 +107,7 @@ func (c *Confinement) addNeeds(list []candidate, protected []guarded, look view,
 			drop(n, "is reached through a link in a folder that sessions write to")
 			continue
 		}
-		inside := slices.ContainsFunc(protected, func(p guarded) bool { return superqode.Within(p.path, n.real) })
+		inside := slices.ContainsFunc(protected, func(p protectedDir) bool { return superqode.Within(p.path, n.real) })
 		switch k := look.kind(n.real); {
 		case k == missing && n.tool != "" && has(n.tool):
 			c.Make = append(c.Make, n.real)
@@ -139,11 +139,11 @@ func (c *Confinement) add(path string, dir bool) {
 }
 
 // narrow opens what lies in dir beside the protected folders.
-func (c *Confinement) narrow(dir string, protected []guarded, look view) {
+func (c *Confinement) narrow(dir string, protected []protectedDir, look view) {
 	for _, name := range look.names(dir) {
 		path := filepath.Join(dir, name)
 		holds := false
-		covered := slices.ContainsFunc(protected, func(p guarded) bool {
+		covered := slices.ContainsFunc(protected, func(p protectedDir) bool {
 			holds = holds || superqode.Within(p.path, path)
 			return superqode.Within(path, p.path)
 		})

@@ -1,0 +1,69 @@
+//go:build !linux
+
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Confiner holds a session's programs to a confinement; see the Linux version.
+type Confiner struct {
+	Layer Layer
+	Plan  Confinement
+}
+
+// Open tells that there is no kernel layer here: with EnforceRequired by an
+// error, otherwise by Layer.State.
+func Open(o Options) (*Confiner, error) {
+	k := &Confiner{Layer: Layer{State: unavailableState("Landlock is a part of Linux, and this is " + runtime.GOOS)}}
+	switch {
+	case o.Enforce == EnforceRequired:
+		return nil, superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard")
+	case o.NoNetwork:
+		return nil, fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
+	case o.Enforce == EnforceOff:
+		k.Layer.State = Off
+	}
+	return k, nil
+}
+
+// Confine does nothing.
+func (k *Confiner) Confine() error { return nil }
+
+// Wraps reports false.
+func (k *Confiner) Wraps() bool { return false }
+
+// Wrap changes nothing.
+func (k *Confiner) Wrap(path string, argv []string, _ *os.ProcAttr) (string, []string) {
+	return path, argv
+}
+
+// ConfineProgram refuses.
+func ConfineProgram(_, _ []string, errOut io.Writer) int {
+	fmt.Fprintln(errOut, "superqode: programs can not be confined on this system")
+	return 125
+}
+
+// GuardsGit reports false.
+func (k *Confiner) GuardsGit() bool { return false }
+
+// Close does nothing.
+func (k *Confiner) Close() error { return nil }
+
+// Probe tells that there is no kernel layer here.
+func Probe(_ context.Context, _, _ string) (apart, inPlace Layer, err error) {
+	k, err := Open(Options{})
+	if err != nil {
+		return apart, inPlace, err
+	}
+	return k.Layer, k.Layer, nil
+}
+
+// Expect tells what the kernel layer would be here.
+func Expect() (state string) { return unavailableState("only Linux has it") }
