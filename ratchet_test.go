@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -91,7 +92,11 @@ func loadRatchet(t *testing.T) []ratchetPackage {
 		t.Fatal(err)
 	}
 	mode := packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo
-	loaded, err := packages.Load(&packages.Config{Mode: mode, Env: append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")}, "./...")
+	env := os.Environ()
+	if runtime.GOOS != "linux" {
+		env = append(env, "GOOS=linux", "CGO_ENABLED=0")
+	}
+	loaded, err := packages.Load(&packages.Config{Mode: mode, Env: env}, "./...") // as go build did, so that nothing is compiled twice
 	if err != nil {
 		t.Fatal(err)
 	}

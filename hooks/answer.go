@@ -2,15 +2,13 @@ package hooks
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/installation"
 )
 
 // Call is one start of a session's helper under the name of a hook.
@@ -37,23 +35,9 @@ const (
 )
 
 const (
-	transactionHook = "reference-transaction"
-	pushToCheckout  = "push-to-checkout"
-	exitRefused     = 3
-	exitFailed      = 126
+	exitRefused = 3
+	exitFailed  = 126
 )
-
-// gitHooks are the names of git's hooks (githooks(5) of 2.55). push-to-checkout is
-// not among them: where that hook exists git no longer updates the work tree
-// itself.
-func gitHooks() []string {
-	return []string{
-		"applypatch-msg", "commit-msg", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist",
-		"post-applypatch", "post-checkout", "post-commit", "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update",
-		"pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg",
-		"proc-receive", transactionHook, "sendemail-validate", "update",
-	}
-}
 
 // Serves reports whether Answer knows a name; under any other name the helper is
 // git itself.
@@ -62,7 +46,7 @@ func Serves(name string) bool {
 	case RemoteHelper, fsmonitorName, configHookName, receiveName:
 		return true
 	}
-	return name == pushToCheckout || slices.Contains(gitHooks(), name)
+	return name == installation.PushToCheckout || slices.Contains(installation.GitHooks(), name)
 }
 
 // answer is one call under way.
@@ -120,7 +104,7 @@ func Answer(ctx context.Context, c Call) int {
 // where the user has no such hook (see alone): git tells of each transaction twice
 // or three times.
 func (c Call) aside() bool {
-	if c.Name != transactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" || filepath.Base(c.Exe) != transactionHook {
+	if c.Name != installation.TransactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" || filepath.Base(c.Exe) != installation.TransactionHook {
 		return false
 	}
 	st, err := os.Lstat(c.Exe)
@@ -132,7 +116,7 @@ func (c Call) aside() bool {
 func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 	var usual guard.Operation
 	switch a.Name {
-	case transactionHook:
+	case installation.TransactionHook:
 		// "preparing" (git 2.54) comes before the values are known to be right,
 		// "committed" and "aborted" are too late.
 		if len(a.Args) == 0 || a.Args[0] != "prepared" || !a.guarded() {
@@ -167,60 +151,4 @@ func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 		return a.refuse(s), nil
 	}
 	return 0, nil
-}
-
-// guarded reports whether this repository is the session's to protect.
-func (a *answer) guarded() bool {
-	if a.st == nil {
-		return true
-	}
-	if a.st.Off {
-		return false
-	}
-	if a.repo.GitDir == "" {
-		return true // git runs hooks in repositories only: it is one that was not understood
-	}
-	return a.st.Guards(a.repo.CommonDir, a.repo.WorkTree)
-}
-
-// refuse tells of a denial, unless a person has let this one through, and returns
-// the exit code.
-func (a *answer) refuse(s subject) int {
-	if a.installed != nil {
-		return a.installed.refuse(a, s)
-	}
-	if a.st == nil {
-		_, _ = io.WriteString(a.Err, s.verdict.Block(nil)) // perhaps nobody listens
-		fmt.Fprintf(a.Err, "superqode: the session's state is not there, so the strictest rules hold: %v\n", a.broken)
-		return exitRefused
-	}
-	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks, Dir: superqode.HostPath(a.Dir), Agent: a.st.Agent, Process: s.pid}
-	if a.st.Consume(a.Env, at) {
-		return 0
-	}
-	if a.told(at) {
-		return exitRefused
-	}
-	_, _ = io.WriteString(a.Err, s.verdict.Block(a.st))
-	if err := a.st.Report(a.Env, at); err != nil {
-		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
-	}
-	return exitRefused
-}
-
-// told reports whether this very attempt was refused already: git from 2.54 on
-// runs the hook that the configuration names and the one in the folder, and each
-// has to say no.
-func (a *answer) told(at guard.Attempt) bool {
-	if at.Process == 0 || gitVersion(a.st).Before(versionConfigHooks) {
-		return false
-	}
-	data, err := os.ReadFile(a.st.LogPath())
-	if err != nil {
-		return false
-	}
-	list, _ := guard.ParseAttempts(data)
-	return slices.ContainsFunc(list[max(len(list)-8, 0):], func(b guard.Attempt) bool {
-		return b.Process == at.Process && b.Operation == at.Operation && b.Layer == at.Layer && !b.Allowed && time.Since(b.At) < time.Minute
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -99,6 +100,17 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		return "" // this very helper
 	}
 	return path
+}
+
+// next is the user's hook of this name, "" when git would run none.
+func (i *installedCall) next(a *answer) string {
+	if i.hook == "" || unix.Access(inside(a.Dir, i.hook), unix.X_OK) != nil {
+		return ""
+	}
+	if st, err := os.Stat(inside(a.Dir, i.hook)); err != nil || st.IsDir() {
+		return ""
+	}
+	return i.hook
 }
 
 // usersRepository is the common directory in which the user's own hooks lie: the

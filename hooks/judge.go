@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
 )
 
 // subject is what was decided on: a verdict and the process that it is about.
@@ -72,6 +74,23 @@ func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdi
 	return v
 }
 
+func (i *installedCall) git(env []string) string {
+	if i.found == "" {
+		if g, err := git.Locate(env); err == nil {
+			i.found = g.Bin
+		}
+	}
+	return i.found
+}
+
+func (i *installedCall) resolver(env []string) guard.Resolver {
+	bin := i.git(env)
+	if bin == "" {
+		return nil
+	}
+	return &guard.GitResolver{Git: git.At(bin, env), SearchPath: superqode.Getenv(env, "PATH")}
+}
+
 // A step is a command that git runs by itself while it carries out another one.
 type step struct {
 	parent string // command, or command and its first word
@@ -132,7 +151,7 @@ func (a *answer) freshReset(args []string) bool {
 	if filepath.Base(filepath.Dir(dir)) != "worktrees" || a.st != nil && filepath.Base(dir) == a.st.ID.String() {
 		return false
 	}
-	if a.Name == transactionHook {
+	if a.Name == installation.TransactionHook {
 		return true // the tree is written, and the refs are looked at by themselves
 	}
 	_, err := os.Lstat(filepath.Join(dir, "index"))

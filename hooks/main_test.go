@@ -17,12 +17,6 @@ const helperName = "session-helper"
 // binary under the name of a hook from the session's folder.
 func TestMain(m *testing.M) {
 	exe, err := os.Executable()
-	if len(os.Args) > 1 && os.Args[1] == hooks.InstalledCommand {
-		os.Exit(answerInstalled(exe))
-	}
-	if how := os.Getenv("SUPERQODE_TEST_INSTALLER"); how != "" {
-		os.Exit(installerProcess(how))
-	}
 	if name := filepath.Base(exe); err == nil && (name == helperName || name == "reference-transaction") {
 		dir, err := os.Getwd()
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -54,14 +55,14 @@ func fillLinks(st *guard.SessionState, dir, helper string) error {
 	if rel, err := filepath.Rel(dir, helper); err == nil {
 		target = rel
 	}
-	own := []string{transactionHook, "prepare-commit-msg", "pre-push", "pre-rebase", fsmonitorName, receiveName}
+	own := []string{installation.TransactionHook, "prepare-commit-msg", "pre-push", "pre-rebase", fsmonitorName, receiveName}
 	if !gitVersion(st).Before(versionConfigHooks) {
 		own = append(own, configHookName)
 	}
 	chained := chainedHooks(st)
-	if !slices.Contains(chained, transactionHook) {
+	if !slices.Contains(chained, installation.TransactionHook) {
 		own = own[1:]
-		if err := alone(helper, target, filepath.Join(dir, transactionHook)); err != nil {
+		if err := alone(helper, target, filepath.Join(dir, installation.TransactionHook)); err != nil {
 			return err
 		}
 	}
@@ -70,8 +71,8 @@ func fillLinks(st *guard.SessionState, dir, helper string) error {
 			return err
 		}
 	}
-	for _, name := range append(gitHooks(), pushToCheckout) {
-		if name == transactionHook || slices.Contains(own, name) || slices.Contains(chained, name) {
+	for _, name := range append(installation.GitHooks(), installation.PushToCheckout) {
+		if name == installation.TransactionHook || slices.Contains(own, name) || slices.Contains(chained, name) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -95,9 +96,9 @@ func chainedHooks(st *guard.SessionState) []string {
 		dirs[0] = filepath.Join(string(st.Workspace), dirs[0])
 	}
 	var names []string
-	for _, name := range append(gitHooks(), pushToCheckout) {
+	for _, name := range append(installation.GitHooks(), installation.PushToCheckout) {
 		there := slices.ContainsFunc(dirs, func(d string) bool { return unix.Access(filepath.Join(d, name), unix.X_OK) == nil })
-		if there || st.HooksPath != "" && name != pushToCheckout {
+		if there || st.HooksPath != "" && name != installation.PushToCheckout {
 			names = append(names, name)
 		}
 	}
@@ -144,7 +145,7 @@ func section(name, sub string, entries ...entry) string {
 	}
 	b.WriteString("]\n")
 	for _, e := range entries {
-		b.WriteString("\t" + e.key + " = " + configQuote(e.value) + "\n")
+		b.WriteString("\t" + e.key + " = " + git.QuoteConfig(e.value) + "\n")
 	}
 	return b.String()
 }
@@ -183,9 +184,9 @@ func remoteConfig(st *guard.SessionState, dir string, remotes []remote) string {
 		b.WriteString(section("remote", r.name, set...))
 	}
 	if !gitVersion(st).Before(versionConfigHooks) {
-		for _, event := range []string{transactionHook, "prepare-commit-msg", "pre-push", "pre-rebase"} {
+		for _, event := range []string{installation.TransactionHook, "prepare-commit-msg", "pre-push", "pre-rebase"} {
 			run := text.QuoteSingle(filepath.Join(dir, configHookName)) + " " + event
-			if event == transactionHook { // in its other states there is nothing to decide
+			if event == installation.TransactionHook { // in its other states there is nothing to decide
 				run = `test "$1" != prepared || ` + run
 			}
 			b.WriteString(section("hook", "superqode-"+event, entry{"command", run}, entry{"event", event}))
@@ -202,11 +203,6 @@ func shellWord(path string) string {
 		return text.QuoteSingle(path)
 	}
 	return path
-}
-
-// configQuote is a value in git's configuration syntax.
-func configQuote(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
 }
 
 // remote is a remote of the guarded repository.

@@ -269,3 +269,8 @@ func (g *Git) Output(ctx context.Context, c Cmd) ([]byte, error) {
 	err := g.Run(ctx, c)
 	return out.Bytes(), err
 }
+
+// QuoteConfig writes a value in git's configuration syntax.
+func QuoteConfig(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
+}

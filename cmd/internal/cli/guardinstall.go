@@ -11,7 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
-	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/hooks/install"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -26,15 +26,15 @@ func (*guardInstallCmd) Help() string {
 }
 
 type guardInstallJSON struct {
-	SchemaVersion int                  `json:"schema_version"`
-	Changed       bool                 `json:"changed"`
-	Repository    superqode.HostPath   `json:"repository"`
-	Status        *hooks.InstallStatus `json:"status"`
+	SchemaVersion int                `json:"schema_version"`
+	Changed       bool               `json:"changed"`
+	Repository    superqode.HostPath `json:"repository"`
+	Status        *install.Status    `json:"status"`
 }
 
 // Run installs and looks whether it holds.
 func (c *guardInstallCmd) Run(ctx context.Context, a *app) error {
-	in, repo, err := a.installer(ctx)
+	in, err := a.installer(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,16 +42,16 @@ func (c *guardInstallCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	changed, err := in.Install(ctx, repo, hooks.InstallOptions{Strict: c.Strict, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny})
+	changed, err := in.Install(ctx, install.Options{Strict: c.Strict, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny})
 	if err != nil {
 		return err
 	}
-	st, err := in.Inspect(ctx, repo, a.manager.CachePath())
+	st, err := in.Inspect(ctx, a.manager.CachePath())
 	if err != nil {
 		return err
 	}
 	if a.flags.JSON {
-		if err := a.printJSON(guardInstallJSON{1, changed, superqode.HostPath(repositoryDir(repo)), st}); err != nil {
+		if err := a.printJSON(guardInstallJSON{1, changed, superqode.HostPath(in.Dir()), st}); err != nil {
 			return err
 		}
 	} else {
@@ -59,7 +59,7 @@ func (c *guardInstallCmd) Run(ctx context.Context, a *app) error {
 		if !changed {
 			done = "installed already"
 		}
-		fmt.Fprintf(a.Out, "%s in %s\n", done, text.Printable(repositoryDir(repo)))
+		fmt.Fprintf(a.Out, "%s in %s\n", done, text.Printable(in.Dir()))
 		a.printInstallation(st)
 	}
 	if !st.Firing {
@@ -81,11 +81,11 @@ type guardUninstallJSON struct {
 
 // Run uninstalls.
 func (*guardUninstallCmd) Run(ctx context.Context, a *app) error {
-	in, repo, err := a.installer(ctx)
+	in, err := a.installer(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := in.Uninstall(ctx, repo)
+	r, err := in.Uninstall(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,13 +93,13 @@ func (*guardUninstallCmd) Run(ctx context.Context, a *app) error {
 		r.Kept = []string{}
 	}
 	if a.flags.JSON {
-		return a.printJSON(guardUninstallJSON{1, superqode.HostPath(repositoryDir(repo)), r.Installed, r.Kept, r.Config})
+		return a.printJSON(guardUninstallJSON{1, superqode.HostPath(in.Dir()), r.Installed, r.Kept, r.Config})
 	}
 	if !r.Installed {
-		fmt.Fprintf(a.Out, "not installed in %s\n", text.Printable(repositoryDir(repo)))
+		fmt.Fprintf(a.Out, "not installed in %s\n", text.Printable(in.Dir()))
 		return nil
 	}
-	fmt.Fprintf(a.Out, "removed from %s\n", text.Printable(repositoryDir(repo)))
+	fmt.Fprintf(a.Out, "removed from %s\n", text.Printable(in.Dir()))
 	for _, path := range r.Kept {
 		a.note("kept %s: the hook in its place was changed after the guard was installed", text.Printable(path))
 	}
@@ -109,35 +109,25 @@ func (*guardUninstallCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func repositoryDir(repo *git.Repo) string {
-	if repo.TopLevel != "" {
-		return repo.TopLevel
-	}
-	return repo.GitDir
-}
-
 // installer finds the repository and the program that the hooks are to call.
-func (a *app) installer(ctx context.Context) (*hooks.Installer, *git.Repo, error) {
+func (a *app) installer(ctx context.Context) (*install.Installer, error) {
 	if id := a.getenv("SUPERQODE_SESSION_ID"); id != "" {
-		return nil, nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", text.Printable(id)), "ask the user")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", text.Printable(id)), "ask the user")
 	}
 	m, err := a.sessions()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	g, err := git.Find(ctx, a.Env)
+	in, err := install.Open(ctx, a.flags.Repo, a.Env)
 	if err != nil {
-		return nil, nil, err
-	}
-	repo, err := g.Discover(ctx, a.flags.Repo)
-	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	helper, err := m.Helper()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return &hooks.Installer{Git: g, Env: a.Env, Helper: lastingPath(helper, a.getenv("PATH")), Version: a.version(), Now: time.Now}, repo, nil
+	in.Helper, in.Version = lastingPath(helper, a.getenv("PATH")), a.version()
+	return in, nil
 }
 
 // lastingPath prefers the name under which PATH has a program: a package manager
@@ -162,7 +152,7 @@ func lastingPath(program, path string) string {
 // allowInRepository lets one operation through in a repository that has the guard
 // installed. Only a person at a terminal can: a program's "yes" would be its own.
 func (a *app) allowInRepository(ctx context.Context, op guard.Operation) error {
-	in, repo, err := a.installer(ctx)
+	in, err := a.installer(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +162,7 @@ func (a *app) allowInRepository(ctx context.Context, op guard.Operation) error {
 		}
 		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can let something through in a repository: %s", why), "type it into a terminal: superqode guard allow --once %s", op)
 	}
-	until, err := in.AllowOnce(repo, op)
+	until, err := in.AllowOnce(op)
 	if err != nil {
 		return err
 	}
@@ -182,18 +172,14 @@ func (a *app) allowInRepository(ctx context.Context, op guard.Operation) error {
 			Repository    superqode.HostPath `json:"repository"`
 			Operation     guard.Operation    `json:"operation"`
 			Until         time.Time          `json:"until"`
-		}{1, superqode.HostPath(repositoryDir(repo)), op, until})
+		}{1, superqode.HostPath(in.Dir()), op, until})
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", text.Printable(repositoryDir(repo)), op, until.Local().Format("15:04:05"))
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", text.Printable(in.Dir()), op, until.Local().Format("15:04:05"))
 	return err
 }
 
 // guardsRepository reports whether guard install was run in the repository.
 func (a *app) guardsRepository(ctx context.Context) bool {
-	g, err := git.Find(ctx, a.Env)
-	if err != nil {
-		return false
-	}
-	repo, err := g.Discover(ctx, a.flags.Repo)
-	return err == nil && hooks.IsInstalled(repo)
+	in, err := install.Open(ctx, a.flags.Repo, a.Env)
+	return err == nil && in.IsInstalled()
 }

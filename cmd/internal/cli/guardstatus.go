@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/hooks/install"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -38,7 +37,7 @@ type guardStatusJSON struct {
 	Git           string               `json:"git"`
 	Layers        layers.Report        `json:"layers"`
 	Repository    *superqode.HostPath  `json:"repository"`
-	Installation  *hooks.InstallStatus `json:"installation"`
+	Installation  *install.Status      `json:"installation"`
 	Operations    []guardOperationJSON `json:"operations,omitempty"`
 }
 
@@ -66,7 +65,7 @@ func (c *guardStatusCmd) Run(ctx context.Context, a *app) error {
 	if doc.Layers, err = m.GuardLayers(ctx); err != nil {
 		return err
 	}
-	if err := a.inspect(ctx, g, m, &doc); err != nil {
+	if err := a.inspect(ctx, m, &doc); err != nil {
 		return err
 	}
 	if a.flags.JSON {
@@ -81,8 +80,8 @@ func (c *guardStatusCmd) Run(ctx context.Context, a *app) error {
 }
 
 // inspect looks at the repository, if there is one.
-func (a *app) inspect(ctx context.Context, g *git.Git, m *session.Manager, doc *guardStatusJSON) error {
-	repo, err := g.Discover(ctx, a.flags.Repo)
+func (a *app) inspect(ctx context.Context, m *session.Manager, doc *guardStatusJSON) error {
+	in, err := install.Open(ctx, a.flags.Repo, a.Env)
 	if errors.Is(err, git.ErrNoRepository) {
 		return nil
 	}
@@ -93,10 +92,10 @@ func (a *app) inspect(ctx context.Context, g *git.Git, m *session.Manager, doc *
 	if err != nil {
 		helper = "" // told by the layers
 	}
-	in := &hooks.Installer{Git: g, Env: a.Env, Helper: helper, Version: a.version(), Now: time.Now}
-	dir := superqode.HostPath(repositoryDir(repo))
+	in.Helper, in.Version = helper, a.version()
+	dir := superqode.HostPath(in.Dir())
 	doc.Repository = &dir
-	doc.Installation, err = in.Inspect(ctx, repo, m.CachePath())
+	doc.Installation, err = in.Inspect(ctx, m.CachePath())
 	if err != nil {
 		return err
 	}
@@ -138,7 +137,7 @@ func (a *app) printGuardStatus(doc guardStatusJSON) {
 }
 
 // printInstallation shows what guard install put in, and what fires.
-func (a *app) printInstallation(st *hooks.InstallStatus) {
+func (a *app) printInstallation(st *install.Status) {
 	switch {
 	case !st.Installed:
 		fmt.Fprintf(a.Out, "  %-18s not installed (superqode guard install)\n", "guard")

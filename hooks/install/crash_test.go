@@ -1,6 +1,6 @@
 //go:build failpoint
 
-package hooks_test
+package install_test
 
 import (
 	"fmt"

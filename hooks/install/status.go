@@ -1,4 +1,4 @@
-package hooks
+package install
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
 )
 
 // HookStatus is one hook that git would run.
@@ -26,8 +27,17 @@ type HookStatus struct {
 	Path superqode.HostPath `json:"path"`
 }
 
-// InstallStatus is what guard status finds in a repository.
-type InstallStatus struct {
+// Method is how the hooks were put in.
+type Method string
+
+// The methods: rule 1, a hook of ours in git's own folder, and rule 2, core.hooksPath.
+const (
+	MethodFolder Method = installation.MethodFolder
+	MethodConfig Method = installation.MethodConfig
+)
+
+// Status is what guard status finds in a repository.
+type Status struct {
 	Installed   bool               `json:"installed"`
 	Firing      bool               `json:"firing"` // git really runs the hooks, and they refuse
 	Method      Method             `json:"method"` // "" when not installed
@@ -55,18 +65,18 @@ const shownAttempts = 5
 // Inspect looks at the hooks of a repository, and tries whether those of guard
 // install fire: in the repository itself by a reference transaction that holds
 // nothing, and in a scratch repository below scratch.
-func (i *Installer) Inspect(ctx context.Context, repo *git.Repo, scratch string) (*InstallStatus, error) {
-	l := layoutOf(repo.CommonDir)
-	at, err := i.look(ctx, repo)
+func (i *Installer) Inspect(ctx context.Context, scratch string) (*Status, error) {
+	l := i.layout()
+	at, err := i.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	dir := l.hooks
+	dir := l.Hooks
 	if at.set {
-		dir = inside(repoDir(repo), at.path)
+		dir = inside(i.Dir(), at.path)
 	}
-	s := &InstallStatus{HooksPath: superqode.HostPath(dir), Setting: superqode.HostPath(at.value), Scope: at.scope, Hooks: []HookStatus{}, Problems: []string{}, Blocked: []guard.Attempt{}, Allow: []string{}, Deny: []string{}}
-	in, err := loadInstallation(l.state)
+	s := &Status{HooksPath: superqode.HostPath(dir), Setting: superqode.HostPath(at.value), Scope: at.scope, Hooks: []HookStatus{}, Problems: []string{}, Blocked: []guard.Attempt{}, Allow: []string{}, Deny: []string{}}
+	in, err := installation.Load(l.State)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if i.traces(l) {
@@ -82,25 +92,25 @@ func (i *Installer) Inspect(ctx context.Context, repo *git.Repo, scratch string)
 	if in == nil {
 		return s, nil
 	}
-	if data, err := os.ReadFile(filepath.Join(l.state, attemptsFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(l.State, installation.AttemptsFile)); err == nil {
 		list, _ := guard.ParseAttempts(data)
 		s.Blocked = append(s.Blocked, list[max(0, len(list)-shownAttempts):]...)
 	}
 	i.checkPlaces(s, l, in, at, dir)
-	i.checkFiring(ctx, s, repo, in, scratch)
+	i.checkFiring(ctx, s, in, scratch)
 	s.Firing = len(s.Problems) == 0
 	return s, nil
 }
 
-func (s *InstallStatus) take(in *Installation) {
-	s.Installed, s.Method, s.Strict, s.Version, s.Helper = true, in.Method, in.Strict, in.Version, in.Helper
+func (s *Status) take(in *installation.Record) {
+	s.Installed, s.Method, s.Strict, s.Version, s.Helper = true, Method(in.Method), in.Strict, in.Version, in.Helper
 	s.Allow, s.Deny = orEmpty(in.Allow), orEmpty(in.Deny)
 	at := in.InstalledAt
 	s.InstalledAt = &at
 }
 
 // problem adds one; the first remedy counts.
-func (s *InstallStatus) problem(what, remedy string) {
+func (s *Status) problem(what, remedy string) {
 	s.Problems = append(s.Problems, what)
 	if s.Remedy == "" {
 		s.Remedy = remedy
@@ -108,9 +118,9 @@ func (s *InstallStatus) problem(what, remedy string) {
 }
 
 // list names the hooks that git would run, and who made them.
-func (i *Installer) list(dir string, l layout, in *Installation) []HookStatus {
+func (i *Installer) list(dir string, l installation.Layout, in *installation.Record) []HookStatus {
 	list := []HookStatus{}
-	for _, name := range append(gitHooks(), "push-to-checkout") {
+	for _, name := range append(installation.GitHooks(), "push-to-checkout") {
 		path := filepath.Join(dir, name)
 		st, err := os.Stat(path)
 		if err != nil || st.IsDir() || st.Mode().Perm()&0o111 == 0 {
@@ -119,7 +129,7 @@ func (i *Installer) list(dir string, l layout, in *Installation) []HookStatus {
 		h := HookStatus{Name: name, Path: superqode.HostPath(path), By: maker(path)}
 		if h.By == makerSuperqode && in != nil {
 			h.Next = maker(nextOf(l, in, dir, name))
-			if h.Next == "" && !slices.Contains(deciders(), name) {
+			if h.Next == "" && !slices.Contains(installation.Deciders(), name) {
 				continue // handed on, and nobody is there
 			}
 		}
@@ -129,14 +139,14 @@ func (i *Installer) list(dir string, l layout, in *Installation) []HookStatus {
 }
 
 // nextOf is the user's hook behind one of ours.
-func nextOf(l layout, in *Installation, dir, name string) string {
-	if in.Method == MethodFolder || in.Config == nil {
-		return filepath.Join(l.originals, name)
+func nextOf(l installation.Layout, in *installation.Record, dir, name string) string {
+	if in.Method == installation.MethodFolder || in.Config == nil {
+		return filepath.Join(l.Originals, name)
 	}
 	if former := string(in.Config.Former); former != "" {
-		return filepath.Join(inside(filepath.Dir(l.common), former), name)
+		return filepath.Join(inside(filepath.Dir(l.Common), former), name)
 	}
-	return filepath.Join(l.hooks, name)
+	return filepath.Join(l.Hooks, name)
 }
 
 const makerSuperqode = "superqode"
@@ -171,7 +181,7 @@ func maker(path string) string {
 }
 
 // checkPlaces compares what lies there with what install put there.
-func (i *Installer) checkPlaces(s *InstallStatus, l layout, in *Installation, at place, dir string) {
+func (i *Installer) checkPlaces(s *Status, l installation.Layout, in *installation.Record, at place, dir string) {
 	again := "superqode guard install"
 	if !in.Done {
 		s.problem("an install or uninstall was cut short", again)
@@ -180,10 +190,10 @@ func (i *Installer) checkPlaces(s *InstallStatus, l layout, in *Installation, at
 		s.problem(fmt.Sprintf("the program that the hooks call is gone: %s", in.Helper), again)
 	}
 	switch {
-	case in.Method == MethodFolder && at.set:
-		s.problem(fmt.Sprintf("core.hooksPath is %s since (%s), so git no longer looks into %s%s", at.value, at.scope, l.hooks, byWhom(dir)), again)
+	case in.Method == installation.MethodFolder && at.set:
+		s.problem(fmt.Sprintf("core.hooksPath is %s since (%s), so git no longer looks into %s%s", at.value, at.scope, l.Hooks, byWhom(dir)), again)
 		return
-	case in.Method == MethodConfig && (!at.set || !samePath(at.path, l.own)):
+	case in.Method == installation.MethodConfig && (!at.set || !samePath(at.path, l.Own)):
 		now := "is no longer set"
 		if at.set {
 			now = fmt.Sprintf("is %s (%s)%s", at.value, at.scope, byWhom(dir))
@@ -191,7 +201,7 @@ func (i *Installer) checkPlaces(s *InstallStatus, l layout, in *Installation, at
 		s.problem("core.hooksPath "+now+" and does not lead to the guard's hooks any more", again)
 		return
 	}
-	for _, name := range deciders() {
+	for _, name := range installation.Deciders() {
 		switch by := maker(filepath.Join(dir, name)); {
 		case by == "":
 			s.problem("the hook "+name+" is gone", again)
@@ -203,7 +213,7 @@ func (i *Installer) checkPlaces(s *InstallStatus, l layout, in *Installation, at
 
 // byWhom names a hook manager by its folder.
 func byWhom(dir string) string {
-	for _, name := range gitHooks() {
+	for _, name := range installation.GitHooks() {
 		if by := maker(filepath.Join(dir, name)); by != "" && by != makerSuperqode && by != "hand-made" {
 			return ", of " + by
 		}
@@ -215,11 +225,11 @@ func byWhom(dir string) string {
 }
 
 // checkFiring asks git itself.
-func (i *Installer) checkFiring(ctx context.Context, s *InstallStatus, repo *git.Repo, in *Installation, scratch string) {
+func (i *Installer) checkFiring(ctx context.Context, s *Status, in *installation.Record, scratch string) {
 	if len(s.Problems) > 0 {
 		return
 	}
-	if err := i.ping(ctx, repo); err != nil {
+	if err := i.ping(ctx); err != nil {
 		s.problem("git does not run the hooks here: "+err.Error(), "superqode guard install")
 		return
 	}
@@ -230,11 +240,11 @@ func (i *Installer) checkFiring(ctx context.Context, s *InstallStatus, repo *git
 
 // ping has git open a reference transaction that holds nothing; the hook says that
 // it was reached, and ends it.
-func (i *Installer) ping(ctx context.Context, repo *git.Repo) error {
+func (i *Installer) ping(ctx context.Context) error {
 	nonce := strconv.FormatInt(i.Now().UnixNano(), 36) + strconv.Itoa(os.Getpid())
-	cmd := exec.CommandContext(ctx, i.Git.Bin, "update-ref", "--stdin")
-	cmd.Dir = repoDir(repo)
-	cmd.Env = append(git.CleanEnv(i.Env), "LC_ALL=C", pingVariable+"="+nonce)
+	cmd := exec.CommandContext(ctx, i.git.Bin, "update-ref", "--stdin")
+	cmd.Dir = i.Dir()
+	cmd.Env = append(git.CleanEnv(i.env), "LC_ALL=C", pingVariable+"="+nonce)
 	cmd.Stdin = strings.NewReader("start\nprepare\nabort\n")
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), pong+nonce) {

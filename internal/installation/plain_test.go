@@ -1,4 +1,4 @@
-package hooks
+package installation
 
 import (
 	"encoding/json"
@@ -12,20 +12,20 @@ import (
 // TestPlainInstallation holds that the quick way reads what encoding/json reads.
 func TestPlainInstallation(t *testing.T) {
 	t.Parallel()
-	full := Installation{SchemaVersion: 1, InstalledAt: time.Unix(1700000000, 0).UTC(), Version: "v1", Method: MethodFolder, Done: true, Strict: true,
+	full := Record{SchemaVersion: 1, InstalledAt: time.Unix(1700000000, 0).UTC(), Version: "v1", Method: MethodFolder, Done: true, Strict: true,
 		Allow: []string{"commit"}, Deny: []string{}, Helper: "/usr/bin/superqode-shim", MadeFolder: true}
 	odd, withConfig := full, full
 	odd.Helper = superqode.HostPath("/a\xff")
-	withConfig.Config = &configEdit{File: "/f", Former: "/.husky", Value: ".husky", Own: "/o", Scope: "local", Time: time.Unix(1700000000, 7).UTC()}
+	withConfig.Config = &ConfigEdit{File: "/f", Former: "/.husky", Value: ".husky", Own: "/o", Scope: "local", Time: time.Unix(1700000000, 7).UTC()}
 	for name, tt := range map[string]struct {
-		in    Installation
+		in    Record
 		plain bool
-	}{"full": {full, true}, "empty": {Installation{}, true}, "not UTF-8": {odd, false}, "config": {withConfig, true}} {
+	}{"full": {full, true}, "empty": {Record{}, true}, "not UTF-8": {odd, false}, "config": {withConfig, true}} {
 		data, err := json.MarshalIndent(tt.in, "", " ")
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := plainInstallation(data)
+		got := plain(data)
 		if (got != nil) != tt.plain {
 			t.Errorf("%s: read plainly %v, want %v", name, got != nil, tt.plain)
 		}

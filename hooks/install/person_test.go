@@ -1,4 +1,4 @@
-package hooks_test
+package install_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/hooks/install"
 )
 
 // terminal runs a command in a terminal of its own, in front, as a shell would.
@@ -42,7 +42,7 @@ func (s *site) terminal(env []string, args ...string) (string, error) {
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.install(hooks.InstallOptions{})
+	s.install(install.Options{})
 	for name, tt := range map[string]struct {
 		env  []string
 		line string
@@ -69,11 +69,11 @@ func TestPerson(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
-	s.install(hooks.InstallOptions{Strict: true})
+	s.install(install.Options{Strict: true})
 	if out, err := s.terminal(nil, "git", "commit", "-q", "--allow-empty", "-m", "x"); err == nil || !strings.Contains(out, "strict") {
 		t.Errorf("strict: %v\n%s", err, out)
 	}
-	if _, err := s.in.AllowOnce(s.repo, "commit"); err != nil {
+	if _, err := s.in.AllowOnce("commit"); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := s.terminal(nil, "git", "commit", "-q", "--allow-empty", "-m", "x"); err != nil {

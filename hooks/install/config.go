@@ -1,4 +1,4 @@
-package hooks
+package install
 
 import (
 	"bytes"
@@ -16,19 +16,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
-
-// configEdit is a configuration file that we changed, with all that is needed to
-// change it back.
-type configEdit struct {
-	File   superqode.HostPath `json:"file"`   // links resolved
-	Former superqode.HostPath `json:"former"` // core.hooksPath as it was, ~ expanded; "" when it was not set
-	Value  superqode.HostPath `json:"value"`  // as it stood in the file
-	Own    superqode.HostPath `json:"own"`    // what we set it to
-	Scope  string             `json:"scope"`  // where Former stood: local, worktree, global, system; "" when it was not set
-	Time   time.Time          `json:"time"`   // the file's own, before
-}
 
 // The file as it was before, and as we left it.
 const (
@@ -37,21 +27,21 @@ const (
 )
 
 // putIntoConfig is rule 2.
-func (i *Installer) putIntoConfig(ctx context.Context, repo *git.Repo, l layout, in *Installation, at place) (changed bool, err error) {
-	ours := at.set && samePath(at.path, l.own)
+func (i *Installer) putIntoConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) (changed bool, err error) {
+	ours := at.set && samePath(at.path, l.Own)
 	switch {
 	case ours && in.Config == nil:
-		return false, superqode.WithHint(fmt.Errorf("core.hooksPath leads to %s, and what stood there before is not known", l.own), "git config --unset core.hooksPath")
+		return false, superqode.WithHint(fmt.Errorf("core.hooksPath leads to %s, and what stood there before is not known", l.Own), "git config --unset core.hooksPath")
 	case !ours:
-		in.Config = &configEdit{Former: superqode.HostPath(at.path), Value: superqode.HostPath(at.value), Scope: at.scope, Own: superqode.HostPath(l.own)}
+		in.Config = &installation.ConfigEdit{Former: superqode.HostPath(at.path), Value: superqode.HostPath(at.value), Scope: at.scope, Own: superqode.HostPath(l.Own)}
 	}
-	wrote, err := i.writeOwnHooks(l, in, repo)
+	wrote, err := i.writeOwnHooks(l, in)
 	if err != nil {
 		return wrote, err
 	}
 	if ours {
 		in.Done = true
-		saved, err := in.save(l)
+		saved, err := in.Save(l)
 		return wrote || saved, err
 	}
 	in.Done = false
@@ -59,13 +49,13 @@ func (i *Installer) putIntoConfig(ctx context.Context, repo *git.Repo, l layout,
 		return true, err
 	}
 	in.Done = true
-	_, err = in.save(l)
+	_, err = in.Save(l)
 	return true, err
 }
 
 // writeOwnHooks fills the folder of our hooks; what is there already, byte for
 // byte, stays.
-func (i *Installer) writeOwnHooks(l layout, in *Installation, repo *git.Repo) (changed bool, err error) {
+func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record) (changed bool, err error) {
 	former := string(in.Config.Former)
 	next := `"${0%/*}/../hooks/`
 	if former != "" {
@@ -73,13 +63,13 @@ func (i *Installer) writeOwnHooks(l layout, in *Installation, repo *git.Repo) (c
 	}
 	full := former
 	if full == "" {
-		full = l.hooks
+		full = l.Hooks
 	}
-	if err := os.MkdirAll(l.own, 0o755); err != nil {
+	if err := os.MkdirAll(l.Own, 0o755); err != nil {
 		return false, err
 	}
-	for _, name := range passedOn(inside(repoDir(repo), full)) {
-		path, text := filepath.Join(l.own, name), in.script(name, next+name+`"`)
+	for _, name := range passedOn(inside(i.Dir(), full)) {
+		path, text := filepath.Join(l.Own, name), script(in, name, next+name+`"`)
 		if data, err := os.ReadFile(path); err == nil && string(data) == text && executable(path) {
 			continue
 		}
@@ -98,8 +88,8 @@ func executable(path string) bool {
 
 // editConfig makes core.hooksPath lead to our folder. The new contents are made
 // beside the file, by git, and both versions are saved before the file changes.
-func (i *Installer) editConfig(ctx context.Context, l layout, in *Installation, at place) error {
-	file := filepath.Join(l.common, "config")
+func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) error {
+	file := filepath.Join(l.Common, "config")
 	if at.scope == "worktree" {
 		file = at.origin
 	}
@@ -120,10 +110,10 @@ func (i *Installer) editConfig(ctx context.Context, l layout, in *Installation, 
 		return err
 	}
 	in.Config.File, in.Config.Time = superqode.HostPath(file), st.ModTime()
-	if err := errors.Join(os.MkdirAll(l.state, 0o700), atomicfile.Write(filepath.Join(l.state, configBefore), before, 0o600), atomicfile.Write(filepath.Join(l.state, configAfter), after, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(l.State, 0o700), atomicfile.Write(filepath.Join(l.State, configBefore), before, 0o600), atomicfile.Write(filepath.Join(l.State, configAfter), after, 0o600)); err != nil {
 		return err
 	}
-	if _, err := in.save(l); err != nil {
+	if _, err := in.Save(l); err != nil {
 		return err
 	}
 	failpoint.Hit("guard.install.config")
@@ -133,21 +123,21 @@ func (i *Installer) editConfig(ctx context.Context, l layout, in *Installation, 
 // editedConfig is the file with our value in it: in the place of the one that
 // stands there, so that "git config core.hooksPath X" goes on working for whoever
 // calls it; at the end when the value came from a file that this one includes.
-func (i *Installer) editedConfig(ctx context.Context, l layout, before []byte, at place, file string) ([]byte, error) {
+func (i *Installer) editedConfig(ctx context.Context, l installation.Layout, before []byte, at place, file string) ([]byte, error) {
 	if (at.scope == "local" || at.scope == "worktree") && !samePath(at.origin, file) {
-		return append(withNewline(before), section("core", "", entry{"hooksPath", l.own})...), nil
+		return append(withNewline(before), "[core]\n\thooksPath = "+git.QuoteConfig(l.Own)+"\n"...), nil
 	}
-	if err := os.MkdirAll(l.state, 0o700); err != nil {
+	if err := os.MkdirAll(l.State, 0o700); err != nil {
 		return nil, err
 	}
-	copied := filepath.Join(l.state, ".config-new")
+	copied := filepath.Join(l.State, ".config-new")
 	if err := os.WriteFile(copied, before, 0o600); err != nil {
 		return nil, err
 	}
 	defer os.Remove(copied)
-	err := i.Git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "core.hooksPath", l.own}})
+	err := i.git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "core.hooksPath", l.Own}})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 5 { // it stands there several times
-		err = i.Git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "--add", "core.hooksPath", l.own}})
+		err = i.git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "--add", "core.hooksPath", l.Own}})
 	}
 	if err != nil {
 		return nil, err
@@ -214,20 +204,20 @@ func replaceConfig(file string, old, fresh []byte, mod time.Time) (err error) {
 // restoreConfig takes our value out of a configuration file: the saved bytes, if
 // it is as we left it; else our lines only. It reports whether the file is as it
 // was before.
-func (i *Installer) restoreConfig(ctx context.Context, l layout, e *configEdit) (same bool, err error) {
+func (i *Installer) restoreConfig(ctx context.Context, l installation.Layout, e *installation.ConfigEdit) (same bool, err error) {
 	file := string(e.File)
 	if file == "" {
 		return true, nil // it was not come to
 	}
 	if rest, ok := strings.CutPrefix(file, filepath.Dir(string(e.Own))+"/"); ok { // the repository may have been moved
-		file = filepath.Join(l.common, rest)
+		file = filepath.Join(l.Common, rest)
 	}
 	now, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	before, err1 := os.ReadFile(filepath.Join(l.state, configBefore))
-	after, err2 := os.ReadFile(filepath.Join(l.state, configAfter))
+	before, err1 := os.ReadFile(filepath.Join(l.State, configBefore))
+	after, err2 := os.ReadFile(filepath.Join(l.State, configAfter))
 	if err = errors.Join(err, err1, err2); err != nil {
 		return false, err
 	}
@@ -284,13 +274,13 @@ func startsSection(text string) bool {
 
 // unsetOurs has git take our value out, or put the former one in its place, on a
 // copy.
-func (i *Installer) unsetOurs(ctx context.Context, l layout, e *configEdit, now []byte) (text string, found bool, err error) {
-	copied := filepath.Join(l.state, ".config-new")
+func (i *Installer) unsetOurs(ctx context.Context, l installation.Layout, e *installation.ConfigEdit, now []byte) (text string, found bool, err error) {
+	copied := filepath.Join(l.State, ".config-new")
 	if err := os.WriteFile(copied, now, 0o600); err != nil {
 		return "", false, err
 	}
 	defer os.Remove(copied)
-	out, err := i.Git.Output(ctx, git.Cmd{Args: []string{"config", "--file", copied, "-z", "--get-all", "core.hooksPath"}})
+	out, err := i.git.Output(ctx, git.Cmd{Args: []string{"config", "--file", copied, "-z", "--get-all", "core.hooksPath"}})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
 		return "", false, nil
 	}
@@ -302,7 +292,7 @@ func (i *Installer) unsetOurs(ctx context.Context, l layout, e *configEdit, now 
 	if e.Scope == "local" || e.Scope == "worktree" {
 		args = []string{"config", "--file", copied, "core.hooksPath", string(e.Value)}
 	}
-	if err := i.Git.Run(ctx, git.Cmd{Args: args}); err != nil {
+	if err := i.git.Run(ctx, git.Cmd{Args: args}); err != nil {
 		return "", false, err
 	}
 	data, err := os.ReadFile(copied)

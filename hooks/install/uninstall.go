@@ -1,4 +1,4 @@
-package hooks
+package install
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
 )
 
 // Removal is what guard uninstall did.
@@ -29,14 +29,14 @@ type Removal struct {
 
 // Uninstall takes the hooks out. What was there before stands there again, byte for
 // byte, as far as nobody changed it meanwhile.
-func (i *Installer) Uninstall(ctx context.Context, repo *git.Repo) (r Removal, err error) {
-	l := layoutOf(repo.CommonDir)
-	unlock, err := lockRepository(l.common)
+func (i *Installer) Uninstall(ctx context.Context) (r Removal, err error) {
+	l := i.layout()
+	unlock, err := installation.Lock(l.Common)
 	if err != nil {
 		return Removal{}, installError(err, l)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	in, err := loadInstallation(l.state)
+	in, err := installation.Load(l.State)
 	if errors.Is(err, fs.ErrNotExist) {
 		in, err = nil, nil
 	}
@@ -46,18 +46,18 @@ func (i *Installer) Uninstall(ctx context.Context, repo *git.Repo) (r Removal, e
 	if in == nil && !i.traces(l) {
 		return Removal{Config: true}, nil
 	}
-	r, err = i.takeOut(ctx, repo, l, in)
+	r, err = i.takeOut(ctx, l, in)
 	return r, installError(err, l)
 }
 
 // traces reports whether anything of ours lies in a repository.
-func (i *Installer) traces(l layout) bool {
-	for _, dir := range []string{l.state, l.originals, l.own} {
+func (i *Installer) traces(l installation.Layout) bool {
+	for _, dir := range []string{l.State, l.Originals, l.Own} {
 		if _, err := os.Lstat(dir); err == nil {
 			return true
 		}
 	}
-	return slices.ContainsFunc(ourHooks(l.hooks), func(string) bool { return true })
+	return slices.ContainsFunc(ourHooks(l.Hooks), func(string) bool { return true })
 }
 
 // ourHooks lists the files in a folder that are hooks of ours, whatever their
@@ -77,12 +77,12 @@ func ourHooks(dir string) []string {
 }
 
 // takeOut undoes both methods; each step can be repeated, and the state goes last.
-func (i *Installer) takeOut(ctx context.Context, repo *git.Repo, l layout, in *Installation) (Removal, error) {
+func (i *Installer) takeOut(ctx context.Context, l installation.Layout, in *installation.Record) (Removal, error) {
 	r := Removal{Installed: true, Config: true}
 	interrupted := in != nil && !in.Done
 	if in != nil && in.Done {
 		in.Done = false
-		if _, err := in.save(l); err != nil {
+		if _, err := in.Save(l); err != nil {
 			return r, err
 		}
 	}
@@ -100,40 +100,40 @@ func (i *Installer) takeOut(ctx context.Context, repo *git.Repo, l layout, in *I
 	if err != nil {
 		return r, err
 	}
-	if err := i.removeOwn(ctx, repo, l); err != nil {
+	if err := i.removeOwn(ctx, l); err != nil {
 		return r, err
 	}
 	failpoint.Hit("guard.uninstall.hooks")
-	return r, os.RemoveAll(l.state)
+	return r, os.RemoveAll(l.State)
 }
 
 // removeOwn removes the folder of our hooks, unless git still looks there: then
 // the user's own hooks would no longer run, in silence.
-func (i *Installer) removeOwn(ctx context.Context, repo *git.Repo, l layout) error {
-	if _, err := os.Lstat(l.own); errors.Is(err, fs.ErrNotExist) {
+func (i *Installer) removeOwn(ctx context.Context, l installation.Layout) error {
+	if _, err := os.Lstat(l.Own); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if at, err := i.look(ctx, repo); err == nil && at.set && samePath(at.path, l.own) {
-		out, err := i.run(ctx, repo, "config", "--unset-all", "core.hooksPath")
+	if at, err := i.look(ctx); err == nil && at.set && samePath(at.path, l.Own) {
+		out, err := i.run(ctx, "config", "--unset-all", "core.hooksPath")
 		if err != nil {
 			return errors.Join(err, errors.New(string(out)))
 		}
 	}
-	for _, name := range ourHooks(l.own) {
-		if err := os.Remove(filepath.Join(l.own, name)); err != nil {
+	for _, name := range ourHooks(l.Own) {
+		if err := os.Remove(filepath.Join(l.Own, name)); err != nil {
 			return err
 		}
 	}
-	if err := os.Remove(l.own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(l.Own); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // somebody put something there
 	}
 	return nil
 }
 
 // restoreHooks is rule 1 backwards.
-func (i *Installer) restoreHooks(l layout, in *Installation, interrupted bool) (kept []string, err error) {
-	times := folderTimes(l.hooks)
-	for _, name := range deciders() {
+func (i *Installer) restoreHooks(l installation.Layout, in *installation.Record, interrupted bool) (kept []string, err error) {
+	times := folderTimes(l.Hooks)
+	for _, name := range installation.Deciders() {
 		path, err := i.restoreHook(l, name, interrupted)
 		if err != nil {
 			return kept, err
@@ -143,8 +143,8 @@ func (i *Installer) restoreHooks(l layout, in *Installation, interrupted bool) (
 		}
 		failpoint.Hit("guard.uninstall.hook")
 	}
-	for _, name := range ourHooks(l.hooks) { // under other names: pre-push.old, pre-push.legacy
-		if err := os.Remove(filepath.Join(l.hooks, name)); err != nil {
+	for _, name := range ourHooks(l.Hooks) { // under other names: pre-push.old, pre-push.legacy
+		if err := os.Remove(filepath.Join(l.Hooks, name)); err != nil {
 			return kept, err
 		}
 	}
@@ -152,10 +152,10 @@ func (i *Installer) restoreHooks(l layout, in *Installation, interrupted bool) (
 	if kept = append(kept, left...); err != nil {
 		return kept, err
 	}
-	times.restore(l.hooks)
+	times.restore(l.Hooks)
 	if in != nil && in.MadeFolder {
-		if entries, err := os.ReadDir(l.hooks); err == nil && len(entries) == 0 {
-			return kept, os.Remove(l.hooks)
+		if entries, err := os.ReadDir(l.Hooks); err == nil && len(entries) == 0 {
+			return kept, os.Remove(l.Hooks)
 		}
 	}
 	return kept, nil
@@ -163,8 +163,8 @@ func (i *Installer) restoreHooks(l layout, in *Installation, interrupted bool) (
 
 // restoreHook brings one name back. The path of a file that had to be kept beside
 // it is returned, or "".
-func (i *Installer) restoreHook(l layout, name string, interrupted bool) (kept string, err error) {
-	at, aside := filepath.Join(l.hooks, name), filepath.Join(l.originals, name)
+func (i *Installer) restoreHook(l installation.Layout, name string, interrupted bool) (kept string, err error) {
+	at, aside := filepath.Join(l.Hooks, name), filepath.Join(l.Originals, name)
 	original, err := os.Lstat(aside)
 	if target, lerr := os.Readlink(aside); err != nil || lerr == nil && target == "../hooks/"+name {
 		if isOurs(at) {
@@ -194,8 +194,8 @@ func sameContents(a, b string) bool {
 
 // removeOriginals removes the folder of hooks that were set aside; what is left in
 // it and is no link of ours moves into the hooks folder under a name of its own.
-func (i *Installer) removeOriginals(l layout) (kept []string, err error) {
-	entries, err := os.ReadDir(l.originals)
+func (i *Installer) removeOriginals(l installation.Layout) (kept []string, err error) {
+	entries, err := os.ReadDir(l.Originals)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -203,18 +203,18 @@ func (i *Installer) removeOriginals(l layout) (kept []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		path := filepath.Join(l.originals, e.Name())
+		path := filepath.Join(l.Originals, e.Name())
 		if target, err := os.Readlink(path); err == nil && strings.HasPrefix(target, "../hooks/") {
 			if err := os.Remove(path); err != nil {
 				return kept, err
 			}
 			continue
 		}
-		to := filepath.Join(l.hooks, e.Name()+".before-superqode")
+		to := filepath.Join(l.Hooks, e.Name()+".before-superqode")
 		if err := os.Rename(path, to); err != nil {
 			return kept, err
 		}
 		kept = append(kept, to)
 	}
-	return kept, os.Remove(l.originals)
+	return kept, os.Remove(l.Originals)
 }

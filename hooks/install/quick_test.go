@@ -1,4 +1,4 @@
-package hooks_test
+package install_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/hooks/install"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -40,7 +40,7 @@ func TestFewStarts(t *testing.T) {
 				_ = os.Remove(path)
 				return strings.ReplaceAll(strings.TrimSpace(string(data)), "\n", ", ")
 			}
-			s.install(hooks.InstallOptions{Allow: []string{"commit"}})
+			s.install(install.Options{Allow: []string{"commit"}})
 			for value, env := range map[string][]string{"unset": {"SEEN=" + seen}, "3": {"SEEN=" + seen, "GOMAXPROCS=3"}} {
 				if out, err := s.run(env, "commit", "-q", "--allow-empty", "-m", "x"); err != nil {
 					t.Errorf("%v\n%s", err, out)
@@ -53,7 +53,7 @@ func TestFewStarts(t *testing.T) {
 				}
 			}
 			s.refused("update-ref", "-d", "refs/tags/mark")
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			s.refused("commit", "-q", "--allow-empty", "-m", "x")
 			if got := lines(started); !strings.HasSuffix(got, "pre-commit") {
 				t.Errorf("the commit was refused by %s", got)

@@ -1,4 +1,4 @@
-package hooks_test
+package install_test
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
-	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/hooks/install"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -45,37 +45,33 @@ func installerProcess(how string) int {
 }
 
 func installerDo(ctx context.Context, dir string, env []string, how string) error {
-	in, repo, err := newInstaller(ctx, dir, env)
+	in, err := newInstaller(ctx, dir, env)
 	if err != nil {
 		return err
 	}
 	if how == "install" {
-		_, err = in.Install(ctx, repo, hooks.InstallOptions{})
+		_, err = in.Install(ctx, install.Options{})
 	} else {
-		_, err = in.Uninstall(ctx, repo)
+		_, err = in.Uninstall(ctx)
 	}
 	return err
 }
 
-func newInstaller(ctx context.Context, dir string, env []string) (*hooks.Installer, *git.Repo, error) {
-	g, err := git.Find(ctx, env)
+func newInstaller(ctx context.Context, dir string, env []string) (*install.Installer, error) {
+	in, err := install.Open(ctx, dir, env)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	repo, err := g.Discover(ctx, dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	exe, err := os.Executable()
-	return &hooks.Installer{Git: g, Env: env, Helper: exe, Version: "v0.0.0-test", Now: time.Now}, repo, err
+	in.Version = "v0.0.0-test"
+	in.Helper, err = os.Executable()
+	return in, err
 }
 
 // site is a repository with the guard to be installed.
 type site struct {
 	*gittest.Fixture
-	t    *testing.T
-	in   *hooks.Installer
-	repo *git.Repo
+	t  *testing.T
+	in *install.Installer
 }
 
 // newSite makes a repository with two commits, a branch and a remote.
@@ -100,32 +96,32 @@ func newSite(t *testing.T, prepare func(f *gittest.Fixture)) *site {
 func (s *site) open(dir string) {
 	s.t.Helper()
 	var err error
-	if s.in, s.repo, err = newInstaller(s.t.Context(), dir, s.Env()); err != nil {
+	if s.in, err = newInstaller(s.t.Context(), dir, s.Env()); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *site) install(o hooks.InstallOptions) bool {
+func (s *site) install(o install.Options) bool {
 	s.t.Helper()
-	changed, err := s.in.Install(s.t.Context(), s.repo, o)
+	changed, err := s.in.Install(s.t.Context(), o)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return changed
 }
 
-func (s *site) uninstall() hooks.Removal {
+func (s *site) uninstall() install.Removal {
 	s.t.Helper()
-	r, err := s.in.Uninstall(s.t.Context(), s.repo)
+	r, err := s.in.Uninstall(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return r
 }
 
-func (s *site) status() *hooks.InstallStatus {
+func (s *site) status() *install.Status {
 	s.t.Helper()
-	st, err := s.in.Inspect(s.t.Context(), s.repo, filepath.Join(s.Home, "scratch"))
+	st, err := s.in.Inspect(s.t.Context(), filepath.Join(s.Home, "scratch"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -184,10 +180,10 @@ func TestInstallRefuses(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
 	before := s.gitDir()
-	if !s.install(hooks.InstallOptions{}) {
+	if !s.install(install.Options{}) {
 		t.Error("not changed")
 	}
-	if st := s.status(); !st.Installed || !st.Firing || st.Method != hooks.MethodFolder || len(st.Problems) > 0 {
+	if st := s.status(); !st.Installed || !st.Firing || st.Method != install.MethodFolder || len(st.Problems) > 0 {
 		t.Errorf("%+v", st)
 	}
 	for _, line := range []string{
@@ -222,12 +218,12 @@ func TestInstallIsUndone(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, prepare)
 			before := s.gitDir()
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			if st := s.status(); !st.Firing {
 				t.Fatalf("%+v", st)
 			}
 			during := s.gitDir()
-			if s.install(hooks.InstallOptions{}) {
+			if s.install(install.Options{}) {
 				t.Error("a second install changed something")
 			}
 			gittest.Same(t, during, s.gitDir())
@@ -340,7 +336,7 @@ func TestInstallChains(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plain, s := newSite(t, prepare), newSite(t, prepare)
-			s.install(hooks.InstallOptions{Allow: []string{"commit", "push"}})
+			s.install(install.Options{Allow: []string{"commit", "push"}})
 			for _, x := range []*site{plain, s} {
 				out, err := x.run(nil, "commit", "-q", "-am", "x")
 				if err != nil {
@@ -375,7 +371,7 @@ func TestInstallKeepsExitCodes(t *testing.T) {
 		f.WriteMode(".git/hooks/pre-commit", "echo no shebang; exit 7\n", 0o755)
 		f.WriteMode(".git/hooks/pre-push", "#!/bin/sh\necho not today >&2; exit 1\n", 0o755)
 	})
-	s.install(hooks.InstallOptions{Allow: []string{"commit", "push"}})
+	s.install(install.Options{Allow: []string{"commit", "push"}})
 	if out, err := s.run(nil, "commit", "-am", "x"); err == nil || !strings.Contains(out, "no shebang") {
 		t.Errorf("%v %s", err, out)
 	}
@@ -394,7 +390,7 @@ func TestHooksFindTheirFiles(t *testing.T) {
 		f.WriteMode(".git/hooks/pre-commit", "#!/bin/sh\n. \"$(dirname \"$0\")/lib.sh\"\n. \"$(dirname \"$0\")/../../scripts/more.sh\"\nsay \"${0##*/}\"\n\"${0%/*}/commit-msg\"\n", 0o755)
 		f.WriteMode(".git/hooks/commit-msg", "#!/bin/sh\necho msg >>../seen\n", 0o755)
 	})
-	s.install(hooks.InstallOptions{Allow: []string{"commit"}})
+	s.install(install.Options{Allow: []string{"commit"}})
 	s.passes("commit", "-q", "-am", "x")
 	if got := seen(s); got != "more\npre-commit\nmsg\nmsg\n" {
 		t.Errorf("%q", got)
@@ -407,7 +403,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 	const mine = "#!/bin/sh\n# mine, newer\n"
 	for name, tt := range map[string]struct {
 		prepare, change func(s *gittest.Fixture)
-		check           func(t *testing.T, s *site, r hooks.Removal)
+		check           func(t *testing.T, s *site, r install.Removal)
 	}{
 		"hook replaced": {
 			func(f *gittest.Fixture) { f.WriteMode(".git/hooks/pre-push", "#!/bin/sh\n# older\n", 0o755) },
@@ -415,7 +411,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 				f.Remove(".git/hooks/pre-push")
 				f.WriteMode(".git/hooks/pre-push", mine, 0o755)
 			},
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if s.Read(".git/hooks/pre-push") != mine || len(r.Kept) != 1 || s.Read(".git/hooks/pre-push.before-superqode") != "#!/bin/sh\n# older\n" {
 					t.Errorf("%+v", r)
 				}
@@ -429,7 +425,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 				}
 				f.WriteMode(".git/hooks/pre-push", mine, 0o755)
 			},
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if _, err := os.Lstat(s.Path(".git/hooks/pre-push.old")); err == nil || s.Read(".git/hooks/pre-push") != mine {
 					t.Errorf("%+v", r)
 				}
@@ -438,7 +434,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 		"hook added": {
 			nil,
 			func(f *gittest.Fixture) { f.WriteMode(".git/hooks/post-merge", mine, 0o755) },
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if s.Read(".git/hooks/post-merge") != mine || len(r.Kept) > 0 {
 					t.Errorf("%+v", r)
 				}
@@ -447,7 +443,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 		"hook deleted": {
 			func(f *gittest.Fixture) { f.WriteMode(".git/hooks/pre-push", "#!/bin/sh\n# older\n", 0o755) },
 			func(f *gittest.Fixture) { f.Remove(".git/hooks/pre-push") },
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if _, err := os.Lstat(s.Path(".git/hooks/pre-push")); err == nil || len(r.Kept) != 1 {
 					t.Errorf("%+v", r)
 				}
@@ -459,7 +455,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 				f.Git("config", "core.autocrlf", "false")
 				f.Git("config", "user.name", "new")
 			},
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if s.Git("config", "core.hooksPath") != ".husky/_" || s.Git("config", "core.autocrlf") != "false" || r.Config {
 					t.Errorf("%+v\n%s", r, s.Read(".git/config"))
 				}
@@ -468,7 +464,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 		"path set anew": {
 			huskyHooks,
 			func(f *gittest.Fixture) { f.Git("config", "core.hooksPath", "elsewhere") },
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if s.Git("config", "core.hooksPath") != "elsewhere" {
 					t.Errorf("%+v", r)
 				}
@@ -477,7 +473,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 		"section of ours used": {
 			func(f *gittest.Fixture) { includedPath(f) },
 			func(f *gittest.Fixture) { f.Git("config", "core.pager", "cat") },
-			func(t *testing.T, s *site, r hooks.Removal) {
+			func(t *testing.T, s *site, r install.Removal) {
 				if s.Git("config", "core.hooksPath") != "myhooks" || s.Git("config", "core.pager") != "cat" || strings.Contains(s.Read(".git/config"), "superqode") {
 					t.Errorf("%+v\n%s", r, s.Read(".git/config"))
 				}
@@ -487,7 +483,7 @@ func TestUninstallKeepsChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, tt.prepare)
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			tt.change(s.Fixture)
 			r := s.uninstall()
 			tt.check(t, s, r)
@@ -521,14 +517,14 @@ func TestManagersComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, tt.prepare)
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			tt.again(s.Fixture)
 			st := s.status()
 			if st.Firing || st.Remedy != "superqode guard install" || !strings.Contains(strings.Join(st.Problems, " "), tt.says) {
 				t.Fatalf("%+v", st)
 			}
 			before := s.gitDir()
-			if !s.install(hooks.InstallOptions{}) {
+			if !s.install(install.Options{}) {
 				t.Error("not changed")
 			}
 			if st := s.status(); !st.Firing {
@@ -556,7 +552,7 @@ func TestMovedRepository(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, prepare)
 			config := s.Read(".git/config")
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			to := s.Dir + "-moved"
 			if err := os.Rename(s.Dir, to); err != nil {
 				t.Fatal(err)
@@ -566,7 +562,7 @@ func TestMovedRepository(t *testing.T) {
 			if st := s.status(); st.Firing != (name == "folder") {
 				t.Errorf("%+v", st)
 			}
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			if st := s.status(); !st.Firing {
 				t.Fatalf("%+v", st)
 			}
@@ -590,7 +586,7 @@ func TestLinkedWorktrees(t *testing.T) {
 			s.Git("worktree", "add", "-q", side, "other")
 			before := s.gitDir()
 			s.open(side)
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			if st := s.status(); !st.Firing {
 				t.Errorf("%+v", st)
 			}
@@ -625,7 +621,7 @@ func TestHelperGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.in.Helper = helper
-			s.install(hooks.InstallOptions{})
+			s.install(install.Options{})
 			if err := os.Remove(helper); err != nil {
 				t.Fatal(err)
 			}
@@ -653,16 +649,16 @@ func TestHelperGone(t *testing.T) {
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	if _, err := s.in.AllowOnce(s.repo, "commit"); !errors.Is(err, superqode.ErrNotFound) {
+	if _, err := s.in.AllowOnce("commit"); !errors.Is(err, superqode.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
-	s.install(hooks.InstallOptions{})
-	if _, err := s.in.AllowOnce(s.repo, "comit"); !errors.Is(err, superqode.ErrUsage) {
+	s.install(install.Options{})
+	if _, err := s.in.AllowOnce("comit"); !errors.Is(err, superqode.ErrUsage) {
 		t.Errorf("%v", err)
 	}
 	allow := func(op string) {
 		t.Helper()
-		if _, err := s.in.AllowOnce(s.repo, guard.Operation(op)); err != nil {
+		if _, err := s.in.AllowOnce(guard.Operation(op)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -686,13 +682,13 @@ func TestOnce(t *testing.T) {
 func TestPolicyIsKept(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.install(hooks.InstallOptions{Allow: []string{"commit"}, Deny: []string{"tag"}})
+	s.install(install.Options{Allow: []string{"commit"}, Deny: []string{"tag"}})
 	s.passes("commit", "-qam", "x")
 	s.refused("push", "origin", "main")
-	if _, err := s.in.Install(t.Context(), s.repo, hooks.InstallOptions{Allow: []string{"nonsense"}}); !errors.Is(err, superqode.ErrUsage) {
+	if _, err := s.in.Install(t.Context(), install.Options{Allow: []string{"nonsense"}}); !errors.Is(err, superqode.ErrUsage) {
 		t.Errorf("%v", err)
 	}
-	if !s.install(hooks.InstallOptions{}) {
+	if !s.install(install.Options{}) {
 		t.Error("a new policy is a change")
 	}
 	s.refused("commit", "--allow-empty", "-m", "x")
@@ -704,7 +700,7 @@ func TestBrokenInstallation(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(f *gittest.Fixture) { f.WriteMode(".git/hooks/pre-push", recordingHook, 0o755) })
 	before := s.gitDir()
-	s.install(hooks.InstallOptions{Allow: []string{"commit"}})
+	s.install(install.Options{Allow: []string{"commit"}})
 	s.Write(".git/superqode/install.json", "{")
 	s.refused("update-ref", "-d", "refs/heads/other")
 	if st := s.status(); st.Firing || !st.Installed {
@@ -712,7 +708,7 @@ func TestBrokenInstallation(t *testing.T) {
 	}
 	s.uninstall()
 	gittest.Same(t, before, s.gitDir())
-	s.install(hooks.InstallOptions{})
+	s.install(install.Options{})
 	s.Remove(".git/superqode")
 	s.refused("update-ref", "-d", "refs/heads/other")
 	s.uninstall()
@@ -735,7 +731,7 @@ func TestTwoInstalls(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.install(hooks.InstallOptions{})
+	s.install(install.Options{})
 	s.uninstall()
 	gittest.Same(t, before, s.gitDir())
 }
@@ -744,7 +740,7 @@ func TestTwoInstalls(t *testing.T) {
 func TestPretendedSession(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil)
-	s.install(hooks.InstallOptions{})
+	s.install(install.Options{})
 	dir := t.TempDir()
 	out, err := s.run([]string{"SUPERQODE_SESSION_ID=qe-20260101-000000-aaaaaa", "SUPERQODE_SOCKET=" + filepath.Join(dir, "sock-1")}, "commit", "-am", "x")
 	if err == nil || !strings.Contains(out, "superqode: refused") {
@@ -759,7 +755,7 @@ func TestCircle(t *testing.T) {
 	s := newSite(t, func(f *gittest.Fixture) {
 		f.WriteMode(".git/hooks/pre-commit", "#!/bin/sh\n# pre-commit.com\nhere=$(dirname \"$0\")\nif [ -x \"$here/pre-commit.legacy\" ]; then \"$here/pre-commit.legacy\" \"$@\" || exit; fi\necho ran >>../seen\n", 0o755)
 	})
-	s.install(hooks.InstallOptions{Allow: []string{"commit"}})
+	s.install(install.Options{Allow: []string{"commit"}})
 	original := s.Read(".git/superqode-originals/pre-commit")
 	if err := os.Rename(s.Path(".git/hooks/pre-commit"), s.Path(".git/hooks/pre-commit.legacy")); err != nil {
 		t.Fatal(err)
@@ -779,7 +775,7 @@ func TestInstallErrors(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, huskyHooks)
 	s.Write(".git/config.lock", "")
-	if _, err := s.in.Install(t.Context(), s.repo, hooks.InstallOptions{}); !errors.Is(err, superqode.ErrLocked) || superqode.Hint(err) == "" {
+	if _, err := s.in.Install(t.Context(), install.Options{}); !errors.Is(err, superqode.ErrLocked) || superqode.Hint(err) == "" {
 		t.Errorf("%v", err)
 	}
 	s.Remove(".git/config.lock")
@@ -787,7 +783,7 @@ func TestInstallErrors(t *testing.T) {
 	if err != nil || bytes.Contains(before, []byte("superqode")) {
 		t.Errorf("%v %s", err, before)
 	}
-	s.install(hooks.InstallOptions{})
+	s.install(install.Options{})
 	s.uninstall()
 	if got := s.Read(".git/config"); got != string(before) {
 		t.Error(got)

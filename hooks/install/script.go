@@ -1,4 +1,4 @@
-package hooks
+package install
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/installation"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -22,38 +23,32 @@ const pingVariable = "SUPERQODE_GUARD_PING"
 
 const pong = "superqode-guard-pong "
 
-// processors is what the hooks give the helper as GOMAXPROCS where the user has set
-// none: it has one thing to do, and starts a tenth faster when it need not find out
-// how many processors there are. The helper knows it by the zero in front, and
-// nobody after it sees it.
-const processors = "GOMAXPROCS=01"
-
 // script is the hook of one name in an installation. next is the user's hook as an
 // expression of the shell. A helper that is gone must not stop the user's git: the
 // hook says so and goes on to the user's own.
-func (in *Installation) script(name, next string) string {
+func script(in *installation.Record, name, next string) string {
 	helper := string(in.Helper)
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n" + scriptMark)
 	b.WriteString("# Refuses what programs do to this repository's history; a person at a terminal\n# passes. Put in by superqode guard install, taken out by superqode guard uninstall.\n")
 	b.WriteString("next=" + next + "\n")
-	if name == transactionHook {
+	if name == installation.TransactionHook {
 		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
 	}
-	if slices.Contains(deciders(), name) {
+	if slices.Contains(installation.Deciders(), name) {
 		b.WriteString("guard=" + text.QuoteSingle(helper) + "\n")
 		b.WriteString(`if [ -x "$guard" ]`)
 		switch {
-		case in.idle(name):
+		case idle(in, name):
 			b.WriteString(` && [ -x "$next" ]`) // it knows when hooks call one another in a circle
-		case name == transactionHook:
+		case name == installation.TransactionHook:
 			b.WriteString(` && [ "$1" = prepared ]`)
 		case name == "prepare-commit-msg":
 			// Between pre-commit and the transaction it is needed with --no-verify only, lest
 			// an editor opens, or a hook of the user's runs, for nothing.
 			b.WriteString(` && { [ "$2" != message ] || [ -x "$next" ]; }`)
 		}
-		b.WriteString("; then\n\t" + `GOMAXPROCS=${GOMAXPROCS:-` + strings.TrimPrefix(processors, "GOMAXPROCS=") + `} exec "$guard" ` + InstalledCommand + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
+		b.WriteString("; then\n\t" + `GOMAXPROCS=${GOMAXPROCS:-` + strings.TrimPrefix(installation.Processors, "GOMAXPROCS=") + `} exec "$guard" ` + installation.Command + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
 		if name == "prepare-commit-msg" || name == "pre-push" || name == "pre-rebase" {
 			b.WriteString(`if [ ! -x "$guard" ]; then echo "superqode: $guard is gone, so nothing guards this repository. Install superqode again, or remove this hook: $0" >&2; fi` + "\n")
 		}
@@ -65,7 +60,7 @@ func (in *Installation) script(name, next string) string {
 // idle reports a hook that has nothing to refuse under this policy: every commit
 // meets reference-transaction, too, and where commits are allowed pre-commit would
 // start the helper only to hear that.
-func (in *Installation) idle(name string) bool {
+func idle(in *installation.Record, name string) bool {
 	policy, err := guard.NewPolicy(in.Allow, in.Deny)
 	return name == "pre-commit" && err == nil && policy.Decide("commit") == guard.Allow
 }
@@ -88,7 +83,7 @@ func isOurs(path string) bool {
 // look at the index; these are there only if the former folder has them.
 func passedOn(former string) []string {
 	var names []string
-	for _, name := range gitHooks() {
+	for _, name := range installation.GitHooks() {
 		switch name {
 		case "post-index-change", "proc-receive", "pre-receive", "update", "post-receive", "post-update", "sendemail-validate",
 			"p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist":

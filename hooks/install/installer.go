@@ -1,0 +1,378 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/installation"
+)
+
+// Installer puts hooks into one repository and takes them out again. Open makes one.
+type Installer struct {
+	Helper  string           // the binary that the hooks call, absolute
+	Version string           // of the program that installs, for Status
+	Now     func() time.Time // time.Now
+
+	git  *git.Git
+	env  []string // the caller's
+	repo *git.Repo
+}
+
+// Open finds git in the PATH of env (KEY=VALUE) and the repository that dir is in.
+// The caller sets Helper before it installs.
+func Open(ctx context.Context, dir string, env []string) (*Installer, error) {
+	g, err := git.Find(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := g.Discover(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Installer{Now: time.Now, git: g, env: env, repo: repo}, nil
+}
+
+// Dir returns the root of the repository's work tree, or the git directory of a bare
+// one.
+func (i *Installer) Dir() string {
+	if i.repo.TopLevel != "" {
+		return i.repo.TopLevel
+	}
+	return i.repo.GitDir
+}
+
+// IsInstalled reports whether the guard was installed in the repository. Inspect says
+// whether it holds.
+func (i *Installer) IsInstalled() bool { return i.layout().IsInstalled() }
+
+func (i *Installer) layout() installation.Layout { return installation.LayoutOf(i.repo.CommonDir) }
+
+// AllowOnce lets the next command through that does this operation in the
+// repository, or one that the name covers ("stash" covers "stash.drop"), within the
+// time that it returns. The error wraps superqode.ErrNotFound where the guard is not
+// installed, and superqode.ErrUsage for an unknown operation.
+func (i *Installer) AllowOnce(op guard.Operation) (until time.Time, err error) {
+	l := i.layout()
+	if _, err := installation.Load(l.State); errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "the guard is not installed in %s", i.Dir()), "superqode guard install, or name a session: superqode guard allow --session S --once %s", op)
+	} else if err != nil {
+		return time.Time{}, err
+	}
+	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
+		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
+	}
+	return installation.AllowOnce(l.State, op, i.Now())
+}
+
+// place is where git looks for hooks in one work tree.
+type place struct {
+	value  string // core.hooksPath as it stands, "" when it is not set
+	path   string // the same with ~ expanded
+	scope  string // "local", "worktree", "global", "system", "command"
+	origin string // the file in which it stands
+	set    bool
+}
+
+// look asks git where it looks for hooks, as the user's own git would.
+func (i *Installer) look(ctx context.Context) (place, error) {
+	out, err := i.run(ctx, "config", "-z", "--show-scope", "--show-origin", "--get", "core.hooksPath")
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
+		return place{}, nil
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("ask git for core.hooksPath: %w", err)
+	}
+	f := strings.Split(string(out), "\x00")
+	if len(f) < 3 {
+		return place{}, fmt.Errorf("ask git for core.hooksPath: unexpected answer %q", out)
+	}
+	p := place{scope: f[0], origin: strings.TrimPrefix(f[1], "file:"), value: f[2], set: true}
+	p.origin = inside(i.Dir(), p.origin)
+	expanded, err := i.run(ctx, "config", "-z", "--type=path", "--get", "core.hooksPath")
+	if err != nil {
+		return place{}, fmt.Errorf("ask git for core.hooksPath: %w", err)
+	}
+	p.path = strings.TrimSuffix(string(expanded), "\x00")
+	return p, nil
+}
+
+// run runs the user's git as the user would, configuration included: git.Git's own
+// calls switch hooks off.
+func (i *Installer) run(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, i.git.Bin, args...)
+	cmd.Dir = i.Dir()
+	cmd.Env = append(git.CleanEnv(i.env), "LC_ALL=C", "GIT_TERMINAL_PROMPT=0")
+	var out, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &stderr
+	err := cmd.Run()
+	if err != nil && stderr.Len() > 0 {
+		err = fmt.Errorf("%w: %s", err, strings.TrimSpace(stderr.String()))
+	}
+	return out.Bytes(), err
+}
+
+// Options is what Install is asked for.
+type Options struct {
+	Strict      bool     // stop people at a terminal, too
+	Allow, Deny []string // guard.allow and guard.deny of the configuration
+}
+
+func (o Options) check() error {
+	_, err := guard.NewPolicy(o.Allow, o.Deny)
+	return err
+}
+
+// Install puts the hooks in, or brings those that are in up to date. changed is
+// false when everything was there already.
+func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err error) {
+	if err := o.check(); err != nil {
+		return false, err
+	}
+	l := i.layout()
+	unlock, err := installation.Lock(l.Common)
+	if err != nil {
+		return false, installError(err, l)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	at, err := i.look(ctx)
+	if err != nil {
+		return false, err
+	}
+	old, err := installation.Load(l.State)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	method := methodOf(l, at)
+	if old != nil && (old.Method != method || moved(old, l)) { // the user has hooks in another way by now, or elsewhere
+		if _, err := i.takeOut(ctx, l, old); err != nil {
+			return false, installError(err, l)
+		}
+		if at, err = i.look(ctx); err != nil {
+			return true, err
+		}
+		old, method, changed = nil, methodOf(l, at), true
+	}
+	in := &installation.Record{InstalledAt: i.Now().UTC().Truncate(time.Second), Version: i.Version, Method: method, Strict: o.Strict, Allow: orEmpty(o.Allow), Deny: orEmpty(o.Deny), Helper: superqode.HostPath(i.Helper)}
+	if old != nil {
+		in.InstalledAt, in.MadeFolder, in.Config = old.InstalledAt, old.MadeFolder, old.Config
+	}
+	if method == installation.MethodFolder {
+		did, ferr := i.putIntoFolder(l, in)
+		changed, err = changed || did, ferr
+	} else {
+		did, cerr := i.putIntoConfig(ctx, l, in, at)
+		changed, err = changed || did, cerr
+	}
+	return changed, installError(err, l)
+}
+
+// moved reports that the repository was moved, with a configuration of ours in it.
+func moved(in *installation.Record, l installation.Layout) bool {
+	return in.Config != nil && string(in.Config.Own) != l.Own
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// methodOf chooses between the rules.
+func methodOf(l installation.Layout, at place) string {
+	if at.set {
+		return installation.MethodConfig
+	}
+	if st, err := os.Lstat(l.Hooks); err == nil && !st.IsDir() {
+		return installation.MethodConfig // a link: what it leads to is not only this repository's
+	}
+	return installation.MethodFolder
+}
+
+// inside makes a path absolute; "" stays "".
+func inside(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func samePath(a, b string) bool {
+	return a == b || superqode.RealPrefix(a) == superqode.RealPrefix(b)
+}
+
+// putIntoFolder is rule 1.
+func (i *Installer) putIntoFolder(l installation.Layout, in *installation.Record) (changed bool, err error) {
+	if _, err := os.Lstat(l.Hooks); errors.Is(err, fs.ErrNotExist) {
+		in.MadeFolder = true
+	}
+	todo, strays := folderTodo(in, l), strayHooks(l)
+	if len(todo)+len(strays) == 0 {
+		in.Done = true
+		return in.Save(l)
+	}
+	in.Done = false
+	if _, err := in.Save(l); err != nil {
+		return false, err
+	}
+	failpoint.Hit("guard.install.begun")
+	times := folderTimes(l.Hooks)
+	if err := os.MkdirAll(l.Hooks, 0o777); err != nil {
+		return false, err
+	}
+	for _, name := range todo {
+		if err := replaceHook(in, l, name); err != nil {
+			return true, err
+		}
+	}
+	for _, name := range strays { // lefthook would not rename over its pre-push.old
+		if err := os.Remove(filepath.Join(l.Hooks, name)); err != nil {
+			return true, err
+		}
+	}
+	if err := mirror(l); err != nil {
+		return true, err
+	}
+	times.restore(l.Hooks)
+	in.Done = true
+	_, err = in.Save(l)
+	return true, err
+}
+
+// strayHooks lists hooks of ours that a hook manager has renamed.
+func strayHooks(l installation.Layout) []string {
+	return slices.DeleteFunc(ourHooks(l.Hooks), func(name string) bool { return slices.Contains(installation.Deciders(), name) })
+}
+
+// folderTodo lists the hooks that are not in place.
+func folderTodo(in *installation.Record, l installation.Layout) []string {
+	return slices.DeleteFunc(installation.Deciders(), func(name string) bool {
+		data, err := os.ReadFile(filepath.Join(l.Hooks, name))
+		st, serr := os.Lstat(filepath.Join(l.Hooks, name))
+		return err == nil && serr == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0 && string(data) == folderScript(in, name)
+	})
+}
+
+func folderScript(in *installation.Record, name string) string {
+	return script(in, name, `"${0%/*}/../`+installation.OriginalsFolder+"/"+name+`"`)
+}
+
+// replaceHook puts our hook in the place of one name. What is there goes aside
+// first, by a hard link where it can be, so that the name is never empty.
+func replaceHook(in *installation.Record, l installation.Layout, name string) error {
+	at, aside := filepath.Join(l.Hooks, name), filepath.Join(l.Originals, name)
+	if st, err := os.Lstat(at); err == nil && !isOurs(at) {
+		if err := setAside(at, aside, st); err != nil {
+			return err
+		}
+		failpoint.Hit("guard.install.aside")
+	}
+	if err := atomicfile.Write(at, []byte(folderScript(in, name)), 0o755); err != nil {
+		return err
+	}
+	failpoint.Hit("guard.install.hook")
+	return nil
+}
+
+func setAside(at, aside string, st fs.FileInfo) error {
+	if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
+		return err
+	}
+	if old, err := os.Lstat(aside); err == nil && !os.SameFile(old, st) { // of an earlier time: somebody replaced ours since
+		if sameContents(at, aside) {
+			err = os.Remove(aside)
+		} else {
+			err = keepAside(aside)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err == nil {
+		return nil // linked before a crash
+	}
+	if !st.IsDir() && os.Link(at, aside) == nil {
+		if got, err := os.Lstat(aside); err == nil && os.SameFile(got, st) {
+			return nil
+		}
+		if err := os.Remove(aside); err != nil { // macOS links what a symbolic link leads to
+			return err
+		}
+	}
+	return os.Rename(at, aside)
+}
+
+// keepAside gives an older file a name of its own.
+func keepAside(path string) error {
+	if target, err := os.Readlink(path); err == nil && strings.HasPrefix(target, "../hooks/") {
+		return os.Remove(path) // a mirror's link
+	}
+	for n := 1; ; n++ {
+		to := fmt.Sprintf("%s.before-%d", path, n)
+		if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(path, to)
+		}
+	}
+}
+
+// mirror gives the folder of set aside hooks links to everything else in the hooks
+// folder: a hook that reads files beside it finds them.
+func mirror(l installation.Layout) error {
+	if _, err := os.Lstat(l.Originals); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries, err := os.ReadDir(l.Hooks)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".sample") || isOurs(filepath.Join(l.Hooks, e.Name())) {
+			continue
+		}
+		if err := os.Symlink("../hooks/"+e.Name(), filepath.Join(l.Originals, e.Name())); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func installError(err error, l installation.Layout) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, os.ErrPermission) {
+		return superqode.WithHint(err, "ls -ld %s", l.Common)
+	}
+	return err
+}
+
+// times are a folder's own times, to be put back when its entries were changed and
+// changed back.
+type times struct {
+	mod   time.Time
+	known bool
+}
+
+func folderTimes(dir string) times {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return times{}
+	}
+	return times{st.ModTime(), true}
+}
+
+func (t times) restore(dir string) {
+	if t.known {
+		_ = os.Chtimes(dir, t.mod, t.mod) // a nicety: nothing depends on it
+	}
+}

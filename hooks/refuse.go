@@ -1,0 +1,117 @@
+package hooks
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/installation"
+)
+
+// guarded reports whether this repository is the session's to protect.
+func (a *answer) guarded() bool {
+	if a.st == nil {
+		return true
+	}
+	if a.st.Off {
+		return false
+	}
+	if a.repo.GitDir == "" {
+		return true // git runs hooks in repositories only: it is one that was not understood
+	}
+	return a.st.Guards(a.repo.CommonDir, a.repo.WorkTree)
+}
+
+// refuse tells of a denial, unless a person has let this one through, and returns
+// the exit code.
+func (a *answer) refuse(s subject) int {
+	if a.installed != nil {
+		return a.installed.refuse(a, s)
+	}
+	if a.st == nil {
+		_, _ = io.WriteString(a.Err, s.verdict.Block(nil)) // perhaps nobody listens
+		fmt.Fprintf(a.Err, "superqode: the session's state is not there, so the strictest rules hold: %v\n", a.broken)
+		return exitRefused
+	}
+	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks, Dir: superqode.HostPath(a.Dir), Agent: a.st.Agent, Process: s.pid}
+	if a.st.Consume(a.Env, at) {
+		return 0
+	}
+	if a.told(at) {
+		return exitRefused
+	}
+	_, _ = io.WriteString(a.Err, s.verdict.Block(a.st))
+	if err := a.st.Report(a.Env, at); err != nil {
+		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
+	}
+	return exitRefused
+}
+
+// told reports whether this very attempt was refused already: git from 2.54 on
+// runs the hook that the configuration names and the one in the folder, and each
+// has to say no.
+func (a *answer) told(at guard.Attempt) bool {
+	if at.Process == 0 || gitVersion(a.st).Before(versionConfigHooks) {
+		return false
+	}
+	data, err := os.ReadFile(a.st.LogPath())
+	if err != nil {
+		return false
+	}
+	list, _ := guard.ParseAttempts(data)
+	return slices.ContainsFunc(list[max(len(list)-8, 0):], func(b guard.Attempt) bool {
+		return b.Process == at.Process && b.Operation == at.Operation && b.Layer == at.Layer && !b.Allowed && time.Since(b.At) < time.Minute
+	})
+}
+
+// refuse stops what a program does; a person goes on.
+func (i *installedCall) refuse(a *answer, s subject) int {
+	caller := 0
+	if p, ok := a.caller(); ok {
+		caller = p.PID
+	}
+	person, why := isPerson(caller, a.Env)
+	switch {
+	case person && !i.in.Strict:
+		return 0
+	case i.letThrough(a, s):
+		return 0
+	}
+	if s.verdict.Operation == "commit" { // the table's advice is for sessions
+		s.verdict.Suggestion = "leave the changes in the files for the user to commit; `git diff` shows them"
+	}
+	var b strings.Builder
+	b.WriteString(s.verdict.Block(nil))
+	switch {
+	case person:
+		b.WriteString("  who: the guard of this repository is strict, it stops people too\n")
+	default:
+		fmt.Fprintf(&b, "  who: %s, so it counts as a program; the user does it in a terminal\n", why)
+	}
+	fmt.Fprintf(&b, "  a person, in a terminal, can let one through: superqode guard allow --once %s\n", s.verdict.Operation)
+	_, _ = io.WriteString(a.Err, b.String()) // perhaps nobody listens
+	i.note(a, s)
+	return exitRefused
+}
+
+// maxAttempts bounds the log of an installation, in bytes.
+const maxAttempts = 1 << 20
+
+// note writes the refused attempt down, for guard status. A log that can not be
+// written, or is full, changes nothing.
+func (i *installedCall) note(a *answer, s subject) {
+	path := filepath.Join(i.state, installation.AttemptsFile)
+	if st, err := os.Lstat(path); err == nil && st.Size() > maxAttempts || i.in.Helper == "" {
+		return
+	}
+	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks, Dir: superqode.HostPath(a.Dir), Process: s.pid, At: time.Now().UTC()}
+	if err := at.Append(path); err != nil {
+		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
+	}
+}
