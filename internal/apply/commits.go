@@ -19,10 +19,10 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// CommitOptions says how commits are brought into an origin.
+// CommitOptions says how to bring commits into an origin.
 type CommitOptions struct {
 	Repo  *git.Repo                          // the origin's
-	Base  func() (*snapshot.Snapshot, error) // what the session began with; an error when that is not known any more
+	Base  func() (*snapshot.Snapshot, error) // what the session began with; an error if that is no longer known
 	Check bool                               // decide only
 }
 
@@ -34,11 +34,11 @@ type commitApply struct {
 	made *Made
 	dir  string // a folder of the session's, for this apply alone
 	head string // the origin's HEAD, "" when it has no commit
-	tip  string // what its HEAD is to be
+	tip  string // its new HEAD
 	res  *artifacts.AppliedCommits
 
 	paths   []commitPath
-	missing []string // folders that the commits need and that were not there, the inner ones first
+	missing []string // missing folders that the commits need, the inner ones first
 }
 
 // Commits puts a session's commits on the origin's current branch; see
@@ -59,7 +59,8 @@ func (j *Job) Commits(ctx context.Context, made *Made, opt CommitOptions) (_ *ar
 	return a.res, a.verify(ctx)
 }
 
-// result returns what was decided beside an error that says why nothing was done.
+// result returns what was decided, together with an error that says why nothing
+// was done.
 func (a *commitApply) result(err error) (*artifacts.AppliedCommits, error) {
 	var conflict *Error
 	if err != nil && !errors.As(err, &conflict) {
@@ -71,7 +72,7 @@ func (a *commitApply) result(err error) (*artifacts.AppliedCommits, error) {
 	return a.res, err
 }
 
-// decide finds out what HEAD will be, and whether that can be had without loss.
+// decide finds out what HEAD will be, and whether anything would be lost.
 func (a *commitApply) decide(ctx context.Context) error {
 	if err := a.underWay(); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (a *commitApply) decide(ctx context.Context) error {
 	return a.compare(ctx)
 }
 
-// underWay refuses an origin in which git waits for the end of something else.
+// underWay refuses an origin in which a git operation is unfinished.
 func (a *commitApply) underWay() error {
 	for name, what := range map[string]string{"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert", "rebase-merge": "a rebase", "rebase-apply": "a rebase or am", "sequencer": "a cherry-pick or revert"} {
 		if atomicfile.Exists(filepath.Join(a.repo.GitDir, name)) {
@@ -124,8 +125,8 @@ func branchOf(repo *git.Repo) string {
 	return branch
 }
 
-// storeGit runs git on the store's objects; what it makes goes into this apply's own
-// folder. No configuration of the user's has a say.
+// storeGit runs git on the store's objects, without the user's configuration.
+// New objects go into this apply's own folder.
 func (a *commitApply) storeGit(ctx context.Context, in string, env []string, args ...string) (string, error) {
 	objects := filepath.Join(a.dir, "objects")
 	if err := os.MkdirAll(objects, 0o700); err != nil {
@@ -139,8 +140,8 @@ func (a *commitApply) storeGit(ctx context.Context, in string, env []string, arg
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// lends is the variable that lets git read another objects folder (git(1): quoted
-// like a C string where it holds a separator).
+// lends is the variable that lets git read another objects folder (git(1):
+// quoted like a C string if it contains a separator).
 func lends(objects string) string {
 	if strings.ContainsAny(objects, "\":\\\n") {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
@@ -148,7 +149,7 @@ func lends(objects string) string {
 	return "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects
 }
 
-// takeAsTheyAre lists the session's commits; no other is made.
+// takeAsTheyAre lists the session's commits and creates no others.
 func (a *commitApply) takeAsTheyAre(ctx context.Context) error {
 	for _, c := range a.made.Line {
 		subject, err := a.storeGit(ctx, "", nil, "log", "-1", "--format=%s", c)
@@ -163,7 +164,7 @@ func (a *commitApply) takeAsTheyAre(ctx context.Context) error {
 // replay makes the session's commits anew on the origin's HEAD.
 func (a *commitApply) replay(ctx context.Context) error {
 	if a.head == "" {
-		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's stand on %s", ShortCommit(a.made.From))
+		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's are based on %s", ShortCommit(a.made.From))
 	}
 	if err := a.repo.CheckVersion(ctx); err != nil {
 		return err
@@ -184,7 +185,8 @@ func (a *commitApply) replay(ctx context.Context) error {
 	return nil
 }
 
-// committer is who applies: the user, as git knows them in the origin.
+// committer is the person who applies: the user, as git knows them in the
+// origin.
 func (a *commitApply) committer(ctx context.Context) ([]string, error) {
 	out, err := a.repo.Output(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"var", "GIT_COMMITTER_IDENT"}})
 	if err != nil {
@@ -198,8 +200,8 @@ func (a *commitApply) committer(ctx context.Context) ([]string, error) {
 	return []string{"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + mail}, nil
 }
 
-// pick merges one commit's difference from its first parent into tip. Git finds the
-// base of a merge by its history, so the three trees are given one.
+// pick merges one commit's difference from its first parent into tip. git finds
+// the base of a merge by history, so pick gives the three trees one.
 func (a *commitApply) pick(ctx context.Context, c string, committer []string) error {
 	about, err := a.storeGit(ctx, "", nil, "log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s%x00%B", c)
 	if err != nil {
@@ -207,7 +209,7 @@ func (a *commitApply) pick(ctx context.Context, c string, committer []string) er
 	}
 	f := strings.SplitN(about, "\x00", 5)
 	if len(f) != 5 {
-		return fmt.Errorf("git tells no author of commit %s", c)
+		return fmt.Errorf("commit %s has no author", c)
 	}
 	who := append([]string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=" + f[2]}, committer...)
 	base, err := a.storeGit(ctx, "", nil, "rev-parse", "--verify", "--quiet", c+"^1^{tree}")
@@ -255,7 +257,7 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 }
 
 func conflictAt(path, message string) artifacts.ApplyConflict {
-	rel, _ := superqode.ParseRelPath(path) // it came out of git's tree
+	rel, _ := superqode.ParseRelPath(path) // it comes from git's tree
 	return artifacts.ApplyConflict{Path: rel, Kind: "content", Message: message}
 }
 

@@ -16,19 +16,19 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// object is what a tree, an index or a work tree has at one path; the zero value is
-// nothing.
+// object is what a tree, an index or a work tree has at one path; the zero
+// value means nothing.
 type object struct{ mode, id string }
 
 // commitPath is one path that the commits change.
 type commitPath struct {
 	path     string
-	old, new object // in the origin's HEAD and in what it will be
+	old, new object // in the origin's HEAD and in the new one
 	work     object // in its work tree
 }
 
-// given reports that the work tree holds neither the old nor the new state, but what
-// the session began with.
+// given reports whether the work tree holds neither the old nor the new state,
+// but what the session began with.
 func (p *commitPath) given() bool { return p.work != p.old && p.work != p.new }
 
 // compare looks at every path that the commits change.
@@ -110,8 +110,8 @@ func (a *commitApply) indexed(ctx context.Context, env []string) (map[string]obj
 	return list, nil
 }
 
-// worked reads what the work tree has at paths, as git would add it. Nothing gets
-// into the origin's objects.
+// worked reads what the work tree has at paths, as git would add it. It adds
+// nothing to the origin's objects.
 func (a *commitApply) worked(ctx context.Context, names string) (map[string]object, error) {
 	env, err := a.copyIndex("work")
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	env = append(env, "GIT_OBJECT_DIRECTORY="+filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects")))
 	err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"}, Env: env, Stdin: strings.NewReader(names)})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "what the commits change cannot be looked at in the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "cannot compare what the commits change with the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
 	}
 	if err != nil {
 		return nil, err
@@ -128,8 +128,8 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	return a.indexed(ctx, env)
 }
 
-// copyIndex makes a copy of the origin's index and returns the variable that leads
-// git to it.
+// copyIndex copies the origin's index and returns the variable that leads git
+// to the copy.
 func (a *commitApply) copyIndex(name string) ([]string, error) {
 	file := filepath.Join(a.dir, name)
 	data, err := atomicfile.Read(filepath.Join(a.repo.GitDir, "index"))
@@ -142,7 +142,7 @@ func (a *commitApply) copyIndex(name string) ([]string, error) {
 	return []string{"GIT_INDEX_FILE=" + file}, nil
 }
 
-// gitMode is an entry's mode as trees have it.
+// gitMode is an entry's mode in a git tree.
 func gitMode(e *snapshot.Entry) string {
 	switch {
 	case e.Kind == snapshot.Link:
@@ -153,8 +153,8 @@ func gitMode(e *snapshot.Entry) string {
 	return "100644"
 }
 
-// begun is what the session began with, nil when that is not known any more: it
-// changed nothing then.
+// begun is what the session began with, nil if that is no longer known: then
+// the session changed nothing.
 func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 	list := map[string]object{}
 	if base, err := a.base(); err == nil { // as long as the session has not ended

@@ -22,10 +22,10 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// carryOut brings the objects over and moves work tree, index and HEAD. The locks of
-// index and refs are held all the time, so that what was decided is still true. A
-// failure on the way is taken back; who is killed leaves a work tree that the same
-// command finishes.
+// carryOut brings the objects over and moves work tree, index and HEAD. It
+// holds the locks of index and refs all the time, so that the decision stays
+// valid. It undoes everything after a failure; after a kill the same command
+// finishes the work tree.
 func (a *commitApply) carryOut(ctx context.Context) error {
 	if err := a.bringObjects(ctx); err != nil {
 		return err
@@ -67,7 +67,8 @@ func (a *commitApply) carryOut(ctx context.Context) error {
 
 func (a *commitApply) lockPath() string { return filepath.Join(a.repo.GitDir, "index.lock") }
 
-// lockNote is the file in the session's folder that says which index.lock is ours.
+// lockNote is the file in the session's folder that records which index.lock is
+// ours.
 func (a *commitApply) lockNote() string { return filepath.Join(a.j.Dir, "commits.lock") }
 
 // takeLock makes the origin's index.lock, as git does.
@@ -79,7 +80,7 @@ func (a *commitApply) takeLock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Link(a.lockPath(), a.lockNote()); err != nil { // another file system: then nobody will know it again
+	if err := os.Link(a.lockPath(), a.lockNote()); err != nil { // another file system: then nobody recognizes it later
 		err = os.WriteFile(a.lockNote(), nil, 0o600)
 		if err != nil {
 			return nil, errors.Join(err, f.Close(), os.Remove(a.lockPath()))
@@ -92,16 +93,16 @@ func (a *commitApply) freeLock() error {
 	return errors.Join(os.Remove(a.lockPath()), os.Remove(a.lockNote()))
 }
 
-// dropLock removes the index.lock that an apply of this session left when it was
-// killed. The caller holds the project's lock, so that none is at work.
+// dropLock removes the index.lock that an apply of this session left when it
+// was killed. The caller holds the project's lock, so that no apply is running.
 func (a *commitApply) dropLock() {
 	if atomicfile.SameFile(a.lockNote(), a.lockPath()) {
-		_ = os.Remove(a.lockPath()) // the next step says that it is there
+		_ = os.Remove(a.lockPath()) // the next step reports it
 	}
 	_ = os.Remove(a.lockNote())
 }
 
-// noteFolders remembers which folders git will have to make.
+// noteFolders records which folders git will have to create.
 func (a *commitApply) noteFolders() {
 	for _, p := range a.paths {
 		for dir := snapshot.Parent(p.path); dir != "" && p.new != (object{}); dir = snapshot.Parent(dir) {
@@ -113,8 +114,8 @@ func (a *commitApply) noteFolders() {
 	slices.SortFunc(a.missing, func(x, y string) int { return cmp.Compare(len(y), len(x)) })
 }
 
-// undo brings the paths back to what they were when they were looked at; their
-// contents lie in this apply's own folder. Where git refused to begin, nothing was
+// undo restores the paths to what they were when decide saw them; their
+// contents are in this apply's own folder. If git refused to begin, nothing was
 // changed.
 func (a *commitApply) undo(ctx context.Context, why error) error {
 	if errors.Is(why, superqode.ErrConflict) {
@@ -134,12 +135,12 @@ func (a *commitApply) undo(ctx context.Context, why error) error {
 		}
 	}
 	for _, dir := range a.missing {
-		_ = root.Remove(dir) // not when something else is in it by now
+		_ = root.Remove(dir) // unless something else is in it by now
 	}
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(a.dir, "work"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects"))}
 	err = errors.Join(err, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"checkout-index", "-f", "-z", "--stdin"}, Env: env, Stdin: strings.NewReader(in.String())}))
 	if err != nil {
-		return fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err)
+		return fmt.Errorf("%w: the apply could not be undone completely: %w", superqode.ErrVerification, err)
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (a *commitApply) bringObjects(ctx context.Context) error {
 	return a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: out, Stdout: io.Discard})
 }
 
-// salvage keeps what is overwritten and was not committed.
+// salvage saves what is overwritten and was not committed.
 func (a *commitApply) salvage(ctx context.Context) error {
 	var paths []string
 	for _, p := range a.paths {
@@ -199,14 +200,15 @@ func (a *commitApply) salvage(ctx context.Context) error {
 		return err
 	}
 	if len(sv.LeftOut) > 0 {
-		return fmt.Errorf("nothing was applied: %s cannot be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	a.res.Salvage = sv.ID
 	return nil
 }
 
-// prepareIndex makes the index from which git moves the work tree: where the work
-// tree is ahead of HEAD the new state stands in it already, so git leaves that alone.
+// prepareIndex makes the index from which git moves the work tree. Where the
+// work tree is ahead of HEAD, the index holds the new state already, so git
+// leaves it alone.
 func (a *commitApply) prepareIndex(ctx context.Context) ([]string, error) {
 	env, err := a.copyIndex("next")
 	if err != nil {
@@ -231,8 +233,8 @@ func (a *commitApply) prepareIndex(ctx context.Context) ([]string, error) {
 	return env, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--index-info"}, Env: env, Stdin: strings.NewReader(in.String())})
 }
 
-// moveTree writes the new state into the work tree. Git looks at every path first
-// and touches none when one is in the way.
+// moveTree writes the new state into the work tree. git checks every path first
+// and touches none if one is in the way.
 func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 	args := []string{"read-tree", "-m", "-u"}
 	if a.head != "" {
@@ -291,7 +293,8 @@ func (l *refLock) end(how string) error {
 	return errors.Join(err, l.in.Close(), l.wait())
 }
 
-// lockRefs makes git hold the refs, with all that could be wrong with them checked.
+// lockRefs makes git lock the refs, after it has checked everything that could
+// be wrong with them.
 func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	cmd := a.repo.Command(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-ref", "--stdin", "-m", "superqode: commits of session " + a.j.ID.String()}})
 	in, err := cmd.StdinPipe()
@@ -328,7 +331,7 @@ func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	return nil, err
 }
 
-// verify looks at HEAD, index and work tree again.
+// verify checks HEAD, index and work tree again.
 func (a *commitApply) verify(ctx context.Context) error {
 	head, err := a.repo.Head(ctx)
 	if err != nil {
@@ -344,7 +347,7 @@ func (a *commitApply) verify(ctx context.Context) error {
 	}
 	for _, p := range a.paths {
 		if head != a.tip || differs[p.path] {
-			return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", text.Printable(p.path))
+			return superqode.Errorf(superqode.ErrVerification, "applied, but the result is wrong: %s", text.Printable(p.path))
 		}
 	}
 	return nil

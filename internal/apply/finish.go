@@ -13,22 +13,22 @@ import (
 	"github.com/seed-2d964004/superqode/internal/swap"
 )
 
-// What became of an apply that was interrupted.
+// The result of finishing an interrupted apply.
 const (
 	Finished  = "applied"
 	TakenBack = "taken back"
 )
 
-// Pending reports whether an apply of the session in that folder is under way, or
-// was cut short.
+// Pending reports whether an apply of the session in that folder is under way,
+// or was interrupted.
 func Pending(sessionDir string) bool {
 	_, err := os.Lstat(IntentPath(sessionDir))
 	return err == nil
 }
 
-// Finish goes on where an apply was cut short: forward where everything was
-// ready to be put in place and still can be, else back. It returns what it came
-// to, "" for nothing.
+// Finish completes or undoes an interrupted apply: it completes one if
+// everything was ready to be moved into place and still can be. It returns the
+// result, "" if there was nothing to finish.
 func (j *Job) Finish(ctx context.Context) (action string, err error) {
 	in, err := readIntent(j.Dir)
 	if err != nil || in == nil {
@@ -36,7 +36,7 @@ func (j *Job) Finish(ctx context.Context) (action string, err error) {
 	}
 	d, err := swap.Open(string(in.Origin))
 	if errors.Is(err, os.ErrNotExist) {
-		return "", j.dropIntent() // whoever deleted the origin has finished it
+		return "", j.dropIntent() // somebody deleted the origin: there is nothing to finish
 	}
 	if err != nil {
 		return "", err
@@ -49,7 +49,7 @@ func (j *Job) Finish(ctx context.Context) (action string, err error) {
 		return TakenBack, errors.Join(d.Discard(in.Plan), j.dropIntent())
 	case swap.Committing:
 		if cerr := d.Commit(ctx, in.Plan); cerr != nil {
-			j.Warn(fmt.Sprintf("the interrupted apply of session %s cannot be finished and is taken back: %v", j.ID, cerr))
+			j.Warn(fmt.Sprintf("the interrupted apply of session %s cannot be finished and is undone: %v", j.ID, cerr))
 			return TakenBack, j.undoIntent(ctx, d, in)
 		}
 		if err := j.saveIntent(in, swap.Cleaning); err != nil {
@@ -65,7 +65,7 @@ func (j *Job) Finish(ctx context.Context) (action string, err error) {
 	return Finished, j.cleanIntent(ctx, d, in)
 }
 
-// Sweep deletes the folders in which a killed apply put contents together.
+// Sweep deletes the scratch folders of a killed apply.
 func Sweep(sessionDir string) {
 	names, _ := state.Names(sessionDir)
 	for _, n := range names {

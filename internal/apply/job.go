@@ -15,29 +15,29 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Job is what an apply has to know of the session whose changes it brings into
-// the origin.
+// Job is what an apply has to know about the session whose changes it brings
+// into the origin.
 type Job struct {
 	ID      superqode.SessionID
 	Agent   superqode.AgentID // whose changes they are told as
 	Dir     string            // the session's folder: the intent, and the folders of its benches
 	Origin  superqode.HostPath
-	Store   *snapshot.Store // nil, as git, when an apply is only finished
+	Store   *snapshot.Store // nil, like git, if an apply is only finished
 	Git     *git.Git
 	Now     func() time.Time
 	Salvage func(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error)
 	Warn    func(line string)
 }
 
-// Options says which of a session's changes are brought into the origin.
+// Options says which of a session's changes to bring into the origin.
 type Options struct {
 	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
 	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
 	Agent superqode.AgentID // only what this agent changed; zero: all
 	Check bool              // decide only
-	Stay  string            // an absolute path: this folder is not removed when nothing is left in it, because the caller stands there
+	Stay  string            // an absolute path: this folder is not removed even if it becomes empty, because the caller is in it
 
-	Refuse func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) // what claims keep back; nil: nothing
+	Refuse func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) // what claims hold back; nil: nothing
 }
 
 // Error says that changes conflict with the origin, which was not touched.
@@ -61,11 +61,11 @@ func (e *Error) ErrorPaths() []string {
 	return paths
 }
 
-// Apply brings what lies between two states into the origin, all that was asked for
-// or, with an error that wraps ErrConflict, none. Nobody else may do that, or work in
-// the origin itself, at the same time.
+// Apply brings the difference of two states into the origin: everything that
+// was asked for or, with an error that wraps ErrConflict, nothing. Nobody else
+// may do that, or work in the origin itself, at the same time.
 //
-// The result is not nil as soon as it was decided what would happen.
+// The result is not nil once it is decided what happens.
 func (j *Job) Apply(ctx context.Context, e merge.Ends, opt Options) (res *artifacts.Applied, err error) {
 	b, err := merge.Open(ctx, merge.Options{Git: j.Git, Store: j.Store, Dir: j.Dir, Origin: string(j.Origin)})
 	if err != nil {
@@ -121,7 +121,7 @@ func (j *Job) wanted(ctx context.Context, e *merge.Ends, b *merge.Bench, opt Opt
 	return e.WithoutOwn(list), nil
 }
 
-// checkPaths refuses a path that no change lies in.
+// checkPaths refuses a path without any change.
 func (j *Job) checkPaths(list []merge.Change, paths []string) error {
 	for _, p := range paths {
 		one := []string{p}
@@ -134,7 +134,7 @@ func (j *Job) checkPaths(list []merge.Change, paths []string) error {
 	return nil
 }
 
-// outcome tells what the steps come to.
+// outcome sums up the steps.
 func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 	res := &artifacts.Applied{LeftOut: left}
 	for i := range steps {

@@ -2,13 +2,13 @@ package apply
 
 // Made is what a session committed.
 type Made struct {
-	Head string   // what its HEAD is; "" when nothing is new
+	Head string   // its HEAD; "" if nothing is new
 	Line []string // the new commits from head back along the first parents, the oldest first
-	All  int      // new commits, those on merged lines among them
-	From string   // the commit that the first of line stands on, "" for none
+	All  int      // number of new commits, including those on merged lines
+	From string   // the parent of the first of line, "" for none
 }
 
-// ShortCommit is a commit as messages have it.
+// ShortCommit is a commit's id in messages.
 func ShortCommit(id string) string {
 	if id == "" {
 		return "an empty repository"

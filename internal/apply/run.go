@@ -23,22 +23,23 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// intent is sessions/<id>/apply.json: it stands from before the first file
-// is written in the origin until nothing of the apply is left there but its
-// result. Its plan knows every path, what was there, and where old and new are
-// while they change places; so whoever finds the file can go on, or back.
+// intent is sessions/<id>/apply.json: it exists from before the first file is
+// written in the origin until nothing of the apply is left there but its
+// result. Its plan has every path, what was there, and where old and new are
+// while they are exchanged; so whoever finds the file can complete or undo the
+// apply.
 type intent struct {
 	SchemaVersion int                 `json:"schema_version"`
 	SessionID     superqode.SessionID `json:"session_id"`
 	Origin        superqode.HostPath  `json:"origin"`
 	StartedAt     time.Time           `json:"started_at"`
 	Salvage       string              `json:"salvage"` // of what is overwritten and deleted
-	Undone        bool                `json:"undone"`  // it was taken back
+	Undone        bool                `json:"undone"`  // it was undone
 	Plan          *swap.Plan          `json:"plan"`
 }
 
-// IntentPath is the file that stands while an apply of the session in that folder is
-// under way.
+// IntentPath is the file that exists while an apply of the session in that
+// folder is under way.
 func IntentPath(sessionDir string) string { return filepath.Join(sessionDir, "apply.json") }
 
 func (j *Job) saveIntent(in *intent, phase swap.Phase) error {
@@ -46,7 +47,7 @@ func (j *Job) saveIntent(in *intent, phase swap.Phase) error {
 	return atomicfile.WriteJSON(IntentPath(j.Dir), in)
 }
 
-// dropIntent ends an apply: from now there is nothing to finish.
+// dropIntent ends an apply: from now on there is nothing to finish.
 func (j *Job) dropIntent() error {
 	if err := os.Remove(IntentPath(j.Dir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -79,9 +80,9 @@ func readIntent(sessionDir string) (*intent, error) {
 	return &in, nil
 }
 
-// carryOut does what was decided. What is overwritten or deleted is salvaged
-// first; then every new file is written beside its place, which is all that can
-// fail for want of space; then they change places.
+// carryOut does what was decided. It salvages what it overwrites or deletes,
+// then writes every new file beside its place, the only step that can run out
+// of space, and then exchanges them.
 func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt Options, res *artifacts.Applied) error {
 	keep, err := filepath.Rel(string(j.Origin), superqode.RealPrefix(opt.Stay))
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
@@ -106,7 +107,7 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 	return errors.Join(verr, j.cleanIntent(ctx, d, in))
 }
 
-// salvageOverwritten keeps what the plan overwrites and deletes and returns the
+// salvageOverwritten saves what the plan overwrites and deletes and returns the
 // salvage's id.
 func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *swap.Plan) (string, error) {
 	var over []snapshot.Entry
@@ -121,14 +122,13 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 		return "", err
 	}
 	if len(sv.LeftOut) > 0 {
-		return "", fmt.Errorf("nothing was applied: %s cannot be kept before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		return "", fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
 	}
 	return sv.ID, nil
 }
 
-// runIntent takes a plan from its beginning to the point where everything is in
-// its place. On an error everything is as it was, unless the error says
-// otherwise.
+// runIntent carries out a plan until everything is in its place. After an error
+// everything is as it was, unless the error says otherwise.
 func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.Bench) error {
 	if err := j.saveIntent(in, swap.Staging); err != nil {
 		return err
@@ -155,15 +155,15 @@ func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.B
 	return nil
 }
 
-// undoIntent takes back what was done of a plan. That the phase could not be
-// written down is no reason to stop: who finds the old one goes forward, and
-// that is whole, too.
+// undoIntent undoes what was done of a plan. It does not stop if it cannot
+// record the phase: whoever finds the old phase completes the plan, which is
+// consistent, too.
 func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	_ = j.saveIntent(in, swap.Undoing)
 	failpoint.Hit("apply.undoing")
 	left, err := d.Undo(in.Plan)
 	for _, l := range left {
-		j.Warn(fmt.Sprintf("%s was changed while the apply was taken back, and left as it is; what it held before is in salvage %s", text.Printable(l.Path), in.Salvage))
+		j.Warn(fmt.Sprintf("%s was changed while the apply was undone, and is left as it is; what it held before is in salvage %s", text.Printable(l.Path), in.Salvage))
 	}
 	if err != nil {
 		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
@@ -179,7 +179,7 @@ func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
 		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
-			err = fmt.Errorf("%s cannot be kept", text.Printable(path))
+			err = fmt.Errorf("%s could not be saved", text.Printable(path))
 		}
 		if err == nil {
 			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", text.Printable(string(st.Path)), sv.ID))
@@ -187,13 +187,13 @@ func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 		return err
 	})
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("clear up after the apply: %w", err), "superqode workspace recover --session %s", j.ID)
+		return superqode.WithHint(fmt.Errorf("clean up after the apply: %w", err), "superqode workspace recover --session %s", j.ID)
 	}
 	failpoint.Hit("apply.cleaned")
 	return j.dropIntent()
 }
 
-// failed says what became of an apply that was given up.
+// failed says what happened to an apply that failed.
 func (j *Job) failed(err error, in *intent) error {
 	if errors.Is(err, superqode.ErrVerification) {
 		return err
@@ -204,8 +204,8 @@ func (j *Job) failed(err error, in *intent) error {
 	return fmt.Errorf("nothing was applied: %w", err)
 }
 
-// verifyApplied reads again what was written and looks whether what was deleted
-// is gone.
+// verifyApplied reads what was written and checks that what was deleted is
+// gone.
 func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge.Step) error {
 	var changes []merge.Change
 	for i := range steps {
@@ -224,7 +224,7 @@ func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge
 		if e := steps[i].Put; e != nil {
 			is := now.Now.Find(e.Path)
 			same := is != nil && (e.Kind == snapshot.Link || is.Perm&0o777 == e.Perm&0o777)
-			if same && closed[e.Path] && e.Perm&0o400 == 0 { // the session took the right to read it
+			if same && closed[e.Path] && e.Perm&0o400 == 0 { // the session removed the permission to read it
 				same = is.Kind == e.Kind && is.Size == e.Size
 			} else if same {
 				same = merge.SameData(is, e)

@@ -15,15 +15,15 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// Found is a salvage and where it lies.
+// Found is a salvage and its location.
 type Found struct {
 	Record
 	Project state.Project
 	parent  string // the commit that holds the list; "" when only the session's folder is known
 }
 
-// In returns the salvages of a project that the sessions' folders and the
-// store's refs tell of. What only one of the two has is found too.
+// In returns the salvages of a project that the sessions' folders or the
+// store's refs know.
 func In(p state.Project, refs []snapshot.Ref) ([]Found, error) {
 	found := map[string]Found{}
 	names, err := p.SessionNames()
@@ -63,8 +63,8 @@ func In(p state.Project, refs []snapshot.Ref) ([]Found, error) {
 	return list, nil
 }
 
-// ofRef reads the record out of a salvage's commit. One without a parent
-// was cut short before anything was overwritten.
+// ofRef reads the record from a salvage's commit. A commit without a parent
+// belongs to a salvage that was interrupted before anything was overwritten.
 func ofRef(ref snapshot.Ref) (sv Record, ok bool) {
 	session, n, ok := splitRef(ref.Name)
 	if !ok || ref.Parent == "" {
@@ -79,7 +79,7 @@ func ofRef(ref snapshot.Ref) (sv Record, ok bool) {
 	return sv, true
 }
 
-// splitRef takes refs/superqode/<session>/salvage/<n> apart.
+// splitRef splits refs/superqode/<session>/salvage/<n>.
 func splitRef(ref string) (id superqode.SessionID, n int, ok bool) {
 	rest, ok := strings.CutPrefix(ref, "refs/superqode/")
 	if !ok {
@@ -127,7 +127,7 @@ func Pick(list []Found, name string) (*Found, error) {
 }
 
 // List loads the exact list of a salvage's entries: from the session's folder
-// or, when that is gone or damaged, out of the store.
+// or, if that is gone or damaged, from the store.
 func (f *Found) List(ctx context.Context, store *snapshot.Store) (*snapshot.Snapshot, error) {
 	dir := Dir(f.Project.SessionPath(f.Session.String()))
 	sn, err := snapshot.Load(f.ListPath(dir))
@@ -141,7 +141,7 @@ func (f *Found) List(ctx context.Context, store *snapshot.Store) (*snapshot.Snap
 	return store.LoadSnapshot(ctx, id)
 }
 
-// MarshalJSON writes the salvage's record; where it lies is of no use elsewhere.
+// MarshalJSON writes the salvage's record; its location is of no use elsewhere.
 func (f Found) MarshalJSON() ([]byte, error) { return json.Marshal(f.Record) }
 
 // Where is the folder that Restore writes into when none is named.

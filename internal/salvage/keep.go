@@ -25,12 +25,12 @@ import (
 // deleted.
 type Part struct {
 	Dir     string           // absolute: where the contents are read
-	Prefix  string           // "" or a folder of the salvage in which the entries stand ("git-dir")
+	Prefix  string           // "" or the folder of the salvage that holds the entries ("git-dir")
 	Entries []snapshot.Entry // as they are now
-	LeftOut []LeftOut        // what is known already to be no part of it, and why
+	LeftOut []LeftOut        // what is left out already, and why
 }
 
-// Nothing reports whether there is nothing in the parts.
+// Nothing reports whether the parts are empty.
 func Nothing(parts []Part) bool {
 	return !slices.ContainsFunc(parts, func(p Part) bool { return len(p.Entries)+len(p.LeftOut) > 0 })
 }
@@ -46,7 +46,7 @@ type Keeper struct {
 	Log     zerolog.Logger
 }
 
-// tries is how often a file that changes while it is read is tried.
+// tries is how often Keep reads a file that changes meanwhile.
 const tries = 3
 
 // The files of a salvage's first commit, whose child holds the entries as git's
@@ -56,16 +56,16 @@ const (
 	ContentsName = "contents"
 )
 
-// Keep keeps what the entries hold before somebody overwrites or deletes
-// them, and returns when that would survive a power cut; see Record. It returns
-// nil when there is nothing in the parts, and the salvage before this one when
-// that holds exactly the same (a step that is repeated after a crash).
+// Keep keeps what the entries hold before somebody overwrites or deletes them,
+// and returns when that would survive a power cut; see Record. It returns nil
+// if the parts are empty, and the previous salvage if that holds exactly the
+// same (a step that is repeated after a crash).
 //
-// What cannot be read is named in LeftOut and by a warning; whether to go on is
-// the caller's decision. Sockets, FIFOs and devices are recorded only.
+// LeftOut and a warning name what Keep could not read; the caller decides
+// whether to go on. Sockets, FIFOs and devices are only listed.
 //
-// The order of the writes is the safety: contents, list, commit, and last the
-// record that makes a salvage of them.
+// The order of the writes makes it safe: contents, list, commit, and last the
+// record that makes them a salvage.
 func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record, err error) {
 	if Nothing(parts) {
 		return nil, nil
@@ -108,15 +108,15 @@ const maxLeftOutWarnings = 10
 
 func (k *Keeper) warnLeftOut(left []LeftOut) {
 	for _, l := range left[:min(len(left), maxLeftOutWarnings)] {
-		k.Warn("cannot be salvaged: " + text.Printable(l.Path) + ": " + l.Reason)
+		k.Warn("could not be salvaged: " + text.Printable(l.Path) + ": " + l.Reason)
 	}
 	if n := len(left) - maxLeftOutWarnings; n > 0 {
-		k.Warn(fmt.Sprintf("cannot be salvaged: %s more", text.Plural(n, "path")))
+		k.Warn(fmt.Sprintf("could not be salvaged: %s more", text.Plural(n, "path")))
 	}
 }
 
-// freePrefixes gives each part with a prefix one that nothing else stands at: a
-// work tree may well hold a file of that name.
+// freePrefixes gives each part with a prefix one that no other path uses: a
+// work tree may hold a file of that name.
 func freePrefixes(parts []Part) []Part {
 	parts = slices.Clone(parts)
 	taken := func(prefix string, but int) bool {
@@ -140,8 +140,8 @@ func freePrefixes(parts []Part) []Part {
 	return parts
 }
 
-// contents stores the contents of one part and returns its entries as
-// they were read, with the part's prefix, and what could not be.
+// contents stores the contents of one part. It returns the entries as it read
+// them, with the part's prefix, and what it could not read.
 func (k *Keeper) contents(ctx context.Context, p Part, format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
 	now := &snapshot.Snapshot{Root: p.Dir, Format: format, Entries: slices.Clone(p.Entries)}
 	reasons := map[string]string{}
@@ -193,8 +193,8 @@ func (k *Keeper) contents(ctx context.Context, p Part, format snapshot.Format) (
 	return kept, left, nil
 }
 
-// forgetContent prepares another try on a file that changed while it was stored,
-// and on those for which it stood as the one with that content.
+// forgetContent prepares another try on a file that changed while it was
+// stored, and on the files that share its content.
 func forgetContent(now *snapshot.Snapshot, path string) {
 	e := now.Find(path)
 	if e == nil {
@@ -248,9 +248,9 @@ func (k *Keeper) write(ctx context.Context, sv *Record, list *snapshot.Snapshot)
 	return nil
 }
 
-// listTree makes the tree of the first commit, which holds the list and the
-// contents of paths that git's trees refuse. Without it nothing would point at
-// these contents, and the store's next packing would drop them.
+// listTree makes the tree of the first commit. It holds the list, and the
+// contents of paths that git's trees refuse: otherwise nothing would point at
+// them, and the store's next packing would drop them.
 func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	file := filepath.Base(sv.ListPath(dir))
 	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
@@ -272,8 +272,8 @@ func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *sna
 	return sn, nil
 }
 
-// same reports whether a salvage holds exactly the list, so that another
-// one of it is of no use.
+// same reports whether a salvage holds exactly the list, so that another one is
+// not needed.
 func (k *Keeper) same(sv Record, list *snapshot.Snapshot, left []LeftOut) bool {
 	old, err := snapshot.Load(sv.ListPath(Dir(k.Dir)))
 	if err != nil || len(sv.LeftOut) != len(left) || len(old.Entries) != len(list.Entries) {
@@ -284,8 +284,8 @@ func (k *Keeper) same(sv Record, list *snapshot.Snapshot, left []LeftOut) bool {
 	return errA == nil && errB == nil && a == b
 }
 
-// last returns the session's last salvage. Its number is the highest that
-// was ever given away, also to one that was cut short: then Ref is "".
+// last returns the session's last salvage. Its number is the highest ever used,
+// also by one that was interrupted: then Ref is "".
 func (k *Keeper) last(ctx context.Context) (last Record, err error) {
 	list, err := Read(k.Dir, k.Session)
 	if err != nil {

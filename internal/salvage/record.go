@@ -17,11 +17,12 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Record is what was kept of a directory before something in it was overwritten
-// or deleted. It lies in three places: contents in the project's store; the
-// exact list of entries, with permission bits and empty folders, in
-// salvage/<n>.snap of the session's folder; this record beside it. The commit at
-// Ref holds all three again, so that a salvage outlives its session's folder.
+// Record says what was saved of a directory before something in it was
+// overwritten or deleted. A salvage is in three places: contents in the
+// project's store; the exact list of entries, with permission bits and empty
+// folders, in salvage/<n>.snap of the session's folder; this record beside it.
+// The commit at Ref holds all three again, so that a salvage outlives its
+// session's folder.
 type Record struct {
 	SchemaVersion int                 `json:"schema_version"`
 	ID            string              `json:"id"` // <session>/<n>
@@ -70,14 +71,14 @@ func (l *LeftOut) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// maxNumber bounds the numbers that are believed; a program may have planted
-// file names.
+// maxNumber bounds the numbers that superqode accepts; a program may have
+// planted file names.
 const maxNumber = 1 << 20
 
-// Dir is where a session's folder has the records and lists.
+// Dir is the folder of a session that holds the records and lists.
 func Dir(sessionDir string) string { return filepath.Join(sessionDir, "salvage") }
 
-// number sets what follows from the salvage's number.
+// number sets the fields that depend on the salvage's number.
 func (sv *Record) number(n int) {
 	sv.N = n
 	sv.ID = fmt.Sprintf("%s/%d", sv.Session, n)
@@ -102,7 +103,8 @@ func (sv *Record) RecordPath(dir string) string {
 	return filepath.Join(dir, strconv.Itoa(sv.N)+".json")
 }
 
-// message is the commit's: a line for people and the record for restore.
+// message is the commit's message: a line for people, and the record for
+// restore.
 func (sv *Record) message() (string, error) {
 	record, err := json.Marshal(sv)
 	if err != nil {
@@ -111,8 +113,7 @@ func (sv *Record) message() (string, error) {
 	return fmt.Sprintf("salvage %s: %s\n\n%s", sv.ID, text.Printable(sv.Why), record), nil
 }
 
-// Parse reads a record and checks that it is the one of that session and
-// number.
+// Parse reads a record and checks that it belongs to that session and number.
 func Parse(data []byte, id superqode.SessionID, n int) (sv Record, err error) {
 	if err := json.Unmarshal(data, &sv); err != nil {
 		return sv, fmt.Errorf("%w: %w", state.ErrBroken, err)
@@ -120,7 +121,7 @@ func Parse(data []byte, id superqode.SessionID, n int) (sv Record, err error) {
 	want := Record{Session: id}
 	want.number(n)
 	if sv.SchemaVersion > state.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
-		return sv, fmt.Errorf("%w: the record is not that of salvage %s", state.ErrBroken, want.ID)
+		return sv, fmt.Errorf("%w: the record belongs to another salvage than %s", state.ErrBroken, want.ID)
 	}
 	return sv, nil
 }
@@ -132,7 +133,7 @@ func Number(name, ext string) (int, bool) {
 	return n, ok && err == nil && n > 0 && n <= maxNumber && strconv.Itoa(n) == digits
 }
 
-// Read returns the salvages that a session's folder has records of.
+// Read returns the salvages whose records are in a session's folder.
 func Read(sessionDir string, id superqode.SessionID) ([]Record, error) {
 	dir := Dir(sessionDir)
 	names, err := state.Names(dir)
@@ -153,7 +154,7 @@ func Read(sessionDir string, id superqode.SessionID) ([]Record, error) {
 			return nil, err
 		}
 		if sv, err := Parse(data, id, n); err == nil {
-			list = append(list, sv) // what is no record hides no other salvage, and the commit may still tell
+			list = append(list, sv) // a damaged record hides no other salvage, and the commit may still have it
 		}
 	}
 	return list, nil

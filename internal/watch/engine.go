@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Stamp is what tells one state of a path from another.
+// Stamp distinguishes one state of a path from another.
 type Stamp struct {
 	Mode  fs.FileMode // type and permission bits; zero: nothing is there
 	Ino   uint64
@@ -20,10 +20,10 @@ type Stamp struct {
 	Mtime int64 // nanoseconds since 1970
 }
 
-// isDir reports whether a folder was there.
+// isDir reports whether it is a folder's.
 func (s Stamp) isDir() bool { return s.Mode.IsDir() }
 
-// same reports whether nothing that is told has changed.
+// same reports whether nothing has changed that makes an event.
 func (s Stamp) same(t Stamp) bool {
 	if s.isDir() && t.isDir() {
 		return s.Ino == t.Ino
@@ -31,7 +31,7 @@ func (s Stamp) same(t Stamp) bool {
 	return s == t
 }
 
-// mark is when hints about a path came.
+// mark records when hints about a path came.
 type mark struct{ first, last time.Time }
 
 // engine turns hints into events.
@@ -59,7 +59,7 @@ func newEngine(opt Options, root os.FileInfo) *engine {
 	}
 }
 
-// touch notes a hint about a path. It never waits.
+// touch records a hint about a path. It never blocks.
 func (e *engine) touch(rel string, at time.Time) {
 	if rel == "" || e.opt.ignored(rel) {
 		return
@@ -88,8 +88,8 @@ func (e *engine) fail(err error) {
 	}
 }
 
-// flushes tells what has become quiet until the context ends or the watcher has
-// failed.
+// flushes reports what has become quiet, until the context ends or the watcher
+// fails.
 func (e *engine) flushes(ctx context.Context) {
 	var alarm <-chan time.Time // when something is due
 	for {
@@ -99,7 +99,7 @@ func (e *engine) flushes(ctx context.Context) {
 		case <-e.ended:
 			return
 		case <-e.kick:
-			if alarm == nil { // more hints put nothing off
+			if alarm == nil { // more hints postpone nothing
 				alarm = time.After(e.opt.Debounce)
 			}
 			continue
@@ -112,8 +112,8 @@ func (e *engine) flushes(ctx context.Context) {
 	}
 }
 
-// flush tells what is due, or all of it, and returns after what time to look
-// again, 0 when nothing is left.
+// flush reports what is due, or everything, and returns how long to wait before
+// the next flush, 0 when nothing is left.
 func (e *engine) flush(all bool) time.Duration {
 	list, next := e.due(all)
 	for _, ev := range list {
@@ -142,7 +142,7 @@ func (e *engine) due(all bool) (list []Event, next time.Duration) {
 		return nil, next
 	}
 	b := newBatch(e)
-	for _, p := range slices.Sorted(maps.Keys(due)) { // a folder first: with it all that is in it is done
+	for _, p := range slices.Sorted(maps.Keys(due)) { // a folder first: everything in it is done with it
 		b.look(p, due[p])
 	}
 	b.partners()
@@ -159,20 +159,20 @@ type found struct {
 	first time.Time
 }
 
-// batch is what one flush found out: the difference between what was told before
-// and what will be known after it. The tree may change while it is looked at, so
-// a path can be met more than once; only the last state counts.
+// batch is what one flush found: the difference between what was reported
+// before and what is known after it. The tree may change meanwhile, so a flush
+// can find a path more than once; only the last state counts.
 type batch struct {
 	e                    *engine
 	gone, fresh, changed map[string]found
-	inside               map[string]bool // of fresh: what was met in new folders, and has given no hint of its own
+	inside               map[string]bool // of fresh: what was found in new folders, and gave no hint of its own
 }
 
 func newBatch(e *engine) *batch {
 	return &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}, inside: map[string]bool{}}
 }
 
-// look compares a path with what is known of it.
+// look compares a path with what is known about it.
 func (b *batch) look(rel string, first time.Time) {
 	now, there := b.e.stat(rel)
 	b.e.know.Lock()
@@ -204,8 +204,8 @@ func (b *batch) look(rel string, first time.Time) {
 	}
 }
 
-// lose notes that a path is gone. What this batch itself had met before is as if
-// it had never been.
+// lose records that a path is gone. If this batch itself had found it before,
+// it never existed.
 func (b *batch) lose(rel string, before Stamp, first time.Time) {
 	b.e.forget(rel)
 	delete(b.changed, rel)
@@ -216,8 +216,8 @@ func (b *batch) lose(rel string, before Stamp, first time.Time) {
 	b.gone[rel] = found{before, first}
 }
 
-// add notes something new and, of a folder, all that is in it: when a folder was
-// moved its contents are told of together with it.
+// add records something new and, for a folder, everything in it: the contents
+// of a moved folder are reported together with it.
 func (b *batch) add(rel string, now Stamp, first time.Time) {
 	if before, known := b.e.find(rel); known && before.same(now) {
 		return
@@ -278,9 +278,9 @@ func (b *batch) partners() {
 	}
 }
 
-// strays looks for where the contents of new folders were before: what was moved
-// into one is found there, and the hint that it has left its old place may still
-// be on its way.
+// strays looks for the old places of what is in new folders: something that was
+// moved into one is there already, and the hint that it has left its old place
+// may still be on its way.
 func (b *batch) strays() {
 	met := map[identity]time.Time{}
 	for p := range b.inside {
@@ -289,7 +289,7 @@ func (b *batch) strays() {
 		}
 	}
 	for _, f := range b.gone {
-		delete(met, f.stamp.identity()) // its old place was met, too
+		delete(met, f.stamp.identity()) // its old place was found, too
 	}
 	if len(met) == 0 {
 		return
@@ -331,7 +331,7 @@ func stampOf(st os.FileInfo) Stamp {
 	return s
 }
 
-// names lists a folder; one that cannot be read is empty.
+// names lists a folder; one that it cannot read is empty.
 func (e *engine) names(rel string) []string {
 	d, err := os.Open(filepath.Join(e.opt.Root, rel))
 	if err != nil {
@@ -344,7 +344,7 @@ func (e *engine) names(rel string) []string {
 	return names
 }
 
-// rootGone reports whether the root is no longer the folder that it was.
+// rootGone reports whether the root is no longer the same folder.
 func (e *engine) rootGone() bool {
 	st, err := os.Lstat(e.opt.Root)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (!st.IsDir() || inode(st) != e.root)

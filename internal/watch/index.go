@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// index is what is known of the paths: the baseline, and in known what became
-// different from it. A zero stamp there means that nothing is at the path.
+// index is what is known about the paths: the baseline, and in known what
+// differs from it. A zero stamp there means that nothing is at the path.
 type index struct {
 	known map[string]Stamp
 	base  Baseline
 
-	// What is below a folder is looked up in the paths in order. They are put in
-	// order when first asked for, and kept until release: of a tree that is being
-	// deleted every folder asks.
+	// below looks up a folder in the sorted paths. It sorts them when first
+	// asked and keeps them until release: while a tree is being deleted every
+	// folder asks.
 	sorted []string // paths of known; some may be gone from it since
 	later  []string // those that came since
 }
@@ -31,10 +31,10 @@ func (x *index) find(rel string) (Stamp, bool) {
 	return x.base.Find(rel)
 }
 
-// there reports whether the stamp is one of something.
+// there reports whether something is at the path.
 func (s Stamp) there() bool { return s.Mode != 0 || s.Ino != 0 }
 
-// learn notes what is at a path.
+// learn records what is at a path.
 func (x *index) learn(rel string, s Stamp) {
 	if _, ok := x.known[rel]; !ok && x.sorted != nil {
 		x.later = append(x.later, rel)
@@ -42,7 +42,7 @@ func (x *index) learn(rel string, s Stamp) {
 	x.known[rel] = s
 }
 
-// forget notes that nothing is at a path.
+// forget records that nothing is at a path.
 func (x *index) forget(rel string) {
 	if x.base == nil {
 		delete(x.known, rel)
@@ -51,8 +51,8 @@ func (x *index) forget(rel string) {
 	x.learn(rel, Stamp{})
 }
 
-// below calls yield for all that is known to be below a folder, "" for
-// everything.
+// below calls yield for everything that is known to be below a folder, "" for
+// all.
 func (x *index) below(rel string, yield func(string, Stamp)) {
 	if x.base != nil {
 		x.base.Below(rel, func(p string, s Stamp) {
@@ -89,5 +89,5 @@ func (x *index) below(rel string, yield func(string, Stamp)) {
 	}
 }
 
-// release gives back the memory that below has taken.
+// release frees the memory that below has taken.
 func (x *index) release() { x.sorted, x.later = nil, nil }

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// inode returns a file's number, 0 where the system has none.
+// inode returns a file's number, 0 if the system has none.
 func inode(st os.FileInfo) uint64 {
 	if s, ok := st.Sys().(*syscall.Stat_t); ok {
 		return s.Ino

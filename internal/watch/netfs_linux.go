@@ -2,9 +2,9 @@ package watch
 
 import "golang.org/x/sys/unix"
 
-// networkFS names the kind of file system that dir is on when it is one whose
-// files others may change without this kernel's knowledge (statfs(2), magic
-// numbers of linux/magic.h), or "".
+// networkFS names the file system that dir is on if others may change its files
+// without this kernel's knowledge (statfs(2), magic numbers of linux/magic.h),
+// or returns "".
 func networkFS(dir string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

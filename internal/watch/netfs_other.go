@@ -2,5 +2,5 @@
 
 package watch
 
-// networkFS knows no file systems here; fsnotify has to do.
+// networkFS knows no file systems here; fsnotify has to suffice.
 func networkFS(string) string { return "" }

@@ -14,11 +14,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier gets its hints from the system. Three goroutines: fsnotify's own reads
-// the kernel's queue; drain takes its events at once, whatever else goes on, so
-// that the queue does not fill; and work watches new folders, after which it
-// looks at what is in them, for a file that was made before the watch was gives
-// no event.
+// notifier gets its hints from the system. Three goroutines: fsnotify's own
+// reads the kernel's queue; drain takes its events at once, whatever else goes
+// on, so that the queue does not fill; work watches new folders and then looks
+// at what is in them, because a file that is older than the watch gives no
+// event.
 type notifier struct {
 	e *engine
 	w *fsnotify.Watcher
@@ -27,34 +27,34 @@ type notifier struct {
 	jobs  []job
 	wake  chan struct{}
 	dirs  map[string]uint64 // watched folders and their inodes; work's own
-	where map[uint64]string // the folder that was watched last under an inode
+	where map[uint64]string // the folder last watched under an inode
 }
 
 // job is a folder to look after.
 type job struct {
 	rel    string
-	moved  bool // something was moved away from there
-	rescan bool // everything has to be looked at
+	moved  bool // something moved away from there
+	rescan bool // look at everything
 }
 
-// limitError means that the system does not let more be watched.
+// limitError means that the system watches no more folders.
 type limitError struct {
 	dirs int
 	err  error
 }
 
 func (e *limitError) Error() string {
-	return fmt.Sprintf("%d folders are watched, and no more can be: %v", e.dirs, e.err)
+	return fmt.Sprintf("cannot watch more than %d folders: %v", e.dirs, e.err)
 }
 func (e *limitError) Unwrap() error { return e.err }
 
-// advice names the setting that would help.
+// advice names the setting to raise.
 func (e *limitError) advice(every time.Duration) string {
 	name := "fs.inotify.max_user_watches"
 	if errors.Is(e.err, syscall.EMFILE) || errors.Is(e.err, syscall.ENFILE) {
 		name = "fs.inotify.max_user_instances (and fs.inotify.max_user_watches, and ulimit -n)"
 	}
-	return fmt.Sprintf("the limit of inotify is reached after %d folders, so changes are looked for every %s instead of being told at once; raise it: sudo sysctl %s=1048576", e.dirs, every, name)
+	return fmt.Sprintf("inotify's limit is reached after %d folders, so superqode looks for changes every %s instead of seeing them at once; raise it: sudo sysctl %s=1048576", e.dirs, every, name)
 }
 
 func isLimit(err error) bool {
@@ -71,8 +71,8 @@ func (n *notifier) run(ctx context.Context, ready func()) (err error) {
 	}
 	go n.drain()
 	defer func() {
-		// Linux takes up to 50 ms to end an inotify instance, and nobody needs to
-		// wait for that; drain ends with it.
+		// Linux takes up to 50 ms to end an inotify instance, and nobody needs
+		// to wait for it; drain ends with it.
 		go func() { _ = n.w.Close() }()
 	}()
 	if err := n.e.sweep(ctx, true, n.add); err != nil {
@@ -161,7 +161,7 @@ func (n *notifier) take() []job {
 	return list
 }
 
-// work brings the watches in line with what is at a path now.
+// work adapts the watches to what is at a path now.
 func (n *notifier) work(ctx context.Context, j job) error {
 	if j.rescan {
 		return n.e.sweep(ctx, false, n.add)
@@ -182,7 +182,8 @@ func (n *notifier) work(ctx context.Context, j job) error {
 	return nil
 }
 
-// tree watches a folder and what is below, and hints at all that is there.
+// tree watches a folder and everything below it, and gives a hint for
+// everything there.
 func (n *notifier) tree(ctx context.Context, rel string) error {
 	return n.e.sweepDir(ctx, rel, false, map[string]struct{}{}, n.add)
 }
@@ -197,9 +198,10 @@ func (n *notifier) add(rel string) error {
 		if s, there := n.e.stat(rel); there && s.Ino == ino {
 			return nil
 		}
-		// Another folder stands there now. fsnotify must have forgotten the old one
-		// before: to add a path that it knows, for a folder that it knows by another
-		// name, leaves the path without a watch, and Remove panics on that (1.10.1).
+		// Another folder is there now. fsnotify must have forgotten the old one
+		// before: adding a path that it knows, for a folder that it knows by
+		// another name, leaves the path without a watch, and Remove panics on
+		// that (1.10.1).
 		for _, moved := range n.drop(rel, false) {
 			n.push(job{rel: moved})
 		}
@@ -208,7 +210,7 @@ func (n *notifier) add(rel string) error {
 		if isLimit(err) {
 			return &limitError{len(n.dirs), err}
 		}
-		return nil // gone meanwhile, or not to be read
+		return nil // gone meanwhile, or not readable
 	}
 	st, err := os.Lstat(full)
 	if err != nil || !st.IsDir() { // a link came into its place, and was followed
@@ -219,10 +221,10 @@ func (n *notifier) add(rel string) error {
 	return nil
 }
 
-// drop forgets a folder's watch. When the folder was moved the watches below it
-// go, too: they would speak of paths that are no more. A watch belongs to the
-// folder and not to the name, so one that was found under its new name before
-// has lost its watch by this, and is returned to be watched again.
+// drop removes a folder's watch. If the folder was moved it removes the watches
+// below it too, which would report paths that no longer exist. A watch belongs
+// to the folder, not to the name, so a folder that was found under its new name
+// before has now lost its watch: drop returns it, to be watched again.
 func (n *notifier) drop(rel string, moved bool) (again []string) {
 	gone := []string{rel}
 	if moved {

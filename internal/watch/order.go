@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// identity is what a file or folder keeps when it is moved.
+// identity is what a file or folder keeps when it moves.
 type identity struct {
 	ino         uint64
 	kind        fs.FileMode
@@ -20,9 +20,9 @@ func (s Stamp) identity() identity {
 	return identity{s.Ino, s.Mode.Type(), s.Size, s.Mtime}
 }
 
-// events pairs what is gone with what is new, and puts all in an order in which
-// who follows them step by step comes to what is there: what was deleted first,
-// then the moves, then the rest.
+// events pairs what is gone with what is new, and sorts all events so that
+// replaying them one by one leads to what is there: deletions first, then
+// moves, then the rest.
 func (b *batch) events() []Event {
 	was := make(map[identity]string, len(b.gone))
 	for p, f := range b.gone {
@@ -68,9 +68,9 @@ func byTime(list []Event) {
 	})
 }
 
-// chain orders moves so that none goes to a path from which another one has yet
-// to leave. Where they go in a circle one of them becomes a deletion, and a
-// creation in rest.
+// chain orders moves so that none goes to a path that another one has yet to
+// leave. If they form a circle, one of them becomes a deletion, and a creation
+// in rest.
 func chain(moves []Event) (out, rest []Event) {
 	leaving := make(map[string]bool, len(moves))
 	for _, m := range moves {

@@ -10,7 +10,7 @@ import (
 type poller struct {
 	e     *engine
 	every time.Duration
-	begun bool // another source has told the beginning
+	begun bool // another source has reported the initial state
 }
 
 func (p *poller) run(ctx context.Context, ready func()) error {
@@ -36,7 +36,7 @@ func (p *poller) run(ctx context.Context, ready func()) error {
 	}
 }
 
-// lostRoot tells that everything is gone.
+// lostRoot reports that everything is gone.
 func (e *engine) lostRoot() error {
 	now := time.Now()
 	e.know.Lock()

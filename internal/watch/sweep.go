@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// sweep looks at everything and notes a hint about each path that is not what is
-// known of it, and about those that are gone. first is called for each folder
-// before it is read, so that it can be watched from before that on; learn takes
-// what is found for known instead.
+// sweep looks at everything and records a hint about each path that differs
+// from what is known, and about those that are gone. It calls first for each
+// folder before it reads it, so that the watch is older than the reading; with
+// learn it records what it finds as known instead.
 func (e *engine) sweep(ctx context.Context, learn bool, first func(rel string) error) error {
 	e.whole.Lock()
 	defer e.whole.Unlock()
@@ -47,7 +47,7 @@ func (e *engine) sweepDir(ctx context.Context, rel string, learn bool, seen map[
 	// Read in pieces: a folder with a million files is no reason to hold them all.
 	d, err := os.Open(filepath.Join(e.opt.Root, rel))
 	if err != nil {
-		return nil // gone meanwhile, or not to be read: nothing can be told of it
+		return nil // gone meanwhile, or not readable: there is nothing to report
 	}
 	defer d.Close()
 	var dirs []string
@@ -92,9 +92,9 @@ func (e *engine) sweepDir(ctx context.Context, rel string, learn bool, seen map[
 	return nil
 }
 
-// inBaseline reports whether the baseline has something of that type at a path. What
-// it has is not looked at in the beginning: of a big folder that would take
-// longer than many a program.
+// inBaseline reports whether the baseline has something of that type at a path.
+// At the start it does not compare more: in a big folder that would take longer
+// than many programs run.
 func (e *engine) inBaseline(p string, kind fs.FileMode) bool {
 	if e.base == nil {
 		return false
@@ -103,7 +103,7 @@ func (e *engine) inBaseline(p string, kind fs.FileMode) bool {
 	return ok && s.Mode.Type() == kind
 }
 
-// meet takes note of what is at a path.
+// meet records what is at a path.
 func (e *engine) meet(p string, s Stamp, learn bool, now time.Time) {
 	e.know.Lock()
 	before, known := e.find(p)

@@ -1,22 +1,21 @@
-// Package watch tells what changes in a folder while it changes.
+// Package watch reports what changes in a folder while it changes.
 //
 //	w, err := watch.Start(ctx, watch.Options{Root: dir})
 //	for e := range w.Events() { … }
 //	return w.Err()
 //
-// What the system says is taken for a hint only, that something about a path may
-// be different. A moment later (Options.Debounce) the path is looked at and
-// compared with what was known of it, and the difference is the event. So an
-// editor's save by temporary file and rename is one modification, a file that
-// came and went in between is nothing, and where hints were lost (the kernel's
-// queue was full) one look at everything makes up for them. Where the system
-// gives no hints, the same comparison finds them out by looking at all files
-// again and again.
+// What the system reports is only a hint that something about a path may be
+// different. A moment later (Options.Debounce) the watcher compares the path
+// with what it knew about it, and the difference is the event. So an editor's
+// save by temporary file and rename is one modification, a file that came and
+// went in between is nothing, and where hints were lost (the kernel's queue was
+// full) one look at everything makes up for them. If the system gives no hints,
+// the watcher makes the same comparison of all files again and again.
 //
-// Promises: every state that lasts is told. Not promised: that every state in
-// between is, nor that no program hides a change by giving a file its old size,
-// inode and times again. Links are not followed, and git's own folders, .git at
-// any depth, are not looked at.
+// Promises: it reports every state that lasts. Not promised: that it reports
+// every state in between, nor that it notices when a program gives a changed
+// file its old size, inode and times again. It does not follow links, and does
+// not look at git's own folders, .git at any depth.
 package watch
 
 import (
@@ -37,7 +36,7 @@ import (
 type Type string
 
 // The types of event. Moved has two paths. A folder is never modified: what is
-// in it has events of its own.
+// in it has its own events.
 const (
 	Created  Type = "created"
 	Modified Type = "modified"
@@ -58,13 +57,13 @@ type Event struct {
 type Options struct {
 	Root     string
 	Ignore   []string      // doublestar patterns relative to the root; one without a slash is for names at any depth
-	Debounce time.Duration // how long a path must be quiet before it is told; 0: DefaultDebounce
-	Ceiling  time.Duration // how long one that is never quiet is kept back; 0: DefaultCeiling
+	Debounce time.Duration // how long a path must be quiet before it is reported; 0: DefaultDebounce
+	Ceiling  time.Duration // how long one that is never quiet is held back; 0: DefaultCeiling
 	Poll     time.Duration // look this often instead of asking the system; 0: ask it
-	Baseline Baseline      // what was there before, where that is known; nil: what is there now
-	Warn     func(string)  // told when polling has to do; nil: nobody
+	Baseline Baseline      // what was there before, if known; nil: what is there now
+	Warn     func(string)  // called when polling has to replace the system's events; may be nil
 
-	limit int // for tests: folders that the system lets be watched
+	limit int // for tests: how many folders the system watches
 }
 
 // Baseline is what a folder held before. Its methods are called from several
@@ -83,7 +82,7 @@ const (
 	DefaultPoll     = 500 * time.Millisecond
 )
 
-// ErrRootGone means that the folder that was watched was deleted or moved away.
+// ErrRootGone means that the watched folder was deleted or moved away.
 var ErrRootGone = errors.New("the watched folder is gone")
 
 // Watcher watches until its context ends or Close is called.
@@ -93,9 +92,9 @@ type Watcher struct {
 	done   sync.WaitGroup
 }
 
-// Start begins to watch and returns when every folder is: from then on nothing
-// is missed. It returns an error for a root that is no folder and for patterns
-// that are none.
+// Start begins to watch and returns when it watches every folder: from then on
+// it misses nothing. It returns an error if the root is not a folder or a
+// pattern is invalid.
 func Start(ctx context.Context, opt Options) (*Watcher, error) {
 	for _, p := range opt.Ignore {
 		if !doublestar.ValidatePattern(p) {
@@ -159,7 +158,7 @@ func (w *Watcher) run(ctx context.Context, ready chan<- error) {
 	w.e.flush(true)
 }
 
-// hints runs the system's source, or polls where there is none.
+// hints runs the system's source, or polls if there is none.
 func (e *engine) hints(ctx context.Context, ready func()) error {
 	every, begun := e.opt.Poll, false
 	if every == 0 {
@@ -176,18 +175,18 @@ func (e *engine) hints(ctx context.Context, ready func()) error {
 			}
 			e.opt.Warn(limit.advice(every))
 		} else {
-			e.opt.Warn(fmt.Sprintf("%s is on a network file system (%s), which does not tell what others change there: it is looked at every %s instead; on a local one the limit is fs.inotify.max_user_watches", e.opt.Root, kind, every))
+			e.opt.Warn(fmt.Sprintf("%s is on a network file system (%s), which does not report what others change: superqode looks at it every %s instead; on a local one the limit is fs.inotify.max_user_watches", e.opt.Root, kind, every))
 		}
 	}
 	return (&poller{e: e, every: every, begun: begun}).run(ctx, ready)
 }
 
 // Events returns the channel of events, which is closed when the watcher ends.
-// Who does not read keeps the watcher from telling, not from noticing.
+// A slow reader delays the reports; the watcher still notices everything.
 func (w *Watcher) Events() <-chan Event { return w.e.out }
 
-// Close ends the watcher. What was noticed is told at once: go on reading until
-// the channel is closed.
+// Close ends the watcher. It reports what it has noticed at once: go on reading
+// until the channel is closed.
 func (w *Watcher) Close() { w.cancel() }
 
 // Err returns why the watcher ended by itself, after its channel was closed.
@@ -198,8 +197,7 @@ func (w *Watcher) Err() error {
 	return w.e.err
 }
 
-// ignored reports whether a path is not looked at, and for a folder nothing below
-// it.
+// ignored reports whether the watcher ignores a path, and everything below it.
 func (o *Options) ignored(rel string) bool {
 	base := path.Base(rel)
 	if base == ".git" {
@@ -211,7 +209,7 @@ func (o *Options) ignored(rel string) bool {
 		if !strings.Contains(p, "/") {
 			name = base
 		}
-		if ok, _ := doublestar.Match(p, name); ok { // Start looked at the patterns
+		if ok, _ := doublestar.Match(p, name); ok { // Start has checked the patterns
 			return true
 		}
 	}
