@@ -78,9 +78,6 @@ func (s *Session) unnameCase() error {
 	return nil
 }
 
-// workspaceFile is the file in a session's folder that describes its workspace.
-const workspaceFile = "workspace.json"
-
 // workspaceInfo is the content of workspace.json.
 type workspaceInfo struct {
 	SchemaVersion int                   `json:"schema_version"`
@@ -140,7 +137,7 @@ func (s *Session) writeWorkspaceInfo() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.Folder, workspaceFile), append(data, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(s.Folder, state.WorkspaceFile), append(data, '\n'), 0o600)
 }
 
 // keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
@@ -153,7 +150,7 @@ func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *arti
 	if len(res.Revert.Differences) > 0 {
 		info.CleanupError = res.Revert.Differences[0]
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(s.Folder, workspaceFile), info); err != nil || !s.hasCase() {
+	if err := atomicfile.WriteJSON(filepath.Join(s.Folder, state.WorkspaceFile), info); err != nil || !s.hasCase() {
 		return err
 	}
 	store, err := artifacts.Open(string(s.Rec.Origin))
@@ -165,7 +162,7 @@ func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *arti
 		return err
 	}
 	a, err := store.Add(ctx, artifacts.New{
-		Type: artifacts.TypeSummary, Path: "evidence/" + s.Rec.ID.String() + "/" + workspaceFile, Description: "the workspace of the session's case and runner",
+		Type: artifacts.TypeSummary, Path: "evidence/" + s.Rec.ID.String() + "/" + state.WorkspaceFile, Description: "the workspace of the session's case and runner",
 		Data: append(data, '\n'), Session: s.Rec.ID, Agent: s.Rec.Agent,
 	})
 	if err == nil {

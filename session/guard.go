@@ -310,8 +310,6 @@ func (s *Session) guardResult() artifacts.Guard {
 	return g
 }
 
-const guardStateFile = guard.SessionStateFile
-
 // kernelOptions are the plan's, without a layer that would forbid what the user
 // has allowed.
 func (pl plan) kernelOptions() KernelOptions {

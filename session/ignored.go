@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -38,21 +39,17 @@ func (set pathSet) covers(path string) bool {
 	return false
 }
 
-// ignoredFile keeps the topmost paths of a git_snapshot session's base that git
-// ignores, NUL after each: they are brought back, and are in no patch.
-const ignoredFile = "ignored"
-
 func (s *Session) writeIgnored(paths []string) error {
 	var b strings.Builder
 	for _, p := range paths {
 		b.WriteString(p)
 		b.WriteByte(0)
 	}
-	return atomicfile.Write(filepath.Join(s.Folder, ignoredFile), []byte(b.String()), 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, state.IgnoredFile), []byte(b.String()), 0o600)
 }
 
 func (s *Session) readIgnored() (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.Folder, ignoredFile))
+	data, err := atomicfile.Read(filepath.Join(s.Folder, state.IgnoredFile))
 	if err != nil {
 		return nil, err
 	}

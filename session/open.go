@@ -231,7 +231,7 @@ func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Sessi
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.Rec.CommonDir, s.Rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
 	}
-	for _, d := range sessionFolders() {
+	for _, d := range state.SessionFolders() {
 		if err := os.Mkdir(filepath.Join(s.Folder, d), 0o700); err != nil {
 			return s, err
 		}
@@ -262,10 +262,6 @@ func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error)
 		return s, nil
 	}
 }
-
-// sessionFolders lists the folders of a session below its own: bin, exec, hooks
-// and log are the supervisor's, tmp and artifacts the program's.
-func sessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
 
 // fill makes the workspace and records what must be known later: the base, the
 // origin, and the contents that exist nowhere else.

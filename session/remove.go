@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
 )
@@ -96,7 +97,7 @@ func (s *Session) clear() error {
 	}
 	err = errors.Join(err, worktree.ToTrash(s.AsideDir(), s.Project.TrashPath()))
 	failpoint.Hit("end.trashed")
-	for _, name := range []string{repositorySnap, ignoredFile, setupBeforeFile, setupAfterFile, setupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
+	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.Folder, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {        // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, worktree.ToTrash(path, s.Project.TrashPath()))

@@ -29,8 +29,6 @@ import (
 // git.snap has the list. What other sessions' worktrees have there is no part of
 // it: these sessions look after it themselves.
 
-const repositorySnap = "git.snap"
-
 // linkFrom is the size from which an object file is kept by a second name rather
 // than as a copy, and manyObjects the number from which all are. A copy is safe
 // from a program that writes into the file itself, a second name costs next to
@@ -92,7 +90,7 @@ func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) er
 			return err
 		}
 		if settled {
-			return sn.Save(filepath.Join(s.Folder, repositorySnap))
+			return sn.Save(filepath.Join(s.Folder, state.RepositorySnap))
 		}
 		if time.Since(start) > gcPatience {
 			return superqode.WithHint(fmt.Errorf("the objects of %s do not stay as they are: git gc, or a fetch, is at work", dir), "wait for it to end, then run this again")
@@ -278,7 +276,7 @@ func restat(file string, e *snapshot.Entry) error {
 
 // repository is the git common dir of a git_snapshot session as it has to be.
 func (s *Session) repository() (*revert.Tree, error) {
-	base, err := snapshot.Load(filepath.Join(s.Folder, repositorySnap))
+	base, err := snapshot.Load(filepath.Join(s.Folder, state.RepositorySnap))
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
 	}

@@ -18,10 +18,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// runsFile holds two lines for each program that was run in a session: one when
-// it began and one when it had ended, which says everything.
-const runsFile = "log/runs.jsonl"
-
 // The states of a run.
 const (
 	RunRunning = "running"
@@ -98,12 +94,12 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 }
 
 func (s *Session) appendRun(rec RunRecord) error {
-	return ledger.Append(filepath.Join(s.Folder, runsFile), rec)
+	return ledger.Append(filepath.Join(s.Folder, state.RunsFile), rec)
 }
 
 // readRuns returns a session's runs in the order of their numbers.
 func readRuns(dir string) ([]RunRecord, error) {
-	lines, _, err := ledger.Read[RunRecord](filepath.Join(dir, runsFile))
+	lines, _, err := ledger.Read[RunRecord](filepath.Join(dir, state.RunsFile))
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type sealed struct {
 
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
-	return append([]string{"base.snap", "origin.snap", "state.json", "state", repositorySnap, ignoredFile, guardStateFile, setupStateFile, findings.SuppressionsCopy}, setupFiles()...)
+	return append([]string{"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile, state.GuardStateFile, state.SetupStateFile, state.SuppressionsCopy}, state.SetupFiles()...)
 }
 
 // sealedSalvages returns the files of a session's salvages. A program may add
@@ -63,7 +63,7 @@ func sealedSalvages(dir string) ([]string, error) {
 }
 
 // growingFiles are the state files that are only appended to.
-func growingFiles() []string { return []string{findings.LogName, runsFile} }
+func growingFiles() []string { return []string{"findings.jsonl", state.RunsFile} }
 
 func newSeal(dir string, rec state.Record) (_ *seal, err error) {
 	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
@@ -218,7 +218,7 @@ func clearWay(path string) error {
 func (s *Session) restoreFolders() error {
 	var err error
 	folders := []string{s.Folder, s.Project.TrashPath(), filepath.Join(s.Project.Dir, "qe")}
-	for _, name := range sessionFolders() {
+	for _, name := range state.SessionFolders() {
 		folders = append(folders, filepath.Join(s.Folder, name))
 	}
 	for _, dir := range folders {

@@ -68,9 +68,6 @@ type fitting struct {
 	opening    bool  // this process made the session, and nobody was told of it yet
 }
 
-// setupStateFile is in the session's folder, where its program can not write.
-const setupStateFile = "setup.json"
-
 // maxSetupOutput is how much of each output stream of a setup command the log
 // keeps.
 const maxSetupOutput = 16 << 20
@@ -81,7 +78,7 @@ const setupWait = 3 * time.Second
 // SetupSteps returns what came of each entry the last time that the setup of the
 // session in a folder was reconciled.
 func SetupSteps(sessionDir string) ([]setup.Step, error) {
-	st, err := setup.Load(filepath.Join(sessionDir, setupStateFile))
+	st, err := setup.Load(filepath.Join(sessionDir, state.SetupStateFile))
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +135,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.Folder, setupStateFile)) {
+	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.Folder, state.SetupStateFile)) {
 		return nil, nil
 	}
 	if err := s.endAbandoned(); err != nil {
@@ -198,7 +195,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 // setupHost is what the session lends to its setup.
 func (s *Session) setupHost(opt SetupOptions) setup.Host {
 	return setup.Host{
-		Workspace: string(s.Rec.Workspace), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, setupStateFile),
+		Workspace: string(s.Rec.Workspace), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
 		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: s.inputArtifact,
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return s.runSetup(ctx, opt, c) },
 		Keep:      s.keepForSetup,

@@ -15,41 +15,20 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// What the setup makes and changes belongs to the base: a path that is as the
-// setup left it is no change of the session's. A path that the session's program
-// changed after the setup did is compared with the origin again, so that the
-// patch applies there.
-//
-// Two small snapshots beside the base hold the paths that the setup touched, as
-// they were before it and as it left them. In the isolated modes base.snap itself
-// becomes what the setup left, which is what a revert brings back; in place the
-// base stays what the origin was, since that is what has to come back in the end.
-//
-// Ignored files that the setup made are in no snapshot: dependencies are many
-// and big. A revert leaves them alone; `workspace setup` looks after them.
-const (
-	setupBeforeFile  = "setup-before.snap"
-	setupAfterFile   = "setup-after.snap"
-	setupIgnoredFile = "setup-ignored"
-)
-
-// setupFiles are the files above.
-func setupFiles() []string { return []string{setupBeforeFile, setupAfterFile, setupIgnoredFile} }
-
 // setupEffect is what the setup did: the paths of both snapshots.
 type setupEffect struct {
 	before, after *snapshot.Snapshot
 }
 
 func (s *Session) loadEffect() (*setupEffect, error) {
-	after, err := snapshot.Load(filepath.Join(s.Folder, setupAfterFile))
+	after, err := snapshot.Load(filepath.Join(s.Folder, state.SetupAfterFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	before, err := snapshot.Load(filepath.Join(s.Folder, setupBeforeFile))
+	before, err := snapshot.Load(filepath.Join(s.Folder, state.SetupBeforeFile))
 	return &setupEffect{before, after}, err
 }
 
@@ -152,10 +131,10 @@ func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, 
 			return fmt.Errorf("keep what the setup made: %w", err)
 		}
 	}
-	if err := effect.before.Save(filepath.Join(s.Folder, setupBeforeFile)); err != nil {
+	if err := effect.before.Save(filepath.Join(s.Folder, state.SetupBeforeFile)); err != nil {
 		return err
 	}
-	if err := effect.after.Save(filepath.Join(s.Folder, setupAfterFile)); err != nil {
+	if err := effect.after.Save(filepath.Join(s.Folder, state.SetupAfterFile)); err != nil {
 		return err
 	}
 	failpoint.Hit("setup.effect")
@@ -270,12 +249,12 @@ func (s *Session) addSetupIgnored(paths []string) error {
 		b.WriteString(p)
 		b.WriteByte(0)
 	}
-	return atomicfile.Write(filepath.Join(s.Folder, setupIgnoredFile), []byte(b.String()), 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, state.SetupIgnoredFile), []byte(b.String()), 0o600)
 }
 
 // setupIgnored are the ignored paths that the setup made.
 func (s *Session) setupIgnored() (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.Folder, setupIgnoredFile))
+	data, err := atomicfile.Read(filepath.Join(s.Folder, state.SetupIgnoredFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

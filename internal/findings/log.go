@@ -22,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Log keeps the findings of one session in its folder, one JSON object a line:
@@ -185,14 +186,14 @@ func (l Log) KeepSuppressions() error {
 	if err != nil || data == nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(l.Dir, SuppressionsCopy), data, 0o600)
+	return atomicfile.Write(filepath.Join(l.Dir, state.SuppressionsCopy), data, 0o600)
 }
 
 // Suppressions returns the entries that the session goes by: those of its
 // beginning, or, once it has ended, those of now. A file that cannot be read
 // suppresses nothing, and the warnings say so.
 func (l Log) Suppressions() (entries Suppressions, warnings []string) {
-	data, err := readIfThere(filepath.Join(l.Dir, SuppressionsCopy))
+	data, err := readIfThere(filepath.Join(l.Dir, state.SuppressionsCopy))
 	if l.Ended {
 		data, err = File{Origin: l.Origin}.data()
 	}

@@ -126,11 +126,6 @@ func (all Suppressions) Mark(list []artifacts.Finding, now time.Time) []artifact
 	return out
 }
 
-// SuppressionsCopy is the origin's SuppressionsFile as it was when a session was
-// opened. The session goes by this copy, which is sealed while programs run: in
-// the modes that work in the origin a program could write itself a clean bill.
-const SuppressionsCopy = "suppressions.yaml"
-
 // File is an origin's SuppressionsFile. What a person wrote there stays, comments
 // too, and several processes may edit it at once.
 type File struct {

@@ -1,0 +1,53 @@
+package state
+
+import (
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+const GuardStateFile = guard.SessionStateFile
+
+// IgnoredFile keeps the topmost paths of a git_snapshot session's base that git
+// ignores, NUL after each: they are brought back, and are in no patch.
+const IgnoredFile = "ignored"
+
+const RepositorySnap = "git.snap"
+
+// RunsFile holds two lines for each program that was run in a session: one when
+// it began and one when it had ended, which says everything.
+const RunsFile = "log/runs.jsonl"
+
+// What the setup makes and changes belongs to the base: a path that is as the
+// setup left it is no change of the session's. A path that the session's program
+// changed after the setup did is compared with the origin again, so that the
+// patch applies there.
+//
+// Two small snapshots beside the base hold the paths that the setup touched, as
+// they were before it and as it left them. In the isolated modes base.snap itself
+// becomes what the setup left, which is what a revert brings back; in place the
+// base stays what the origin was, since that is what has to come back in the end.
+//
+// Ignored files that the setup made are in no snapshot: dependencies are many
+// and big. A revert leaves them alone; `workspace setup` looks after them.
+const (
+	SetupBeforeFile  = "setup-before.snap"
+	SetupAfterFile   = "setup-after.snap"
+	SetupIgnoredFile = "setup-ignored"
+)
+
+// SetupFiles are the files above.
+func SetupFiles() []string { return []string{SetupBeforeFile, SetupAfterFile, SetupIgnoredFile} }
+
+// SetupStateFile is in the session's folder, where its program can not write.
+const SetupStateFile = "setup.json"
+
+// SuppressionsCopy is the origin's SuppressionsFile as it was when the session was
+// opened. The session goes by this copy, which is sealed while programs run: in
+// the modes that work in the origin a program could write itself a clean bill.
+const SuppressionsCopy = "suppressions.yaml"
+
+// SessionFolders lists the folders of a session below its own: bin, exec, hooks
+// and log are the supervisor's, tmp and artifacts the program's.
+func SessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
+
+// WorkspaceFile is the file in a session's folder that describes its workspace.
+const WorkspaceFile = "workspace.json"
