@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -88,7 +89,7 @@ func (a *allowances) add(ctx context.Context, dir string, one allowance) (err er
 }
 
 func appendAllowance(dir string, one allowance) error {
-	if err := clearWay(allowedPath(dir)); err != nil {
+	if err := atomicfile.ClearWay(allowedPath(dir)); err != nil {
 		return err
 	}
 	return ledger.AppendSynced(allowedPath(dir), one)

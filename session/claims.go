@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -113,7 +114,7 @@ func keepGrants(dir string, leases []coordinator.Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
-	if err := clearWay(grantsPath(dir)); err != nil {
+	if err := atomicfile.ClearWay(grantsPath(dir)); err != nil {
 		return err
 	}
 	return ledger.Append(grantsPath(dir), leases...)

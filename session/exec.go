@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
@@ -63,15 +64,15 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
-	if s.seal, err = newSeal(s.Folder, s.Rec); err != nil {
+	if s.custody, err = custody.Take(s.Folder, s.Rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	side := s.openBeside(opt)
 	kill := make(chan time.Duration)
 	sup, err := supervisor.Listen(paths.socket, side.handlers(desk.handlers(findings.Handle(s.handlers(kill), s.AddFindings))))
 	if err != nil {
-		err = errors.Join(err, s.seal.close(), kernel.Close())
-		s.seal = nil
+		err = errors.Join(err, s.custody.Close(), kernel.Close())
+		s.custody = nil
 		return runner.Result{}, err
 	}
 	spec := s.spec(opt, paths, env)
@@ -85,8 +86,8 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	res, runErr := runner.Run(ctx, spec)
 	s.Log.Info().Stringer("session", s.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.unseal(s.seal), s.keepLog(paths, opt.logName()))
-	s.seal = nil
+	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.custody.Release(s.Site), s.keepLog(paths, opt.logName()))
+	s.custody = nil
 	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
 	s.warnOf(res)
 	err = errors.Join(err, s.Update(after, func(r *state.Record) {

@@ -40,9 +40,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 		}
 		opt.Reported = rep.AllFindings()
 	}
-	if s.seal != nil {
-		opt.Written = func(lines []byte) { s.seal.added = append(s.seal.added, lines) }
-	}
+	opt.Written = s.custody.Wrote
 	list, added, err := s.findings().Add(raws, opt)
 	if err != nil || len(added) == 0 || !s.Rec.State.Ended() {
 		return list, err

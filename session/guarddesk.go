@@ -48,7 +48,7 @@ func (s *Session) openDesk() (*guardDesk, error) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {
 			return nil, err
 		}
-		if err := clearWay(d.log()); err != nil {
+		if err := atomicfile.ClearWay(d.log()); err != nil {
 			return nil, err
 		}
 	}
@@ -183,7 +183,7 @@ func (d *guardDesk) close() (tampered bool, err error) {
 	if intact {
 		return false, nil
 	}
-	return true, errors.Join(clearWay(d.log()), atomicfile.Write(d.log(), want, 0o600))
+	return true, errors.Join(atomicfile.ClearWay(d.log()), atomicfile.Write(d.log(), want, 0o600))
 }
 
 // attempts reads the session's log: what was refused, and what was let through.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
@@ -26,9 +27,9 @@ import (
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
 	*site.Site
-	m      *Manager
-	unlock func() error
-	seal   *seal // while a program runs
+	m       *Manager
+	unlock  func() error
+	custody *custody.Custody // while a program runs
 
 	joinGuard func() error // while the session is opened: waits for the guard
 

@@ -187,7 +187,7 @@ func (s *Session) flagSecrets(ctx context.Context, file string) ([]string, error
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return found, err
 	}
-	return found, errors.Join(clearWay(s.shownPatchPath()), atomicfile.WriteFunc(s.shownPatchPath(), 0o600, func(w io.Writer) error {
+	return found, errors.Join(atomicfile.ClearWay(s.shownPatchPath()), atomicfile.WriteFunc(s.shownPatchPath(), 0o600, func(w io.Writer) error {
 		return maskPatch(w, f, r)
 	}))
 }

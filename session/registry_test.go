@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -79,9 +80,21 @@ func TestLoadNamesBrokenRecords(t *testing.T) {
 
 func TestRecordKeepsEveryByteOfPaths(t *testing.T) {
 	t.Parallel()
-	dir, rec := sealedSession(t)
+	id := superqode.NewSessionID(time.Now())
+	dir := filepath.Join(t.TempDir(), id.String())
+	rec := state.Record{SchemaVersion: 1, ID: id, Mode: superqode.ModeWorktree, State: superqode.StateActive, Origin: "/origin\xff", Workspace: "/ws"}
+	if err := errors.Join(os.Mkdir(dir, 0o700), state.WriteRecord(dir, &rec)); err != nil {
+		t.Fatal(err)
+	}
 	got, err := state.ReadRecord(dir)
 	if err != nil || got.Origin != rec.Origin {
 		t.Errorf("origin %q came back as %q (%v)", rec.Origin, got.Origin, err)
+	}
+}
+
+func put(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -106,7 +106,7 @@ func (s *Session) writeReport(ctx context.Context, store *artifacts.Store, raw, 
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(clearWay(path), atomicfile.Write(path, data, 0o600)); err != nil {
+		if err := errors.Join(atomicfile.ClearWay(path), atomicfile.Write(path, data, 0o600)); err != nil {
 			return nil, err
 		}
 	}

@@ -56,7 +56,9 @@ func TestRestore(t *testing.T) {
 		"record gone": func(t *testing.T, s *Session, sv *salvage.Record) {
 			remove(t, sv.RecordPath(salvage.Dir(s.Folder)))
 		},
-		"record torn":  func(t *testing.T, s *Session, sv *salvage.Record) { put(t, sv.RecordPath(salvage.Dir(s.Folder)), "{") },
+		"record torn": func(t *testing.T, s *Session, sv *salvage.Record) {
+			put(t, sv.RecordPath(salvage.Dir(s.Folder)), "{")
+		},
 		"session gone": func(t *testing.T, s *Session, _ *salvage.Record) { remove(t, s.Folder) },
 		"ref gone":     func(t *testing.T, s *Session, sv *salvage.Record) { remove(t, filepath.Join(s.Store.Dir(), sv.Ref)) },
 		"refs packed":  func(t *testing.T, s *Session, _ *salvage.Record) { packRefs(t, s) },

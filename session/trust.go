@@ -275,7 +275,7 @@ func (h *trustHash) file(path string, always bool) (rel, sum string, err error) 
 	if !always && !config.IsScript(real, st) {
 		return "", "", nil
 	}
-	digest, err := fileHash(real)
+	digest, err := atomicfile.Hash(real)
 	return rel, hex.EncodeToString(digest[:]), err
 }
 

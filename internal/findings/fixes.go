@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/staging"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Metadata of a fix artifact. Verified means that git apply --check took the patch
@@ -54,7 +55,7 @@ func (x Fixes) Collect(ctx context.Context, fixes []staging.LeftFix, list []arti
 // Inherit describes the patches that an agent left in its own session, before Log's
 // Inherit gives its findings the numbers that they have in this one.
 func (x Fixes) Inherit(ctx context.Context, own, agent Log, fixes []staging.LeftFix) (all []artifacts.New, warnings []string, err error) {
-	if len(fixes) == 0 || atomicfile.Exists(agent.mark(LogName)) {
+	if len(fixes) == 0 || atomicfile.Exists(agent.mark(state.FindingsFile)) {
 		return nil, nil, nil
 	}
 	taken, _, err := own.state()

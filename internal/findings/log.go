@@ -26,7 +26,7 @@ import (
 )
 
 // Log keeps the findings of one session in its folder, one JSON object a line:
-// those that were reported in LogName, those that were read from files that the
+// those that were reported in state.FindingsFile, those that were read from files that the
 // program left in a file of their own, which is written anew each time the session
 // is collected.
 type Log struct {
@@ -36,10 +36,6 @@ type Log struct {
 	Ended  bool     // the suppressions of now count, and not those of the session's beginning
 	Now    time.Time
 }
-
-// LogName is the name of the file in the session's folder that is only appended
-// to.
-const LogName = "findings.jsonl"
 
 const importedName = "imported.jsonl"
 
@@ -108,7 +104,7 @@ func (l Log) Add(raws []json.RawMessage, opt AddOptions) (list []Added, added []
 	if opt.Written != nil {
 		opt.Written(lines)
 	}
-	return list, added, ledger.AppendLines(filepath.Join(l.Dir, LogName), lines, true)
+	return list, added, ledger.AppendLines(filepath.Join(l.Dir, state.FindingsFile), lines, true)
 }
 
 // complete checks one finding and fills in what it does not state.
@@ -133,7 +129,7 @@ func (l Log) complete(raw json.RawMessage, foundBy string, taken map[string]bool
 // state returns the ids in the log, and its size. Only the ids are read: a session
 // may have thousands of findings.
 func (l Log) state() (taken map[string]bool, size int, err error) {
-	data, err := readIfThere(filepath.Join(l.Dir, LogName))
+	data, err := readIfThere(filepath.Join(l.Dir, state.FindingsFile))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -162,7 +158,7 @@ func readIfThere(path string) ([]byte, error) {
 // over.
 func (l Log) List() ([]artifacts.Finding, error) {
 	list := []artifacts.Finding{}
-	for _, name := range []string{LogName, importedName} {
+	for _, name := range []string{state.FindingsFile, importedName} {
 		data, err := readIfThere(filepath.Join(l.Dir, name))
 		if err != nil {
 			return nil, err
@@ -250,7 +246,7 @@ func (l Log) Import(folder string) (warnings []string, err error) {
 // of its files says that it was taken. Ids follow on those that are there; ids that
 // the agent chose stay.
 func (l Log) Inherit(agent Log) error {
-	for _, name := range []string{LogName, importedName} {
+	for _, name := range []string{state.FindingsFile, importedName} {
 		if atomicfile.Exists(agent.mark(name)) {
 			continue
 		}
@@ -261,7 +257,7 @@ func (l Log) Inherit(agent Log) error {
 		if len(data) == 0 {
 			continue
 		}
-		path := filepath.Join(l.Dir, LogName) // imported.jsonl is written anew when this session is collected
+		path := filepath.Join(l.Dir, state.FindingsFile) // imported.jsonl is written anew when this session is collected
 		have, err := readIfThere(path)
 		if err != nil {
 			return err

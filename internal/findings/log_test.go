@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 func bareLog(t *testing.T) Log { return Log{Dir: t.TempDir(), Now: time.Now()} }
@@ -48,7 +49,7 @@ func TestAddFindings(t *testing.T) {
 		t.Errorf("ignored: %v", list[2].Ignored)
 	}
 	// half a line that a killed writer left costs no other
-	f, err := atomicfile.Append(filepath.Join(l.Dir, LogName), 0o600)
+	f, err := atomicfile.Append(filepath.Join(l.Dir, state.FindingsFile), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := bareLog(t)
 	line := []byte(`{"severity":"low","title":"x","description":"` + strings.Repeat("y", 900<<10) + `","id":"big"}` + "\n")
-	if err := os.WriteFile(filepath.Join(l.Dir, LogName), []byte(strings.Repeat(string(line), maxLog/len(line))), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(l.Dir, state.FindingsFile), []byte(strings.Repeat(string(line), maxLog/len(line))), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if a := add(t, l, strings.Replace(string(line), "big", "more", 1))[0]; a.Err == nil || !strings.Contains(a.Err.Error(), "takes no more") {

@@ -51,3 +51,6 @@ func SessionFolders() []string { return []string{"bin", "exec", "hooks", "log", 
 
 // WorkspaceFile is the file in a session's folder that describes its workspace.
 const WorkspaceFile = "workspace.json"
+
+// FindingsFile holds a session's findings while it is open, one a line.
+const FindingsFile = "findings.jsonl"

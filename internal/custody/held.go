@@ -1,4 +1,4 @@
-package session
+package custody
 
 import (
 	"errors"
@@ -13,35 +13,35 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// vault holds open, while a program runs in the user's own repository, the files
+// openFiles holds open, while a program runs in the user's own repository, the files
 // from which that would be brought back: a program of the same user that is not
 // kept out by the kernel can delete them, and with them the only copy of what
 // the user had. What is open can be written anew. What a program writes into
 // such a file itself is found out by its hash when it is needed.
-type vault struct {
-	files []held
+type openFiles struct {
+	files []openFile
 	full  bool // there were more files than may be open
 }
 
-type held struct {
+type openFile struct {
 	root string // what holds it is no program's to replace
 	path string
 	f    *os.File
 }
 
-// vaultShare is the part of the files that this process may open which a vault
-// takes.
-const vaultShare = 4
+// openShare is the part of the files that this process may open which
+// custody takes.
+const openShare = 4
 
 // maxHeldPath is how long a path may be that is opened at once (PATH_MAX).
 const maxHeldPath = 4096
 
-// openVault holds every regular file below the folders. A folder that is not
+// hold holds every regular file below the folders. A folder that is not
 // there holds none.
 //
 // root holds the folders; what stands between the two is made anew when it has to be.
-func openVault(root string, folders ...string) (_ *vault, err error) {
-	v := &vault{}
+func hold(root string, folders ...string) (_ *openFiles, err error) {
+	v := &openFiles{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, v.close())
@@ -50,7 +50,7 @@ func openVault(root string, folders ...string) (_ *vault, err error) {
 	limit := 1024
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil {
-		limit = int(min(lim.Cur, 1<<20)) / vaultShare
+		limit = int(min(lim.Cur, 1<<20)) / openShare
 	}
 	for _, dir := range folders {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -75,7 +75,7 @@ func openVault(root string, folders ...string) (_ *vault, err error) {
 			if err != nil {
 				return err
 			}
-			v.files = append(v.files, held{root, path, f})
+			v.files = append(v.files, openFile{root, path, f})
 			return nil
 		})
 		if err != nil {
@@ -85,7 +85,7 @@ func openVault(root string, folders ...string) (_ *vault, err error) {
 	return v, nil
 }
 
-func (v *vault) close() error {
+func (v *openFiles) close() error {
 	if v == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (v *vault) close() error {
 
 // restore writes anew what was deleted or replaced, and reports whether there
 // was anything.
-func (v *vault) restore() (tampered bool, err error) {
+func (v *openFiles) restore() (tampered bool, err error) {
 	if v == nil {
 		return false, nil
 	}
@@ -117,7 +117,7 @@ func (v *vault) restore() (tampered bool, err error) {
 
 // restoreMissing is restore for files that others may write meanwhile: only what
 // is gone is written anew.
-func (v *vault) restoreMissing() (tampered bool, err error) {
+func (v *openFiles) restoreMissing() (tampered bool, err error) {
 	if v == nil {
 		return false, nil
 	}
@@ -132,7 +132,7 @@ func (v *vault) restoreMissing() (tampered bool, err error) {
 	return tampered, err
 }
 
-func (h held) putBack() error {
+func (h openFile) putBack() error {
 	st, err := h.f.Stat()
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (h held) putBack() error {
 	if err := makeFolders(h.root, filepath.Dir(h.path)); err != nil {
 		return err
 	}
-	if err := clearWay(h.path); err != nil {
+	if err := atomicfile.ClearWay(h.path); err != nil {
 		return err
 	}
 	if _, err := h.f.Seek(0, io.SeekStart); err != nil {

@@ -1,4 +1,4 @@
-package session
+package custody
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-func sealedSession(t *testing.T) (dir string, rec state.Record) {
+func session(t *testing.T) (dir string, rec state.Record) {
 	t.Helper()
 	id := superqode.NewSessionID(time.Now())
 	dir = filepath.Join(t.TempDir(), id.String())
@@ -36,7 +36,7 @@ func sealedSession(t *testing.T) (dir string, rec state.Record) {
 	return dir, rec
 }
 
-func TestSealPutsBack(t *testing.T) {
+func TestPutsBack(t *testing.T) {
 	t.Parallel()
 	link := func(t *testing.T, path string) {
 		t.Helper()
@@ -69,10 +69,10 @@ func TestSealPutsBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, rec := sealedSession(t)
+			dir, rec := session(t)
 			path := filepath.Join(dir, c.file)
 			before, _ := os.ReadFile(path)
-			s, err := newSeal(dir, rec)
+			s, err := Take(dir, rec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,21 +85,21 @@ func TestSealPutsBack(t *testing.T) {
 			if name != "runs continued" && string(after) != string(before) {
 				t.Errorf("%s holds %q, want %q", c.file, after, before)
 			}
-			if err := s.close(); err != nil {
+			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-func TestSealTrustsOnlyWhatMayChange(t *testing.T) {
+func TestBelievesOnlyWhatMayChange(t *testing.T) {
 	t.Parallel()
-	dir, rec := sealedSession(t)
-	s, err := newSeal(dir, rec)
+	dir, rec := session(t)
+	s, err := Take(dir, rec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.close()
+	defer s.Close()
 	honest := rec
 	honest.Runs, honest.Command, honest.Pinned = 3, []string{"x"}, true
 	if err := state.WriteRecord(dir, &honest); err != nil {

@@ -1,4 +1,7 @@
-package session
+// Package custody keeps a session's own state from the session's program: it
+// takes the files into custody before the program starts, and when the program has
+// ended puts back what was changed and says which files these were.
+package custody
 
 import (
 	"bytes"
@@ -12,25 +15,24 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// seal holds what a session's state files said when its program was started. A
-// program of the same user can reach these files where no kernel layer keeps it
-// out; what it writes there is put back, named in the report, and never
-// believed.
-type seal struct {
+// Custody holds what a session's state files said when its program was started.
+// A program of the same user can reach these files where no kernel layer keeps it
+// out; what it writes there is put back, named in the report, and never believed.
+type Custody struct {
 	dir     string
 	names   []string          // of the files in fixed, and of those that must not be there
 	fixed   map[string]sealed // files that do not change while a program runs
 	growth  map[string][]byte // files that are only appended to, as they were
 	added   [][]byte          // lines of findings.jsonl that this supervisor wrote since
-	vault   *vault            // in git_snapshot mode: what the origin would be brought back from
-	results *vault            // in place: what lies in the origin's .superqode
+	aside   *openFiles        // in git_snapshot mode: what the origin would be brought back from
+	results *openFiles        // in place: what lies in the origin's .superqode
 	record  state.Record      // the fields of session.json that never change once a session is open
 }
 
@@ -63,21 +65,23 @@ func sealedSalvages(dir string) ([]string, error) {
 }
 
 // growingFiles are the state files that are only appended to.
-func growingFiles() []string { return []string{"findings.jsonl", state.RunsFile} }
+func growingFiles() []string { return []string{state.FindingsFile, state.RunsFile} }
 
-func newSeal(dir string, rec state.Record) (_ *seal, err error) {
-	s := &seal{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
+// Take begins the custody of the state in a session's folder. Release or Close ends
+// it.
+func Take(dir string, rec state.Record) (_ *Custody, err error) {
+	c := &Custody{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, c.Close())
 		}
 	}()
 	salvages, err := sealedSalvages(dir)
 	if err != nil {
 		return nil, err
 	}
-	s.names = append(sealedFiles(), salvages...)
-	for _, name := range s.names {
+	c.names = append(sealedFiles(), salvages...)
+	for _, name := range c.names {
 		f, err := sealFile(dir, name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -85,25 +89,25 @@ func newSeal(dir string, rec state.Record) (_ *seal, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.fixed[name] = f
+		c.fixed[name] = f
 	}
 	for _, name := range growingFiles() {
 		data, err := atomicfile.Read(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		s.growth[name] = data
+		c.growth[name] = data
 	}
 	if rec.Mode == superqode.ModeGitSnapshot {
 		p := state.Project{Dir: filepath.Dir(filepath.Dir(dir))}
-		if s.vault, err = openVault(p.Dir, filepath.Join(dir, "aside"), p.StorePath()); err != nil {
+		if c.aside, err = hold(p.Dir, filepath.Join(dir, "aside"), p.StorePath()); err != nil {
 			return nil, err
 		}
 	}
 	if rec.Mode.InPlace() && !rec.GitReadOnly { // else the same mount keeps them
-		s.results, err = openVault(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode"))
+		c.results, err = hold(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode"))
 	}
-	return s, err
+	return c, err
 }
 
 func sealFile(dir, name string) (f sealed, err error) {
@@ -126,21 +130,21 @@ func sealFile(dir, name string) (f sealed, err error) {
 	return f, nil
 }
 
-// close drops the copies.
-func (s *seal) close() error {
-	err := errors.Join(s.vault.close(), s.results.close())
-	for _, f := range s.fixed {
+// Close drops the copies.
+func (c *Custody) Close() error {
+	err := errors.Join(c.aside.close(), c.results.close())
+	for _, f := range c.fixed {
 		err = errors.Join(err, f.copy.Close())
 	}
 	return err
 }
 
 // restore puts back every sealed file that differs and returns their names.
-func (s *seal) restore() (tampered []string, err error) {
-	for _, name := range s.names {
-		want, have := s.fixed[name]
-		path := filepath.Join(s.dir, name)
-		got, rerr := fileHash(path)
+func (c *Custody) restore() (tampered []string, err error) {
+	for _, name := range c.names {
+		want, have := c.fixed[name]
+		path := filepath.Join(c.dir, name)
+		got, rerr := atomicfile.Hash(path)
 		switch {
 		case have && rerr == nil && got == want.sum:
 			continue
@@ -154,19 +158,19 @@ func (s *seal) restore() (tampered []string, err error) {
 		tampered = append(tampered, name)
 	}
 	for _, name := range growingFiles() {
-		path := filepath.Join(s.dir, name)
+		path := filepath.Join(c.dir, name)
 		got, rerr := atomicfile.Read(path)
-		if errors.Is(rerr, os.ErrNotExist) && len(s.growth[name]) == 0 && len(s.added) == 0 {
+		if errors.Is(rerr, os.ErrNotExist) && len(c.growth[name]) == 0 && len(c.added) == 0 {
 			continue
 		}
-		want, intact := s.growth[name], rerr == nil && bytes.HasPrefix(got, s.growth[name])
-		if name == findings.LogName {
-			for _, line := range s.added {
+		want, intact := c.growth[name], rerr == nil && bytes.HasPrefix(got, c.growth[name])
+		if name == state.FindingsFile {
+			for _, line := range c.added {
 				want, intact = ledger.Extend(want, line), intact && bytes.Contains(got, line)
 			}
 		}
 		if !intact {
-			err = errors.Join(err, clearWay(path), atomicfile.Write(path, want, 0o600))
+			err = errors.Join(err, atomicfile.ClearWay(path), atomicfile.Write(path, want, 0o600))
 			tampered = append(tampered, name)
 		}
 	}
@@ -179,7 +183,7 @@ func (f sealed) putBack(path string) error {
 			return err
 		}
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700), clearWay(path)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700), atomicfile.ClearWay(path)); err != nil {
 		return err
 	}
 	if _, err := f.copy.Seek(0, io.SeekStart); err != nil {
@@ -191,31 +195,10 @@ func (f sealed) putBack(path string) error {
 	})
 }
 
-func fileHash(path string) (sum [sha256.Size]byte, err error) {
-	f, err := atomicfile.Open(path)
-	if err != nil {
-		return sum, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	h.Sum(sum[:0])
-	return sum, err
-}
-
-// clearWay removes what stands at path when it is not a regular file, so that a
-// file can be renamed there.
-func clearWay(path string) error {
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return os.RemoveAll(path)
-	}
-	return nil
-}
-
 // restoreFolders makes the session's and the project's folders anew where the
 // program took them away or put something else there, and clears what is no file
 // from the places of files that are written as they stand.
-func (s *Session) restoreFolders() error {
+func restoreFolders(s *site.Site) error {
 	var err error
 	folders := []string{s.Folder, s.Project.TrashPath(), filepath.Join(s.Project.Dir, "qe")}
 	for _, name := range state.SessionFolders() {
@@ -232,29 +215,29 @@ func (s *Session) restoreFolders() error {
 		files = append(files, filepath.Join(s.Folder, name))
 	}
 	for _, file := range files {
-		err = errors.Join(err, clearWay(file))
+		err = errors.Join(err, atomicfile.ClearWay(file))
 	}
 	if st, lerr := os.Lstat(s.Project.StorePath()); lerr == nil && !st.IsDir() {
 		err = errors.Join(err, os.Remove(s.Project.StorePath()))
 	}
-	err = errors.Join(err, clearWay(filepath.Join(s.Project.StorePath(), snapshot.StoreLock)))
+	err = errors.Join(err, atomicfile.ClearWay(filepath.Join(s.Project.StorePath(), snapshot.StoreLock)))
 	s.Store = nil // what it knew of its folder may be wrong
 	return err
 }
 
-// unseal ends a run: state files are put back, and what was found is recorded
-// and shown.
-func (s *Session) unseal(sl *seal) error {
-	err := s.restoreFolders()
-	tampered, rerr := sl.restore()
-	if broken, verr := sl.results.restoreMissing(); broken || verr != nil {
+// Release ends the custody when the program has ended: state files are put back,
+// and what was found is recorded in the session's record and shown.
+func (c *Custody) Release(s *site.Site) error {
+	err := restoreFolders(s)
+	tampered, rerr := c.restore()
+	if broken, verr := c.results.restoreMissing(); broken || verr != nil {
 		tampered, rerr = append(tampered, ".superqode"), errors.Join(rerr, verr)
 	}
-	if broken, verr := sl.vault.restore(); broken || verr != nil {
+	if broken, verr := c.aside.restore(); broken || verr != nil {
 		tampered, rerr = append(tampered, "aside"), errors.Join(rerr, verr)
 	}
-	err = errors.Join(err, rerr, sl.close())
-	rec, bad := state.Believe(sl.dir, sl.record)
+	err = errors.Join(err, rerr, c.Close())
+	rec, bad := state.Believe(c.dir, c.record)
 	if bad {
 		tampered = append(tampered, "session.json")
 	}
@@ -269,5 +252,13 @@ func (s *Session) unseal(sl *seal) error {
 	if len(tampered) == 0 {
 		return nil
 	}
-	return errors.Join(clearWay(state.RecordPath(s.Folder)), s.Save())
+	return errors.Join(atomicfile.ClearWay(state.RecordPath(s.Folder)), s.Save())
+}
+
+// Wrote tells of lines that this supervisor appended to findings.jsonl while the
+// program ran. It is nothing to a nil Custody: no program runs.
+func (c *Custody) Wrote(lines []byte) {
+	if c != nil {
+		c.added = append(c.added, lines)
+	}
 }
