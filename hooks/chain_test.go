@@ -229,7 +229,7 @@ func TestLinks(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	fill := func() string {
-		s.must(hooks.Populate(t.Context(), userGit(t, f), s.st, filepath.Join(s.dir, "hooks"), filepath.Join(s.dir, "bin", helperName)))
+		s.must(hooks.Populate(t.Context(), userRepo(t, f), s.st, filepath.Join(s.dir, "hooks"), filepath.Join(s.dir, "bin", helperName)))
 		return strings.ReplaceAll(list(), " guard ", " ")
 	}
 	const own = "config config.core config.push fsmonitor pre-commit pre-push pre-rebase prepare-commit-msg receive-pack reference-transaction"

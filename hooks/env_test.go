@@ -49,7 +49,7 @@ func testEnv(t *testing.T, top, version string) {
 		t.Fatal(err)
 	}
 	for range 2 { // it may be repeated
-		if err := hooks.Populate(t.Context(), userGit(t, f), st, dir, filepath.Join(top, "session/bin/helper")); err != nil {
+		if err := hooks.Populate(t.Context(), userRepo(t, f), st, dir, filepath.Join(top, "session/bin/helper")); err != nil {
 			t.Fatal(err)
 		}
 	}

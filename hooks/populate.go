@@ -21,19 +21,19 @@ import (
 // Populate fills dir, a folder right below the session's, with what Env leads git
 // to: a link to helper under each hook's name, and configuration. helper is the
 // session's own copy of the helper binary, which finds the session by its place;
-// g runs git as the user would. What is there already is replaced, so that it may
-// be repeated.
+// repo is the origin's repository, whose configuration says where pushes go. What
+// is there already is replaced, so that it may be repeated.
 //
 // The link named RemoteHelper belongs into a folder of the session's PATH; its
 // place is the caller's choice.
-func Populate(ctx context.Context, g *git.Git, st *guard.SessionState, dir, helper string) error {
+func Populate(ctx context.Context, repo *git.Repo, st *guard.SessionState, dir, helper string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := fillLinks(st, dir, helper); err != nil {
 		return fmt.Errorf("fill the folder of hooks: %w", err)
 	}
-	known, err := readAddresses(ctx, g, st, dir)
+	known, err := readAddresses(ctx, repo, st)
 	if err != nil {
 		return err
 	}
@@ -229,24 +229,18 @@ type addresses struct {
 	pushPrefixes []string // of url.BASE.pushInsteadOf
 }
 
-// readAddresses asks git. Where a remote has an address of its own for pushing git
-// does not look at pushInsteadOf, and of several rules the longest one counts.
-func readAddresses(ctx context.Context, g *git.Git, st *guard.SessionState, dir string) (addresses, error) {
+// readAddresses reads the configuration. Where a remote has an address of its own
+// for pushing git does not look at pushInsteadOf, and of several rules the longest
+// one counts.
+func readAddresses(ctx context.Context, repo *git.Repo, st *guard.SessionState) (addresses, error) {
 	if !blocksPush(st) {
 		return addresses{}, nil
 	}
-	args := []string{"config", "-z", "--get-regexp", `^(remote\..*\.(url|pushurl|receivepack)|url\..*\.pushinsteadof)$`}
-	if len(st.GitDirs) > 0 {
-		args = append([]string{"--git-dir", string(st.GitDirs[0])}, args...)
-	}
-	out, err := g.Output(ctx, git.Cmd{Dir: dir, Args: args})
-	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
-		return addresses{}, nil // none
-	}
+	conf, err := repo.Config(ctx)
 	if err != nil {
 		return addresses{}, fmt.Errorf("read the remotes: %w", err)
 	}
-	return parseAddresses(string(out)), nil
+	return addressesIn(conf), nil
 }
 
 // blocksPush reports whether the policy refuses to push.
@@ -255,26 +249,22 @@ func blocksPush(st *guard.SessionState) bool {
 	return !st.Off && (err != nil || p.Decide("push") == guard.Deny)
 }
 
-// parseAddresses reads "key\nvalue\0" of git config -z.
-func parseAddresses(text string) addresses {
+// addressesIn collects remote.NAME.{url,pushurl,receivepack} and
+// url.BASE.pushInsteadOf.
+func addressesIn(conf *git.Config) addresses {
 	var known addresses
-	for item := range strings.SplitSeq(text, "\x00") {
-		key, value, ok := strings.Cut(item, "\n")
-		if !ok || value == "" {
+	for _, e := range conf.Entries {
+		section, rest, _ := strings.Cut(e.Key, ".")
+		dot := strings.LastIndexByte(rest, '.')
+		if dot < 0 || e.Value == "" {
 			continue
 		}
-		if strings.HasPrefix(key, "url.") {
-			if !slices.Contains(known.pushPrefixes, value) {
-				known.pushPrefixes = append(known.pushPrefixes, value)
-			}
-			continue
+		switch subsection, key := rest[:dot], rest[dot+1:]; {
+		case section == "url" && key == "pushinsteadof" && !slices.Contains(known.pushPrefixes, e.Value):
+			known.pushPrefixes = append(known.pushPrefixes, e.Value)
+		case section == "remote" && (key == "url" || key == "pushurl" || key == "receivepack"):
+			known.remote(subsection).set(key, e.Value)
 		}
-		name, found := strings.CutPrefix(key, "remote.")
-		dot := strings.LastIndexByte(name, '.')
-		if !found || dot < 0 {
-			continue
-		}
-		known.remote(name[:dot]).set(name[dot+1:], value)
 	}
 	return known
 }

@@ -39,8 +39,10 @@ func realGit(t testing.TB) string {
 
 var testTime = time.Unix(1700000000, 0)
 
-// userGit runs git as the user of a fixture would.
-func userGit(t testing.TB, f *gittest.Fixture) *git.Git { return git.At(realGit(t), f.Env()) }
+// userRepo is a fixture's repository, in which git runs as its user would run it.
+func userRepo(t testing.TB, f *gittest.Fixture) *git.Repo {
+	return &git.Repo{Git: git.At(realGit(t), f.Env()), TopLevel: f.Dir}
+}
 
 // gitVersion asks it.
 func gitVersion(t testing.TB) git.Version {
@@ -86,7 +88,7 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	s.must(st.Save(dir))
 	helper := filepath.Join(dir, "bin", helperName)
 	s.must(linkOrCopy(helper))
-	s.must(hooks.Populate(t.Context(), userGit(t, f), st, filepath.Join(dir, "hooks"), helper))
+	s.must(hooks.Populate(t.Context(), userRepo(t, f), st, filepath.Join(dir, "hooks"), helper))
 	s.must(os.Symlink(helperName, filepath.Join(dir, "bin", hooks.RemoteHelper)))
 	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
 	return s

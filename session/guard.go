@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -87,7 +88,11 @@ func (s *Session) openGuard(ctx context.Context) (state.GuardRecord, error) {
 		r.Shim, r.Hooks, err = s.m.machine().Probe(ctx, st)
 	}
 	if err == nil {
-		err = s.makeGuard(ctx, st, r)
+		var repo *git.Repo
+		if s.Source != nil {
+			repo = s.Source.Repo
+		}
+		err = s.makeGuard(ctx, st, r, repo)
 	}
 	if ctx.Err() != nil {
 		return r, context.Cause(ctx)
@@ -131,8 +136,9 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 		return err
 	})
 	if s.Source != nil && s.Source.Repo != nil {
-		work.Go(func() (err error) {
-			st.HooksPath, err = layers.UserHooksPath(wctx, s.Source.Repo)
+		work.Go(func() error {
+			path, _, err := s.Source.Repo.UserPath(wctx, "core.hookspath")
+			st.HooksPath = superqode.HostPath(path)
 			return err
 		})
 	}
@@ -141,7 +147,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 
 // makeGuard fills the session's folders with the layers that r says are to be
 // had; repeating it heals them.
-func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state.GuardRecord) error {
+func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state.GuardRecord, repo *git.Repo) error {
 	if s.private(r) {
 		st.Kernel, st.Private = true, s.privateGit()
 	}
@@ -155,7 +161,7 @@ func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state
 		work.Go(func() error { return s.m.machine().FillShim(wctx, st, s.Folder) })
 	}
 	if r.Hooks == kernel.Active {
-		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.Folder) })
+		work.Go(func() error { return s.m.machine().FillHooks(wctx, st, s.Folder, repo) })
 	}
 	if err := work.Wait(); err != nil {
 		return err
@@ -202,7 +208,7 @@ func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
 	if err != nil {
 		st, err := s.guardState(ctx)
 		if err == nil {
-			err = s.makeGuard(ctx, st, s.Rec.Guard)
+			err = s.makeGuard(ctx, st, s.Rec.Guard, nil)
 		}
 		if err == nil {
 			seal, err = s.lookAtGuard(files)

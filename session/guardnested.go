@@ -25,7 +25,7 @@ func (s *Session) guardNested(ctx context.Context) error {
 	}
 	st, err := s.guardState(ctx)
 	if err == nil {
-		err = s.makeGuard(ctx, st, *r)
+		err = s.makeGuard(ctx, st, *r, nil)
 	}
 	if err != nil {
 		return err

@@ -50,21 +50,21 @@ type attributeRules struct {
 
 // readAttributes looks at every place where attributes for the origin's files
 // can stand.
-func readAttributes(ctx context.Context, repo *git.Repo, conf config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
-	crlf := conf.bool("core.autocrlf", false)
-	a := &attributes{eol: crlf || strings.EqualFold(conf["core.eol"], "crlf")}
-	a.in.all = crlf || strings.EqualFold(conf["core.autocrlf"], "input") || conf["attr.tree"] != ""
-	a.out.all = crlf || conf["attr.tree"] != ""
+func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
+	crlf := conf.Bool("core.autocrlf", false)
+	a := &attributes{eol: crlf || strings.EqualFold(conf.Get("core.eol"), "crlf")}
+	a.in.all = crlf || strings.EqualFold(conf.Get("core.autocrlf"), "input") || conf.Get("attr.tree") != ""
+	a.out.all = crlf || conf.Get("attr.tree") != ""
 	if a.out.all {
 		return a, nil
 	}
-	global, err := globalAttributes(ctx, repo, conf)
+	global, err := globalFile(ctx, repo, "core.attributesfile", "attributes")
 	if err != nil {
 		return nil, err
 	}
 	prefix := filepath.Dir(filepath.Dir(repo.Bin))
-	for _, p := range append(global, filepath.Join(repo.CommonDir, "info/attributes"), filepath.Join(prefix, "etc/gitattributes"),
-		"/etc/gitattributes", "/usr/local/etc/gitattributes", "/opt/homebrew/etc/gitattributes") {
+	for _, p := range []string{global, filepath.Join(repo.CommonDir, "info/attributes"), filepath.Join(prefix, "etc/gitattributes"),
+		"/etc/gitattributes", "/usr/local/etc/gitattributes", "/opt/homebrew/etc/gitattributes"} {
 		a.file("", p)
 	}
 	for i := range origin.Entries {
@@ -90,16 +90,17 @@ func attributesDir(p string) (string, bool) {
 	return dir, ok && (dir == "" || dir[len(dir)-1] == '/')
 }
 
-// globalAttributes returns the user's attributes files.
-func globalAttributes(ctx context.Context, repo *git.Repo, conf config) ([]string, error) {
-	if _, ok := conf["core.attributesfile"]; ok {
-		out, err := repo.Output(ctx, git.Cmd{Dir: repo.TopLevel, Args: []string{"config", "--type=path", "--get", "core.attributesFile"}})
-		return []string{strings.TrimSuffix(string(out), "\n")}, err
+// globalFile returns the user's own file of attributes or ignore patterns, which
+// key names; git reads a relative path from the work tree's root.
+func globalFile(ctx context.Context, repo *git.Repo, key, name string) (string, error) {
+	file, ok, err := repo.UserPath(ctx, key)
+	if !ok {
+		return repo.UserDefault(name), err
 	}
-	if xdg := repo.Getenv("XDG_CONFIG_HOME"); xdg != "" {
-		return []string{filepath.Join(xdg, "git/attributes")}, nil
+	if file != "" && !filepath.IsAbs(file) {
+		file = filepath.Join(repo.TopLevel, file)
 	}
-	return []string{filepath.Join(repo.Getenv("HOME"), ".config/git/attributes")}, nil
+	return file, nil
 }
 
 // file adds the rules of one attributes file; a missing one has none.

@@ -51,7 +51,7 @@ func TestRawAgainstGit(t *testing.T) {
 func rawIn(t *testing.T, f *gittest.Fixture) func(string) bool {
 	t.Helper()
 	opt := options(t, f, f.Dir, Working)
-	conf, err := readConfig(t.Context(), opt.Repo)
+	conf, err := opt.Repo.Config(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // origin's work tree just as the commit has it is copied, and git checks out the
 // rest. In a sparse checkout git does it all.
 func (c *creation) fillCommit(ctx context.Context) error {
-	if c.config.bool("core.sparsecheckout", false) {
+	if c.config.Bool("core.sparsecheckout", false) {
 		if err := c.keepSparse(ctx); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func Create(ctx context.Context, opt Options) (res *Result, err error) {
 // creation is one Create.
 type creation struct {
 	Options
-	config   config
+	config   *git.Config
 	index    *git.Index // of the workspace to be: the origin's, or one that git read the commit into
 	origin   *snapshot.Snapshot
 	nested   []nestedRepo // folders of the origin that hold a .git, sorted by path
@@ -133,7 +133,7 @@ func (c *creation) prepare(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.add(ctx) })
 	g.Go(func() (err error) {
-		c.config, err = readConfig(ctx, c.Repo)
+		c.config, err = c.Repo.Config(ctx)
 		return err
 	})
 	g.Go(c.readOwnIndex)

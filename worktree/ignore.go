@@ -24,14 +24,24 @@ type judge interface {
 	close()
 }
 
-// judge starts git check-ignore, which is asked about each level of untracked
-// folders in turn. Without --no-index it would compare every path with the whole
-// index; with it, it does not see a .gitignore that a sparse checkout left out
-// of the work tree, so there a listing of all ignored paths is made instead.
+// judge returns who answers. In a sparse checkout git may take a .gitignore out of
+// the index, which check-ignore does not see; there a listing of all ignored paths
+// is made instead.
 func (c *creation) judge(ctx context.Context) (judge, error) {
 	if c.hasSparseIgnore() {
 		return c.listIgnored(ctx)
 	}
+	p, err := c.plainJudge(ctx)
+	if errors.Is(err, errNotPlain) {
+		return c.checkIgnore(ctx)
+	}
+	return p, err
+}
+
+// checkIgnore starts git check-ignore, which is asked about each level of untracked
+// folders in turn. Without --no-index it would compare every path with the whole
+// index.
+func (c *creation) checkIgnore(ctx context.Context) (judge, error) {
 	cmd := c.Repo.Command(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"}})
 	j := &checkIgnore{wait: cmd.Wait}
 	cmd.Stderr = &j.stderr
@@ -49,7 +59,7 @@ func (c *creation) judge(ctx context.Context) (judge, error) {
 
 // hasSparseIgnore reports whether git takes a .gitignore out of the index.
 func (c *creation) hasSparseIgnore() bool {
-	if !c.config.bool("core.sparsecheckout", false) {
+	if !c.config.Bool("core.sparsecheckout", false) {
 		return false
 	}
 	for i := range c.index.Len() {

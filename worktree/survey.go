@@ -26,7 +26,7 @@ func Look(ctx context.Context, repo *git.Repo, format snapshot.Format, previous 
 	c := &creation{Options: Options{Repo: repo, Format: format}}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		c.config, err = readConfig(gctx, repo)
+		c.config, err = repo.Config(gctx)
 		return err
 	})
 	g.Go(c.readOwnIndex)

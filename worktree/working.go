@@ -176,7 +176,7 @@ func (c *creation) inSubmodule(dir string) bool {
 // keepSparse copies what makes a sparse checkout sparse; git worktree add does so
 // from 2.36 on.
 func (c *creation) keepSparse(ctx context.Context) error {
-	if !c.config.bool("core.sparsecheckout", false) {
+	if !c.config.Bool("core.sparsecheckout", false) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Join(c.admin, "info"), 0o777); err != nil {
@@ -186,7 +186,7 @@ func (c *creation) keepSparse(ctx context.Context) error {
 		return err
 	}
 	own := filepath.Join(c.admin, "config.worktree")
-	if _, err := os.Lstat(own); err == nil || !c.config.bool("extensions.worktreeconfig", false) {
+	if _, err := os.Lstat(own); err == nil || !c.config.Bool("extensions.worktreeconfig", false) {
 		return err
 	}
 	if err := copySmall(filepath.Join(c.Repo.GitDir, "config.worktree"), own); err != nil {

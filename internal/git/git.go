@@ -74,8 +74,8 @@ func Find(ctx context.Context, env []string) (*Git, error) {
 	return g, g.CheckVersion(ctx)
 }
 
-// Locate is Find without the check, for a caller that has a question which can be
-// asked meanwhile: CheckVersion must have returned before its answer is used.
+// Locate is Find without the check, for a caller that goes on with Discover, which
+// checks the version, or knows that it was checked before.
 func Locate(env []string) (*Git, error) {
 	bin, err := lookPath("git", env)
 	if err != nil {
@@ -115,11 +115,16 @@ func (g *Git) CheckVersion(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if g.Version, err = ParseVersion(string(out)); err != nil {
+	v, err := ParseVersion(string(out))
+	if err != nil {
 		return err
 	}
-	if g.Version.Before(MinVersion) {
-		return superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, g.Version, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
+	return g.setVersion(v)
+}
+
+func (g *Git) setVersion(v Version) error {
+	if g.Version = v; v.Before(MinVersion) {
+		return superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, v, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
 	}
 	return nil
 }
@@ -191,6 +196,7 @@ type Cmd struct {
 	Env    []string
 	Stdin  io.Reader
 	Stdout io.Writer
+	events *os.File // git's file descriptor 3; nil for none
 }
 
 // ExitError tells which git command failed and what it printed.
@@ -238,6 +244,9 @@ func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout
 	cmd.Env = append(slices.Clip(g.env), c.Env...)
+	if c.events != nil {
+		cmd.ExtraFiles = []*os.File{c.events}
+	}
 	cmd.Cancel = func() error {
 		time.AfterFunc(2*time.Second, func() { _ = cmd.Process.Kill() }) // fails when git has ended, which is well
 		return cmd.Process.Signal(syscall.SIGINT)

@@ -159,24 +159,3 @@ func (f *Facts) link(exec string) error {
 	}
 	return nil
 }
-
-// UserHooksPath returns core.hooksPath as the user has it in the origin, "" when
-// it is not set. superqode's own calls set the key on the command line, so the
-// answer is the last line from elsewhere.
-func UserHooksPath(ctx context.Context, r *git.Repo) (superqode.HostPath, error) {
-	out, err := r.Output(ctx, git.Cmd{Dir: r.TopLevel, Args: []string{"config", "--show-scope", "-z", "--type=path", "--get-all", "core.hooksPath"}})
-	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	fields := strings.Split(string(out), "\x00")
-	path := ""
-	for i := 0; i+1 < len(fields); i += 2 {
-		if fields[i] != "command" {
-			path = fields[i+1]
-		}
-	}
-	return superqode.HostPath(path), nil
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/internal/git"
 )
 
 // hooksHelper is the helper binary for the hooks, beside the links that lead to it.
@@ -17,7 +18,7 @@ const hooksHelper = "hooks/" + hooks.HelperFile
 
 // FillHooks fills the folder of hooks of a session, or of what stands for one,
 // and notes in its state how git is led there.
-func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir string) error {
+func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir string, repo *git.Repo) error {
 	folder := filepath.Join(dir, "hooks")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -25,11 +26,16 @@ func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir str
 	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" + hooks.RemoteHelper}); err != nil {
 		return err
 	}
-	g, err := m.Git(ctx)
-	if err != nil {
-		return err
+	if repo == nil {
+		g, err := m.Git(ctx)
+		if err != nil {
+			return err
+		}
+		if repo = (&git.Repo{Git: g, TopLevel: folder}); len(st.GitDirs) > 0 {
+			repo.TopLevel, repo.GitDir = "", string(st.GitDirs[0])
+		}
 	}
-	if err := hooks.Populate(ctx, g, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
+	if err := hooks.Populate(ctx, repo, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
 		return err
 	}
 	st.HookEnv = hooks.Env(st, folder)

@@ -150,7 +150,7 @@ func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.Session
 	if err := m.FillShim(ctx, &own, c.session); err != nil {
 		return nil, err
 	}
-	if err := m.FillHooks(ctx, &own, c.session); err != nil {
+	if err := m.FillHooks(ctx, &own, c.session, nil); err != nil {
 		return nil, err
 	}
 	if err := own.Save(c.session); err != nil {

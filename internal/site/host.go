@@ -90,24 +90,22 @@ func (h *Host) Resolve(ctx context.Context, dir string) (*Origin, error) {
 	return o, nil
 }
 
-// Discover asks git for the repository and for its version at the same time.
+// Discover finds the repository that dir lies in, and git with its version the
+// first time.
 func (h *Host) Discover(ctx context.Context, dir string) (*git.Repo, error) {
 	h.gitOnce.Lock()
 	defer h.gitOnce.Unlock()
-	if h.gitBin != nil {
-		return h.gitBin.Discover(ctx, dir)
+	g := h.gitBin
+	if g == nil {
+		var err error
+		if g, err = git.Locate(h.Env); err != nil {
+			return nil, err
+		}
 	}
-	g, err := git.Locate(h.Env)
-	if err != nil {
-		return nil, err
-	}
-	version := make(chan error, 1)
-	go func() { version <- g.CheckVersion(ctx) }()
 	repo, err := g.Discover(ctx, dir)
-	if verr := <-version; verr != nil {
-		return nil, verr // an old git's answer to anything else explains less
+	if g.Version != (git.Version{}) {
+		h.gitBin = g
 	}
-	h.gitBin = g
 	return repo, err
 }
 
