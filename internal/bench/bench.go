@@ -13,7 +13,7 @@ import (
 )
 
 // The bounds of the project, as ratios to git's own command. The smallest size
-// has none: there a process's start is most of the time.
+// has none: there most of the time is a process's start.
 const (
 	boundCreate  = 0.4
 	boundStatus  = 0.5
@@ -58,7 +58,7 @@ func caught(err *error) {
 	}
 }
 
-// subject is one repository and the commands that are run on it.
+// subject is one repository and the commands to run on it.
 type subject struct {
 	*gittest.Fixture
 	m     *meter
@@ -99,8 +99,8 @@ func (s *subject) addWorktree() (cost, string) {
 	return s.git(s.Dir, "worktree", "add", "--quiet", "--detach", path), path
 }
 
-// quiet waits until what superqode swept in the background is gone, so that it
-// does not slow down what is measured next.
+// quiet waits until superqode has swept its trash in the background, so that
+// this does not slow down the next measurement.
 func (s *subject) quiet() {
 	for range 600 {
 		left, err := filepath.Glob(filepath.Join(s.Home, ".superqode", "working", "*", "trash", "*"))
@@ -109,7 +109,7 @@ func (s *subject) quiet() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	s.m.fail(errors.New("the trash is not swept after a minute"))
+	s.m.fail(errors.New("the trash is still not swept after a minute"))
 }
 
 // measureSize measures everything that depends on the number of files.
@@ -133,8 +133,8 @@ func measureSize(ctx context.Context, o *options, r *report, base, where string,
 	return errors.Join(s.m.err, os.RemoveAll(s.base))
 }
 
-// sessions measures opening and ending: one life of a session beside one life of
-// a linked worktree, again and again.
+// sessions measures opening and ending: a session beside a linked worktree,
+// again and again.
 func (s *subject) sessions(runs, n int, r *report) {
 	var ours, theirs [3][]time.Duration
 	for i := range runs + 1 {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// What claims and watching may take.
+// The bounds of claims and watching.
 const (
 	boundClaims    = 15 * time.Millisecond // acquire and release, two commands
-	boundWatch     = 3 * time.Second       // until watchFolders are watched
+	boundWatch     = 3 * time.Second       // until it watches watchFolders
 	boundWatchRSS  = 60 << 20
 	watchFolders   = 30_000
 	slackWatched   = 15 * time.Millisecond
@@ -90,7 +90,7 @@ func measureWatch(ctx context.Context, o *options, r *report, base string) (err 
 	return nil
 }
 
-// watchOnce runs the watcher until it says that it watches.
+// watchOnce runs the watcher until it reports that it watches.
 func watchOnce(ctx context.Context, bin, dir string) (start time.Duration, rss int64, err error) {
 	cmd := exec.CommandContext(ctx, bin, "watch", "-C", filepath.Join(dir, "tree"))
 	cmd.Env = []string{"HOME=" + dir, "SUPERQODE_HOME=" + filepath.Join(dir, "home"), "PATH=" + os.Getenv("PATH")}
@@ -108,7 +108,7 @@ func watchOnce(ctx context.Context, bin, dir string) (start time.Duration, rss i
 		err = errors.New(line)
 	}
 	err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM))
-	_ = cmd.Wait() // it was told to end
+	_ = cmd.Wait() // the benchmark ended it
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		rss = rssBytes(usage)
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// What the guard may add to git's own commands, and to a session's start.
+// The bounds of what the guard adds to git's own commands, and to a session's
+// start.
 const (
 	slackShim   = 2 * time.Millisecond
 	slackStatus = 4 * time.Millisecond
@@ -19,8 +20,8 @@ const (
 	guardFiles  = 1000
 )
 
-// measureGuard measures git as a program in a session has it, beside the same git
-// in the same workspace without the guard, by turns.
+// measureGuard measures the git of a session's program beside the same git in
+// the same workspace without the guard, by turns.
 func measureGuard(ctx context.Context, o *options, r *report, base, where string) (err error) {
 	defer caught(&err)
 	s := newSubject(ctx, o, base, guardFiles)

@@ -191,8 +191,8 @@ func hashFile(file string, buf []byte) error {
 	return err
 }
 
-// measureInPlace measures the groups that need a repository of their own, for
-// they change it.
+// measureInPlace measures the groups that need a repository of their own
+// because they change it.
 func measureInPlace(ctx context.Context, o *options, r *report, base, where string, n int) (err error) {
 	defer caught(&err)
 	for _, g := range []struct {

@@ -1,9 +1,9 @@
 // Command bench measures superqode beside git on generated repositories and
-// holds the numbers against the bounds of the project.
+// compares the numbers with the bounds of the project.
 //
-// Whole processes are timed, superqode and git by turns in one run, after a
-// warm-up that does not count; medians are printed with their ratio. Nothing is
-// asserted: a missed bound is printed as MISSED, and -strict makes it an exit
+// It times whole processes, superqode and git by turns in one run, after a
+// warm-up that does not count, and prints medians with their ratio. It asserts
+// nothing: it prints a missed bound as MISSED, and -strict makes it an exit
 // code.
 //
 //	make bench
@@ -79,8 +79,8 @@ func parse(stderr io.Writer, args []string) (*options, error) {
 	return o, nil
 }
 
-// run measures everything and returns how many bounds were missed, 0 unless
-// they matter.
+// run measures everything and returns how many bounds were missed, or 0 without
+// -strict.
 func run(ctx context.Context, stdout, stderr io.Writer, args []string) (missed int, err error) {
 	o, err := parse(stderr, args)
 	if err != nil {

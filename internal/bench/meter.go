@@ -17,8 +17,8 @@ type cost struct {
 	stdout string
 }
 
-// meter runs whole processes and keeps the first error: after one, nothing more
-// is run.
+// meter runs whole processes and keeps the first error: after one it runs
+// nothing more.
 type meter struct {
 	ctx    context.Context // of the whole measurement; a meter lives no longer
 	env    []string
@@ -33,8 +33,8 @@ func (m *meter) fail(err error) {
 	}
 }
 
-// run times args from start to exit. On a disk, what earlier commands wrote is
-// flushed first, so that nobody pays for another.
+// run times args from start to exit. On a disk it first flushes what earlier
+// commands wrote, so that no command pays for another.
 func (m *meter) run(dir string, args ...string) cost {
 	if m.err != nil {
 		return cost{}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What selecting outputs may take.
+// The bounds of selecting outputs.
 const (
 	outputFiles = 10_000
 	outputBytes = 2000 // of each
@@ -41,6 +41,6 @@ func measureOutputs(ctx context.Context, o *options, r *report, base, where stri
 	r.absolute("outputs: 10,000 files by two patterns", took, outputTime)
 	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  <= %d MiB %s\n", "peak memory", float64(s.m.peak)/(1<<20), "", "", outputPeak>>20, r.verdict(s.m.peak <= outputPeak))
 	s.superqode("workspace", "end", "--session", id)
-	s.quiet() // the trash is swept by a process of its own
+	s.quiet() // a process of its own sweeps the trash
 	return errors.Join(s.m.err, os.RemoveAll(s.base))
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// bound is what a ratio is held against: ours ≤ ratio × git's + slack. holds is
-// false where the project sets no bound; the numbers are printed all the same.
+// bound is the limit of a ratio: ours ≤ ratio × git's + slack. holds is false
+// if the project sets no bound; the numbers are printed all the same.
 type bound struct {
 	ratio float64
 	slack time.Duration
@@ -30,7 +30,7 @@ type report struct {
 
 func (r *report) note(s string) { fmt.Fprintln(r.out, "note:", s) }
 
-// machine prints what the numbers belong to.
+// machine prints which machine the numbers belong to.
 func (r *report) machine(ctx context.Context) {
 	version, _ := exec.CommandContext(ctx, "git", "version").Output() // "" is honest enough
 	fmt.Fprintf(r.out, "%s/%s, %d processors, %s, %s\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), strings.TrimSpace(string(version)))
@@ -39,7 +39,7 @@ func (r *report) machine(ctx context.Context) {
 func (r *report) head(where, dir string, n int) {
 	fmt.Fprintf(r.out, "\n%d files on %s (%s)\n", n, where, fileSystem(dir))
 	if where == "disk" && journalless(dir) {
-		r.note("ext4 without a journal makes files up to 20 times slower for minutes after many were deleted: these numbers mislead")
+		r.note("ext4 without a journal creates files up to 20 times slower for minutes after many were deleted: these numbers mislead")
 	}
 	fmt.Fprintf(r.out, "  %-46s %10s %10s %7s  %s\n", "", "superqode", "git", "ratio", "bound")
 }
@@ -64,7 +64,7 @@ func (r *report) verdict(ok bool) string {
 
 func (r *report) ratio(what string, ours, theirs []time.Duration, b bound) {
 	if len(ours) == 0 {
-		return // a command failed; its error is told at the end
+		return // a command failed; its error is reported at the end
 	}
 	a, g := median(ours), median(theirs)
 	line := "-"
@@ -105,7 +105,7 @@ func (r *report) end() {
 func seconds(d time.Duration) string { return fmt.Sprintf("%.4f s", d.Seconds()) }
 
 // mount returns the device and type of the file system that dir is on, as the
-// kernel names them, or "" where it does not say.
+// kernel names them, or "" if it does not say.
 func mount(dir string) (device, kind string) {
 	data, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -131,7 +131,7 @@ func fileSystem(dir string) string {
 	return "unknown file system"
 }
 
-// journalless reports an ext4 whose device has no thread of the journal.
+// journalless reports an ext4 whose device has no journal thread.
 func journalless(dir string) bool {
 	device, kind := mount(dir)
 	if kind != "ext4" {

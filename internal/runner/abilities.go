@@ -1,8 +1,8 @@
 package runner
 
-// Ability is one thing that the platform lets the runner do, or not.
+// Ability is one thing that the runner can or cannot do on this platform.
 type Ability struct {
 	Name   string // "reaper", "cgroup", "pidfd", "terminal"
 	Have   bool
-	Detail string // what it is good for, or what its lack means
+	Detail string // what it is for, or what its lack means
 }

@@ -21,7 +21,7 @@ type cgroup struct {
 }
 
 // newCgroup makes a group below our own, or returns nil: the hierarchy is often
-// not writable, and then the process table has to do.
+// not writable, and then the process table has to suffice.
 func newCgroup() *cgroup {
 	parent := ownCgroup()
 	if parent == "" {
@@ -56,8 +56,8 @@ func sweepCgroups(parent string) {
 	}
 }
 
-// ownCgroup returns the folder of the version 2 group that this process is in, or
-// "". On hybrid machines the hierarchy is at /sys/fs/cgroup/unified.
+// ownCgroup returns the folder of this process's version 2 group, or "". On
+// hybrid machines the hierarchy is at /sys/fs/cgroup/unified.
 func ownCgroup() string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -102,15 +102,15 @@ func findGroup(mounts *bufio.Scanner, group string, match func(kind, options str
 			}
 		}
 		if strings.HasPrefix(rel, "/..") {
-			continue // our group is outside of what is mounted here
+			continue // our group is outside what is mounted here
 		}
 		return filepath.Join(f[4], rel)
 	}
 	return ""
 }
 
-// kill ends all members at once, those that are being forked included (Linux
-// 5.14; before, the file is not there).
+// kill ends all members at once, including those that are being forked (Linux
+// 5.14; before, the file does not exist).
 func (c *cgroup) kill() {
 	if c == nil {
 		return
@@ -121,7 +121,7 @@ func (c *cgroup) kill() {
 	}
 }
 
-// pids returns the members, those of groups that the program made included.
+// pids returns the members, including those of groups that the program made.
 func (c *cgroup) pids() []int {
 	if c == nil {
 		return nil
@@ -142,8 +142,8 @@ func (c *cgroup) pids() []int {
 	return pids
 }
 
-// remove removes the group. The kernel may need a moment after the last member's
-// end; a group that stays is swept by a later run.
+// remove removes the group. The kernel may need a moment after the last
+// member's end; a later run sweeps a group that stays.
 func (c *cgroup) remove() {
 	if c == nil {
 		return

@@ -65,8 +65,8 @@ func TestConfine(t *testing.T) {
 	}
 }
 
-// TestConfineKeepsExitCodes: a program that cannot be started is told apart from
-// a confinement that cannot be had.
+// TestConfineKeepsExitCodes: a program that cannot be started is distinguished from
+// a confinement that is impossible.
 func TestConfineKeepsExitCodes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// diskWatch looks again and again how much the folders have grown.
+// diskWatch measures again and again how much the folders have grown.
 type diskWatch struct {
 	folders []string
 	limit   int64
 	before  int64
-	over    chan struct{} // closed when the limit is passed
+	over    chan struct{} // closed when the limit is exceeded
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
 
-// lookPause is the shortest time between two looks; a look that takes long is
-// followed by a pause ten times as long.
+// lookPause is the shortest time between two measurements; after one that takes
+// long the pause is ten times as long.
 const lookPause = 100 * time.Millisecond
 
 func watchDisk(l Limits) *diskWatch {
@@ -50,15 +50,16 @@ func (w *diskWatch) start(ctx context.Context) {
 	}
 }
 
-// grown is the last look, after everything has ended.
+// grown is the last measurement, after everything has ended.
 func (w *diskWatch) grown() bool {
 	w.cancel()
 	<-w.done
 	return diskUsage(context.Background(), w.folders)-w.before > w.limit
 }
 
-// diskUsage adds up the space that the files below the folders take; a file with
-// several names counts once. What goes away meanwhile counts nothing.
+// diskUsage adds up the space that the files below the folders take; a file
+// with several hard links counts once. What disappears meanwhile does not
+// count.
 func diskUsage(ctx context.Context, folders []string) (sum int64) {
 	linked := map[inode]bool{}
 	for _, folder := range folders {
@@ -87,7 +88,7 @@ func diskUsage(ctx context.Context, folders []string) (sum int64) {
 	return sum
 }
 
-// inode names a file among all.
+// inode identifies a file.
 type inode struct{ dev, ino uint64 }
 
 func blocksOf(info os.FileInfo) (bytes int64, id inode, many bool) {

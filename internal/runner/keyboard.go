@@ -11,8 +11,8 @@ import (
 )
 
 // keyboard copies our stdin to the program's terminal, with ours in raw mode so
-// that every key, Ctrl-C included, is the program's alone. While we are a
-// background job it leaves our terminal alone and looks again twice a second.
+// that the program gets every key, Ctrl-C included. While we are a background
+// job it leaves our terminal alone and looks again twice a second.
 type keyboard struct {
 	in     *os.File
 	to     *os.File
@@ -39,7 +39,7 @@ func newKeyboard(in, to *os.File) (*keyboard, error) {
 	return k, nil
 }
 
-// attach makes the terminal raw when we are in its foreground; it is called again
+// attach makes the terminal raw if we are in its foreground. Call it again
 // after a stop, when the shell may have changed the modes.
 func (k *keyboard) attach() bool {
 	k.mu.Lock()
@@ -75,7 +75,7 @@ func (k *keyboard) restore() {
 }
 
 func (k *keyboard) run() {
-	buf, eof := make([]byte, 4096), []byte{4} // VEOF, the only end that a terminal has
+	buf, eof := make([]byte, 4096), []byte{4} // VEOF, a terminal's only end of file
 	for {
 		if !k.attachOnce() {
 			if woken, _ := waitReadable(nil, k.woken, lookAgain); woken {
@@ -114,7 +114,7 @@ func (k *keyboard) attachOnce() bool {
 	return done || k.attach()
 }
 
-// stop ends run, and no attach follows it.
+// stop ends run; do not attach after it.
 func (k *keyboard) stop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

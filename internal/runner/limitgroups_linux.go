@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// limitedCgroup makes a group of version 2 that holds to the limits of memory and
-// processes, or returns nil where there is none to be had. Processor time alone
+// limitedCgroup makes a group of version 2 that enforces the limits of memory
+// and processes, or returns nil if that is not possible. Processor time alone
 // needs no controller.
 func limitedCgroup(l Limits) *cgroup {
 	need, settings := cgroupSettings(l)
@@ -23,12 +23,13 @@ func limitedCgroup(l Limits) *cgroup {
 	return boundCgroup(need, settings)
 }
 
-// cgroupSettings are the controllers that limits need, and what is written into
-// which file; one that begins with "?" may be missing.
+// cgroupSettings returns the controllers that limits need, and what to write
+// into which file; a file with "?" before its name may be missing.
 func cgroupSettings(l Limits) (need []string, settings [][2]string) {
 	if l.Memory > 0 {
 		need = append(need, "memory")
-		// One that is out of memory takes all with it, as the limit is of all.
+		// A process that runs out of memory takes all others with it, since the
+		// limit is for all of them.
 		settings = append(settings, [2]string{"memory.max", strconv.FormatInt(l.Memory, 10)}, [2]string{"memory.oom.group", "1"}, [2]string{"?memory.swap.max", "0"})
 	}
 	if l.Pids > 0 {
@@ -56,9 +57,9 @@ func boundCgroup(need []string, settings [][2]string) *cgroup {
 }
 
 // cgroupParents returns the groups below which one could be made: our own, and
-// the one above. A group that holds processes cannot hand its controllers down,
-// which ours does, so a group beside it is often the only way; but not where it
-// would let the program out of a limit that ours has.
+// the one above. A group that holds processes, as ours does, cannot hand its
+// controllers down, so a group beside it is often the only way; but not if the
+// program would escape a limit of ours.
 func cgroupParents(need []string) []string {
 	own := ownCgroup()
 	if own == "" {
@@ -88,7 +89,7 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// enable hands controllers down from a group to those in it.
+// enable hands controllers down from a group to its subgroups.
 func enable(parent string, need []string) bool {
 	return writeGroup(parent, "cgroup.subtree_control", "+"+strings.Join(need, " +")) == nil
 }
@@ -138,8 +139,7 @@ func groupNumber(group, file, key string) int64 {
 	return 0
 }
 
-// writeGroup writes one setting. The files are there or they are not: none is
-// ever created.
+// writeGroup writes one setting. It never creates a file.
 func writeGroup(group, file, value string) error {
 	f, err := os.OpenFile(filepath.Join(group, file), os.O_WRONLY, 0)
 	if err != nil {

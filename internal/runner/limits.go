@@ -12,10 +12,11 @@ type Limits struct {
 	Memory int64
 	// Pids is the number of processes and threads at one time.
 	Pids int
-	// CPUTime is processor time, of all processes added up, ended ones included.
+	// CPUTime is the processor time of all processes together, ended ones
+	// included.
 	CPUTime time.Duration
-	// Disk is the number of bytes by which DiskFolders may grow while the program
-	// runs. What it writes elsewhere is not counted.
+	// Disk is the number of bytes by which DiskFolders may grow while the
+	// program runs. What it writes elsewhere does not count.
 	Disk        int64
 	DiskFolders []string
 }
@@ -28,34 +29,34 @@ const (
 	LimitDisk   = "disk"
 )
 
-// exitLimit is the exit code of a run that a limit ended: that of a program which
-// was killed, as docker reports it.
+// exitLimit is the exit code of a run that a limit ended: that of a killed
+// program, as docker reports it.
 const exitLimit = 137
 
 func (l Limits) any() bool { return l.Memory > 0 || l.Pids > 0 || l.CPUTime > 0 || l.Disk > 0 }
 
-// Holding tells by what means a limit is held here.
+// Holding says how a limit is enforced here.
 type Holding struct {
 	Limit string `json:"limit"` // memory, pids, cpu_time or disk
 	Value int64  `json:"value"` // bytes, processes or nanoseconds
 	By    string `json:"by"`    // "cgroup2", "cgroup1", "rlimit" (with sampling) or "sampling"
 }
 
-// LimitError means that a limit that was asked for cannot be had, so the program
+// LimitError means that a requested limit cannot be enforced, so the program
 // was not started.
 type LimitError struct {
 	Limit   string // memory, pids, cpu_time or disk
 	Value   string // as a person would write it
-	Missing string // what there would have to be
+	Missing string // what is missing
 }
 
 // Error names the flag, its value and what is missing.
 func (e *LimitError) Error() string {
 	flag := map[string]string{LimitMemory: "--memory", LimitPids: "--pids", LimitCPU: "--cpu-time", LimitDisk: "--max-disk"}[e.Limit]
-	return fmt.Sprintf("%s %s cannot be had here: %s", flag, e.Value, e.Missing)
+	return fmt.Sprintf("%s %s cannot be enforced here: %s", flag, e.Value, e.Missing)
 }
 
-// value prints a limit's value for people.
+// value formats a limit's value for people.
 func (l Limits) value(limit string) string {
 	switch limit {
 	case LimitMemory:
@@ -68,13 +69,13 @@ func (l Limits) value(limit string) string {
 	return strconv.FormatInt(l.Disk, 10)
 }
 
-// refuse makes the error for a limit that cannot be had.
+// refuse makes the error for a limit that cannot be enforced.
 func (l Limits) refuse(limit, missing string) error {
 	return &LimitError{Limit: limit, Value: l.value(limit), Missing: missing}
 }
 
-// CheckLimits tries whether the limits can be had here and tells how they would
-// be held, without running anything. The error is a *LimitError.
+// CheckLimits tries whether the limits can be enforced here and reports how,
+// without running anything. The error is a *LimitError.
 func CheckLimits(l Limits) ([]Holding, error) {
 	if !l.any() {
 		return nil, nil

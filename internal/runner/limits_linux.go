@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A limit is held by the first of these that can be had: a cgroup of version 2,
-// one of version 1, and else a resource limit of each process together with a
-// look at the whole tree several times a second. The groups are exact; they count
-// what has ended and what is being forked. Of the others docs/exec.md says what
-// they miss.
+// The first of these that is available enforces a limit: a cgroup of version 2,
+// one of version 1, or a resource limit of each process together with a look at
+// the whole tree several times a second. The groups are exact; they count what
+// has ended and what is being forked. docs/exec.md says what the others miss.
 const (
 	byCgroup2  = "cgroup2"
 	byCgroup1  = "cgroup1"
@@ -25,11 +24,11 @@ const (
 	bySampling = "sampling"
 )
 
-// hold is what holds one run to its limits.
+// hold enforces the limits of one run.
 type hold struct {
 	Limits
 	group    *cgroup  // version 2, with limits in it
-	old      []string // groups of version 1 that the program is put into
+	old      []string // groups of version 1 for the program
 	rlimits  map[int]uint64
 	holdings []Holding
 	by       map[string]string
@@ -37,7 +36,7 @@ type hold struct {
 	sampler  sampler
 }
 
-// newHold prepares everything that can be prepared before the program is started;
+// newHold prepares everything that is possible before the program starts;
 // release it. noCgroup is for tests.
 func newHold(l Limits, noCgroup bool) (*hold, error) {
 	h := &hold{Limits: l, rlimits: map[int]uint64{}, by: map[string]string{}, oldOf: map[string]string{}}
@@ -70,12 +69,14 @@ func (h *hold) findMemory(noCgroup bool) error {
 		return nil
 	}
 	value := strconv.FormatInt(h.Memory, 10)
-	// memsw is memory and swap; it is not there where swap is not accounted for.
+	// memsw is memory and swap; the file is missing if the kernel does not
+	// account for swap.
 	if !noCgroup && h.oldGroup("memory", LimitMemory, [][2]string{{"memory.limit_in_bytes", value}, {"?memory.memsw.limit_in_bytes", value}}) {
 		return nil
 	}
-	// RLIMIT_AS would count what a runtime merely reserves: node does not start
-	// under any sensible value. RLIMIT_DATA counts what is private and writable.
+	// RLIMIT_AS would count what a runtime only reserves: node does not start
+	// under any sensible value. RLIMIT_DATA counts what is private and
+	// writable.
 	h.by[LimitMemory] = byRlimit
 	h.rlimits[unix.RLIMIT_DATA] = uint64(h.Memory)
 	return nil
@@ -90,7 +91,7 @@ func (h *hold) findPids(noCgroup bool) error {
 		return nil
 	}
 	if unboundByNproc() {
-		return h.refuse(LimitPids, "no cgroup with the pids controller can be written, and RLIMIT_NPROC does not bind root")
+		return h.refuse(LimitPids, "no cgroup with the pids controller is writable, and RLIMIT_NPROC does not bind root")
 	}
 	h.by[LimitPids] = byRlimit
 	h.rlimits[unix.RLIMIT_NPROC] = 0 // set when the program starts: it counts all of the user's
@@ -104,27 +105,27 @@ func (h *hold) findCPU(noCgroup bool) error {
 	case !noCgroup && h.oldGroup("cpuacct", LimitCPU, nil):
 	default:
 		h.by[LimitCPU] = bySampling
-		if h.rlimits != nil { // of one process, should the looking come too late
+		if h.rlimits != nil { // of one process, in case sampling comes too late
 			h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2
 		}
 	}
 	return nil
 }
 
-// fileSlack lets a single file grow a little past the limit of the disk, so that
-// the look at the folders sees it.
+// fileSlack lets a single file grow a little beyond the disk limit, so that the
+// next measurement of the folders sees it.
 const fileSlack = 1 << 20
 
 func (h *hold) findDisk(bool) error {
 	if len(h.DiskFolders) == 0 {
-		return h.refuse(LimitDisk, "there are no folders whose growth could be counted")
+		return h.refuse(LimitDisk, "there are no folders to measure")
 	}
 	h.by[LimitDisk] = bySampling
 	h.rlimits[unix.RLIMIT_FSIZE] = uint64(h.Disk) + fileSlack
 	return nil
 }
 
-// oldGroup makes a group of version 1 with the given settings and notes it. A
+// oldGroup makes a group of version 1 with the given settings and records it. A
 // setting that begins with "?" may be missing.
 func (h *hold) oldGroup(controller, limit string, settings [][2]string) bool {
 	path := newOldGroup(controller)
@@ -142,12 +143,12 @@ func (h *hold) oldGroup(controller, limit string, settings [][2]string) bool {
 	return true
 }
 
-// stops reports whether the program must be stopped at its first instruction to
-// be put under its limits.
+// stops reports whether the program must stop at its first instruction to get
+// its limits.
 func (h *hold) stops() bool { return h != nil && (len(h.old) > 0 || len(h.rlimits) > 0) }
 
-// bind puts a process, which must not run yet, under the limits that it was not
-// born with.
+// bind sets the limits that a process does not inherit. The process must not
+// run yet.
 func (h *hold) bind(pid int) error {
 	for _, path := range h.old {
 		if err := writeGroup(path, "cgroup.procs", strconv.Itoa(pid)); err != nil {
@@ -178,7 +179,7 @@ func lower(pid, which int, value uint64) error {
 	return nil
 }
 
-// failed makes the error for a limit that was to be had and then was not.
+// failed makes the error for a limit that seemed possible and then failed.
 func (h *hold) failed(err error) error {
 	for _, one := range h.holdings {
 		if one.By == byCgroup1 || one.By == byRlimit || one.Limit == LimitDisk || one.Limit == LimitCPU {
@@ -188,9 +189,9 @@ func (h *hold) failed(err error) error {
 	return err
 }
 
-// bindStopped waits for the stop that a traced program makes at its first
-// instruction, binds it and lets it go. It must run on the thread that started
-// the program.
+// bindStopped waits until a traced program stops at its first instruction, sets
+// its limits and lets it go. It must run on the thread that started the
+// program.
 func (h *hold) bindStopped(pid int) error {
 	var ws unix.WaitStatus
 	for {
@@ -206,8 +207,8 @@ func (h *hold) bindStopped(pid int) error {
 	if !ws.Stopped() {
 		return errors.New("the program ended before its limits could be set")
 	}
-	// On another thread: this one may be confined by now, and must not write to the
-	// groups.
+	// On another thread: this one may be confined by now, and cannot write to
+	// the groups.
 	bound := make(chan error)
 	go func() { bound <- h.bind(pid) }()
 	if err := <-bound; err != nil {
@@ -219,7 +220,7 @@ func (h *hold) bindStopped(pid int) error {
 	return nil
 }
 
-// release gives the groups back that are still there.
+// release removes the groups that still exist.
 func (h *hold) release() {
 	if h == nil {
 		return
@@ -235,7 +236,7 @@ func (h *hold) release() {
 	}
 }
 
-// exceeded returns the limit that the tree has passed, or "".
+// exceeded returns the limit that the tree has exceeded, or "".
 func (h *hold) exceeded(t *tree) string {
 	var tree sample
 	if h.samples() {
@@ -252,7 +253,7 @@ func (h *hold) exceeded(t *tree) string {
 	return ""
 }
 
-// samples reports whether the process table has to be looked at.
+// samples reports whether a limit needs looks at the process table.
 func (h *hold) samples() bool {
 	return h.by[LimitMemory] == byRlimit || h.by[LimitPids] == byRlimit || h.by[LimitCPU] == bySampling
 }
@@ -264,8 +265,8 @@ func (h *hold) overMemory(tree sample) bool {
 	case byCgroup1:
 		return groupNumber(h.oldOf["memory"], "memory.oom_control", "oom_kill") > 0
 	}
-	// Resident pages that processes share count once for each; only when that is
-	// too much the exact count, which is dear, decides.
+	// Resident pages that processes share count once for each of them; only if
+	// that is too much the exact count, which is expensive, decides.
 	return tree.resident > h.Memory && proportional(tree.pids) > h.Memory
 }
 
@@ -287,8 +288,8 @@ func (h *hold) list() []Holding {
 	return h.holdings
 }
 
-// hits returns the limits that refused something to a program that lived on: a
-// fork, for one.
+// hits returns the limits that refused something to a program without ending
+// it: a fork, for example.
 func (h *hold) hits() []string {
 	n := int64(0)
 	switch h.by[LimitPids] {
@@ -296,7 +297,7 @@ func (h *hold) hits() []string {
 		n = h.group.number("pids.events", "max")
 	case byCgroup1:
 		n = groupNumber(h.oldOf["pids"], "pids.events", "max")
-	case byRlimit: // the kernel does not tell; a tree that was full was refused
+	case byRlimit: // the kernel does not say; a full tree was refused
 		if h.sampler.tasks >= h.Pids {
 			n = 1
 		}

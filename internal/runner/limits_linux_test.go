@@ -54,7 +54,7 @@ func TestPidsLimit(t *testing.T) {
 	t.Parallel()
 	limited(t, "pids", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 3 & done; echo never", Limits{Pids: 6}, func(t *testing.T, res Result, err error) {
 		if lerr, ok := errors.AsType[*LimitError](err); ok {
-			if !unboundByNproc() || !strings.Contains(lerr.Error(), "--pids 6 cannot be had here") {
+			if !unboundByNproc() || !strings.Contains(lerr.Error(), "--pids 6 cannot be enforced here") {
 				t.Error(err)
 			}
 			return

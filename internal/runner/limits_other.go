@@ -2,7 +2,7 @@
 
 package runner
 
-// hold has nothing to hold a program with: limits of a whole tree need Linux.
+// hold enforces nothing: limits of a whole tree need Linux.
 type hold struct{ holdings []Holding }
 
 func newHold(l Limits, _ bool) (*hold, error) {

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// logFile is the command log that all streams write to in the order in which
-// their output arrives. It never fails its writers: a log that cannot be
-// written must not change what the program does.
+// logFile is the command log. All streams write to it in the order in which
+// their output arrives. It never fails its writers: a broken log must not
+// change what the program does.
 type logFile struct {
 	mu   sync.Mutex
 	f    *os.File // nil: no log, or closed
 	err  error
-	last byte // the last byte written, to begin the cut line on a line of its own
+	last byte // the last byte written, so that the cut line starts on a new line
 
-	index  *os.File // nil: nobody asked for one
+	index  *os.File // nil: none
 	size   int64
 	stream byte // whose bytes come last: 'o', 'e' or 0
 }
@@ -53,7 +53,8 @@ func (l *logFile) write(stream byte, p []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.f != nil && l.err == nil && l.index != nil && stream != l.stream && len(p) > 0 {
-		// The index goes first: who reads meanwhile takes no byte for the other's.
+		// The index goes first: a concurrent reader then attributes no byte to
+		// the wrong stream.
 		if _, err := fmt.Fprintf(l.index, "%d %c\n", l.size, stream); err != nil {
 			l.err = fmt.Errorf("write command log: %w", err)
 			return false
@@ -76,7 +77,7 @@ func (l *logFile) writeLocked(p []byte) bool {
 	return true
 }
 
-// line writes one line, on a line of its own.
+// line writes one line, and starts a new line for it.
 func (l *logFile) line(s string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +106,8 @@ func (l *logFile) close() error {
 }
 
 // sink is where one output stream goes: to the user's writer and to the log,
-// each up to its limit. Its counters may be read while it is written to, because
-// a writer that blocks for ever is abandoned.
+// each up to its limit. Its counters may be read while somebody writes to it,
+// because Run abandons a writer that blocks for ever.
 type sink struct {
 	name      string
 	to        io.Writer // nil: nowhere
@@ -118,7 +119,7 @@ type sink struct {
 	truncated             atomic.Bool
 }
 
-// write takes one chunk; its error is that of the user's writer.
+// write takes one chunk; it returns the error of the user's writer.
 func (s *sink) write(p []byte) error {
 	s.bytes.Add(int64(len(p)))
 	s.toLog(p)
@@ -155,7 +156,7 @@ func (s *sink) toLog(p []byte) {
 	}
 	room := s.maxLog - s.logged.Load()
 	if room < 0 {
-		return // the cut line stands there already
+		return // the cut line is there already
 	}
 	if int64(len(p)) <= room {
 		if s.log.write(s.stream(), p) {

@@ -16,7 +16,8 @@ const defaultPath = "/bin:/usr/bin"
 
 var errNotInPath = errors.New("command not found in PATH")
 
-// childEnv returns spec's environment with one entry a key, PWD and the marker.
+// childEnv returns spec's environment with one entry for each key, PWD and the
+// marker.
 func childEnv(spec Spec) []string {
 	env := spec.Env
 	if spec.Marker != "" {
@@ -39,10 +40,10 @@ func childEnv(spec Spec) []string {
 	return out
 }
 
-// lookPath finds what execve is to be given for a program's name, the way execvp
-// does it, but in the program's own environment and directory. The result may
-// be relative to dir: the child changes its directory first, and a script then
-// sees the $0 that it would see from a shell.
+// lookPath finds the path to execute for a program's name as execvp does, but
+// in the program's own environment and directory. The result may be relative to
+// dir: the child changes its directory first, and a script then sees the same
+// $0 as from a shell.
 func lookPath(name, dir string, env []string) (string, *StartError) {
 	if strings.IndexByte(name, 0) >= 0 {
 		return "", &StartError{name, exitNotFound, syscall.EINVAL}
@@ -82,9 +83,9 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 	return "", &StartError{name, exitNotFound, errNotInPath}
 }
 
-// searchable reports whether the folder of p can be looked into. A folder in PATH
-// that cannot says nothing about the program: a shell goes on, and says "not
-// found" in the end.
+// searchable reports whether the folder of p can be searched. An unsearchable
+// folder in PATH says nothing about the program: a shell goes on, and finally
+// reports "not found".
 func searchable(p string) bool {
 	_, err := os.Lstat(p)
 	return !errors.Is(err, fs.ErrPermission)
@@ -98,7 +99,7 @@ func under(dir, p string) string {
 	return dir + "/" + p
 }
 
-// executable returns the bare errno for which p cannot be executed.
+// executable returns the bare errno that explains why p cannot be executed.
 func executable(p string) error {
 	st, err := os.Stat(p)
 	if err != nil {
@@ -116,7 +117,7 @@ func executable(p string) error {
 	return unix.Access(p, unix.X_OK)
 }
 
-// startError sorts what execve or the look-up said into 126 and 127.
+// startError sorts the errors of execve and of the look-up into 126 and 127.
 func startError(name string, err error) *StartError {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -131,8 +132,8 @@ func startError(name string, err error) *StartError {
 	return &StartError{name, exitNoExec, errno}
 }
 
-// execError turns the error of os.StartProcess into a *StartError, or leaves it
-// when the program is not to blame (no memory, no more processes).
+// execError turns the error of os.StartProcess into a *StartError, unless the
+// program is not to blame (no memory, no more processes).
 func execError(name string, err error) error {
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok {
@@ -142,7 +143,7 @@ func execError(name string, err error) error {
 	case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
 		return fmt.Errorf("start %q: %w", name, errno)
 	case syscall.ENOENT:
-		// The file itself was there a moment ago.
+		// The file itself existed a moment ago.
 		return &StartError{name, exitNotFound, fmt.Errorf("its interpreter was not found: %w", errno)}
 	}
 	return startError(name, errno)

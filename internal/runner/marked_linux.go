@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// EndMarked ends every process that was started with the environment entry marker
-// (Spec.Marker), and what descends from it: TERM, and KILL a second later. It is
-// for the programs of a superqode that was killed. This process and its ancestors
-// are spared, as somebody may ask for it from within. The result names all that
-// were found; the error wraps ErrLeftOver when some could not be ended (Alive).
+// EndMarked ends every process that was started with the environment entry
+// marker (Spec.Marker), and its descendants: TERM, and KILL a second later. It
+// is for the programs of a superqode that was killed. It spares this process
+// and its ancestors, since the caller may be one of those programs. The result
+// names every process that it found; the error wraps ErrLeftOver if some could
+// not be ended (Alive).
 func EndMarked(marker string) ([]Process, error) {
 	var found []Process
 	told := map[int]uint64{}

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// widen makes a pipe hold more, so that a fast program and we take turns less
-// often. The per-user budget of pipe pages may refuse it; that is no error.
+// widen makes a pipe larger, so that a fast program and we switch less often.
+// The per-user budget of pipe pages may refuse it; that is not an error.
 func widen(p *os.File) {
 	_ = control(p, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 256<<10)
@@ -16,8 +16,8 @@ func widen(p *os.File) {
 	})
 }
 
-// waitReadable waits until in can be read without blocking, or wake has been
-// closed at its other end. in may be nil, wait negative for no limit.
+// waitReadable waits until in can be read without blocking, or the other end of
+// wake is closed. in may be nil, wait negative for no limit.
 func waitReadable(in, wake *os.File, wait time.Duration) (woken, ready bool) {
 	fds := []unix.PollFd{{Fd: -1, Events: unix.POLLIN}, {Fd: -1, Events: unix.POLLIN}}
 	for i, f := range []*os.File{wake, in} {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// widen does nothing: a pipe's size cannot be set here.
+// widen does nothing: this system has no way to set a pipe's size.
 func widen(*os.File) {}
 
-// waitReadable waits until in can be read without blocking, or wake has been
-// closed at its other end. in may be nil, wait negative for no limit. It uses
-// select because poll does not know terminals on darwin.
+// waitReadable waits until in can be read without blocking, or the other end of
+// wake is closed. in may be nil, wait negative for no limit. It uses select
+// because poll does not know terminals on darwin.
 func waitReadable(in, wake *os.File, wait time.Duration) (woken, ready bool) {
 	fds := [2]int{-1, -1}
 	for i, f := range []*os.File{wake, in} {

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc is one process as /proc/<pid>/stat shows it. A pid alone names no process;
-// pid and start time together do.
+// proc is one process as /proc/<pid>/stat shows it. A pid alone does not
+// identify a process; pid and start time together do.
 type proc struct {
 	pid, ppid, sid int
 	start          uint64 // clock ticks since boot
-	dead           bool   // a zombie: nothing of it runs any more
+	dead           bool   // a zombie: nothing of it runs
 }
 
-// readProc reads one process; ok is false when there is none. buf is scratch.
+// readProc reads one process; ok is false if there is none. buf is scratch.
 func readProc(pid int, buf []byte) (p proc, ok bool) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -54,8 +54,9 @@ func parseStat(pid int, stat []byte) (p proc, ok bool) {
 	return p, true
 }
 
-// allProcs reads the whole process table. It is not one moment: who forks while
-// it is read may be missed, so whoever needs certainty reads it again.
+// allProcs reads the whole process table. It is not a consistent picture: it
+// may miss a process that is forked meanwhile, so a caller that needs certainty
+// reads it again.
 func allProcs() map[int]proc {
 	procs := make(map[int]proc, 256)
 	d, err := os.Open("/proc")
@@ -89,8 +90,8 @@ func commandLine(pid int) []string {
 }
 
 // hasEnv reports whether a process was started with the environment entry kv.
-// none means that it shows no environment at all: it was started without one, or
-// it is just being replaced by another program (execve).
+// none means that it has no environment at all: it was started without one, or
+// execve is just replacing it.
 func hasEnv(pid int, kv string) (has, none bool) {
 	if kv == "" {
 		return false, false
@@ -107,9 +108,9 @@ func hasEnv(pid int, kv string) (has, none bool) {
 	return false, len(b) == 0
 }
 
-// send signals exactly the process p: its pidfd is opened, then its start time is
-// compared, so a process that got the same pid meanwhile is never hit. A process
-// that is gone is no error.
+// send signals exactly the process p: it opens a pidfd, then compares the start
+// time, so it never hits a process that got the same pid meanwhile. A process
+// that has ended is not an error.
 func send(p proc, sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err == unix.ESRCH {
@@ -141,7 +142,7 @@ type waitInfo struct {
 	_                  [128]byte
 }
 
-// waitid waits without reaping (WNOWAIT). pid is 0 when nothing has ended and
+// waitid waits without reaping (WNOWAIT). pid is 0 if nothing has ended and
 // options hold WNOHANG.
 func waitid(idType, id, options int) (pid int, err error) {
 	var info waitInfo

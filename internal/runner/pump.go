@@ -18,13 +18,13 @@ type pump struct {
 
 const (
 	chunk = 64 << 10
-	// drainTime is how long a pipe that someone outside of the tree still holds
-	// open is read after the tree has ended.
+	// drainTime is how long to read a pipe after the tree has ended if someone
+	// outside the tree still holds it open.
 	drainTime = 200 * time.Millisecond
 )
 
-// run copies until the stream's end. When the user's writer fails the reading end
-// is closed, so the program gets the EPIPE that it would have got without us.
+// run copies until the stream's end. If the user's writer fails it closes the
+// reading end, so the program gets the same EPIPE as without us.
 func (p *pump) run() error {
 	defer p.from.Close()
 	buf := make([]byte, chunk)
@@ -43,8 +43,8 @@ func (p *pump) run() error {
 		switch {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			// What the pipe held when the tree ended is still taken, but not what a
-			// stranger goes on to write.
+			// Take what the pipe held when the tree ended, but not what a
+			// stranger writes afterwards.
 			if late && got == 0 {
 				return nil
 			}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LogReader reads one stream, or all, of a log that Run writes or wrote, see
+// LogReader reads one stream, or both, of a log that Run writes or wrote; see
 // Spec.Log and Spec.LogIndex. At the log's end Read returns io.EOF and may be
 // called again when there is more.
 type LogReader struct {
@@ -20,7 +20,7 @@ type LogReader struct {
 	index *bufio.Reader
 	file  *os.File // of the index
 	want  byte     // 'o', 'e' or 0 for all
-	rest  string   // the beginning of an index line that is not whole yet
+	rest  string   // the beginning of an incomplete index line
 	parts []part
 	at    int64 // in the log
 }
@@ -47,7 +47,7 @@ func OpenLog(log, index, stream string) (*LogReader, error) {
 	case "stderr":
 		r.want = 'e'
 	default:
-		return nil, errors.Join(fmt.Errorf("%q is no output stream", stream), f.Close())
+		return nil, errors.Join(fmt.Errorf("%q is not an output stream", stream), f.Close())
 	}
 	if r.file, err = openPlain(index); err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -56,7 +56,7 @@ func OpenLog(log, index, stream string) (*LogReader, error) {
 	return r, nil
 }
 
-// openPlain opens a regular file that no link stands for.
+// openPlain opens a regular file, never through a link.
 func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *LogReader) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		end := st.Size() // before the index: what it does not know yet is not read
+		end := st.Size() // before the index: what the index does not know yet is not read
 		if r.at >= end {
 			return 0, io.EOF
 		}
@@ -107,14 +107,14 @@ func (r *LogReader) Read(p []byte) (int, error) {
 	return 0, nil
 }
 
-// whose reports whether the bytes from at on are of the wanted stream, and up to
-// where that holds.
+// whose reports whether the bytes from at on belong to the wanted stream, and
+// up to where.
 func (r *LogReader) whose(end int64) (mine bool, until int64) {
 	until = end
 	for i, p := range r.parts {
 		if p.from > r.at {
 			until = min(until, p.from)
-			r.parts = r.parts[max(i-1, 0):] // the earlier ones are behind us
+			r.parts = r.parts[max(i-1, 0):] // earlier parts have been read
 			return mine, until
 		}
 		mine = p.stream == r.want

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subreaper makes this process the one that orphaned descendants are given to, so
-// that no program can leave its session by a double fork. It may be called any
-// number of times; Run calls it too.
+// Subreaper makes this process the reaper of orphaned descendants, so that no
+// program can leave its session by a double fork. It may be called any number
+// of times; Run calls it too.
 func Subreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper of descendants: %w", err)
@@ -21,10 +21,10 @@ func Subreaper() error {
 	return nil
 }
 
-// registry mirrors the part of the kernel's table of our children that belongs to
-// runs. That table is one per process, and so is the registry.
+// registry mirrors the part of the kernel's table of our children that belongs
+// to runs. A process has one such table, and so one registry.
 type registry struct {
-	mu    sync.Mutex // held while a program is started, so nobody takes its pid for an orphan's
+	mu    sync.Mutex // held while a program starts, so nobody takes its pid for an orphan's
 	trees map[int]*tree
 	stop  chan struct{}
 	done  chan struct{}
@@ -45,9 +45,9 @@ func (g *registry) add(t *tree) {
 	}
 }
 
-// remove reaps a program and forgets it, in one step: in between nobody may take
-// the zombie for an orphan, or a new program with the same number for this one.
-// The last one ends the reaping.
+// remove reaps a program and forgets it in one step, so that nobody takes the
+// zombie for an orphan, or a new program with the same number for this one. The
+// last one ends the reaping.
 func (g *registry) remove(t *tree, reap func() (*os.ProcessState, error)) (*os.ProcessState, error) {
 	g.mu.Lock()
 	st, err := reap()
@@ -89,9 +89,9 @@ func (g *registry) reapLoop(stop, done chan struct{}) {
 	}
 }
 
-// reap takes the zombies that we adopted, each by its exact pid; mu is held. The
-// kernel shows one ended child at a time: when that is one that somebody else
-// waits for (a program, a git), the process table tells the others.
+// reap takes the zombies that we adopted, each by its exact pid; mu is held.
+// The kernel shows one ended child at a time: if somebody else waits for that
+// one (a program, a git), the process table shows the others.
 func (g *registry) reap(procs map[int]proc) {
 	buf := make([]byte, 1024)
 	for procs == nil {
@@ -131,9 +131,9 @@ func (g *registry) orphan(p proc) bool {
 	return true
 }
 
-// alone reports whether no other run may still claim an orphan; mu is held. Runs
-// take their last look one after the other, so of several that end together the
-// last one is alone.
+// alone reports whether no other run may still claim an orphan; mu is held.
+// Runs take their last look one after the other, so the last of several that
+// end together is alone.
 func (g *registry) alone(t *tree) bool {
 	for _, o := range g.trees {
 		if o != t && !o.leaving {

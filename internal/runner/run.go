@@ -23,20 +23,20 @@ type run struct {
 	tree *tree
 
 	ended  bool      // the program itself has ended
-	killAt time.Time // when KILL begins; zero: not on the way down
-	leftAt time.Time // when what is left behind is named and told to end
+	killAt time.Time // when KILL begins; zero: not ending yet
+	leftAt time.Time // when what is left behind is named and gets TERM
 	urge   int       // how many ending signals came
 	cause  error     // of ctx's end
 	disk   *diskWatch
 }
 
-// samplePause lies between two looks at what the tree uses.
+// samplePause is the time between two looks at what the tree uses.
 const samplePause = 50 * time.Millisecond
 
 func (r *run) run(ctx context.Context, res *Result) (err error) {
-	// A broken stdout must not kill this process before the way down: Go dies of
-	// EPIPE on descriptors 1 and 2 unless somebody listens. Ignoring the signal
-	// instead would be inherited by the program.
+	// A broken stdout must not kill this process before it has ended the tree:
+	// Go dies of EPIPE on descriptors 1 and 2 unless somebody listens. The
+	// program would inherit an ignored signal.
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
@@ -122,7 +122,7 @@ func (r *run) finish(res *Result) error {
 	return nil
 }
 
-// lastLook finds what was passed between the last look and the end.
+// lastLook finds limits that were exceeded between the last look and the end.
 func (r *run) lastLook(res *Result) {
 	if r.spec.Limits.any() {
 		res.Hits = r.tree.hold.hits()
@@ -138,8 +138,8 @@ func (r *run) lastLook(res *Result) {
 	}
 }
 
-// limit ends the run because it has passed a limit: at once, since what is over
-// its limit would go on taking.
+// limit ends the run because it has exceeded a limit: at once, since it would
+// go on using more.
 func (r *run) limit(name string) {
 	if name == "" || r.res.Limit != "" || r.killing() {
 		return
@@ -148,8 +148,8 @@ func (r *run) limit(name string) {
 	r.killBy(0)
 }
 
-// watch returns when nothing of the tree is alive any more, or giveUp after
-// killing had begun.
+// watch returns when nothing of the tree is alive, or giveUp after killing
+// began.
 func (r *run) watch(ctx context.Context) {
 	timeout := make(<-chan time.Time)
 	if r.spec.Timeout > 0 {
@@ -223,8 +223,8 @@ func (r *run) watch(ctx context.Context) {
 
 func (r *run) killing() bool { return !r.killAt.IsZero() && !time.Now().Before(r.killAt) }
 
-// wayDown tells the whole tree to end, and when it will be made to. CONT follows
-// because a stopped process would not hear TERM before.
+// wayDown sends TERM to the whole tree, and sets when KILL follows. CONT
+// follows because a stopped process gets TERM only then.
 func (r *run) wayDown() {
 	r.tree.signal(syscall.SIGTERM)
 	r.tree.signal(syscall.SIGCONT)
@@ -237,8 +237,8 @@ func (r *run) killBy(d time.Duration) {
 	}
 }
 
-// step looks after the tree once the program has ended or is being killed; it
-// reports whether all is over.
+// step ends the rest of the tree once the program has ended or is being killed;
+// it reports whether everything has ended.
 func (r *run) step() (over bool) {
 	if r.ended {
 		if r.tree.empty() {
@@ -258,7 +258,8 @@ func (r *run) step() (over bool) {
 	return false
 }
 
-// nameLeft notes, once, who outlived the program, and tells them to end.
+// nameLeft records, once, which processes outlived the program, and sends them
+// TERM.
 func (r *run) nameLeft() {
 	if r.res.Survivors != nil || !r.killing() && time.Now().Before(r.leftAt) {
 		return
@@ -290,7 +291,8 @@ func (r *run) nameAlive() {
 	}
 }
 
-// signal passes one signal on and begins the way down when it is an ending one.
+// signal passes one signal on, and begins to end the tree if it is INT, TERM or
+// HUP.
 func (r *run) signal(s os.Signal) {
 	sig, ok := s.(syscall.Signal)
 	if !ok {
@@ -325,7 +327,7 @@ func (r *run) signal(s os.Signal) {
 	}
 }
 
-// suspend stops the program and then this process, as Ctrl-Z would have done to
+// suspend stops the program and then this process, as Ctrl-Z would have stopped
 // the program alone. A process group without a parent in its session, which the
 // program's is, never stops by TSTP.
 func (r *run) suspend() {
@@ -336,9 +338,9 @@ func (r *run) suspend() {
 	r.tree.group(syscall.SIGCONT)
 }
 
-// drain passes on the rest of the output. A reader of ours that does not read is
-// waited for, as the program itself would have had to wait; but not for ever after
-// a signal, a time-out or the end of ctx.
+// drain passes on the rest of the output. It waits for a reader that does not
+// read, as the program itself would have had to; but not for ever after a
+// signal, a time-out or the end of ctx.
 func (r *run) drain(ctx context.Context) error {
 	give, stop := make(chan struct{}), make(chan struct{})
 	var watcher sync.WaitGroup
@@ -353,7 +355,7 @@ func (r *run) drain(ctx context.Context) error {
 	return err
 }
 
-// drainWatch returns true when the rest of the output is to be given up.
+// drainWatch returns true when drain should give up the rest of the output.
 func (r *run) drainWatch(ctx context.Context, stop <-chan struct{}) bool {
 	var limit <-chan time.Time
 	if r.res.TimedOut || r.res.Interrupted != nil || r.cause != nil {

@@ -18,20 +18,20 @@ type sample struct {
 	cpu      time.Duration
 }
 
-// sampler adds up processor time over several looks: a process that ended takes
-// its time along when nobody of the tree waited for it.
+// sampler adds up processor time over several looks: the time of a process that
+// ended is lost if nobody in the tree waited for it.
 type sampler struct {
 	last map[int]proctime // what was seen at the last look
 	lost time.Duration    // of orphans that are gone
 	most time.Duration
 
-	tasks int // the most that were seen at one time
+	tasks int // the most seen at one time
 }
 
 type proctime struct {
 	start uint64
 	total time.Duration // its own, and that of the children it waited for
-	ours  bool          // its parent was this process, which is not of the tree
+	ours  bool          // its parent was this process, which is not part of the tree
 }
 
 // clockTick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on every
@@ -97,8 +97,8 @@ func readUsage(pid int) (u procUsage, ok bool) {
 	return u, true
 }
 
-// proportional returns the memory of the processes with what they share counted
-// once. Of one that may not be looked into, its resident pages count.
+// proportional returns the memory of the processes, counting what they share
+// once. For a process that we may not inspect its resident pages count.
 func proportional(pids []int) int64 {
 	var sum int64
 	for _, pid := range pids {
@@ -120,8 +120,7 @@ func proportional(pids []int) int64 {
 	return sum
 }
 
-// tasksOf counts the processes and threads of a user, which is what RLIMIT_NPROC
-// compares with.
+// tasksOf counts the processes and threads of a user, as RLIMIT_NPROC does.
 func tasksOf(uid int) int {
 	d, err := os.Open("/proc")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // from and write to, and the terminal, if there is one.
 type streams struct {
 	child [3]*os.File // what the program gets as 0, 1 and 2
-	ctty  bool        // child[0] is to become its controlling terminal
-	own   []*os.File  // ends that we opened for the child: closed once it has them
+	ctty  bool        // child[0] becomes its controlling terminal
+	own   []*os.File  // ends that we opened for the child, to close once it has them
 	pumps []*pump
 	in    io.Reader // copied to inTo by a goroutine
 	inTo  *os.File
@@ -25,7 +25,7 @@ type streams struct {
 	keep  *terminalState
 	ptys  []*ptyPair
 	log   *logFile
-	sinks [2]*sink // of stdout and stderr; the same one when they are merged
+	sinks [2]*sink // of stdout and stderr; the same one if they are merged
 	wg    sync.WaitGroup
 }
 
@@ -73,7 +73,7 @@ func (s *streams) newSink(spec Spec, name string, w io.Writer) *sink {
 }
 
 // merged reports whether two writers lead to the same place, so that one pipe
-// serves both and keeps their order.
+// can serve both and keep their order.
 func merged(a, b io.Writer) bool {
 	if a == nil || b == nil {
 		return false
@@ -88,7 +88,7 @@ func merged(a, b io.Writer) bool {
 	return reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
-// openStdin gives the program its stdin when that is no pseudo-terminal.
+// openStdin gives the program its stdin if that is not a pseudo-terminal.
 func (s *streams) openStdin(r io.Reader) error {
 	switch r := r.(type) {
 	case nil:
@@ -99,7 +99,7 @@ func (s *streams) openStdin(r io.Reader) error {
 		s.child[0], s.own = null, append(s.own, null)
 	case *os.File:
 		if _, tty := terminal(r); r == nil || tty && !foreground(r) {
-			return s.openStdin(nil) // a program of another session would read what is typed into the shell
+			return s.openStdin(nil) // a program of another session would read what the user types into the shell
 		}
 		s.child[0] = r
 	default:
@@ -113,8 +113,8 @@ func (s *streams) openStdin(r io.Reader) error {
 	return nil
 }
 
-// openOutput gives the program stdout (0) or stderr (1): a pipe, or a terminal
-// that can only be written to where ours is one.
+// openOutput gives the program stdout (0) or stderr (1): a write-only terminal
+// if ours is a terminal, otherwise a pipe.
 func (s *streams) openOutput(spec Spec, i int, w io.Writer) error {
 	if f, tty := terminal(w); tty && spec.TTY == TTYAuto {
 		p, err := openPTY(f)
@@ -144,7 +144,7 @@ func (s *streams) addPump(from *os.File, to *sink) {
 	s.pumps = append(s.pumps, &pump{from: from, to: to, done: make(chan struct{})})
 }
 
-// start begins to copy. The child has its ends by now, ours are closed.
+// start begins to copy. The child has its ends by now, and ours are closed.
 func (s *streams) start() {
 	s.closeOwn()
 	for _, p := range s.pumps {
@@ -170,10 +170,10 @@ func (s *streams) start() {
 	}
 }
 
-// endInput tells the program that its stdin has ended.
+// endInput ends the program's stdin.
 func (s *streams) endInput() {
 	if s.ctty {
-		_, _ = s.inTo.Write([]byte{4}) // VEOF: a terminal has no other end
+		_, _ = s.inTo.Write([]byte{4}) // VEOF: a terminal has no other end of file
 		return
 	}
 	_ = s.inTo.Close()
@@ -196,8 +196,8 @@ func (s *streams) closeOwn() {
 }
 
 // drain waits until all output has been read and written, after the tree has
-// ended. It returns early, and leaves a goroutine behind, when the user's writer
-// blocks until give is closed.
+// ended. If the user's writer blocks until give is closed, drain returns early
+// and leaves a goroutine behind.
 func (s *streams) drain(give <-chan struct{}) error {
 	s.stopInput()
 	for _, p := range s.ptys {
@@ -243,8 +243,8 @@ func (s *streams) restoreTerminal() {
 	}
 }
 
-// resize follows our terminal's size. Where the program has no controlling
-// terminal the kernel does not tell it, so forward is called.
+// resize follows our terminal's size. If the program has no controlling
+// terminal, the kernel does not signal it, so resize calls forward.
 func (s *streams) resize(forward func()) {
 	for _, p := range s.ptys {
 		p.resize()
@@ -264,7 +264,7 @@ func (s *streams) again() {
 	}
 }
 
-// close gives back everything, on every way out; it may be called twice.
+// close releases everything; it may be called twice.
 func (s *streams) close() {
 	s.closeOwn()
 	s.stopInput()

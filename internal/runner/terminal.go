@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal returns w's file when it is a terminal.
+// terminal returns w's file if it is a terminal.
 func terminal(w any) (*os.File, bool) {
 	f, ok := w.(*os.File)
 	if !ok || f == nil {
@@ -49,7 +49,7 @@ func foreground(f *os.File) bool {
 	return front
 }
 
-// terminalState is what a terminal was before the program ran.
+// terminalState is the state of a terminal before the program ran.
 type terminalState struct {
 	f     *os.File
 	saved *term.State
@@ -63,15 +63,15 @@ func saveTerminal(f *os.File) *terminalState {
 	return t
 }
 
-// restore undoes what a program that was killed had set, echo off for example.
+// restore undoes what a killed program had set, echo off for example.
 func (t *terminalState) restore() {
 	if foreground(t.f) {
 		_ = control(t.f, func(fd int) error { return term.Restore(fd, t.saved) })
 	}
 }
 
-// ptyPair is a pseudo-terminal. The slave is held open here too until the tree
-// has ended: otherwise a program that closes its terminal for a moment would end
+// ptyPair is a pseudo-terminal. We hold the slave open until the tree has
+// ended: otherwise a program that closes its terminal for a moment would end
 // our reading.
 type ptyPair struct {
 	master, slave *os.File
@@ -100,8 +100,8 @@ func openPTY(like *os.File) (*ptyPair, error) {
 	return p, nil
 }
 
-// resize gives the pseudo-terminal the size of ours, 80x24 where there is none.
-// The kernel tells the foreground group with SIGWINCH.
+// resize gives the pseudo-terminal the size of ours, or 80x24 if there is none.
+// The kernel signals the foreground group with SIGWINCH.
 func (p *ptyPair) resize() {
 	size := &unix.Winsize{Row: 24, Col: 80}
 	if p.like != nil {
@@ -116,7 +116,7 @@ func (p *ptyPair) resize() {
 }
 
 // writeOnly opens the slave for output alone and makes it transparent: our own
-// terminal does the output processing. A program that would fall back to reading
+// terminal does the output processing. A program that falls back to reading
 // keys from its stderr gets an error instead of waiting for ever.
 func (p *ptyPair) writeOnly() (*os.File, error) {
 	if err := control(p.slave, func(fd int) error { _, err := term.MakeRaw(fd); return err }); err != nil {

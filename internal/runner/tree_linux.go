@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a running program with everything that descends from it. The program
-// stays a zombie until finish: its number, which is also the number of its session
-// and of its process group, cannot be given to anybody else before.
+// tree is a running program with all its descendants. The program stays a
+// zombie until finish: its number, which is also the number of its session and
+// of its process group, cannot be reused before.
 type tree struct {
 	pid    int
 	exited chan struct{} // closed when the program has ended
 	marker string
 	spare  func(int) bool
-	cg     *cgroup // nil: none could be made
+	cg     *cgroup // nil: not available
 	hold   *hold   // nil: no limits
 
 	process *os.Process
@@ -27,7 +27,7 @@ type tree struct {
 	immune  map[int]uint64 // members that we may not signal
 	moved   bool           // the last look at the process table may have missed members
 	doubt   bool           // it showed an orphan that may be ours, or another run's
-	leaving bool           // it showed the end of the tree: what is left is for the others
+	leaving bool           // it showed the end of the tree: what is left belongs to others
 }
 
 // startTree starts the program in a session of its own.
@@ -69,9 +69,9 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 }
 
 // ownThread runs fn on one thread: PDEATHSIG fires when the thread that forked
-// ends, not the process. A spoiled thread is used for nothing else afterwards: it
-// ends with its goroutine, which does not unlock it. The main thread cannot end,
-// and stands for the whole process in /proc, so it is never the one.
+// ends, not the process. Nothing else uses a spoiled thread afterwards: it ends
+// with its goroutine, which does not unlock it. The main thread cannot end, and
+// represents the whole process in /proc, so ownThread never uses it.
 func ownThread(spoiled bool, fn func()) {
 	runtime.LockOSThread()
 	if spoiled && unix.Gettid() != unix.Getpid() {
@@ -115,7 +115,8 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 	attr.Sys.Ptrace = t.hold.stops()
 	p, err := startProcess(path, argv, attr)
 	if err != nil && t.cg != nil && (t.hold == nil || t.hold.group == nil) {
-		// The group may be the reason: it can be there and not be ours to fill.
+		// The group may be the reason: it may exist without being writable for
+		// us.
 		attr.Sys.UseCgroupFD = false
 		if p, err = startProcess(path, argv, attr); err == nil {
 			t.cg.remove()
@@ -144,7 +145,7 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 // group signals the program's process group.
 func (t *tree) group(sig syscall.Signal) { _ = unix.Kill(-t.pid, sig) }
 
-// signal sends sig to every member, parents first: a shell must be told before
+// signal sends sig to every member, parents first: a shell must get it before
 // the command that it waits for ends, or it would start the next one.
 func (t *tree) signal(sig syscall.Signal) {
 	for _, p := range t.members() {
@@ -158,9 +159,9 @@ func (t *tree) send(p proc, sig syscall.Signal) {
 	}
 }
 
-// kill is one round of killing. Members are stopped first, until no new one
-// appears, so that a fork bomb stands still; whoever slipped through is met in
-// the next round.
+// kill is one round of killing. It stops the members first, until no new one
+// appears, so that a fork bomb stands still; the next round meets whatever
+// slipped through.
 func (t *tree) kill() {
 	t.cg.kill()
 	stopped := map[int]uint64{}
@@ -180,12 +181,12 @@ func (t *tree) kill() {
 	t.signal(unix.SIGKILL)
 }
 
-// doubtful reports whether the last look left an orphan open.
+// doubtful reports whether the last look left an orphan undecided.
 func (t *tree) doubtful() bool { return t.doubt }
 
 // empty reports whether nothing of the tree is alive. One look at the process
-// table is enough unless something moved while it was read. Where parents are
-// hidden (hidepid) it always seems so, hence the limit.
+// table is enough unless something changed meanwhile. If parents are hidden
+// (hidepid) it always seems so, hence the limit.
 func (t *tree) empty() bool {
 	for range 5 {
 		if len(t.members()) > 0 {
@@ -198,7 +199,7 @@ func (t *tree) empty() bool {
 	return true
 }
 
-// stuck reports whether all that is alive is out of our reach.
+// stuck reports whether everything that is alive is out of our reach.
 func (t *tree) stuck() bool {
 	left := t.members()
 	for _, p := range left {
@@ -236,9 +237,9 @@ func (t *tree) members() []proc {
 	t.moved, t.doubt = false, false
 	for pid, p := range procs {
 		kids[p.ppid] = append(kids[p.ppid], pid)
-		// A process whose parent ended while the table was read hangs in the air. A
-		// parent that ended a moment before is a zombie of ours, which nobody reaps
-		// as long as we hold the lock.
+		// A process whose parent ended while we read the table has no parent in
+		// it. A parent that ended a moment before is a zombie of ours, which
+		// nobody reaps as long as we hold the lock.
 		if _, ok := procs[p.ppid]; !ok && p.ppid != 0 || p.dead && children.orphan(p) {
 			t.moved = true
 		}
@@ -263,8 +264,8 @@ func (t *tree) members() []proc {
 	return list
 }
 
-// descend returns roots and all that descends from them, breadth first, each
-// once, the program first.
+// descend returns roots and all their descendants, breadth first, each once,
+// the program first.
 func (t *tree) descend(roots []int, kids map[int][]int) []int {
 	seen := map[int]bool{}
 	var order []int
@@ -291,9 +292,9 @@ func (t *tree) descend(roots []int, kids map[int][]int) []int {
 	return order
 }
 
-// owns reports whether p is of this tree by itself, not by its parent. An orphan
-// that shows no sign of anybody belongs to the run that is alone; with several
-// runs under way, and no cgroup, it is left to the one that ends last.
+// owns reports whether p belongs to this tree by itself, not by its parent. An
+// orphan without any mark belongs to the only run; if several runs are under
+// way, and there is no cgroup, the one that ends last takes it.
 func (t *tree) owns(p proc) bool {
 	if p.pid == t.pid || p.sid == t.pid || t.known[p.pid] == p.start && p.start != 0 {
 		return true
@@ -312,8 +313,8 @@ func (t *tree) owns(p proc) bool {
 	return false
 }
 
-// finish reaps the program and gives everything back; the status is what wait
-// reported. It must be called once, after exited.
+// finish reaps the program and releases everything; the status is what wait
+// reported. Call it once, after exited.
 func (t *tree) finish() (syscall.WaitStatus, error) {
 	st, err := children.remove(t, t.process.Wait)
 	t.cg.remove()
@@ -324,7 +325,7 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 	return st.Sys().(syscall.WaitStatus), nil
 }
 
-// abandon is finish for a program that cannot be ended.
+// abandon is finish for a program that we cannot end.
 func (t *tree) abandon() {
 	_, _ = children.remove(t, func() (*os.ProcessState, error) { return nil, t.process.Release() })
 	t.cg.remove()

@@ -10,18 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subreaper does nothing: only Linux gives orphans to somebody else than init.
+// Subreaper does nothing: only Linux can give orphans to a process other than
+// init.
 func Subreaper() error { return nil }
 
-// Abilities tells what the runner can do here. Without Linux's reaper and cgroups
-// only the program's process group is ended: a process that made itself a session
-// of its own (setsid, a daemon) lives on, is not named as a survivor, and a
-// program does not end when superqode is killed.
+// Abilities reports what the runner can do here. Without Linux's reaper and
+// cgroups it ends only the program's process group: a process that made itself
+// a session of its own (setsid, a daemon) lives on and is not named as a
+// survivor, and a program does not end when superqode is killed.
 func Abilities() []Ability {
 	list := []Ability{
-		{"reaper", false, "only the program's process group is ended; daemons that it started live on"},
+		{"reaper", false, "superqode ends only the program's process group; daemons that it started live on"},
 		{"cgroup", false, "Linux only"},
-		{"terminal", false, "no pseudo-terminal can be made: programs get pipes"},
+		{"terminal", false, "no pseudo-terminal is available: programs get pipes"},
 	}
 	if p, err := openPTY(nil); err == nil {
 		list[2].Have, list[2].Detail = true, "a terminal stays a terminal"
@@ -30,7 +31,8 @@ func Abilities() []Ability {
 	return list
 }
 
-// tree is a running program with its process group, which has its number.
+// tree is a running program with its process group, whose number is the
+// program's.
 type tree struct {
 	pid     int
 	exited  chan struct{}
@@ -42,7 +44,7 @@ type tree struct {
 
 func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, error) {
 	if spec.Confine != nil || spec.Wrap != nil {
-		return nil, &ConfineError{errors.New("programs cannot be confined on this system")}
+		return nil, &ConfineError{errors.New("this system cannot confine programs")}
 	}
 	hold, err := newHold(spec.Limits, spec.noCgroup)
 	if err != nil {
@@ -91,5 +93,6 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 
 func (t *tree) abandon() {}
 
-// EndMarked finds nothing: another process's environment cannot be read here.
+// EndMarked finds nothing: this system hides the environment of other
+// processes.
 func EndMarked(string) ([]Process, error) { return nil, nil }
