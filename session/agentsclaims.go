@@ -65,7 +65,7 @@ func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Ed
 		return out
 	}
 	var base, final bytes.Buffer
-	if c.Old.Size > maxClaimFile || c.New.Size > maxClaimFile || s.Store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.Store.ReadBlob(ctx, c.New.ID, &final) != nil {
+	if c.Old.Size > coordinator.MaxFile || c.New.Size > coordinator.MaxFile || s.Store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.Store.ReadBlob(ctx, c.New.ID, &final) != nil {
 		return out
 	}
 	path := out[0].Path

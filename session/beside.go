@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
@@ -11,12 +12,12 @@ import (
 // agent's claims, and the watching.
 type beside struct {
 	s      *Session
-	claims *claimDesk
+	claims *coordinator.Handler
 	watch  *watching
 }
 
 func (s *Session) openBeside(opt ExecOptions) *beside {
-	b := &beside{s: s, claims: s.openClaims()}
+	b := &beside{s: s, claims: s.claimRun().Handle()}
 	if !opt.setup {
 		b.watch = s.startWatching()
 	}
@@ -24,9 +25,9 @@ func (s *Session) openBeside(opt ExecOptions) *beside {
 }
 
 func (b *beside) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
-	return b.claims.handlers(m)
+	return b.claims.AddTo(m)
 }
 
 func (b *beside) close(ctx context.Context) error {
-	return errors.Join(b.claims.close(ctx), b.s.stopWatching(b.watch))
+	return errors.Join(b.claims.Close(ctx), b.s.stopWatching(b.watch))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
@@ -64,7 +65,7 @@ const maxTracked = 8 << 20
 // can be told apart: statements of agents, or claims of several.
 func (s *Session) tracked() bool {
 	several := s.Rec.Shared || len(s.Rec.Agents) == 0 && s.Rec.Agent.IsZero()
-	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(grantsPath(s.Folder))
+	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(coordinator.GrantsPath(s.Folder))
 }
 
 func (s *Session) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }

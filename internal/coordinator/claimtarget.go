@@ -11,6 +11,9 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"os"
+	"path/filepath"
 )
 
 // TargetKind says what a claim is on.
@@ -169,4 +172,60 @@ func (t *Target) UnmarshalJSON(b []byte) error {
 	}
 	*t = Target{j.Kind, j.Path, Lines{j.Start, j.End}}
 	return t.check()
+}
+
+// ParseTarget reads FILE[:START-END] as a person or a program typed it in dir.
+// roots are the folders in which it may lie, the workspace or the origin; the
+// target is relative to the one that holds it. A name that exists is taken as it
+// is; one that does not and has wildcards is a pattern; one that ends with a
+// slash, or is a folder, is a folder.
+func ParseTarget(dir string, roots []string, arg string) (Target, error) {
+	if arg == "" || strings.ContainsRune(arg, 0) {
+		return Target{}, superqode.Errorf(superqode.ErrUsage, "%q is not a path", arg)
+	}
+	name, lines, err := SplitRange(arg)
+	if err != nil {
+		return Target{}, err
+	}
+	if name == "" {
+		return Target{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q names no file", arg), "FILE:10-20")
+	}
+	if name != arg && !isThere(below(dir, name)) && isThere(below(dir, arg)) {
+		name, lines = arg, Lines{} // a:1-2 is a file, and a is none
+	}
+	full := filepath.Clean(below(dir, name))
+	kind := KindFile
+	st, err := os.Lstat(full)
+	switch {
+	case err == nil && st.IsDir(), strings.HasSuffix(name, "/"), full == filepath.Clean(dir):
+		kind = KindDir
+	case err != nil && IsPattern(name):
+		kind = KindGlob
+	}
+	for _, try := range []string{full, filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
+		for _, root := range roots {
+			rel, err := filepath.Rel(root, try)
+			if root == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+				continue
+			}
+			if rel == "." {
+				kind = KindDir
+			}
+			return NewTarget(kind, rel, lines)
+		}
+	}
+	return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(roots[0]))
+}
+
+// below makes a path absolute.
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

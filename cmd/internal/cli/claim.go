@@ -11,7 +11,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // claimCmd groups the commands on claims.
@@ -38,7 +37,7 @@ type claimPlace struct {
 	a      *app
 	inside bool
 	agent  superqode.AgentID
-	claims *session.Claims // outside
+	claims *coordinator.Claims // outside
 	roots  []string
 }
 
@@ -83,7 +82,7 @@ func (p *claimPlace) owner() coordinator.Owner {
 func (p *claimPlace) targets(args []string) ([]coordinator.Target, error) {
 	var out []coordinator.Target
 	for _, arg := range args {
-		t, err := session.ClaimTarget(p.a.flags.Repo, p.roots, arg)
+		t, err := coordinator.ParseTarget(p.a.flags.Repo, p.roots, arg)
 		if err != nil {
 			return nil, err
 		}
@@ -93,14 +92,14 @@ func (p *claimPlace) targets(args []string) ([]coordinator.Target, error) {
 }
 
 // ask sends one operation to the supervisor; wait is how long it may take.
-func (p *claimPlace) ask(ctx context.Context, op string, call session.ClaimCall) (session.ClaimAnswer, error) {
+func (p *claimPlace) ask(ctx context.Context, op string, call coordinator.Call) (coordinator.Answer, error) {
 	call.Agent = p.agent
 	if call.Wait.Forever {
-		call.Wait = session.ClaimWait{For: maxWait}
+		call.Wait = coordinator.Wait{For: maxWait}
 	}
 	ctx, cancel := context.WithTimeout(ctx, call.Wait.For+10*time.Second)
 	defer cancel()
-	var answer session.ClaimAnswer
+	var answer coordinator.Answer
 	err := supervisor.Call(ctx, p.a.Env, op, call, &answer)
 	return answer, err
 }
@@ -162,9 +161,9 @@ func (c *claimAcquireCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (c *claimAcquireCmd) acquire(ctx context.Context, p *claimPlace, targets []coordinator.Target) ([]coordinator.Lease, error) {
-	var wait session.ClaimWait
+	var wait coordinator.Wait
 	if c.Wait != nil {
-		wait = session.ClaimWait(*c.Wait)
+		wait = coordinator.Wait(*c.Wait)
 	}
 	var ttl time.Duration
 	if c.TTL != nil {
@@ -174,7 +173,7 @@ func (c *claimAcquireCmd) acquire(ctx context.Context, p *claimPlace, targets []
 		if c.PID != 0 {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--pid: inside a session a claim is held by the run itself")
 		}
-		answer, err := p.ask(ctx, session.OpClaimAcquire, session.ClaimCall{Targets: targets, TTL: ttl, Wait: wait})
+		answer, err := p.ask(ctx, coordinator.OpAcquire, coordinator.Call{Targets: targets, TTL: ttl, Wait: wait})
 		if err == nil && answer.Conflict != nil {
 			answer.Conflict.Wanted, answer.Conflict.Owner = targets, answer.Owner
 			err = &coordinator.ConflictError{Conflict: *answer.Conflict}
@@ -223,7 +222,7 @@ func (c *claimReleaseCmd) Run(ctx context.Context, a *app) error {
 	}
 	var ended []coordinator.Lease
 	if p.inside {
-		answer, err := p.ask(ctx, session.OpClaimRelease, session.ClaimCall{Targets: targets})
+		answer, err := p.ask(ctx, coordinator.OpRelease, coordinator.Call{Targets: targets})
 		if err != nil {
 			return err
 		}
@@ -261,7 +260,7 @@ func (p *claimPlace) forget(ctx context.Context) error {
 }
 
 // waitFlag is a duration, 0 for not at all, or "forever".
-type waitFlag session.ClaimWait
+type waitFlag coordinator.Wait
 
 // UnmarshalText accepts a duration, whole seconds, 0 and forever.
 func (w *waitFlag) UnmarshalText(b []byte) error {

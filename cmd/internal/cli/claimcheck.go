@@ -15,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // claimCheckCmd decides on edits.
@@ -75,12 +74,12 @@ func (c *claimCheckCmd) plain(ctx context.Context, a *app, format guard.Format) 
 	if err != nil {
 		return err
 	}
-	var edits []session.ClaimEdit
+	var edits []coordinator.CallEdit
 	for _, t := range targets {
 		if t.Kind != coordinator.KindFile {
 			return superqode.Errorf(superqode.ErrUsage, "%s: only a file can be edited", text.Printable(t.String()))
 		}
-		edits = append(edits, session.ClaimEdit{Bytes: []byte(t.Path), Lines: []coordinator.Lines{t.Lines}})
+		edits = append(edits, coordinator.CallEdit{Bytes: []byte(t.Path), Lines: []coordinator.Lines{t.Lines}})
 	}
 	verdict, mode, err := c.decide(ctx, p, edits)
 	if err != nil {
@@ -169,11 +168,11 @@ func wanted(v coordinator.Verdict) string {
 
 // edits finds the lines that a tool would change. Files outside of the workspace
 // are nobody's.
-func (p *claimPlace) edits(list []coordinator.ToolEdit, dir string) []session.ClaimEdit {
+func (p *claimPlace) edits(list []coordinator.ToolEdit, dir string) []coordinator.CallEdit {
 	if dir == "" {
 		dir = p.a.flags.Repo
 	}
-	var out []session.ClaimEdit
+	var out []coordinator.CallEdit
 	for _, e := range list {
 		root, rel, ok := p.locate(dir, e.Path)
 		if !ok {
@@ -183,7 +182,7 @@ func (p *claimPlace) edits(list []coordinator.ToolEdit, dir string) []session.Cl
 		if now, err := readFileBelow(root, rel); err == nil {
 			lines = e.Lines(now)
 		}
-		out = append(out, session.ClaimEdit{Bytes: []byte(rel), Lines: lines})
+		out = append(out, coordinator.CallEdit{Bytes: []byte(rel), Lines: lines})
 	}
 	return out
 }
@@ -227,14 +226,14 @@ func readFileBelow(root, rel string) (_ []byte, err error) {
 }
 
 // decide holds edits, in lines of the files as they are, against the claims.
-func (c *claimCheckCmd) decide(ctx context.Context, p *claimPlace, list []session.ClaimEdit) (coordinator.Verdict, coordinator.Mode, error) {
+func (c *claimCheckCmd) decide(ctx context.Context, p *claimPlace, list []coordinator.CallEdit) (coordinator.Verdict, coordinator.Mode, error) {
 	cfg, err := p.a.configuration(ctx)
 	if err != nil {
 		return coordinator.Verdict{}, "", err
 	}
 	mode := coordinator.Mode(cfg.Claims)
 	if p.inside {
-		answer, err := p.ask(ctx, session.OpClaimCheck, session.ClaimCall{Edits: list})
+		answer, err := p.ask(ctx, coordinator.OpCheck, coordinator.Call{Edits: list})
 		if err != nil || answer.Verdict == nil {
 			return coordinator.Verdict{}, mode, errors.Join(err, noVerdict(answer))
 		}
@@ -254,7 +253,7 @@ func (c *claimCheckCmd) decide(ctx context.Context, p *claimPlace, list []sessio
 	return coordinator.Check(leases, p.owner(), edits), mode, err
 }
 
-func noVerdict(a session.ClaimAnswer) error {
+func noVerdict(a coordinator.Answer) error {
 	if a.Verdict == nil {
 		return errors.New("the supervisor gave no verdict")
 	}

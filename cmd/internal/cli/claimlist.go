@@ -9,7 +9,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // claimJSON is one claim, or a place in the queue, as the documents show it.
@@ -118,7 +117,7 @@ func (p *claimPlace) list(ctx context.Context) ([]coordinator.Lease, []coordinat
 	if !p.inside {
 		return p.claims.Table.List(ctx)
 	}
-	answer, err := p.ask(ctx, session.OpClaimList, session.ClaimCall{})
+	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
 	return answer.Claims, answer.Waiting, err
 }
 
@@ -234,6 +233,6 @@ func (p *claimPlace) others(ctx context.Context, targets []coordinator.Target) (
 	if !p.inside {
 		return p.claims.Table.Free(ctx, p.owner(), targets)
 	}
-	answer, err := p.ask(ctx, session.OpClaimList, session.ClaimCall{})
+	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
 	return coordinator.Held(answer.Claims, answer.Owner, targets), err
 }
