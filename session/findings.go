@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -34,7 +35,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 	defer func() { err = errors.Join(err, unlock()) }()
 	opt := findings.AddOptions{FoundBy: s.Actor().String(), Done: s.Rec.State == superqode.StateDone}
 	if opt.Done {
-		rep, err := s.readReport(s.shownReportPath())
+		rep, err := s.reports().Read(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -58,13 +59,13 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 // that do not count among them, with secrets masked.
 func (s *Session) Findings() ([]artifacts.Finding, error) {
 	if s.Rec.State == superqode.StateDone {
-		rep, err := s.readReport(s.shownReportPath())
+		rep, err := s.reports().Read(context.Background())
 		if !errors.Is(err, superqode.ErrNotFound) {
 			return rep.AllFindings(), err
 		}
 	}
 	list, err := s.findings().List()
-	return maskedFindings(list, s.redactor()), err
+	return report.MaskedFindings(list, s.redactor()), err
 }
 
 // Suppressions returns the file of suppressions of the origin around dir, which
@@ -154,7 +155,7 @@ func (s *Session) fixes(store *artifacts.Store) findings.Fixes {
 			if masks == nil {
 				return nil
 			}
-			found, err := secretsInPatch(ctx, bytes.NewReader(patch), masks)
+			found, err := masks.InPatch(ctx, bytes.NewReader(patch))
 			if err != nil {
 				return nil
 			}

@@ -231,15 +231,10 @@ func (l Log) Import(folder string) (warnings []string, err error) {
 		return warnings, err
 	}
 	path := filepath.Join(l.Dir, importedName)
-	if st, err := os.Lstat(path); err == nil && (!st.Mode().IsRegular() || len(lines) == 0) {
-		if err := os.RemoveAll(path); err != nil {
-			return warnings, err
-		}
-	}
 	if len(lines) == 0 {
-		return warnings, nil
+		return warnings, os.RemoveAll(path)
 	}
-	return warnings, atomicfile.Write(path, lines, 0o600)
+	return warnings, errors.Join(atomicfile.ClearWay(path), atomicfile.Write(path, lines, 0o600))
 }
 
 // Inherit appends the findings of an agent's own session, once: a mark beside each

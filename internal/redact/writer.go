@@ -8,9 +8,9 @@ const (
 	// held is how much of the end of a chunk waits for what follows: more than
 	// the longest secret that the rules know.
 	held = 32 << 10
-	// context is how much of what was written stays as the beginning of the
-	// next chunk, for rules that need a name before a value.
-	context = lookBehind + 256
+	// contextSize is how much of what was written out stays as the beginning of the
+	// next look, for rules that want a name before a value.
+	contextSize = lookBehind + 256
 )
 
 // Writer returns a writer that passes everything on to w with secrets masked.
@@ -90,7 +90,56 @@ func (w *writer) flush(limit int) {
 		at = limit
 	}
 	_, w.err = w.w.Write(w.out)
-	keep := max(at-context, 0)
+	keep := max(at-contextSize, 0)
 	w.buf = append(w.buf[:0], w.buf[keep:]...)
 	w.done = at - keep
+}
+
+// IfText returns a Writer that masks text and passes everything else on as it is; a
+// nil Redactor passes all on.
+func (r *Redactor) IfText(w io.Writer) io.WriteCloser { return &textMask{r: r, w: w} }
+
+// textMask masks text and passes everything else on as it is: a screenshot, a
+// trace, a database would be broken. The first bytes tell.
+type textMask struct {
+	r    *Redactor
+	w    io.Writer
+	head []byte
+	out  io.WriteCloser // nil until it is known
+}
+
+const textProbe = 8 << 10
+
+// Write takes b whole.
+func (t *textMask) Write(b []byte) (int, error) {
+	if t.out != nil {
+		return t.out.Write(b)
+	}
+	if t.head = append(t.head, b...); len(t.head) >= textProbe {
+		if err := t.decide(); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+func (t *textMask) decide() error {
+	r := t.r
+	if !IsText(t.head) {
+		r = nil
+	}
+	t.out = r.Writer(t.w)
+	_, err := t.out.Write(t.head)
+	t.head = nil
+	return err
+}
+
+// Close completes the content.
+func (t *textMask) Close() error {
+	if t.out == nil {
+		if err := t.decide(); err != nil {
+			return err
+		}
+	}
+	return t.out.Close()
 }

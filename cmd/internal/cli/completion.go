@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -211,7 +212,7 @@ func (w *offers) findings(line complete.Args) (out []string) {
 	list := w.list(line)
 	for _, s := range list[:min(len(list), newest)] {
 		var data bytes.Buffer
-		if err := m.Report(w.ctx, dir, s.ID.String(), session.ReportOptions{Format: session.FormatJSON}, &data); err != nil {
+		if err := m.Report(w.ctx, dir, s.ID.String(), report.ShowOptions{Format: report.FormatJSON}, &data); err != nil {
 			continue
 		}
 		if rep, err := artifacts.ParseReport(data.Bytes()); err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // reportCmd prints a session's report.
@@ -49,15 +49,15 @@ func (c *reportCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	format := session.ReportFormat(c.Format)
+	format := report.Format(c.Format)
 	if a.flags.JSON {
-		format = session.FormatJSON
+		format = report.FormatJSON
 	}
 	var b bytes.Buffer
-	if err := m.Report(ctx, a.flags.Repo, ref, session.ReportOptions{Format: format, NoRedact: c.NoRedact}, &b); err != nil {
+	if err := m.Report(ctx, a.flags.Repo, ref, report.ShowOptions{Format: format, NoRedact: c.NoRedact}, &b); err != nil {
 		return err
 	}
-	return c.print(a, b.Bytes(), format != session.FormatMD && format != session.FormatSummary)
+	return c.print(a, b.Bytes(), format != report.FormatMD && format != report.FormatSummary)
 }
 
 // print writes the report into the file, or to stdout, made safe on a terminal.
@@ -134,7 +134,7 @@ func (a *app) newestEnded(ctx context.Context) (string, error) {
 // stepSummary appends a session's summary to the one of a workflow's step where
 // that was asked for.
 func (a *app) stepSummary(ctx context.Context, formats []string, id superqode.SessionID) error {
-	if !slices.Contains(formats, string(session.FormatSummary)) {
+	if !slices.Contains(formats, string(report.FormatSummary)) {
 		return nil
 	}
 	m, err := a.sessions()
