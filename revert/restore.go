@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -21,7 +22,7 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.apply"); err != nil {
 		return err
 	}
-	erased := snapshot.Erase(ctx, t.Dir, p.Remove)
+	erased := treecopy.Erase(ctx, t.Dir, p.Remove)
 	if err := hard(erased); err != nil {
 		return err
 	}
@@ -35,12 +36,12 @@ func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.written"); err != nil {
 		return err
 	}
-	if err := snapshot.Adjust(ctx, t.Dir, t.adjustments(p)); err != nil {
+	if err := treecopy.Adjust(ctx, t.Dir, t.adjustments(p)); err != nil {
 		return err
 	}
 	failpoint.Hit("revert.adjusted")
 	if len(p.Write) > 0 {
-		if err := snapshot.Sync(t.Dir); err != nil {
+		if err := treecopy.Sync(t.Dir); err != nil {
 			return err
 		}
 	}
@@ -95,7 +96,7 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Proble
 		}
 	}
 	wanted := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format, Entries: withFolders(p.Write, t.folder(p.Now))}
-	return snapshot.Materialize(ctx, wanted, t.Store, t.Dir, snapshot.MaterializeOptions{
+	return treecopy.Materialize(ctx, wanted, t.Store, t.Dir, treecopy.MaterializeOptions{
 		Replace: true, Now: now, Twin: p.twin, Aside: t.Aside, Special: true, Partial: true,
 	})
 }
@@ -225,7 +226,7 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 			}
 		}
 		err = t.Apply(ctx, p)
-		moved, unsteady := errors.AsType[*snapshot.MovedError](err)
+		moved, unsteady := errors.AsType[*treecopy.MovedError](err)
 		if unsteady && try < restoreTries {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
 // Method says how a directory is compared with a snapshot.
@@ -34,8 +36,8 @@ type Tree struct {
 	Dir   string                                     // absolute
 	Base  *snapshot.Snapshot                         // what it is brought back to
 	Skip  func(path string, kind snapshot.Kind) bool // what is no part of it; nil: nothing
-	Store *snapshot.Store                            // where contents are
-	Aside string                                     // a folder with some of the files under their own paths, asked before the store; "" for none
+	Store *store.Store                               // where contents are
+	Aside string                                     // a folder that holds some of the files, asked before the store; "" for none
 }
 
 // Scan records what the directory holds now. With Stat only those contents are
@@ -117,7 +119,7 @@ func (t *Tree) open(ctx context.Context, now *snapshot.Snapshot, problems []snap
 			wide = append(wide, open)
 		}
 	}
-	return len(wide) > 0, snapshot.Adjust(ctx, t.Dir, wide)
+	return len(wide) > 0, treecopy.Adjust(ctx, t.Dir, wide)
 }
 
 // maxOpenings bounds how often a directory is scanned again because folders in

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -44,7 +45,7 @@ func remembered(t *testing.T, dir string) *place {
 	aside := t.TempDir()
 	files := *base
 	files.Entries = slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool { return e.Kind != snapshot.File })
-	if _, _, err := snapshot.Copy(t.Context(), &files, aside, snapshot.CopyOptions{}); err != nil {
+	if _, _, err := treecopy.Copy(t.Context(), &files, aside, treecopy.CopyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { openUp(dir); openUp(aside) })

@@ -12,7 +12,7 @@ import (
 
 // Verified is what a look at a directory found.
 type Verified struct {
-	Digest      superqode.Digest // of what is there now; zero when some of it is not known, or of the whole base was not compared
+	Digest      superqode.Digest // of what is there now; zero when not all of it is known
 	Differences []string         // one line each, sorted by path; none when the directory is as in the base
 }
 

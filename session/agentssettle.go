@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -34,7 +35,7 @@ func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 		return err
 	}
 	for _, e := range slices.Backward(closed) { // what is in a folder comes after it
-		if err := snapshot.Adjust(ctx, ws, []snapshot.Entry{e}); err != nil {
+		if err := treecopy.Adjust(ctx, ws, []snapshot.Entry{e}); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
 // The refs of a session of several agents in the store, beside base and final:
@@ -31,13 +31,13 @@ func (m *teamMerge) commit(ctx context.Context) error {
 		return err
 	}
 	s := m.s
-	list := []snapshot.CommitRequest{{
-		Ref: s.Ref("base"), Snap: withoutLarge(m.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
+	list := []store.CommitRequest{{
+		Ref: s.Ref("base"), Snap: withoutLarge(m.base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
 	}}
 	for i, w := range m.works {
-		list = append(list, snapshot.CommitRequest{
+		list = append(list, store.CommitRequest{
 			Ref: s.mergedRef(i), Snap: withoutLarge(m.stages[i]), OnPrevious: true,
-			CommitOptions: snapshot.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.Rec.CreatedAt},
+			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.Rec.CreatedAt},
 		})
 	}
 	if _, err := s.Store.CommitAll(ctx, list); err != nil {
@@ -74,7 +74,7 @@ func (f *fileHunks) key() string {
 
 // commitHunks compares two commits of the store line by line.
 func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHunks, error) {
-	opt := snapshot.DiffOptions{Base: base, Final: final}
+	opt := store.DiffOptions{Base: base, Final: final}
 	pairs, err := s.Store.DiffTree(ctx, opt)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -48,7 +49,7 @@ func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
 			w.child = s.child(l)
 			for try := 1; ; try++ {
 				err = w.look(ctx)
-				var moved *snapshot.ChangedError
+				var moved *store.ChangedError
 				if !errors.As(err, &moved) || try == lookTries {
 					break
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -159,7 +160,7 @@ func (s *Session) versions(ctx context.Context, chain []version, path string) ([
 		if i == 0 {
 			break
 		}
-		pairs, err := s.Store.DiffTree(ctx, snapshot.DiffOptions{Base: out[i-1].ref, Final: out[i].ref})
+		pairs, err := s.Store.DiffTree(ctx, store.DiffOptions{Base: out[i-1].ref, Final: out[i].ref})
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
 // The claims of an origin lie in its project's folder, so that all its sessions,
@@ -83,7 +83,7 @@ func (s *Session) claimRun() coordinator.Run {
 
 func (s *Session) claimBase() *coordinator.Base {
 	own := &site.Site{Host: s.Host, Project: s.Project, Source: s.Source, Folder: s.Folder, Rec: s.Rec, Distrusted: s.Distrusted}
-	b := &coordinator.Base{Workspace: string(s.Rec.Workspace), List: filepath.Join(s.Folder, "base.snap"), Snapshot: s.Base, Open: func(ctx context.Context) (*snapshot.Store, error) {
+	b := &coordinator.Base{Workspace: string(s.Rec.Workspace), List: filepath.Join(s.Folder, "base.snap"), Snapshot: s.Base, Open: func(ctx context.Context) (*store.Store, error) {
 		err := own.OpenStore(ctx)
 		return own.Store, err
 	}}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -54,7 +55,7 @@ func (c *cleaner) lostRefs(ctx context.Context, p state.Project) error {
 	return nil
 }
 
-func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqode.SessionID, idle time.Duration) {
+func (c *cleaner) lostRef(ctx context.Context, store *store.Store, id superqode.SessionID, idle time.Duration) {
 	name := id.String()
 	if slices.ContainsFunc(c.res.Removed, func(r Removal) bool { return r.ID == name }) {
 		return // the workspace went just now, and its salvage is what stays
@@ -78,15 +79,15 @@ func (c *cleaner) lostRef(ctx context.Context, store *snapshot.Store, id superqo
 // pack lets go of what no session needs any more. That it can not be done is no
 // failure of a cleanup: nothing is lost, only room.
 func (c *cleaner) pack(ctx context.Context, p state.Project) {
-	store, err := c.m.ExistingStore(ctx, p)
-	if err == nil && store != nil {
-		err = rewriteSalvageRefs(ctx, p, store)
+	st, err := c.m.ExistingStore(ctx, p)
+	if err == nil && st != nil {
+		err = rewriteSalvageRefs(ctx, p, st)
 	}
-	if err != nil || store == nil {
+	if err != nil || st == nil {
 		c.warnPack(err)
 		return
 	}
-	res, err := store.Pack(ctx, snapshot.PackOptions{Now: c.now, Idle: func() (bool, error) { return idle(p) }})
+	res, err := st.Pack(ctx, store.PackOptions{Now: c.now, Idle: func() (bool, error) { return idle(p) }})
 	c.warnPack(err)
 	if res.Done {
 		c.m.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
@@ -123,7 +124,7 @@ func idle(p state.Project) (bool, error) {
 
 // rewriteSalvageRefs makes sure that each salvage that has a record has its ref,
 // which a session's program may have deleted.
-func rewriteSalvageRefs(ctx context.Context, p state.Project, store *snapshot.Store) error {
+func rewriteSalvageRefs(ctx context.Context, p state.Project, store *store.Store) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -171,7 +172,7 @@ func (s *Session) patchOf(ctx context.Context, base, final string) (*artifacts.N
 	if err != nil {
 		return nil, err
 	}
-	err = s.Store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
+	err = s.Store.Diff(ctx, store.DiffOptions{Base: base, Final: final}, f)
 	st, serr := f.Stat()
 	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
@@ -194,9 +195,9 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 	if err := s.storeContents(ctx, l); err != nil {
 		return "", "", err
 	}
-	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{
-		{Ref: s.Ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
-		{Ref: s.Ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
+	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{
+		{Ref: s.Ref("base"), Snap: withoutLarge(l.base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: withoutLarge(l.final), CommitOptions: store.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("store base and final state: %w", err)
@@ -233,7 +234,7 @@ func (s *Session) past() bool {
 // Diff writes the session's changes as a patch in git's format: base to
 // workspace, or base to final once the workspace is no more.
 func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
-	do := snapshot.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
+	do := store.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
 	if !opt.Agent.IsZero() {
 		e, err := s.agentEnds(ctx, opt.Agent)
 		if err != nil || e.Base == "" {

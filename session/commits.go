@@ -17,7 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -64,14 +64,14 @@ func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	n, err := s.Store.CopyCommits(ctx, snapshot.CopyCommits{Ref: s.Ref(commitsRef), Head: head, Not: old, Objects: objects})
+	n, err := s.Store.CopyCommits(ctx, store.CopyCommits{Ref: s.Ref(commitsRef), Head: head, Not: old, Objects: objects})
 	if err != nil || n == 0 {
 		return nil, err
 	}
 	failpoint.Hit("commits.kept")
 	m, err := s.commitsOf(ctx, head, old)
 	if err == nil && m != nil && m.From != "" {
-		err = s.Store.WriteRef(ctx, s.Ref(commitsRef+snapshot.BaseSuffix), m.From)
+		err = s.Store.WriteRef(ctx, s.Ref(commitsRef+store.BaseSuffix), m.From)
 	}
 	return m, err
 }
@@ -180,9 +180,9 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		ref := s.Ref("reverted-" + commitsRef + "/" + apply.ShortCommit(m.Head))
 		err := s.Store.WriteRef(ctx, ref, m.Head)
 		if err == nil && m.From != "" {
-			err = s.Store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From)
+			err = s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From)
 		}
-		for _, name := range []string{commitsRef, commitsRef + snapshot.BaseSuffix} {
+		for _, name := range []string{commitsRef, commitsRef + store.BaseSuffix} {
 			err = errors.Join(err, s.Store.DeleteRef(ctx, s.Ref(name)))
 		}
 		if err != nil {
@@ -262,7 +262,7 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 		return nil, err
 	}
 	if m.From != "" {
-		if err := s.Store.WriteRef(ctx, ref+snapshot.BaseSuffix, m.From); err != nil {
+		if err := s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From); err != nil {
 			return nil, err
 		}
 	}
@@ -287,7 +287,7 @@ func (s *Session) storedCommits(ctx context.Context) (*apply.Made, error) {
 		return nil, nil
 	}
 	var old []string
-	if base := refs[commitsRef+snapshot.BaseSuffix]; base != "" {
+	if base := refs[commitsRef+store.BaseSuffix]; base != "" {
 		old = append(old, base)
 	}
 	return s.commitsOf(ctx, head, old)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -111,7 +112,7 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 		return nil, err
 	}
 	failpoint.Hit("copy.made")
-	base, problems, err := snapshot.Copy(ctx, from, ws, snapshot.CopyOptions{Meter: s.Meter})
+	base, problems, err := treecopy.Copy(ctx, from, ws, treecopy.CopyOptions{Meter: s.Meter})
 	if err != nil {
 		return nil, fmt.Errorf("copy %s: %w", from.Root, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/report"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -229,7 +229,7 @@ func (s *Session) applies(ctx context.Context, patch []byte) (why string, err er
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	return s.Store.CheckApply(ctx, snapshot.CheckApplyOptions{Commit: s.Ref("base"), Patch: patch, Scratch: dir})
+	return s.Store.CheckApply(ctx, store.CheckApplyOptions{Commit: s.Ref("base"), Patch: patch, Scratch: dir})
 }
 
 // AddFix adds the patch that would mend a finding. While the session is open it is

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -52,7 +52,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	others, err := snapshot.Alternates(filepath.Join(superqode.RealPrefix(common), "objects"))
+	others, err := store.Alternates(filepath.Join(superqode.RealPrefix(common), "objects"))
 	if err != nil {
 		return err
 	}

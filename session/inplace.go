@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -137,7 +138,7 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 		return err
 	}
 	failpoint.Hit("inplace.kept")
-	return snapshot.Sync(s.Folder)
+	return treecopy.Sync(s.Folder)
 }
 
 // leaveOut takes out of the survey what the session can not, or was told not to,
@@ -193,7 +194,7 @@ func (s *Session) checkBudget(survey *worktree.Survey, pl plan) error {
 		budget = DefaultIgnoredBudget
 	}
 	sizes, total := ignoredSizes(survey)
-	if total <= budget || snapshot.CanClone(s.Source.Top, s.Folder) {
+	if total <= budget || treecopy.CanClone(s.Source.Top, s.Folder) {
 		return nil
 	}
 	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
@@ -267,7 +268,7 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 	if len(wanted.Entries) == 0 {
 		return nil
 	}
-	kept, problems, err := snapshot.Copy(ctx, wanted, dir, snapshot.CopyOptions{Existing: true})
+	kept, problems, err := treecopy.Copy(ctx, wanted, dir, treecopy.CopyOptions{Existing: true})
 	if err != nil {
 		return fmt.Errorf("keep what %s holds: %w", sn.Root, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -249,7 +250,7 @@ func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool,
 			closed = append(closed, e)
 		}
 	}
-	return len(closed) > 0, snapshot.Adjust(ctx, dir, closed)
+	return len(closed) > 0, treecopy.Adjust(ctx, dir, closed)
 }
 
 // inPlaceResult tells how it ended. Nothing is claimed of an origin that was not

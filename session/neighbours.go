@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -40,7 +41,7 @@ func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) er
 			return err
 		}
 		// What changes meanwhile (its program runs) is as good as any moment's.
-		if _, _, err := snapshot.Copy(ctx, sn, dir, snapshot.CopyOptions{}); err != nil {
+		if _, _, err := treecopy.Copy(ctx, sn, dir, treecopy.CopyOptions{}); err != nil {
 			return fmt.Errorf("keep what git has of session %s: %w", id, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -101,7 +102,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := s.checkKernel(plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
-	s.Meter = &snapshot.Meter{}
+	s.Meter = &treecopy.Meter{}
 	done := m.Begin(openStep(plan.mode), s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()

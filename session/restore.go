@@ -16,6 +16,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -121,7 +123,7 @@ func occupied(path, id string) error {
 }
 
 // dropLost takes out of the list what can not be written.
-func (r *Restored) dropLost(ctx context.Context, store *snapshot.Store, list *snapshot.Snapshot) error {
+func (r *Restored) dropLost(ctx context.Context, store *store.Store, list *snapshot.Snapshot) error {
 	missing, err := store.Missing(ctx, list.Entries)
 	if err != nil {
 		return err
@@ -145,7 +147,7 @@ func (r *Restored) dropLost(ctx context.Context, store *snapshot.Store, list *sn
 const partPrefix = ".superqode-restore-"
 
 // write makes the folder beside its place, checks it and renames it there.
-func (r *Restored) write(ctx context.Context, store *snapshot.Store, list *snapshot.Snapshot) (err error) {
+func (r *Restored) write(ctx context.Context, store *store.Store, list *snapshot.Snapshot) (err error) {
 	parent := filepath.Dir(r.Path)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
@@ -162,7 +164,7 @@ func (r *Restored) write(ctx context.Context, store *snapshot.Store, list *snaps
 		}
 	}()
 	failpoint.Hit("restore.made")
-	if _, err := snapshot.Materialize(ctx, list, store, part, snapshot.MaterializeOptions{}); err != nil {
+	if _, err := treecopy.Materialize(ctx, list, store, part, treecopy.MaterializeOptions{}); err != nil {
 		return err
 	}
 	failpoint.Hit("restore.written")

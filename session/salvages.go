@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -57,7 +57,7 @@ func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.F
 }
 
 // salvageRefs asks a project's store, if there is one.
-func (m *Manager) salvageRefs(ctx context.Context, p state.Project) ([]snapshot.Ref, error) {
+func (m *Manager) salvageRefs(ctx context.Context, p state.Project) ([]store.Ref, error) {
 	store, err := m.ExistingStore(ctx, p)
 	if err != nil || store == nil {
 		return nil, err

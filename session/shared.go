@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -318,8 +319,8 @@ func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqo
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		part.Entries = append(part.Entries, entries[p])
 	}
-	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{{
-		Ref: s.Ref("shared/part"), Snap: part, CommitOptions: snapshot.CommitOptions{Message: "the part of agent " + agent.String(), When: s.Rec.CreatedAt},
+	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{{
+		Ref: s.Ref("shared/part"), Snap: part, CommitOptions: store.CommitOptions{Message: "the part of agent " + agent.String(), When: s.Rec.CreatedAt},
 	}})
 	if err != nil {
 		return e, err

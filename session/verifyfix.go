@@ -10,7 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -126,7 +126,7 @@ func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, 
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	tree := snapshot.CheckApplyOptions{Commit: s.Ref("base"), Scratch: scratch}
+	tree := store.CheckApplyOptions{Commit: s.Ref("base"), Scratch: scratch}
 	if err := s.Store.Checkout(ctx, tree, string(fresh.Rec.Workspace), head); err != nil {
 		return fmt.Errorf("write out the base: %w", err)
 	}

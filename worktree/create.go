@@ -26,6 +26,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
 // Working is the From of a workspace that holds what the user sees now.
@@ -45,7 +46,7 @@ type Options struct {
 	// that the caller holds it.
 	Lock func(context.Context) (unlock func() error, err error)
 	// Meter follows the copy of the work tree; nil for nobody who looks.
-	Meter *snapshot.Meter
+	Meter *treecopy.Meter
 }
 
 // Result is a workspace that was made.

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
 // operationFiles tell git status which operation is under way. Those of a rebase
@@ -58,7 +59,7 @@ func (c *creation) copy(ctx context.Context, src *snapshot.Snapshot) error {
 	if err := failpoint.Err("worktree.copy"); err != nil {
 		return err
 	}
-	base, problems, err := snapshot.Copy(ctx, src, c.Path, snapshot.CopyOptions{Meter: c.Meter})
+	base, problems, err := treecopy.Copy(ctx, src, c.Path, treecopy.CopyOptions{Meter: c.Meter})
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (c *creation) copyNested(ctx context.Context) error {
 		if err := os.Mkdir(to, 0o755); err != nil {
 			return err
 		}
-		_, more, err := snapshot.Copy(ctx, src, to, snapshot.CopyOptions{})
+		_, more, err := treecopy.Copy(ctx, src, to, treecopy.CopyOptions{})
 		if err != nil {
 			return err
 		}

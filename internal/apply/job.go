@@ -11,7 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/salvage"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -22,7 +22,7 @@ type Job struct {
 	Agent   superqode.AgentID // whose changes they are told as
 	Dir     string            // the session's folder: the intent, and the folders of its benches
 	Origin  superqode.HostPath
-	Store   *snapshot.Store // nil, like git, if an apply is only finished
+	Store   *store.Store // nil, like git, if an apply is only finished
 	Git     *git.Git
 	Now     func() time.Time
 	Salvage func(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error)

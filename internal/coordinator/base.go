@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
 // MaxFile is the size, in bytes, up to which a file is compared line by line. A bigger
@@ -25,7 +26,7 @@ type Base struct {
 	Aside     string             // in place: the folder with copies of the base's files; "" elsewhere
 
 	// Open opens the store of the base's contents.
-	Open func(context.Context) (*snapshot.Store, error)
+	Open func(context.Context) (*store.Store, error)
 
 	once sync.Once
 	err  error

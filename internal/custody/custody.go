@@ -18,7 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -220,7 +220,7 @@ func restoreFolders(s *site.Site) error {
 	if st, lerr := os.Lstat(s.Project.StorePath()); lerr == nil && !st.IsDir() {
 		err = errors.Join(err, os.Remove(s.Project.StorePath()))
 	}
-	err = errors.Join(err, atomicfile.ClearWay(filepath.Join(s.Project.StorePath(), snapshot.StoreLock)))
+	err = errors.Join(err, atomicfile.ClearWay(filepath.Join(s.Project.StorePath(), store.LockName)))
 	s.Store = nil // what it knew of its folder may be wrong
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -22,9 +23,9 @@ import (
 // and files with some of their hunks. Nothing is done in the origin.
 type Bench struct {
 	git    *git.Git
-	store  *snapshot.Store
+	store  *store.Store
 	Dir    string // where its files lie
-	blobs  *snapshot.BlobReader
+	blobs  *store.Reader
 	origin string
 	Format snapshot.Format
 	n      int               // how many names were given
@@ -47,7 +48,7 @@ const Prefix = ".apply-"
 // Options says what a bench works with.
 type Options struct {
 	Git    *git.Git
-	Store  *snapshot.Store
+	Store  *store.Store
 	Dir    string // the bench is a new folder in it
 	Origin string // the folder that changes are brought into; "" for none: both sides lie in the store
 }
@@ -59,7 +60,7 @@ func Open(ctx context.Context, opt Options) (*Bench, error) {
 		return nil, err
 	}
 	b := &Bench{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(), Made: map[string]string{}}
-	if b.blobs, err = opt.Store.OpenBlobs(ctx); err != nil {
+	if b.blobs, err = opt.Store.OpenReader(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return b, nil
@@ -197,7 +198,7 @@ func (b *Bench) MergeFile(ctx context.Context, name string) (bool, error) {
 	})
 	err = errors.Join(err, out.Close())
 	var exit *git.ExitError
-	if errors.As(err, &exit) && exit.Code > 0 && exit.Code < 128 { // the number of conflicts, as git-merge-file(1) has it
+	if errors.As(err, &exit) && exit.Code > 0 && exit.Code < 128 { // the number of conflicts
 		return false, nil
 	}
 	return err == nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
 // OnlyHunks keeps of the changes what the chosen hunks hold. The changes are in
@@ -18,7 +19,7 @@ func (b *Bench) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges [
 		_, err := selectHunks(ranges, 0)
 		return nil, err
 	}
-	do := snapshot.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths}
+	do := store.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths}
 	var patch bytes.Buffer
 	if err := b.store.Diff(ctx, do, &patch); err != nil {
 		return nil, err

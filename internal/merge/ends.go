@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -19,11 +20,11 @@ type Ends struct {
 
 // Pairs returns the changes of a patch that lie in paths, with real permission
 // bits, and adds to e.left what git's trees could not hold.
-func (e *Ends) Pairs(ctx context.Context, store *snapshot.Store, paths []string) ([]Change, error) {
+func (e *Ends) Pairs(ctx context.Context, st *store.Store, paths []string) ([]Change, error) {
 	var list []Change
 	told := map[string]bool{}
 	if e.Base != "" {
-		found, err := store.DiffTree(ctx, snapshot.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths})
+		found, err := st.DiffTree(ctx, store.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths})
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -24,7 +25,7 @@ type Found struct {
 
 // In returns the salvages of a project that the sessions' folders or the
 // store's refs know.
-func In(p state.Project, refs []snapshot.Ref) ([]Found, error) {
+func In(p state.Project, refs []store.Ref) ([]Found, error) {
 	found := map[string]Found{}
 	names, err := p.SessionNames()
 	if err != nil {
@@ -65,7 +66,7 @@ func In(p state.Project, refs []snapshot.Ref) ([]Found, error) {
 
 // ofRef reads the record from a salvage's commit. A commit without a parent
 // belongs to a salvage that was interrupted before anything was overwritten.
-func ofRef(ref snapshot.Ref) (sv Record, ok bool) {
+func ofRef(ref store.Ref) (sv Record, ok bool) {
 	session, n, ok := splitRef(ref.Name)
 	if !ok || ref.Parent == "" {
 		return sv, false
@@ -128,7 +129,7 @@ func Pick(list []Found, name string) (*Found, error) {
 
 // List loads the exact list of a salvage's entries: from the session's folder
 // or, if that is gone or damaged, from the store.
-func (f *Found) List(ctx context.Context, store *snapshot.Store) (*snapshot.Snapshot, error) {
+func (f *Found) List(ctx context.Context, store *store.Store) (*snapshot.Snapshot, error) {
 	dir := Dir(f.Project.SessionPath(f.Session.String()))
 	sn, err := snapshot.Load(f.ListPath(dir))
 	if err == nil || f.parent == "" {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -40,7 +41,7 @@ type Keeper struct {
 	Dir     string // the session's folder
 	Session superqode.SessionID
 	Origin  superqode.HostPath
-	Store   *snapshot.Store
+	Store   *store.Store
 	Now     func() time.Time
 	Warn    func(lines ...string)
 	Log     zerolog.Logger
@@ -160,7 +161,7 @@ func (k *Keeper) contents(ctx context.Context, p Part, format snapshot.Format) (
 		}
 		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[e.Path] != "" })
 		err = k.Store.WriteBlobs(ctx, p.Dir, now.Entries)
-		var changed *snapshot.ChangedError
+		var changed *store.ChangedError
 		if !errors.As(err, &changed) {
 			if err != nil {
 				return nil, nil, err
@@ -232,9 +233,9 @@ func (k *Keeper) write(ctx context.Context, sv *Record, list *snapshot.Snapshot)
 	if err != nil {
 		return err
 	}
-	ids, err := k.Store.CommitAll(ctx, []snapshot.CommitRequest{
-		{Snap: first, CommitOptions: snapshot.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At}},
-		{Ref: sv.Ref, Snap: list, CommitOptions: snapshot.CommitOptions{Message: message, When: sv.At}, OnPrevious: true},
+	ids, err := k.Store.CommitAll(ctx, []store.CommitRequest{
+		{Snap: first, CommitOptions: store.CommitOptions{Message: "list of salvage " + sv.ID, When: sv.At}},
+		{Ref: sv.Ref, Snap: list, CommitOptions: store.CommitOptions{Message: message, When: sv.At}, OnPrevious: true},
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -259,7 +260,7 @@ func (in *input) copy(ctx context.Context, w *work, temp string) error {
 	}
 	if len(problems) == 0 {
 		var more []snapshot.Problem
-		_, more, err = snapshot.Copy(ctx, from, filepath.Join(w.Workspace, temp), snapshot.CopyOptions{})
+		_, more, err = treecopy.Copy(ctx, from, filepath.Join(w.Workspace, temp), treecopy.CopyOptions{})
 		problems = append(problems, more...)
 	}
 	if err == nil && len(problems) > 0 {

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -120,10 +122,10 @@ func NotFoundOr(err error, path string) error {
 
 // Progress is told of a step that may take long: what is done, in words, and the
 // meter that counts it, where there is one. It returns what ends the step.
-type Progress func(step string, meter *snapshot.Meter) (done func())
+type Progress func(step string, meter *treecopy.Meter) (done func())
 
 // Begin tells the person at the terminal that a step begins.
-func (h *Host) Begin(step string, meter *snapshot.Meter) (done func()) {
+func (h *Host) Begin(step string, meter *treecopy.Meter) (done func()) {
 	if h.Progress == nil {
 		return func() {}
 	}
@@ -164,12 +166,12 @@ func (h *Host) ProjectOf(o *Origin) state.Project {
 }
 
 // ExistingStore opens a project's store as it is; it is nil where there is none.
-func (h *Host) ExistingStore(ctx context.Context, p state.Project) (*snapshot.Store, error) {
+func (h *Host) ExistingStore(ctx context.Context, p state.Project) (*store.Store, error) {
 	g, err := h.Git(ctx)
 	if err != nil {
 		return nil, err
 	}
-	store, err := snapshot.OpenExisting(g, p.StorePath())
+	store, err := store.OpenExisting(g, p.StorePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -36,10 +38,10 @@ type Site struct {
 	As      superqode.AgentID // the agent for whom this value runs a program, when several work in one workspace
 	Gentle  bool              // looks touch nothing, not even permissions: a program is at work
 
-	Store      *snapshot.Store // see OpenStore
+	Store      *store.Store    // see OpenStore
 	Distrusted bool            // the repository may hold what a program put there: git must not look at it, not even for objects
 	BaseKept   bool            // an in-place session's base contents are in the store
-	Meter      *snapshot.Meter // of the workspace's making
+	Meter      *treecopy.Meter // of the workspace's making
 
 	Base       *snapshot.Snapshot // the workspace as it was handed out; see LoadBase
 	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
@@ -85,7 +87,7 @@ func (s *Site) OpenStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Store, err = snapshot.OpenStore(ctx, g, s.Project.StorePath(), objects, format)
+	s.Store, err = store.Open(ctx, g, s.Project.StorePath(), objects, format)
 	return err
 }
 
@@ -227,7 +229,7 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Ent
 	if err != nil {
 		return false, err
 	}
-	err = snapshot.MoveOut(ctx, dir, to, format, files)
+	err = treecopy.MoveOut(ctx, dir, to, format, files)
 	for i := range files {
 		file := filepath.Join(to, files[i].Path)
 		if _, lerr := os.Lstat(file); lerr == nil {

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"context"
-	"sort"
 	"time"
 )
 
@@ -47,13 +46,8 @@ type snapshotKnown struct{ s *Snapshot }
 
 // Lookup answers from the snapshot.
 func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
-	list := k.s.Entries
-	i := sort.Search(len(list), func(i int) bool { return list[i].Path >= path })
-	if i == len(list) || list[i].Path != path {
-		return ID{}, false
-	}
-	p := &list[i]
-	if p.ID.IsZero() || !p.sameState(e) || !k.s.vouches(p) {
+	p := k.s.Find(path)
+	if p == nil || p.ID.IsZero() || !p.sameState(e) || !k.s.vouches(p) {
 		return ID{}, false
 	}
 	return p.ID, true

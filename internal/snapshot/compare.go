@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
 // CompareOptions says what Compare reports.
@@ -139,13 +140,13 @@ func isContent(e *Entry) bool { return (e.Kind == File || e.Kind == Link) && !e.
 // pickRename returns the position in list of the best source for now, or -1.
 func pickRename(pairs []pair, list []int, now *Entry) int {
 	best := -1
-	_, name := splitPath(now.Path)
+	_, name := dirfd.Split(now.Path)
 	for k := 0; k < len(list) && k < renameTries; k++ {
 		old := pairs[list[k]].old
 		if old.Kind != now.Kind {
 			continue
 		}
-		if _, was := splitPath(old.Path); was == name {
+		if _, was := dirfd.Split(old.Path); was == name {
 			return k
 		}
 		if best < 0 {

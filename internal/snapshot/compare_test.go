@@ -1,4 +1,4 @@
-package snapshot
+package snapshot_test
 
 import (
 	"fmt"
@@ -11,40 +11,42 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/snaptest"
 )
 
 func TestCompareKindsAndUnknown(t *testing.T) {
 	t.Parallel()
-	file := Entry{Path: "p", Kind: File, Perm: 0o644, Size: 1, ID: SHA1.HashBlob([]byte("1")), Stat: Stat{Ino: 1}}
-	with := func(change func(*Entry)) Entry {
+	file := snapshot.Entry{Path: "p", Kind: snapshot.File, Perm: 0o644, Size: 1, ID: snapshot.SHA1.HashBlob([]byte("1")), Stat: snapshot.Stat{Ino: 1}}
+	with := func(change func(*snapshot.Entry)) snapshot.Entry {
 		e := file
 		change(&e)
 		return e
 	}
-	dir := Entry{Path: "p", Kind: Dir, Perm: 0o755}
-	link := Entry{Path: "p", Kind: Link, Link: "1", Size: 1, ID: file.ID}
-	unknown := with(func(e *Entry) { e.ID = ID{} })
+	dir := snapshot.Entry{Path: "p", Kind: snapshot.Dir, Perm: 0o755}
+	link := snapshot.Entry{Path: "p", Kind: snapshot.Link, Link: "1", Size: 1, ID: file.ID}
+	unknown := with(func(e *snapshot.Entry) { e.ID = snapshot.ID{} })
 	for name, c := range map[string]struct {
-		old, now Entry
+		old, now snapshot.Entry
 		dirs     bool
 		want     superqode.ChangeType
 	}{
 		"same":                 {file, file, true, ""},
-		"other stat":           {file, with(func(e *Entry) { e.Stat.Ino = 2 }), true, ""},
-		"mode":                 {file, with(func(e *Entry) { e.Perm = 0o4644 }), false, superqode.ChangeMode},
+		"other stat":           {file, with(func(e *snapshot.Entry) { e.Stat.Ino = 2 }), true, ""},
+		"mode":                 {file, with(func(e *snapshot.Entry) { e.Perm = 0o4644 }), false, superqode.ChangeMode},
 		"file to folder":       {file, dir, false, superqode.ChangeDeleted},
 		"file to folder, dirs": {file, dir, true, superqode.ChangeKind},
 		"folder to file":       {dir, file, false, superqode.ChangeCreated},
 		"file to link":         {file, link, false, superqode.ChangeKind},
-		"bits of a link":       {link, Entry{Path: "p", Kind: Link, Link: "1", Size: 1, Perm: 0o700}, false, ""},
-		"target of a link":     {link, Entry{Path: "p", Kind: Link, Link: "2", Size: 1}, false, superqode.ChangeModified},
-		"mode of a folder":     {dir, Entry{Path: "p", Kind: Dir, Perm: 0o700}, false, ""},
-		"the same, with dirs":  {dir, Entry{Path: "p", Kind: Dir, Perm: 0o700}, true, superqode.ChangeMode},
+		"bits of a link":       {link, snapshot.Entry{Path: "p", Kind: snapshot.Link, Link: "1", Size: 1, Perm: 0o700}, false, ""},
+		"target of a link":     {link, snapshot.Entry{Path: "p", Kind: snapshot.Link, Link: "2", Size: 1}, false, superqode.ChangeModified},
+		"mode of a folder":     {dir, snapshot.Entry{Path: "p", Kind: snapshot.Dir, Perm: 0o700}, false, ""},
+		"the same, with dirs":  {dir, snapshot.Entry{Path: "p", Kind: snapshot.Dir, Perm: 0o700}, true, superqode.ChangeMode},
 		"unknown, same state":  {unknown, unknown, false, ""},
-		"unknown, other state": {unknown, with(func(e *Entry) { e.ID, e.Stat.Mtime = ID{}, 5 }), false, superqode.ChangeModified},
+		"unknown, other state": {unknown, with(func(e *snapshot.Entry) { e.ID, e.Stat.Mtime = snapshot.ID{}, 5 }), false, superqode.ChangeModified},
 		"one unknown, state":   {file, unknown, false, ""},
 	} {
-		got := Compare(&Snapshot{Entries: []Entry{c.old}}, &Snapshot{Entries: []Entry{c.now}}, CompareOptions{Dirs: c.dirs, Renames: true})
+		got := snapshot.Compare(&snapshot.Snapshot{Entries: []snapshot.Entry{c.old}}, &snapshot.Snapshot{Entries: []snapshot.Entry{c.now}}, snapshot.CompareOptions{Dirs: c.dirs, Renames: true})
 		switch {
 		case c.want == "" && len(got) == 0:
 		case len(got) != 1 || got[0].Type != c.want || got[0].Path.String() != "p":
@@ -62,30 +64,30 @@ func TestCompareAsGit(t *testing.T) {
 		write := func(n int) {
 			for range n {
 				p := filepath.Join(f.Dir, fmt.Sprintf("d%d/n%d", rng.IntN(4), rng.IntN(5)))
-				must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+				snaptest.Must(t, os.MkdirAll(filepath.Dir(p), 0o755))
 				_ = os.Remove(p)
 				if rng.IntN(8) == 0 {
-					must(t, os.Symlink(fmt.Sprint(rng.IntN(3)), p))
+					snaptest.Must(t, os.Symlink(fmt.Sprint(rng.IntN(3)), p))
 					continue
 				}
-				must(t, os.WriteFile(p, fmt.Appendf(nil, "%d", rng.IntN(4)), []os.FileMode{0o644, 0o755}[rng.IntN(2)]))
+				snaptest.Must(t, os.WriteFile(p, fmt.Appendf(nil, "%d", rng.IntN(4)), []os.FileMode{0o644, 0o755}[rng.IntN(2)]))
 			}
 		}
-		skip := func(p string, _ Kind) bool { return p == ".git" }
+		skip := func(p string, _ snapshot.Kind) bool { return p == ".git" }
 		write(12)
 		f.Git("add", "-A")
-		base := scan(t, f.Dir, ScanOptions{Skip: skip})
+		base := snaptest.Scan(t, f.Dir, snapshot.ScanOptions{Skip: skip})
 		tree := strings.TrimSpace(f.Git("write-tree"))
 		for _, e := range base.Entries {
-			if e.Kind != Dir && rng.IntN(2) == 0 {
-				must(t, os.Remove(filepath.Join(f.Dir, e.Path)))
+			if e.Kind != snapshot.Dir && rng.IntN(2) == 0 {
+				snaptest.Must(t, os.Remove(filepath.Join(f.Dir, e.Path)))
 			}
 		}
 		write(8)
 		f.Git("add", "-A")
-		final := scan(t, f.Dir, ScanOptions{Skip: skip})
+		final := snaptest.Scan(t, f.Dir, snapshot.ScanOptions{Skip: skip})
 		var got []string
-		for _, c := range Compare(base, final, CompareOptions{Renames: true}) {
+		for _, c := range snapshot.Compare(base, final, snapshot.CompareOptions{Renames: true}) {
 			letter := map[superqode.ChangeType]string{superqode.ChangeCreated: "A", superqode.ChangeDeleted: "D", superqode.ChangeModified: "M", superqode.ChangeMode: "M", superqode.ChangeKind: "T", superqode.ChangeRenamed: "R100"}[c.Type]
 			if c.Type == superqode.ChangeRenamed {
 				letter += "\t" + c.OldPath.String()

@@ -116,14 +116,15 @@ func Load(path string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := decode(data)
+	s, err := Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-func decode(data []byte) (*Snapshot, error) {
+// Decode reads the bytes that Save wrote. An error wraps ErrCorrupt.
+func Decode(data []byte) (*Snapshot, error) {
 	body := len(data) - crc32.Size
 	if body < len(fileMagic) || string(data[:len(fileMagic)]) != fileMagic ||
 		crc32.Checksum(data[:body], crc32.MakeTable(crc32.Castagnoli)) != binary.BigEndian.Uint32(data[body:]) {

@@ -102,3 +102,11 @@ func (id ID) Bytes() []byte { return id.sum[:id.n] }
 
 // String returns the id in hex.
 func (id ID) String() string { return hex.EncodeToString(id.Bytes()) }
+
+// NewHash starts a hash without an object header.
+func (f Format) NewHash() hash.Hash {
+	if f == SHA256 {
+		return sha256.New()
+	}
+	return sha1.New() //nolint:gosec // as above
+}

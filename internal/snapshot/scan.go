@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
 // Known answers content ids of files without reading them. Lookup is called from
@@ -55,7 +57,7 @@ type ScanOptions struct {
 // is not nil only when dir itself can not be opened or ctx has ended.
 func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Problem, error) {
 	s := &Snapshot{Root: dir, Format: opt.Format, Taken: time.Now()}
-	fd, err := openRoot(dir)
+	fd, err := dirfd.OpenRoot(dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("scan %s: %w", dir, err)
 	}
@@ -86,21 +88,4 @@ func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Proble
 	s.Entries = w.collect(top)
 	slices.SortFunc(w.problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
 	return s, w.problems, nil
-}
-
-func openRoot(dir string) (fd int, err error) {
-	err = ignoringEINTR(func() error {
-		fd, err = unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		return err
-	})
-	return fd, err
-}
-
-// ignoringEINTR repeats a call that a signal interrupted.
-func ignoringEINTR(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
-	}
 }

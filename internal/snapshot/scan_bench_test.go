@@ -1,4 +1,4 @@
-package snapshot
+package snapshot_test
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/snaptest"
 )
 
 // BenchmarkChanges sets what `workspace changes` does of this package (load the
@@ -21,13 +23,13 @@ func BenchmarkChanges(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := gittest.Many(b, n)
 			saved := filepath.Join(b.TempDir(), "base.snap")
-			skip := func(p string, _ Kind) bool { return p == ".git" }
-			base := scan(b, f.Dir, ScanOptions{Skip: skip})
-			must(b, base.Settle(b.Context()))
-			must(b, base.Save(saved))
+			skip := func(p string, _ snapshot.Kind) bool { return p == ".git" }
+			base := snaptest.Scan(b, f.Dir, snapshot.ScanOptions{Skip: skip})
+			snaptest.Must(b, base.Settle(b.Context()))
+			snaptest.Must(b, base.Save(saved))
 			for _, changed := range []int{0, 100} {
 				for i := range changed {
-					must(b, os.WriteFile(f.Path(gittest.ManyPath(i*n/100)), fmt.Appendf(nil, "changed %d", i), 0o644))
+					snaptest.Must(b, os.WriteFile(f.Path(gittest.ManyPath(i*n/100)), fmt.Appendf(nil, "changed %d", i), 0o644))
 				}
 				b.Run(fmt.Sprintf("changed=%d", changed), func(b *testing.B) {
 					var git, load, walk, whole []time.Duration
@@ -35,12 +37,12 @@ func BenchmarkChanges(b *testing.B) {
 						git = append(git, took(func() { benchStatus(b, f) }))
 						runtime.GC()
 						start := time.Now()
-						base, err := Load(saved)
-						must(b, err)
+						base, err := snapshot.Load(saved)
+						snaptest.Must(b, err)
 						load = append(load, time.Since(start))
-						final := scan(b, f.Dir, ScanOptions{Previous: base, Known: base.Known(), Skip: skip})
+						final := snaptest.Scan(b, f.Dir, snapshot.ScanOptions{Previous: base, Known: base.Known(), Skip: skip})
 						walk = append(walk, time.Since(start)-load[len(load)-1])
-						if got := Compare(base, final, CompareOptions{Renames: true}); len(got) != changed {
+						if got := snapshot.Compare(base, final, snapshot.CompareOptions{Renames: true}); len(got) != changed {
 							b.Fatalf("%d changes, want %d", len(got), changed)
 						}
 						whole = append(whole, time.Since(start))
@@ -79,11 +81,11 @@ func median(list []time.Duration) float64 {
 // BenchmarkScan measures a scan without anything known.
 func BenchmarkScan(b *testing.B) {
 	dir := gittest.Many(b, 100_000).Dir
-	for name, contents := range map[string]Contents{"stat": StatOnly, "read": ReadUnknown} {
+	for name, contents := range map[string]snapshot.Contents{"stat": snapshot.StatOnly, "read": snapshot.ReadUnknown} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				scan(b, dir, ScanOptions{Contents: contents})
+				snaptest.Scan(b, dir, snapshot.ScanOptions{Contents: contents})
 			}
 		})
 	}
@@ -91,19 +93,19 @@ func BenchmarkScan(b *testing.B) {
 
 // BenchmarkSave measures Save, Load and Digest of 100,000 entries.
 func BenchmarkSave(b *testing.B) {
-	s := scan(b, gittest.Many(b, 100_000).Dir, ScanOptions{})
+	s := snaptest.Scan(b, gittest.Many(b, 100_000).Dir, snapshot.ScanOptions{})
 	path := filepath.Join(b.TempDir(), "s")
 	b.Run("save", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			must(b, s.Save(path))
+			snaptest.Must(b, s.Save(path))
 		}
 	})
 	b.Run("load", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := Load(path)
-			must(b, err)
+			_, err := snapshot.Load(path)
+			snaptest.Must(b, err)
 		}
 	})
 	b.Run("digest", func(b *testing.B) {
@@ -112,6 +114,6 @@ func BenchmarkSave(b *testing.B) {
 		}
 	})
 	st, err := os.Stat(path)
-	must(b, err)
+	snaptest.Must(b, err)
 	b.Logf("%d entries, %d bytes", len(s.Entries), st.Size())
 }

@@ -1,5 +1,5 @@
-// Package snapshot records what a directory holds at one moment, keeps contents
-// in a store of its own, compares two records and writes one out again.
+// Package snapshot records what a directory holds at one moment, and compares two
+// records. Package store keeps contents and package treecopy writes them out.
 //
 // A Snapshot is a sorted list of entries. Its digest covers path bytes, type,
 // permission bits, size, link target and content id of every entry, each framed
@@ -80,7 +80,7 @@ func (e *Entry) Mode() uint32 {
 type Snapshot struct {
 	Root    string    // where it was taken, absolute
 	Format  Format    // hash of the content ids
-	Taken   time.Time // when the scan began; files changed later, or at most a clock tick earlier, are not trusted as cached
+	Taken   time.Time // when the scan began: see Known
 	Entries []Entry
 }
 
@@ -125,4 +125,34 @@ func WithProblems(err error, problems []Problem) error {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)
+}
+
+// ErrChangedWhileRead is the reason given for a file that kept changing while it
+// was copied. What was written is in the result nevertheless.
+var ErrChangedWhileRead = errors.New("changed while it was read")
+
+// InTree reports whether git's trees hold the entry: a file or link without a
+// name in its path that git apply and git add refuse.
+func (e *Entry) InTree() bool {
+	if e.Kind != File && e.Kind != Link {
+		return false
+	}
+	for name := range strings.SplitSeq(e.Path, "/") {
+		if refusedName(name) || e.Kind == Link && strings.EqualFold(name, ".gitmodules") {
+			return false
+		}
+	}
+	return true
+}
+
+// refusedName reports whether git takes name for its own folder on some system:
+// .git in any case, its short form git~1, either followed by what Windows drops
+// (dots, spaces, a stream's name). See is_ntfs_dotgit in git's path.c.
+func refusedName(name string) bool {
+	if len(name) < 4 || name[0] != '.' && name[0]|0x20 != 'g' {
+		return false
+	}
+	name, _, _ = strings.Cut(name, ":")
+	name = strings.TrimRight(name, " .")
+	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }

@@ -1,13 +1,22 @@
 package snapshot
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
 const (
@@ -199,13 +208,13 @@ func (w *walkWorker) enter(ctx context.Context, n *walkNode) {
 // open opens a directory through its parent, and the parent is let go.
 func (w *walkWorker) open(n *walkNode) (err error) {
 	if p := n.parent; p != nil {
-		_, name := splitPath(n.path)
-		n.fd, err = openDirAt(p.fd, name)
+		_, name := dirfd.Split(n.path)
+		n.fd, err = dirfd.Open(p.fd, name, dirfd.DirFlags, 0)
 		n.parent = nil
 		w.release(p)
 		return err
 	}
-	n.fd, err = openByStep(w.root, n.path)
+	n.fd, err = dirfd.OpenPath(w.root, n.path, dirfd.DirFlags)
 	return err
 }
 
@@ -346,7 +355,7 @@ func (w *walkWorker) content(ctx context.Context, dir int, name []byte, e *Entry
 
 // fill takes over what lstat tells.
 func (e *Entry) fill(st *unix.Stat_t) {
-	e.Perm, e.Size, e.Stat = uint32(st.Mode)&0o7777, 0, unixStat(st)
+	e.Perm, e.Size, e.Stat = uint32(st.Mode)&0o7777, 0, StatOf(st)
 	switch uint32(st.Mode) & unix.S_IFMT {
 	case unix.S_IFREG:
 		e.Kind, e.Size = File, st.Size
@@ -357,4 +366,253 @@ func (e *Entry) fill(st *unix.Stat_t) {
 	default:
 		e.Kind, e.Link = Other, specialName(uint32(st.Mode), uint64(st.Rdev))
 	}
+}
+
+// specialName tells what a special file is: "fifo", "socket", "char 1:3" or
+// "block 8:0". It stands in Entry.Link.
+func specialName(mode uint32, rdev uint64) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO:
+		return "fifo"
+	case unix.S_IFSOCK:
+		return "socket"
+	case unix.S_IFCHR:
+		return fmt.Sprintf("char %d:%d", unix.Major(rdev), unix.Minor(rdev))
+	case unix.S_IFBLK:
+		return fmt.Sprintf("block %d:%d", unix.Major(rdev), unix.Minor(rdev))
+	}
+	return "special"
+}
+
+// dirNames are the names in one directory, without "." and "..": ranges of buf,
+// each followed by a NUL byte, so that they can be handed to the kernel as they
+// are.
+type dirNames struct {
+	buf  []byte
+	refs []nameRef
+}
+
+type nameRef struct {
+	key      uint64 // the first eight bytes, so that few comparisons touch buf
+	off, len uint32
+}
+
+func (d *dirNames) name(r nameRef) []byte { return d.buf[r.off : r.off+r.len] }
+
+// add records the name of n bytes at off.
+func (d *dirNames) add(off, n int) {
+	var first [8]byte
+	copy(first[:], d.buf[off:off+n])
+	d.refs = append(d.refs, nameRef{binary.BigEndian.Uint64(first[:]), uint32(off), uint32(n)})
+}
+
+func (d *dirNames) sort() {
+	slices.SortFunc(d.refs, func(a, b nameRef) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return bytes.Compare(d.name(a), d.name(b))
+	})
+}
+
+// prevChild is a direct child of a directory in the previous snapshot, with the
+// range of what lies below it.
+type prevChild struct{ at, lo, hi int32 }
+
+// join makes w.items of the names that were read, each with its place in the
+// previous snapshot, and returns how many have none.
+func (w *walkWorker) join(n *walkNode) (fresh int) {
+	w.listPrevious(n)
+	cut := len(n.path)
+	if cut > 0 {
+		cut++
+	}
+	w.items = w.items[:0]
+	rest := w.children
+	for _, r := range w.dir.refs {
+		it := walkItem{off: r.off, len: r.len, at: -1}
+		name := w.dir.name(r)
+		for len(rest) > 0 {
+			c := cmp.Compare(w.prev[rest[0].at].Path[cut:], string(name)) // no copy: the compiler compares in place
+			if c > 0 {
+				break
+			}
+			if c == 0 {
+				it.at, it.subLo, it.subHi = rest[0].at, rest[0].lo, rest[0].hi
+			}
+			rest = rest[1:]
+		}
+		if it.at < 0 {
+			it.slot = int32(fresh)
+			fresh++
+		}
+		w.items = append(w.items, it)
+	}
+	return fresh
+}
+
+// listPrevious fills w.children with what the previous snapshot holds directly
+// in n, in the order of the names. What lies below a child "a" need not follow
+// it at once: "a-b" sorts between "a" and "a/c".
+func (w *walkWorker) listPrevious(n *walkNode) {
+	w.children = w.children[:0]
+	cut := len(n.path)
+	if cut > 0 {
+		cut++
+	}
+	for i := n.lo; i < n.hi; {
+		p := w.prev[i].Path
+		slash := strings.IndexByte(p[cut:], '/')
+		if slash < 0 {
+			w.children = append(w.children, prevChild{at: i})
+			i++
+			continue
+		}
+		end := endOfPrefix(w.prev, i, n.hi, p[:cut+slash+1])
+		for k := len(w.children) - 1; k >= 0; k-- {
+			if w.prev[w.children[k].at].Path == p[:cut+slash] {
+				w.children[k].lo, w.children[k].hi = i, end
+				break
+			}
+		}
+		i = end
+	}
+}
+
+// endOfPrefix returns the first position in (i, hi] whose path lacks the prefix
+// that path i has. It looks ahead in growing steps, for most directories are
+// small.
+func endOfPrefix(list []Entry, i, hi int32, prefix string) int32 {
+	step := int32(1)
+	for i+step < hi && strings.HasPrefix(list[i+step].Path, prefix) {
+		i += step
+		step *= 2
+	}
+	lo, end := i+1, min(i+step, hi)
+	for lo < end {
+		mid := lo + (end-lo)/2
+		if strings.HasPrefix(list[mid].Path, prefix) {
+			lo = mid + 1
+		} else {
+			end = mid
+		}
+	}
+	return lo
+}
+
+// readLinkAt reads a link's target. size is its length as lstat told it, which
+// is 0 on some file systems.
+func readLinkAt(dir int, name string, size int64) (string, error) {
+	for n := max(int(size)+1, 128); ; n *= 2 {
+		buf := make([]byte, n)
+		got, err := unix.Readlinkat(dir, name, buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if got < n {
+			return string(buf[:got]), nil
+		}
+	}
+}
+
+// collect returns all entries in the order of their paths.
+func (w *walker) collect(top *walkNode) []Entry {
+	fresh := top.collect(make([]Entry, 0, w.slots.Load()))
+	if w.prev == nil {
+		return fresh
+	}
+	out := slices.DeleteFunc(w.out, func(e Entry) bool { return e.Kind == 0 })
+	if len(fresh) == 0 {
+		return out
+	}
+	return mergeEntries(out, fresh)
+}
+
+// mergeEntries merges two sorted lists without a path in common, in a's memory
+// as far as it reaches: from the end, so that nothing is overwritten too early.
+func mergeEntries(a, b []Entry) []Entry {
+	i, k := len(a), len(b)
+	a = slices.Grow(a, k)[:i+k]
+	for k > 0 {
+		if i > 0 && a[i-1].Path > b[k-1].Path {
+			a[i+k-1] = a[i-1]
+			i--
+		} else {
+			a[i+k-1] = b[k-1]
+			k--
+		}
+	}
+	return a
+}
+
+// collect appends the fresh entries of n and all below it. What lies in a
+// directory "a" has its place after "a-b" and before "a0", because of the slash,
+// so a directory's contents are merged in by its name with a slash.
+func (n *walkNode) collect(list []Entry) []Entry {
+	if !slices.IsSortedFunc(n.subs, bySlash) {
+		slices.SortFunc(n.subs, bySlash)
+	}
+	i := 0
+	for _, s := range n.subs {
+		for ; i < len(n.fresh) && !beforePath(s.path, n.fresh[i].Path); i++ {
+			if n.fresh[i].Kind != 0 {
+				list = append(list, n.fresh[i])
+			}
+		}
+		list = s.collect(list)
+	}
+	for ; i < len(n.fresh); i++ {
+		if n.fresh[i].Kind != 0 {
+			list = append(list, n.fresh[i])
+		}
+	}
+	n.fresh, n.subs = nil, nil
+	return list
+}
+
+// beforePath reports whether dir with a slash at its end sorts before path.
+func beforePath(dir, path string) bool {
+	n := min(len(dir), len(path))
+	if dir[:n] != path[:n] {
+		return dir[:n] < path[:n]
+	}
+	return len(path) > len(dir) && '/' < path[len(dir)]
+}
+
+func bySlash(a, b *walkNode) int {
+	n := min(len(a.path), len(b.path))
+	if c := strings.Compare(a.path[:n], b.path[:n]); c != 0 {
+		return c
+	}
+	switch {
+	case len(a.path) < len(b.path):
+		return int('/') - int(b.path[n])
+	case len(a.path) > len(b.path):
+		return int(a.path[n]) - int('/')
+	}
+	return 0
+}
+
+// StatAt returns what stands by a name in an open folder, without its path and
+// content id. No link is followed.
+func StatAt(dir int, name string) (e Entry, err error) {
+	var st unix.Stat_t
+	if err := dirfd.Retry(func() error { return unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+		return Entry{}, err
+	}
+	e.fill(&st)
+	return e, nil
+}
+
+// StatEntry is StatAt of one file by its whole path. The error is an
+// *os.PathError.
+func StatEntry(file string) (Entry, error) {
+	e, err := StatAt(unix.AT_FDCWD, file)
+	if err != nil {
+		return Entry{}, &os.PathError{Op: "lstat", Path: file, Err: err}
+	}
+	return e, nil
 }

@@ -1,5 +1,7 @@
 package snapshot
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 const sysFstatat = unix.SYS_FSTATAT

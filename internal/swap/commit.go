@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -203,7 +204,7 @@ func (d *Dir) finishFolders(p *Plan, widen uint32) error {
 
 func (d *Dir) rmdir(s *Step) error {
 	now, err := d.state(0, string(s.Path))
-	if err == nil && s.Was.is(now) { // else it is gone; whether what came in its place is in the way the next steps will see
+	if err == nil && s.Was.is(now) { // else it is gone
 		err = d.unlinkDir(string(s.Path))
 	}
 	if s.Optional {
@@ -220,7 +221,7 @@ func (d *Dir) unlinkDir(path string) error {
 	if err != nil {
 		return err
 	}
-	err = retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+	err = dirfd.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
 	d.leave() // handles may be of what is gone
 	return err
 }

@@ -3,12 +3,11 @@ package swap
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
-)
 
-const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	"github.com/seed-2d964004/superqode/internal/dirfd"
+)
 
 // Dir is an open directory in which plans are carried out. It is not safe for
 // concurrent use. Close it.
@@ -26,11 +25,7 @@ type folder struct {
 
 // Open opens the directory at path.
 func Open(path string) (*Dir, error) {
-	var fd int
-	err := retry(func() (err error) {
-		fd, err = unix.Open(path, dirFlags&^unix.O_NOFOLLOW, 0)
-		return err
-	})
+	fd, err := dirfd.OpenRoot(path)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -57,7 +52,7 @@ func (d *Dir) leave() {
 // link, and returns its handle, valid until the slot is used again, and the last
 // name of path.
 func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
-	dir, name := split(path)
+	dir, name := dirfd.Split(path)
 	f := &d.folders[slot]
 	if f.fd >= 0 && f.path == dir {
 		return f.fd, name, nil
@@ -66,15 +61,7 @@ func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
 		_ = unix.Close(f.fd)
 		f.fd = -1
 	}
-	fd, err = openat(d.root, ".")
-	for rest := dir; err == nil && rest != ""; {
-		var next string
-		next, rest, _ = strings.Cut(rest, "/")
-		up := fd
-		fd, err = openat(up, next)
-		_ = unix.Close(up)
-	}
-	if err != nil {
+	if fd, err = dirfd.OpenPath(d.root, dir, dirfd.DirFlags); err != nil {
 		return -1, name, err
 	}
 	*f = folder{dir, fd}
@@ -87,7 +74,7 @@ func (d *Dir) state(slot int, path string) (*State, error) {
 	fd, name, err := d.at(slot, path)
 	if err == nil {
 		var st unix.Stat_t
-		err = retry(func() error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+		err = dirfd.Retry(func() error { return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
 		if err == nil {
 			return stateOf(&st), nil
 		}
@@ -125,28 +112,4 @@ func (s *State) is(now *State) bool {
 // The ctime of one with several names says nothing: another name may have gone.
 func (s *State) untouched(now *State) bool {
 	return s.is(now) && (s == nil || s.isDir() || s.Ctime == now.Ctime || s.Nlink > 1 || now.Nlink > 1)
-}
-
-func openat(dir int, name string) (fd int, err error) {
-	err = retry(func() (err error) {
-		fd, err = unix.Openat(dir, name, dirFlags, 0)
-		return err
-	})
-	return fd, err
-}
-
-// retry repeats a call that a signal interrupted.
-func retry(call func() error) error {
-	for {
-		if err := call(); err != unix.EINTR {
-			return err
-		}
-	}
-}
-
-func split(path string) (dir, name string) {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		return path[:i], path[i+1:]
-	}
-	return "", path
 }

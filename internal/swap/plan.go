@@ -63,7 +63,7 @@ type Plan struct {
 type Step struct {
 	Op   Op                 `json:"op"`
 	Path superqode.HostPath `json:"path"`           // slash-separated, relative to the directory
-	Side superqode.HostPath `json:"side,omitempty"` // Put, Remove, Mkdir: the folder, which stays, in which new and old are put aside; "" for the directory itself
+	Side superqode.HostPath `json:"side,omitempty"` // Put, Remove, Mkdir: the folder where new and old are put aside
 	Was  *State             `json:"was,omitempty"`  // nil: nothing may be there
 	New  *State             `json:"new,omitempty"`  // the staged file; Stage sets it
 	Perm uint32             `json:"perm"`           // permission bits, of Put, Mkdir and Chmod

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -33,7 +34,7 @@ func (d *Dir) Stage(ctx context.Context, p *Plan, fill func(ctx context.Context,
 			puts++
 		}
 	}
-	err := d.stageAll(ctx, p, fill, puts <= syncEach)
+	err := (&stager{Dir: d, plan: p, fill: fill, each: puts <= syncEach}).all(ctx)
 	if err == nil {
 		err = d.sync(p)
 	}
@@ -43,7 +44,16 @@ func (d *Dir) Stage(ctx context.Context, p *Plan, fill func(ctx context.Context,
 	return nil
 }
 
-func (d *Dir) stageAll(ctx context.Context, p *Plan, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
+// stager is one Stage.
+type stager struct {
+	*Dir
+	plan *Plan
+	fill func(ctx context.Context, s *Step, w io.Writer) error
+	each bool // flush each file by itself
+}
+
+func (d *stager) all(ctx context.Context) error {
+	p := d.plan
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if ctx.Err() != nil {
@@ -57,7 +67,7 @@ func (d *Dir) stageAll(ctx context.Context, p *Plan, fill func(context.Context, 
 		}
 		err := failpoint.Err("apply.stage")
 		if err == nil {
-			err = d.stage(ctx, p, i, fill, syncOne)
+			err = d.stage(ctx, i)
 		}
 		if err != nil {
 			return fmt.Errorf("write what will be %s: %w", text.Printable(string(s.Path)), err)
@@ -89,9 +99,9 @@ func (d *Dir) allowed(s *Step) error {
 }
 
 // stage writes one file or link by its temporary name.
-func (d *Dir) stage(ctx context.Context, p *Plan, i int, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
-	s := &p.Steps[i]
-	fresh, _ := p.names(i)
+func (d *stager) stage(ctx context.Context, i int) error {
+	s := &d.plan.Steps[i]
+	fresh, _ := d.plan.names(i)
 	dir, name, err := d.at(1, fresh)
 	if err != nil {
 		return err
@@ -99,7 +109,7 @@ func (d *Dir) stage(ctx context.Context, p *Plan, i int, fill func(context.Conte
 	if s.Link != "" {
 		err = unix.Symlinkat(string(s.Link), dir, name)
 	} else {
-		err = d.stageFile(ctx, dir, name, s, fill, syncOne)
+		err = d.file(ctx, dir, name, s)
 	}
 	if err != nil {
 		return err
@@ -111,7 +121,7 @@ func (d *Dir) stage(ctx context.Context, p *Plan, i int, fill func(context.Conte
 	return err
 }
 
-func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill func(context.Context, *Step, io.Writer) error, syncOne bool) error {
+func (d *stager) file(ctx context.Context, dir int, name string, s *Step) error {
 	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -119,7 +129,7 @@ func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill
 	f := os.NewFile(uintptr(fd), name)
 	holes := &holeWriter{f: f}
 	w := bufio.NewWriterSize(holes, 64<<10)
-	err = fill(ctx, s, w)
+	err = d.fill(ctx, s, w)
 	if err == nil {
 		err = w.Flush()
 	}
@@ -132,7 +142,7 @@ func (d *Dir) stageFile(ctx context.Context, dir int, name string, s *Step, fill
 	if err == nil {
 		err = unix.Fchmod(fd, s.Perm&0o777)
 	}
-	if err == nil && syncOne {
+	if err == nil && d.each {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
@@ -187,7 +197,7 @@ func (d *Dir) Discard(p *Plan) error {
 func (d *Dir) unlink(path string) error {
 	dir, name, err := d.at(1, path)
 	if err == nil {
-		err = retry(func() error { return unix.Unlinkat(dir, name, 0) })
+		err = dirfd.Retry(func() error { return unix.Unlinkat(dir, name, 0) })
 	}
 	if err == nil || isGone(err) {
 		return nil
@@ -200,7 +210,7 @@ func (d *Dir) sync(p *Plan) error {
 	folders := map[string]bool{}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		dir, _ := split(string(s.Path))
+		dir, _ := dirfd.Split(string(s.Path))
 		folders[dir] = true
 		if s.Op == Put || s.Op == Remove || s.Op == Mkdir {
 			folders[string(s.Side)] = true

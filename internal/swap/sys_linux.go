@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
 func stateOf(st *unix.Stat_t) *State {
@@ -16,12 +18,12 @@ func stateOf(st *unix.Stat_t) *State {
 
 // exchange lets two names change places in one step.
 func exchange(a int, nameA string, b int, nameB string) error {
-	return retry(func() error { return unix.Renameat2(a, nameA, b, nameB, unix.RENAME_EXCHANGE) })
+	return dirfd.Retry(func() error { return unix.Renameat2(a, nameA, b, nameB, unix.RENAME_EXCHANGE) })
 }
 
 // renameFree renames to a name that must be free.
 func renameFree(a int, nameA string, b int, nameB string) error {
-	return retry(func() error { return unix.Renameat2(a, nameA, b, nameB, unix.RENAME_NOREPLACE) })
+	return dirfd.Retry(func() error { return unix.Renameat2(a, nameA, b, nameB, unix.RENAME_NOREPLACE) })
 }
 
 // chmodAt changes the permission bits of the file name in dir if it is the one

@@ -2,7 +2,11 @@
 
 package swap
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/dirfd"
+)
 
 func stateOf(st *unix.Stat_t) *State {
 	return &State{
@@ -13,12 +17,12 @@ func stateOf(st *unix.Stat_t) *State {
 
 // exchange lets two names change places in one step.
 func exchange(a int, nameA string, b int, nameB string) error {
-	return retry(func() error { return unix.RenameatxNp(a, nameA, b, nameB, unix.RENAME_SWAP) })
+	return dirfd.Retry(func() error { return unix.RenameatxNp(a, nameA, b, nameB, unix.RENAME_SWAP) })
 }
 
 // renameFree renames to a name that must be free.
 func renameFree(a int, nameA string, b int, nameB string) error {
-	return retry(func() error { return unix.RenameatxNp(a, nameA, b, nameB, unix.RENAME_EXCL) })
+	return dirfd.Retry(func() error { return unix.RenameatxNp(a, nameA, b, nameB, unix.RENAME_EXCL) })
 }
 
 // chmodAt changes the permission bits of name in dir and follows no link.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
 // progressDelay is how long a step may take before anything is shown of it, and
@@ -31,7 +31,7 @@ func (a *app) showsProgress() bool {
 }
 
 // begin is session.Progress.
-func (p *progress) begin(step string, meter *snapshot.Meter) (done func()) {
+func (p *progress) begin(step string, meter *treecopy.Meter) (done func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -43,7 +43,7 @@ func (p *progress) begin(step string, meter *snapshot.Meter) (done func()) {
 	})
 }
 
-func (p *progress) follow(step string, meter *snapshot.Meter, stop <-chan struct{}) {
+func (p *progress) follow(step string, meter *treecopy.Meter, stop <-chan struct{}) {
 	select {
 	case <-stop:
 		return
@@ -63,7 +63,7 @@ func (p *progress) follow(step string, meter *snapshot.Meter, stop <-chan struct
 }
 
 // show draws the line: a bar where the step counts, else a wheel.
-func (p *progress) show(step string, meter *snapshot.Meter) {
+func (p *progress) show(step string, meter *treecopy.Meter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	done, total := int64(0), int64(0)

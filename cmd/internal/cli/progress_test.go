@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
 // TestProgressLine holds that a line of progress counts and is gone afterwards.
@@ -23,14 +24,14 @@ func TestProgressLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var meter snapshot.Meter
-	if _, _, err := snapshot.Copy(context.Background(), sn, dst, snapshot.CopyOptions{Existing: true, Meter: &meter}); err != nil {
+	var meter treecopy.Meter
+	if _, _, err := treecopy.Copy(context.Background(), sn, dst, treecopy.CopyOptions{Existing: true, Meter: &meter}); err != nil {
 		t.Fatal(err)
 	}
 	if done, total := meter.Count(); done != 3 || total != 3 {
 		t.Errorf("the meter counts %d of %d, want 3 of 3", done, total)
 	}
-	for _, m := range []*snapshot.Meter{nil, {}, &meter} {
+	for _, m := range []*treecopy.Meter{nil, {}, &meter} {
 		var out bytes.Buffer
 		p := &progress{a: newApp(IO{Err: &out})}
 		p.show("making the workspace", m)

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package snapshot
-
-import "time"
-
-// clockTick is one step of the clock that stamps files, at its longest.
-func clockTick() time.Duration { return maxTick }
