@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Matrix runs: a session may belong to a case and to a runner, which is its agent.
@@ -28,7 +29,7 @@ func caseSegment(id string) string {
 	if id == "" {
 		return noName
 	}
-	return segment(id, id)
+	return text.Segment(id, id)
 }
 
 func (s *Session) hasCase() bool { return s.Rec.Case != "" || !s.Rec.Agent.IsZero() }
