@@ -36,31 +36,35 @@ type Globals struct {
 // app is what every command works with: the streams, the global flags and what
 // follows from them.
 type app struct {
-	IO
-	flags    Globals
-	log      zerolog.Logger
-	outTTY   bool // stdout is a terminal
-	errTTY   bool
-	outColor bool
-	errColor bool
-	printed  bool // the command's one JSON document is on stdout
-	manager  *session.Manager
-	progress *progress             // nil where nobody looks
-	blocks   []session.BlockResult // of --code-blocks, as they ended
+	terminal
+	In      io.Reader
+	Env     []string         // KEY=VALUE
+	Dir     string           // the current directory, absolute; "" when it was deleted
+	Signals <-chan os.Signal // as they arrive; may be nil
+	Version string           // stamped by the build, or ""
+	Shim    string           // the helper binary of sessions; "" finds it beside this program
+
+	flags   Globals
+	log     zerolog.Logger
+	printed bool // the command's one JSON document is on stdout
+	manager *session.Manager
 }
 
 func newApp(streams IO) *app {
 	if streams.In == nil {
 		streams.In = strings.NewReader("")
 	}
-	return &app{IO: streams, log: zerolog.Nop()}
+	return &app{
+		terminal: terminal{Out: streams.Out, Err: streams.Err}, In: streams.In, Env: streams.Env, Dir: streams.Dir,
+		Signals: streams.Signals, Version: streams.Version, Shim: streams.Shim, log: zerolog.Nop(),
+	}
 }
 
 // setup draws the conclusions from the global flags and the environment.
 // Without a directory to work in only the version can be told.
 func (a *app) setup(command string, args []string) error {
 	a.outTTY, a.errTTY = isTerminal(a.Out), isTerminal(a.Err)
-	a.outColor, a.errColor = a.wantsColor(a.outTTY), a.wantsColor(a.errTTY)
+	a.outColor, a.errColor, a.quiet = a.wantsColor(a.outTTY), a.wantsColor(a.errTTY), a.flags.Quiet
 	level := zerolog.WarnLevel
 	switch {
 	case a.flags.Quiet:
@@ -123,8 +127,14 @@ func (a *app) steps() site.Progress {
 	if !a.showsProgress() {
 		return nil
 	}
-	a.progress = &progress{a: a}
+	a.progress = &progress{w: a.Err}
 	return a.progress.begin
+}
+
+// showsProgress reports whether there is somebody to look: never with --json or
+// -q, and never where stderr is no terminal.
+func (a *app) showsProgress() bool {
+	return a.errTTY && !a.flags.JSON && !a.flags.Quiet && a.getenv("TERM") != "dumb"
 }
 
 // configuration reads superqode.yaml and the layers around it.

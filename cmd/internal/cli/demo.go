@@ -87,7 +87,7 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 		}
 		out.Acts = append(out.Acts, *act)
 	}
-	out.OK, out.Problems, out.Seconds = len(d.problems) == 0, nonNil(d.problems), float64(time.Since(start).Milliseconds())/1000
+	out.OK, out.Problems, out.Seconds = len(d.problems) == 0, notNil(d.problems), float64(time.Since(start).Milliseconds())/1000
 	if a.flags.JSON {
 		a.printed = true
 		if err := a.printJSON(out); err != nil {

@@ -25,7 +25,8 @@ type programFlags struct {
 	CodeFile   pathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
 	CodeBlocks pathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
 
-	usage string // how a line that names a program looks; "" is that of run
+	usage  string                // how a line that names a program looks; "" is that of run
+	blocks []session.BlockResult // of --code-blocks, as they ended
 }
 
 // set fills in what opt runs; args are what stands after the flags. close what is
@@ -81,7 +82,10 @@ func (f *programFlags) code(ctx context.Context, a *app, opt *session.ExecOption
 		if opt.Blocks, err = session.ParseBlocks(data); err != nil {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-blocks %s: %v", f.CodeBlocks, err)
 		}
-		opt.BlockEnded = a.blockEnded
+		opt.BlockEnded = func(b session.BlockResult) {
+			f.blocks = append(f.blocks, b)
+			a.tellBlock(b)
+		}
 		return true, nil
 	case f.CodeFile != "":
 		word := f.Lang
@@ -178,9 +182,8 @@ func openInput(ctx context.Context, a *app, flag, name string) (*os.File, error)
 	return f, nil
 }
 
-// blockEnded tells how one block of --code-blocks ended.
-func (a *app) blockEnded(b session.BlockResult) {
-	a.blocks = append(a.blocks, b)
+// tellBlock reports how one block of --code-blocks ended.
+func (a *app) tellBlock(b session.BlockResult) {
 	if a.flags.Quiet {
 		return
 	}
@@ -236,7 +239,7 @@ func (c *workspaceExecCmd) Run(ctx context.Context, a *app) error {
 	opt.Started = func(n int) { run = n }
 	res, err := s.ExecAll(ctx, opt)
 	if a.flags.JSON && !res.Started.IsZero() {
-		if perr := a.printRuns(s, run); perr != nil && err == nil {
+		if perr := a.printRuns(s, run, c.blocks); perr != nil && err == nil {
 			err = perr
 		}
 	}

@@ -35,7 +35,8 @@ func (c *findingSuppressCmd) Run(ctx context.Context, a *app) error {
 		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
 	}
 	entry := findings.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
-	return c.edit(ctx, a, c.Finding, suppressionEdit{
+	return a.editSuppression(ctx, c.sessionFlag, suppressionEdit{
+		ref:  c.Finding,
 		done: "entered into",
 		session: func(s suppressor) (findings.Suppression, error) {
 			return s.SuppressFinding(ctx, c.Finding, entry)
@@ -57,7 +58,8 @@ func (*findingUnsuppressCmd) Help() string {
 
 // Run prints the fingerprint.
 func (c *findingUnsuppressCmd) Run(ctx context.Context, a *app) error {
-	return c.edit(ctx, a, c.Finding, suppressionEdit{
+	return a.editSuppression(ctx, c.sessionFlag, suppressionEdit{
+		ref:  c.Finding,
 		done: "taken out of",
 		session: func(s suppressor) (findings.Suppression, error) {
 			return s.UnsuppressFinding(ctx, c.Finding)
@@ -80,14 +82,15 @@ type suppressionFile interface {
 
 // suppressionEdit is one change of the file, with a session or without.
 type suppressionEdit struct {
+	ref     string // as it was given: a fingerprint, the beginning of one, or an id
 	done    string
 	session func(suppressor) (findings.Suppression, error)
 	file    func(suppressionFile) (findings.Suppression, error)
 }
 
-// edit makes the change and prints the fingerprint. A whole fingerprint needs no
+// editSuppression makes the change and prints the fingerprint. A whole fingerprint needs no
 // session, unless one is named.
-func (f *sessionFlag) edit(ctx context.Context, a *app, ref string, e suppressionEdit) error {
+func (a *app) editSuppression(ctx context.Context, f sessionFlag, e suppressionEdit) error {
 	if a.getenv("SUPERQODE_SOCKET") != "" {
 		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
 	}
@@ -97,7 +100,7 @@ func (f *sessionFlag) edit(ctx context.Context, a *app, ref string, e suppressio
 	case err == nil:
 		defer s.Close()
 		entry, err = e.session(s)
-	case errors.Is(err, superqode.ErrNotFound) && f.Session == "" && artifacts.IsFingerprint(ref):
+	case errors.Is(err, superqode.ErrNotFound) && f.Session == "" && artifacts.IsFingerprint(e.ref):
 		entry, err = a.editSuppressions(ctx, e)
 	}
 	if err != nil {

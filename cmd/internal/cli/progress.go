@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"sync"
 	"time"
 
@@ -19,15 +20,9 @@ const (
 // progress shows a step that takes long on a terminal's last line, and takes the
 // line away when the step ends.
 type progress struct {
-	a  *app
+	w  io.Writer
 	mu sync.Mutex // held while the line is written
 	up *progressbar.ProgressBar
-}
-
-// showsProgress reports whether there is somebody to look: never with --json or
-// -q, and never where stderr is no terminal.
-func (a *app) showsProgress() bool {
-	return a.errTTY && !a.flags.JSON && !a.flags.Quiet && a.getenv("TERM") != "dumb"
 }
 
 // begin is session.Progress.
@@ -91,7 +86,7 @@ func (p *progress) bar(step string, total int64) *progressbar.ProgressBar {
 		total = -1
 	}
 	return progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.a.Err), progressbar.OptionSetDescription("superqode: "+step), progressbar.OptionSetWidth(24),
+		progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription("superqode: "+step), progressbar.OptionSetWidth(24),
 		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionThrottle(0), progressbar.OptionSetSpinnerChangeInterval(0), func(b *progressbar.ProgressBar) {
 			if counts {

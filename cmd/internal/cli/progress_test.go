@@ -33,7 +33,7 @@ func TestProgressLine(t *testing.T) {
 	}
 	for _, m := range []*treecopy.Meter{nil, {}, &meter} {
 		var out bytes.Buffer
-		p := &progress{a: newApp(IO{Err: &out})}
+		p := &progress{w: &out}
 		p.show("making the workspace", m)
 		if !strings.Contains(out.String(), "superqode: making the workspace") {
 			t.Errorf("the line is %q", out.String())

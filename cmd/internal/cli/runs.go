@@ -35,18 +35,18 @@ func (r *runNumber) UnmarshalText(b []byte) error {
 }
 
 // printRuns prints the record of a run that ended, or of the blocks that ran.
-func (a *app) printRuns(s *session.Session, number int) error {
+func (a *app) printRuns(s *session.Session, number int, blocks []session.BlockResult) error {
 	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
 	run, err := session.FindRun(&l, number)
 	if err != nil {
 		return err
 	}
 	a.printed = true
-	if len(a.blocks) == 0 {
+	if len(blocks) == 0 {
 		return a.printJSON(run)
 	}
 	code := 0
-	for _, b := range a.blocks {
+	for _, b := range blocks {
 		if code == 0 {
 			code = b.ExitCode
 		}
@@ -56,7 +56,7 @@ func (a *app) printRuns(s *session.Session, number int) error {
 		SessionID     superqode.SessionID   `json:"session_id"`
 		ExitCode      int                   `json:"exit_code"`
 		Blocks        []session.BlockResult `json:"blocks"`
-	}{1, l.ID, code, a.blocks})
+	}{1, l.ID, code, blocks})
 }
 
 // workspacePsCmd lists runs.

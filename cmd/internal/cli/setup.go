@@ -36,7 +36,7 @@ func (f *setupFlags) options(ctx context.Context, a *app, cfg *config.Config) (s
 func (f *setupFlags) given(a *app, cfg *config.Config) session.SetupOptions {
 	opt := session.SetupOptions{
 		Given:    state.GivenSetup{Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: state.HostPath(a.Dir)},
-		Starting: a.tellSetup,
+		Starting: func(s setup.Step) { a.tellSetup(s) },
 	}
 	if !f.NoSetup {
 		opt.Spec = setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}
@@ -106,7 +106,7 @@ func (c *workspaceSetupCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer s.Close()
-	opt := session.SetupOptions{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: a.tellSetup}
+	opt := session.SetupOptions{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: func(s setup.Step) { a.tellSetup(s) }}
 	steps, err := s.Setup(ctx, opt)
 	if perr := a.printSetup(l.ID, steps, err); perr != nil && err == nil {
 		err = perr

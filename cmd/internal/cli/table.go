@@ -20,7 +20,7 @@ const (
 // left end and a text at its right one, and where that is not enough the widest
 // others at their right end, so that a row fits in one line; elsewhere nothing is
 // cut.
-func (a *app) table(header []string, rows [][]string) error {
+func (t *terminal) table(header []string, rows [][]string) error {
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
 		for i, cell := range row {
@@ -32,12 +32,12 @@ func (a *app) table(header []string, rows [][]string) error {
 	case "TITLE", "WHY":
 		cut, least = cutEnd, minText
 	}
-	if a.outTTY {
-		room = fit(width, a.terminalWidth(), least)
+	if t.outTTY {
+		room = fit(width, t.terminalWidth(), least)
 	}
-	w := bufio.NewWriter(a.Out)
+	w := bufio.NewWriter(t.Out)
 	last := func(s string) string { return cut(s, room) }
-	fmt.Fprintln(w, a.paintOut(rowLine(header, width, last), bold))
+	fmt.Fprintln(w, t.paintOut(rowLine(header, width, last), bold))
 	for _, row := range rows {
 		fmt.Fprintln(w, rowLine(row, width, last))
 	}

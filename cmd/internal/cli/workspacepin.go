@@ -10,13 +10,13 @@ import (
 type workspacePinCmd struct{ sessionFlag }
 
 // Run prints nothing but a note.
-func (c *workspacePinCmd) Run(ctx context.Context, a *app) error { return c.setPinned(ctx, a, true) }
+func (c *workspacePinCmd) Run(ctx context.Context, a *app) error { return a.pin(ctx, c.ref(a), true) }
 
 // workspaceUnpinCmd lets cleanup at it again.
 type workspaceUnpinCmd struct{ sessionFlag }
 
 // Run prints nothing but a note.
-func (c *workspaceUnpinCmd) Run(ctx context.Context, a *app) error { return c.setPinned(ctx, a, false) }
+func (c *workspaceUnpinCmd) Run(ctx context.Context, a *app) error { return a.pin(ctx, c.ref(a), false) }
 
 type pinnedJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
@@ -24,12 +24,12 @@ type pinnedJSON struct {
 	Pinned        bool                `json:"pinned"`
 }
 
-func (f sessionFlag) setPinned(ctx context.Context, a *app, pinned bool) error {
+func (a *app) pin(ctx context.Context, ref string, pinned bool) error {
 	m, err := a.sessions()
 	if err != nil {
 		return err
 	}
-	id, err := m.Pin(ctx, a.flags.Repo, f.ref(a), pinned)
+	id, err := m.Pin(ctx, a.flags.Repo, ref, pinned)
 	if err != nil {
 		return err
 	}

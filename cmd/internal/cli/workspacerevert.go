@@ -83,7 +83,7 @@ func (c *workspaceRevertCmd) Run(ctx context.Context, a *app) error {
 	if a.flags.JSON {
 		if err == nil || len(res.Differences)+len(mixed) > 0 {
 			a.printed = true
-			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), nonNil(res.Differences), nonNil(res.Salvages), mixed})
+			perr := a.printJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), notNil(res.Differences), notNil(res.Salvages), mixed})
 			if perr != nil && err == nil {
 				err = perr
 			}
@@ -136,13 +136,6 @@ func spaced(d superqode.Digest) string {
 	return " " + d.String()
 }
 
-func nonNil(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
-
 // workspaceVerifyCmd compares a workspace, or the origin, with the base.
 type workspaceVerifyCmd struct {
 	sessionFlag
@@ -176,7 +169,7 @@ func (c *workspaceVerifyCmd) Run(ctx context.Context, a *app) error {
 	}
 	if a.flags.JSON {
 		a.printed = true
-		if perr := a.printJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, nonNil(v.Differences)}); perr != nil && err == nil {
+		if perr := a.printJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, notNil(v.Differences)}); perr != nil && err == nil {
 			err = perr
 		}
 		return err

@@ -20,6 +20,15 @@ const (
 	bold   = "1"
 )
 
+// terminal is where a command prints: results on Out, all else on Err.
+type terminal struct {
+	Out, Err           io.Writer
+	outTTY, errTTY     bool // whether the streams are terminals
+	outColor, errColor bool
+	quiet              bool      // -q: no notes
+	progress           *progress // nil where nobody looks
+}
+
 func paint(on bool, s, color string) string {
 	if !on {
 		return s
@@ -27,31 +36,31 @@ func paint(on bool, s, color string) string {
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-func (a *app) paintOut(s, color string) string { return paint(a.outColor, s, color) }
-func (a *app) paintErr(s, color string) string { return paint(a.errColor, s, color) }
+func (t *terminal) paintOut(s, color string) string { return paint(t.outColor, s, color) }
+func (t *terminal) paintErr(s, color string) string { return paint(t.errColor, s, color) }
 
 // note prints a line for people on stderr; -q silences it.
-func (a *app) note(format string, args ...any) {
-	if !a.flags.Quiet {
-		a.progress.clear()
-		fmt.Fprintf(a.Err, format+"\n", args...)
+func (t *terminal) note(format string, args ...any) {
+	if !t.quiet {
+		t.progress.clear()
+		fmt.Fprintf(t.Err, format+"\n", args...)
 	}
 }
 
 // warn shows one line about something that did not stop the command.
-func (a *app) warn(line string) {
-	a.note("%s %s", a.paintErr("superqode: warning:", yellow), text.Printable(line))
+func (t *terminal) warn(line string) {
+	t.note("%s %s", t.paintErr("superqode: warning:", yellow), text.Printable(line))
 }
 
 // printJSON prints one document, one line of it, on stdout.
-func (a *app) printJSON(v any) error {
-	enc := json.NewEncoder(a.Out)
+func (t *terminal) printJSON(v any) error {
+	enc := json.NewEncoder(t.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-func (a *app) terminalWidth() int {
-	if f, ok := a.Out.(*os.File); ok {
+func (t *terminal) terminalWidth() int {
+	if f, ok := t.Out.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			return w
 		}
