@@ -16,7 +16,9 @@ func (c *workspacePinCmd) Run(ctx context.Context, a *app) error { return a.pin(
 type workspaceUnpinCmd struct{ sessionFlag }
 
 // Run prints nothing but a note.
-func (c *workspaceUnpinCmd) Run(ctx context.Context, a *app) error { return a.pin(ctx, c.ref(a), false) }
+func (c *workspaceUnpinCmd) Run(ctx context.Context, a *app) error {
+	return a.pin(ctx, c.ref(a), false)
+}
 
 type pinnedJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
