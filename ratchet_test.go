@@ -46,7 +46,7 @@ const (
 
 // modeFiles names the files outside internal/mode that may name a mode: the
 // constants, the command line's flag, and the session's record.
-var modeFiles = map[string]bool{"mode.go": true, "cmd/internal/cli/flags.go": true, "session/record.go": true, "internal/state/record.go": true}
+var modeFiles = map[string]bool{"mode.go": true, "cmd/internal/runcmd/flags.go": true, "session/record.go": true, "internal/state/record.go": true}
 
 // A finding is one number that has a ceiling.
 type finding struct {

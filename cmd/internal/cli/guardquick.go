@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/guardcmd"
 	"github.com/seed-2d964004/superqode/guard"
 )
 
@@ -11,8 +13,8 @@ import (
 // for it before each of its commands. Whatever is not plainly such a line (help, a
 // mistake, a flag twice) is left to the grammar, ok is false then; a test holds the
 // two together.
-func quickCheck(args []string) (flags Globals, c *guardCheckCmd, ok bool) {
-	q := quickLine{flags: Globals{Color: "auto"}, check: &guardCheckCmd{Format: string(guard.Text)}, seen: map[string]bool{}}
+func quickCheck(args []string) (flags app.Globals, c *guardcmd.Check, ok bool) {
+	q := quickLine{flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text)}, seen: map[string]bool{}}
 	words := []string{"guard", "check"}
 	for len(args) > 0 {
 		arg := args[0]
@@ -35,8 +37,8 @@ func quickCheck(args []string) (flags Globals, c *guardCheckCmd, ok bool) {
 
 // quickLine is a line that is being read.
 type quickLine struct {
-	flags Globals
-	check *guardCheckCmd
+	flags app.Globals
+	check *guardcmd.Check
 	seen  map[string]bool
 }
 

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/guardcmd"
 )
 
 // checkTokens are what lines of guard check are made of, and some of what they are
@@ -15,19 +18,19 @@ var checkTokens = strings.Fields(`guard check -- - --json --json=true --explain 
  --color=never --color -q -v --no-input -h --help --foo -x git commit status --expl - guard -- ` + "check")
 
 // byGrammar reads a line as every other command's line is read.
-func byGrammar(t *testing.T, args []string) (Globals, *guardCheckCmd, bool) {
+func byGrammar(t *testing.T, args []string) (app.Globals, *guardcmd.Check, bool) {
 	t.Helper()
-	a := newApp(IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+	a := app.New(app.IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
 	parser, err := newParser(a, commandWord(args))
 	if err != nil {
 		t.Fatal(err)
 	}
 	kctx, err := parser.Parse(args)
 	if err != nil || kctx.Selected() == nil {
-		return a.flags, nil, false
+		return a.Flags, nil, false
 	}
-	c, ok := kctx.Selected().Target.Addr().Interface().(*guardCheckCmd)
-	return a.flags, c, ok
+	c, ok := kctx.Selected().Target.Addr().Interface().(*guardcmd.Check)
+	return a.Flags, c, ok
 }
 
 func holdQuick(t *testing.T, args []string) bool {

@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
 // TestEveryLeafHasAScript compares the parser's leaves with the scripts: a
 // command is covered when a script runs "superqode <command>".
 func TestEveryLeafHasAScript(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(newApp(IO{}), "")
+	parser, err := newParser(app.New(app.IO{}), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
 // TestPages checks that the grammar accepts every superqode command line that
@@ -32,7 +34,7 @@ func TestPages(t *testing.T) {
 		for _, line := range shownCommands(string(data)) {
 			total++
 			args := shownArgs(t, line)
-			parser, err := newParser(newApp(IO{Out: io.Discard, Err: io.Discard}), args[0])
+			parser, err := newParser(app.New(app.IO{Out: io.Discard, Err: io.Discard}), args[0])
 			if err != nil {
 				t.Fatal(err)
 			}

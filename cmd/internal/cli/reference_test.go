@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
 // updatesDocs reports whether the generated pages are to be written: `make docs`.
@@ -20,7 +22,7 @@ const referencePath = "../../../docs/reference.md"
 // TestReference holds that docs/reference.md is what the grammar says.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(newApp(IO{}), "")
+	parser, err := newParser(app.New(app.IO{}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +56,7 @@ func lineAt(lines []string, i int) string {
 }
 
 // reference renders the grammar as a page.
-func reference(app *kong.Application) string {
+func reference(model *kong.Application) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# Reference\n")
@@ -62,9 +64,9 @@ func reference(app *kong.Application) string {
 	line("Every command and flag, as `superqode COMMAND --help` prints them. Results go to stdout, everything else to stderr; `--json` gives every")
 	line("result as one document (streams: one object a line). [guide.md](guide.md) shows how they go together.\n")
 	line("## Global flags\n")
-	flagTable(&b, app.Flags)
+	flagTable(&b, model.Flags)
 	line("")
-	for _, leaf := range app.Leaves(true) {
+	for _, leaf := range model.Leaves(true) {
 		name := words(leaf)
 		line("## superqode %s\n", name)
 		line("%s\n", leaf.Help)
@@ -81,7 +83,7 @@ func reference(app *kong.Application) string {
 		if len(args) > 0 {
 			line("| argument | |\n|---|---|\n%s\n", strings.Join(args, "\n"))
 		}
-		if flags := ownFlags(leaf, app); len(flags) > 0 {
+		if flags := ownFlags(leaf, model); len(flags) > 0 {
 			flagTable(&b, flags)
 			line("")
 		}
@@ -90,10 +92,10 @@ func reference(app *kong.Application) string {
 	line("| code | meaning |\n|---|---|\n%s\n", exitRows())
 	line("An error with `--json` is a document on stdout: `{\"error\":{\"code\":…,\"message\":…,\"hint\":…,\"paths\":[…]}}`.\n")
 	line("| `code` in JSON | exit code |\n|---|---|")
-	rows := exitTable()
-	slices.SortStableFunc(rows, func(a, b exitRow) int { return cmp.Compare(a.code, b.code) })
+	rows := app.ExitTable()
+	slices.SortStableFunc(rows, func(a, b app.ExitRow) int { return cmp.Compare(a.Code, b.Code) })
 	for _, r := range rows {
-		line("| `%s` | %d |", r.name, r.code)
+		line("| `%s` | %d |", r.Name, r.Code)
 	}
 	return b.String()
 }
@@ -115,12 +117,12 @@ func exitRows() string {
 }
 
 // ownFlags are a command's flags without the global ones.
-func ownFlags(leaf *kong.Node, app *kong.Application) []*kong.Flag {
+func ownFlags(leaf *kong.Node, model *kong.Application) []*kong.Flag {
 	var own []*kong.Flag
-	for n := leaf; n != nil && n != app.Node; n = n.Parent {
+	for n := leaf; n != nil && n != model.Node; n = n.Parent {
 		own = append(own, n.Flags...)
 	}
-	return slices.DeleteFunc(own, func(f *kong.Flag) bool { return slices.Contains(app.Flags, f) || f.Hidden || f.Name == "help" })
+	return slices.DeleteFunc(own, func(f *kong.Flag) bool { return slices.Contains(model.Flags, f) || f.Hidden || f.Name == "help" })
 }
 
 func flagTable(b *strings.Builder, flags []*kong.Flag) {

@@ -3,7 +3,8 @@ package cli
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
 // versionCmd prints the version; it opens nothing.
@@ -19,22 +20,11 @@ type versionJSON struct {
 }
 
 // Run prints one line.
-func (*versionCmd) Run(a *app) error {
-	v := a.version()
-	if a.flags.JSON {
-		return a.printJSON(versionJSON{1, v, runtime.Version(), runtime.GOOS, runtime.GOARCH})
+func (*versionCmd) Run(a *app.App) error {
+	v := a.BuildVersion()
+	if a.Flags.JSON {
+		return a.PrintJSON(versionJSON{1, v, runtime.Version(), runtime.GOOS, runtime.GOARCH})
 	}
 	_, err := fmt.Fprintf(a.Out, "superqode %s (%s, %s/%s)\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
-}
-
-// version returns the build's stamp or, without one, what the Go tool recorded.
-func (a *app) version() string {
-	if a.Version != "" {
-		return a.Version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }

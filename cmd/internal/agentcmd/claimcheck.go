@@ -1,0 +1,262 @@
+package agentcmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// ClaimCheck decides on edits.
+type ClaimCheck struct {
+	claimWho
+	Format string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
+	Files  []string `arg:"" optional:"" name:"file" sep:"none" help:"text and json: what would be edited, FILE or FILE:START-END in lines of the file as it is now. The hooks read standard input."`
+}
+
+// Help tells the exit codes.
+func (*ClaimCheck) Help() string {
+	return "Exit code 0: allowed. 3: denied (2 where a hook protocol wants it). With `claims: enforced` in the configuration an edit needs a claim of one's own."
+}
+
+// maxHookPayload is what guard check takes, too.
+const maxHookPayload = 16 << 20
+
+// Run prints the verdict.
+func (c *ClaimCheck) Run(ctx context.Context, a *app.App) error {
+	format, err := guard.ParseFormat(c.Format)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON && format == guard.Text {
+		format = guard.JSON
+	}
+	if format == guard.Text || format == guard.JSON {
+		return c.plain(ctx, a, format)
+	}
+	reply, err := c.hook(ctx, a, format)
+	if err != nil { // who can not ask must not edit
+		if reply, err = guard.Block(format, "superqode can not tell whether another agent has a claim on this, so it is not edited: "+err.Error()); err != nil {
+			return err
+		}
+	}
+	_, werr := a.Err.Write(reply.Stderr)
+	_, oerr := a.Out.Write(reply.Stdout)
+	if err := errors.Join(werr, oerr); err != nil {
+		return err
+	}
+	if reply.Code != 0 {
+		return app.StatusError(reply.Code)
+	}
+	return nil
+}
+
+// plain decides on files named on the command line.
+func (c *ClaimCheck) plain(ctx context.Context, a *app.App, format guard.Format) error {
+	if len(c.Files) == 0 {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name what would be edited"), "superqode claim check FILE:10-20 --agent NAME")
+	}
+	p, err := c.place(ctx, a, true)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(c.Files)
+	if err != nil {
+		return err
+	}
+	var edits []coordinator.CallEdit
+	for _, t := range targets {
+		if t.Kind != coordinator.KindFile {
+			return superqode.Errorf(superqode.ErrUsage, "%s: only a file can be edited", text.Printable(t.String()))
+		}
+		edits = append(edits, coordinator.CallEdit{Bytes: []byte(t.Path), Lines: []coordinator.Lines{t.Lines}})
+	}
+	verdict, mode, err := c.decide(ctx, p, edits)
+	if err != nil {
+		return err
+	}
+	if err := c.print(a, format, verdict, mode); err != nil {
+		return err
+	}
+	if verdict.Denied(mode) {
+		return app.StatusError(app.ExitCode(superqode.ErrDenied, ""))
+	}
+	return nil
+}
+
+func (c *ClaimCheck) print(a *app.App, format guard.Format, v coordinator.Verdict, mode coordinator.Mode) error {
+	decision, reason := "allow", ""
+	if v.Denied(mode) {
+		decision, reason = "deny", v.Reason(mode)
+	}
+	if format == guard.JSON {
+		uncovered := make([]string, 0, len(v.Uncovered))
+		for _, e := range v.Uncovered {
+			text, _ := superqode.JSONPath(e.String())
+			uncovered = append(uncovered, text)
+		}
+		return a.PrintJSON(struct {
+			SchemaVersion int              `json:"schema_version"`
+			Decision      string           `json:"decision"`
+			Reason        string           `json:"reason"`
+			Claims        coordinator.Mode `json:"claims"`
+			Held          []claimJSON      `json:"held"`
+			Uncovered     []string         `json:"uncovered"`
+		}{1, decision, reason, mode, claimsJSON(v.Held), uncovered})
+	}
+	answer := decision + "\n"
+	if reason != "" {
+		answer += "reason: " + text.Printable(reason) + "\n"
+	}
+	_, err := fmt.Fprint(a.Out, answer)
+	return err
+}
+
+// hook decides on a coding agent's tool.
+func (c *ClaimCheck) hook(ctx context.Context, a *app.App, format guard.Format) (guard.Reply, error) {
+	payload, err := io.ReadAll(io.LimitReader(a.In, maxHookPayload+1))
+	if err != nil || len(payload) > maxHookPayload {
+		return guard.Reply{}, errors.Join(err, fmt.Errorf("the request is larger than %d MiB", maxHookPayload>>20))
+	}
+	request, err := guard.Decode(format, bytes.NewReader(payload))
+	if err != nil {
+		return guard.Reply{}, err
+	}
+	allowed := func() (guard.Reply, error) { return guard.Encode(format, guard.Line{}) }
+	if len(request.Writes) == 0 {
+		return allowed()
+	}
+	p, err := c.place(ctx, a, false) // who has no name has no claims, and is kept out of those of the others
+	if err != nil {
+		return guard.Reply{}, err
+	}
+	edits := p.edits(coordinator.ToolEdits(payload, request.Writes), request.Dir)
+	if len(edits) == 0 {
+		return allowed()
+	}
+	verdict, mode, err := c.decide(ctx, p, edits)
+	if err != nil {
+		return guard.Reply{}, err
+	}
+	if !verdict.Denied(mode) {
+		return allowed()
+	}
+	advice := " Instead: superqode claim acquire " + wanted(verdict) + " --wait 60s"
+	if len(verdict.Held) > 0 {
+		advice = " Instead: edit other lines, or wait: superqode claim acquire " + wanted(verdict) + " --wait 60s"
+	}
+	return guard.Block(format, "superqode claims refused the edit: "+text.Printable(verdict.Reason(mode))+"."+advice)
+}
+
+// wanted names, for a shell, what an edit would have needed.
+func wanted(v coordinator.Verdict) string {
+	if len(v.Uncovered) == 0 {
+		return "FILE:START-END"
+	}
+	return "'" + strings.ReplaceAll(text.Printable(v.Uncovered[0].String()), "'", `'\''`) + "'"
+}
+
+// edits finds the lines that a tool would change. Files outside of the workspace
+// are nobody's.
+func (p *claimPlace) edits(list []coordinator.ToolEdit, dir string) []coordinator.CallEdit {
+	if dir == "" {
+		dir = p.a.Flags.Repo
+	}
+	var out []coordinator.CallEdit
+	for _, e := range list {
+		root, rel, ok := p.locate(dir, e.Path)
+		if !ok {
+			continue
+		}
+		lines := []coordinator.Lines{{}}
+		if now, err := readFileBelow(root, rel); err == nil {
+			lines = e.Lines(now)
+		}
+		out = append(out, coordinator.CallEdit{Bytes: []byte(rel), Lines: lines})
+	}
+	return out
+}
+
+// locate returns the root that a file lies below, and where.
+func (p *claimPlace) locate(dir, name string) (root, rel string, ok bool) {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(dir, name)
+	}
+	tries := []string{filepath.Clean(name)}
+	if real, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
+		tries = append(tries, filepath.Join(real, filepath.Base(name)))
+	}
+	for _, try := range tries {
+		for _, root := range p.roots {
+			rel, err := filepath.Rel(root, try)
+			if root != "" && err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
+				return root, rel, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// readFileBelow reads a file as the editing tool will find it; a link that leads
+// out is not followed.
+func readFileBelow(root, rel string) (_ []byte, err error) {
+	r, err := atomicfile.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	st, err := r.Stat(rel)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxHookPayload {
+		return nil, os.ErrInvalid
+	}
+	return r.ReadFile(rel)
+}
+
+// decide holds edits, in lines of the files as they are, against the claims.
+func (c *ClaimCheck) decide(ctx context.Context, p *claimPlace, list []coordinator.CallEdit) (coordinator.Verdict, coordinator.Mode, error) {
+	cfg, err := p.a.Configuration(ctx)
+	if err != nil {
+		return coordinator.Verdict{}, "", err
+	}
+	mode := coordinator.Mode(cfg.Claims)
+	if p.inside {
+		answer, err := p.ask(ctx, coordinator.OpCheck, coordinator.Call{Edits: list})
+		if err != nil || answer.Verdict == nil {
+			return coordinator.Verdict{}, mode, errors.Join(err, noVerdict(answer))
+		}
+		return *answer.Verdict, mode, nil
+	}
+	var edits []coordinator.Edit
+	for _, e := range list {
+		lines, err := p.claims.Lines(ctx, string(e.Bytes), e.Lines)
+		if err != nil {
+			return coordinator.Verdict{}, mode, err
+		}
+		for _, l := range lines {
+			edits = append(edits, coordinator.Edit{Path: string(e.Bytes), Lines: l})
+		}
+	}
+	leases, _, err := p.claims.Table.List(ctx)
+	return coordinator.Check(leases, p.owner(), edits), mode, err
+}
+
+func noVerdict(a coordinator.Answer) error {
+	if a.Verdict == nil {
+		return errors.New("the supervisor gave no verdict")
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package agentcmd
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// claimJSON is one claim, or a place in the queue, as the documents show it.
+type claimJSON struct {
+	Fence     uint64                 `json:"fence"`
+	Target    string                 `json:"target"`
+	Kind      coordinator.TargetKind `json:"kind"`
+	Path      string                 `json:"path"`
+	PathBytes string                 `json:"path_bytes,omitempty"`
+	Start     int                    `json:"start"` // 0: the whole file
+	End       int                    `json:"end"`
+	AgentID   superqode.AgentID      `json:"agent_id"`
+	SessionID superqode.SessionID    `json:"session_id"`
+	Since     time.Time              `json:"since"`
+	Until     *time.Time             `json:"until"`  // null: no time
+	Holder    string                 `json:"holder"` // run, process or none: whose end ends it
+	PID       int                    `json:"pid,omitempty"`
+}
+
+func toClaimJSON(l coordinator.Lease) claimJSON {
+	j := claimJSON{
+		Fence: l.Fence, Kind: l.Target.Kind, Start: l.Target.Lines.Start, End: l.Target.Lines.End, AgentID: l.Agent, SessionID: l.Session,
+		Since: l.Since, Holder: "none", PID: l.Holder.PID,
+	}
+	j.Target, _ = superqode.JSONPath(l.Target.String())
+	j.Path, j.PathBytes = superqode.JSONPath(l.Target.Path)
+	if !l.Until.IsZero() {
+		j.Until = &l.Until
+	}
+	switch {
+	case l.Holder.Lock != "":
+		j.Holder = "run"
+	case l.Holder.PID != 0:
+		j.Holder = "process"
+	}
+	return j
+}
+
+func claimsJSON(leases []coordinator.Lease) []claimJSON {
+	out := make([]claimJSON, 0, len(leases))
+	for _, l := range leases {
+		out = append(out, toClaimJSON(l))
+	}
+	return out
+}
+
+// waitingJSON is a request in the queue.
+type waitingJSON struct {
+	Ticket    uint64              `json:"ticket"`
+	Targets   []string            `json:"targets"`
+	AgentID   superqode.AgentID   `json:"agent_id"`
+	SessionID superqode.SessionID `json:"session_id"`
+	Since     time.Time           `json:"since"`
+}
+
+func toWaitingJSON(list []coordinator.Waiter) []waitingJSON {
+	out := make([]waitingJSON, 0, len(list))
+	for _, w := range list {
+		j := waitingJSON{Ticket: w.Ticket, AgentID: w.Agent, SessionID: w.Session, Since: w.Since}
+		for _, t := range w.Targets {
+			text, _ := superqode.JSONPath(t.String())
+			j.Targets = append(j.Targets, text)
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+type edgeJSON struct {
+	AgentID   superqode.AgentID   `json:"agent_id"`
+	SessionID superqode.SessionID `json:"session_id"`
+	Target    string              `json:"target"`
+	Of        superqode.AgentID   `json:"held_by"`
+	OfSession superqode.SessionID `json:"held_by_session"`
+	Queued    bool                `json:"queued"`
+}
+
+// printConflict prints the document of a refusal, and returns the error.
+func (p *claimPlace) printConflict(c *coordinator.ConflictError, err error) error {
+	if !p.a.Flags.JSON {
+		return err
+	}
+	circle := make([]edgeJSON, 0, len(c.Circle))
+	for _, e := range c.Circle {
+		text, _ := superqode.JSONPath(e.Target.String())
+		circle = append(circle, edgeJSON{e.From.Agent, e.From.Session, text, e.To.Agent, e.To.Session, e.Queued})
+	}
+	p.a.Printed = true
+	_, code := app.Classify(err, "")
+	return errors.Join(p.a.PrintJSON(struct {
+		SchemaVersion int           `json:"schema_version"`
+		Granted       bool          `json:"granted"`
+		Held          []claimJSON   `json:"held"`
+		Ahead         []waitingJSON `json:"ahead"`
+		Circle        []edgeJSON    `json:"circle"`
+		Error         app.ErrorBody `json:"error"`
+	}{1, false, claimsJSON(c.Held), toWaitingJSON(c.Ahead), circle, app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}}), err)
+}
+
+// ClaimList lists claims.
+type ClaimList struct {
+	claimWho
+}
+
+func (p *claimPlace) list(ctx context.Context) ([]coordinator.Lease, []coordinator.Waiter, error) {
+	if !p.inside {
+		return p.claims.Table.List(ctx)
+	}
+	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
+	return answer.Claims, answer.Waiting, err
+}
+
+// Run prints a table: the claims of all agents, or of one, then the queue.
+func (c *ClaimList) Run(ctx context.Context, a *app.App) error {
+	only := c.Agent
+	c.Agent = ""
+	p, err := c.place(ctx, a, false)
+	if err != nil {
+		return err
+	}
+	leases, waiting, err := p.list(ctx)
+	if err != nil {
+		return err
+	}
+	var shown []coordinator.Lease
+	for _, l := range leases {
+		if (only == "" || l.Agent.String() == only) && (c.Session == "" || l.Session == p.claims.Session) {
+			shown = append(shown, l)
+		}
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int           `json:"schema_version"`
+			Claims        []claimJSON   `json:"claims"`
+			Waiting       []waitingJSON `json:"waiting"`
+		}{1, claimsJSON(shown), toWaitingJSON(waiting)})
+	}
+	if len(shown)+len(waiting) == 0 {
+		a.Note("no claims")
+		return nil
+	}
+	return a.Table([]string{"FENCE", "AGENT", "SESSION", "SINCE", "UNTIL", "CLAIM"}, claimRows(shown, waiting))
+}
+
+func claimRows(leases []coordinator.Lease, waiting []coordinator.Waiter) [][]string {
+	const hour = "15:04:05"
+	var rows [][]string
+	for _, l := range leases {
+		until := "released"
+		switch {
+		case !l.Until.IsZero():
+			until = l.Until.Local().Format(hour)
+		case l.Holder.PID != 0:
+			until = "end of " + strconv.Itoa(l.Holder.PID)
+		case l.Holder.Lock != "":
+			until = "end of run"
+		}
+		rows = append(rows, []string{strconv.FormatUint(l.Fence, 10), l.Agent.String(), term.OrDash(l.Session.String()), l.Since.Local().Format(hour), until, text.QuotePath(l.Target.String())})
+	}
+	for _, w := range waiting {
+		for _, t := range w.Targets {
+			rows = append(rows, []string{"waits", w.Agent.String(), term.OrDash(w.Session.String()), w.Since.Local().Format(hour), "-", text.QuotePath(t.String())})
+		}
+	}
+	return rows
+}
+
+// ClaimWait waits.
+type ClaimWait struct {
+	claimWho
+	Wait  *waitFlag `aliases:"timeout" placeholder:"DUR" help:"Give up after DUR (default: never)."`
+	Files []string  `arg:"" name:"file" sep:"none" help:"What to wait for, as in claim acquire."`
+}
+
+// Help tells the exit code.
+func (*ClaimWait) Help() string {
+	return "Exit code 4: it was still claimed when the time was up. Another agent may claim it before you do: claim acquire --wait stands in the queue."
+}
+
+// waitPause is how often claim wait looks.
+const waitPause = 50 * time.Millisecond
+
+// Run returns when nobody else has a claim on the files.
+func (c *ClaimWait) Run(ctx context.Context, a *app.App) error {
+	p, err := c.place(ctx, a, false)
+	if err != nil {
+		return err
+	}
+	targets, err := p.targets(c.Files)
+	if err != nil {
+		return err
+	}
+	wait := maxWait
+	if c.Wait != nil && !c.Wait.Forever {
+		wait = c.Wait.For
+	}
+	for start := time.Now(); ; {
+		held, err := p.others(ctx, targets)
+		if err != nil {
+			return err
+		}
+		if len(held) == 0 {
+			if a.Flags.JSON {
+				return a.PrintJSON(map[string]any{"schema_version": 1, "free": true})
+			}
+			return nil
+		}
+		if waited := time.Since(start); waited >= wait {
+			err := &coordinator.ConflictError{Conflict: coordinator.Conflict{Wanted: targets, Held: held, Waited: waited}}
+			return p.printConflict(err, superqode.WithHint(err, "superqode claim list"))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(waitPause):
+		}
+	}
+}
+
+// others are the claims on the targets that are not the asking agent's.
+func (p *claimPlace) others(ctx context.Context, targets []coordinator.Target) ([]coordinator.Lease, error) {
+	if !p.inside {
+		return p.claims.Table.Free(ctx, p.owner(), targets)
+	}
+	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
+	return coordinator.Held(answer.Claims, answer.Owner, targets), err
+}

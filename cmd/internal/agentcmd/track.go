@@ -1,0 +1,239 @@
+package agentcmd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Track tells a session what an agent has changed.
+type Track struct {
+	app.SessionFlag
+	Agent  app.AgentFlag `placeholder:"NAME" help:"Who changed it (default: the agent that runs here)."`
+	Format string        `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read an agent's hook (after a tool has run) on stdin: claude, codex, gemini, cursor, copilot or json."`
+	Files  []string      `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent has changed."`
+}
+
+// Help tells what it is for.
+func (*Track) Help() string {
+	return "Where several agents work in one workspace, workspace blame, changes and revert --agent go by what the agents say. Call it after each edit, best from the agent's own hook: PostToolUse of Claude Code and Codex, AfterTool of Gemini CLI, afterFileEdit of Cursor, postToolUse of Copilot. A hook's payload that is about no file, or that comes outside of a session, is passed over."
+}
+
+// Run sends what is stated to the session's supervisor or, from outside of the
+// session, keeps it itself.
+func (c *Track) Run(ctx context.Context, a *app.App) error {
+	hook := c.Format != string(guard.Text)
+	var list []session.Track
+	var err error
+	switch {
+	case hook && len(c.Files) > 0:
+		return superqode.Errorf(superqode.ErrUsage, "--format %s reads the files from stdin", c.Format)
+	case hook:
+		list, err = c.fromHook(a)
+	case len(c.Files) == 0:
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file to track"), "superqode track --agent NAME FILE[:START-END]")
+	default:
+		list, err = c.fromArgs(a)
+	}
+	if hook && superqode.AgentID(c.Agent).IsZero() && a.Getenv("SUPERQODE_AGENT_ID") == "" {
+		return nil // of an agent without a name nothing is to be told apart
+	}
+	if err == nil && len(list) > 0 {
+		err = c.send(ctx, a, list)
+	}
+	if hook && errors.Is(err, superqode.ErrNotFound) { // no session: the hook is installed for good, and sessions come and go
+		a.Log.Debug().Err(err).Msg("track")
+		return nil
+	}
+	return err
+}
+
+func (c *Track) send(ctx context.Context, a *app.App, list []session.Track) error {
+	inside := a.Getenv("SUPERQODE_SOCKET") != "" && c.Session == ""
+	for i := range list {
+		list[i].Agent = superqode.AgentID(c.Agent)
+		if !inside {
+			continue
+		}
+		if err := session.SendTrack(ctx, a.Env, list[i]); err != nil {
+			return err
+		}
+	}
+	if inside {
+		return nil
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	return m.Track(ctx, a.Flags.Repo, c.Ref(a), list)
+}
+
+// place resolves a file as it was named: below the session's workspace, from
+// inside of it, or else as Record.Pathspecs has it.
+func (c *Track) place(a *app.App, name string) (superqode.RelPath, error) {
+	rec := state.Record{Workspace: superqode.HostPath(a.Getenv("SUPERQODE_WORKSPACE"))}
+	if a.Getenv("SUPERQODE_SOCKET") == "" || c.Session != "" {
+		m, err := a.Sessions()
+		if err != nil {
+			return superqode.RelPath{}, err
+		}
+		l, err := m.Find(context.Background(), a.Flags.Repo, c.Ref(a))
+		if err != nil {
+			return superqode.RelPath{}, err
+		}
+		rec = l.Record
+	} else {
+		rec.Origin = rec.Workspace
+	}
+	paths, err := app.RelPaths(a, rec, []string{name})
+	if err == nil && len(paths) != 1 {
+		err = superqode.Errorf(superqode.ErrUsage, "%s is the workspace itself", text.Printable(name))
+	}
+	if err != nil {
+		return superqode.RelPath{}, err
+	}
+	return paths[0], nil
+}
+
+func (c *Track) fromArgs(a *app.App) ([]session.Track, error) {
+	var list []session.Track
+	for _, arg := range c.Files {
+		name, lines, err := splitTarget(arg)
+		if err != nil {
+			return nil, err
+		}
+		t := session.Track{Lines: lines}
+		if t.Path, err = c.place(a, name); err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// splitTarget reads FILE, FILE:LINE and FILE:START-END.
+func splitTarget(arg string) (name string, lines []merge.LineRange, err error) {
+	at := strings.LastIndexByte(arg, ':')
+	if at < 0 || at == len(arg)-1 || strings.Trim(arg[at+1:], "0123456789-") != "" {
+		return arg, nil, nil
+	}
+	first, last, many := strings.Cut(arg[at+1:], "-")
+	if !many {
+		last = first
+	}
+	start, err1 := strconv.ParseUint(first, 10, 31)
+	end, err2 := strconv.ParseUint(last, 10, 31)
+	if err1 != nil || err2 != nil || start == 0 || end < start {
+		return "", nil, superqode.Errorf(superqode.ErrUsage, "%q is no range of lines: expected START-END, counted from 1", arg[at+1:])
+	}
+	return arg[:at], []merge.LineRange{{Start: int(start), End: int(end)}}, nil
+}
+
+const maxHook = 16 << 20
+
+// hookDone is what of the agents' payloads tells what came of the tool.
+type hookDone struct {
+	File     string          `json:"file_path"`     // Cursor's afterFileEdit
+	Response json.RawMessage `json:"tool_response"` // Claude Code, Codex, Gemini CLI
+	Result   struct {
+		Type string `json:"resultType"`
+	} `json:"toolResult"` // Copilot
+	Result2 struct {
+		Type string `json:"result_type"`
+	} `json:"tool_result"` // Copilot, where it speaks as its editor does
+}
+
+// failed reports whether the tool says that it has done nothing: then what is new
+// in the file is another's.
+func (h *hookDone) failed() bool {
+	var r struct {
+		Success *bool           `json:"success"`
+		Error   json.RawMessage `json:"error"`
+		IsError bool            `json:"is_error"`
+	}
+	if json.Unmarshal(h.Response, &r) == nil { // else it is a text
+		e := string(r.Error)
+		if r.Success != nil && !*r.Success || r.IsError || e != "" && e != "null" && e != `""` && e != "false" {
+			return true
+		}
+	}
+	kind := cmp.Or(h.Result.Type, h.Result2.Type)
+	return kind != "" && kind != "success"
+}
+
+// fromHook reads what an agent's tool has written.
+func (c *Track) fromHook(a *app.App) ([]session.Track, error) {
+	data, err := io.ReadAll(io.LimitReader(a.In, maxHook+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the hook's input: %w", err)
+	}
+	if len(data) > maxHook {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is larger than %d MiB", maxHook>>20)
+	}
+	format := guard.Format(c.Format)
+	if format == guard.JSON {
+		format = guard.Claude
+	}
+	var h hookDone
+	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &h); err != nil {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is not a JSON object: %v", err)
+	}
+	if h.failed() {
+		return nil, nil
+	}
+	files, dir := []string{h.File}, ""
+	if h.File == "" {
+		req, err := guard.Decode(format, bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		files, dir = req.Writes, req.Dir
+	}
+	var list []session.Track
+	for _, e := range coordinator.ToolEdits(data, files) {
+		name := e.Path
+		if !filepath.IsAbs(name) && dir != "" {
+			name = filepath.Join(dir, name)
+		}
+		t := session.Track{Edits: trackEdits(e.Texts)}
+		if t.Path, err = c.place(a, name); errors.Is(err, superqode.ErrUsage) {
+			continue // outside of the workspace: not this session's
+		} else if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// trackEdits returns the replacements if they fit into one message to the
+// supervisor, which takes 1 MiB; bigger ones are followed as a change of the whole
+// file.
+func trackEdits(texts []coordinator.Replaced) []session.TrackEdit {
+	var out []session.TrackEdit
+	n := 0
+	for _, r := range texts {
+		out, n = append(out, session.TrackEdit(r)), n+len(r.Old)+len(r.New)
+	}
+	if n >= 128<<10 {
+		return nil
+	}
+	return out
+}

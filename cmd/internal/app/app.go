@@ -1,0 +1,359 @@
+// Package app is what every command of superqode works with: the streams and the global flags, the configuration and the sessions,
+// which are opened when they are first asked for, the flag types that several commands have, and the table of exit codes.
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Globals are the flags that every command takes, before or after its name.
+type Globals struct {
+	Repo    string `short:"C" placeholder:"DIR" help:"Work on the repository that holds DIR (default: the current directory)." sep:"none"`
+	Home    string `placeholder:"DIR" help:"Where sessions are kept (default: $$SUPERQODE_HOME, else ~/.superqode)." sep:"none"`
+	JSON    bool   `name:"json" help:"Print the result as JSON."`
+	Quiet   bool   `short:"q" help:"Print results and errors only."`
+	Verbose int    `short:"v" type:"counter" help:"Tell more on stderr; twice: everything."`
+	Color   string `enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"Colour the output: auto, always or never."`
+	Config  string `placeholder:"FILE" help:"Read this configuration file instead of the origin's superqode.yaml." sep:"none"`
+	NoInput bool   `name:"no-input" help:"Never ask."`
+}
+
+// App is what every command works with: the streams, the global flags and what
+// follows from them.
+type App struct {
+	term.Terminal
+	In      io.Reader
+	Env     []string         // KEY=VALUE
+	Dir     string           // the current directory, absolute; "" when it was deleted
+	Signals <-chan os.Signal // as they arrive; may be nil
+	Version string           // stamped by the build, or ""
+	Shim    string           // the helper binary of sessions; "" finds it beside this program
+
+	Flags   Globals
+	Log     zerolog.Logger
+	Printed bool // the command's one JSON document is on stdout
+	Manager *session.Manager
+}
+
+// New makes the App of one command line; Setup follows when the flags are known.
+func New(streams IO) *App {
+	if streams.In == nil {
+		streams.In = strings.NewReader("")
+	}
+	return &App{
+		Terminal: term.Terminal{Out: streams.Out, Err: streams.Err}, In: streams.In, Env: streams.Env, Dir: streams.Dir,
+		Signals: streams.Signals, Version: streams.Version, Shim: streams.Shim, Log: zerolog.Nop(),
+	}
+}
+
+// Setup draws the conclusions from the global flags and the environment.
+// Without a directory to work in only the version can be told.
+func (a *App) Setup(command string, args []string) error {
+	a.OutTTY, a.ErrTTY = term.IsTerminal(a.Out), term.IsTerminal(a.Err)
+	a.OutColor, a.ErrColor, a.Quiet = a.wantsColor(a.OutTTY), a.wantsColor(a.ErrTTY), a.Flags.Quiet
+	level := zerolog.WarnLevel
+	switch {
+	case a.Flags.Quiet:
+		level = zerolog.ErrorLevel
+	case a.Flags.Verbose == 1:
+		level = zerolog.InfoLevel
+	case a.Flags.Verbose > 1:
+		level = zerolog.DebugLevel
+	}
+	a.Log = zerolog.New(a.logWriter()).Level(level).With().Timestamp().Logger()
+	for _, flag := range []*string{&a.Flags.Repo, &a.Flags.Home, &a.Flags.Config} {
+		*flag = a.Abs(*flag)
+	}
+	if a.Flags.Repo == "" {
+		a.Flags.Repo = a.Dir
+	}
+	if a.Flags.Repo == "" && command != "version" {
+		return superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", CommandText(args))
+	}
+	return nil
+}
+
+// logWriter gives people lines and programs JSON.
+func (a *App) logWriter() io.Writer {
+	if !a.ErrTTY {
+		return a.Err
+	}
+	return zerolog.ConsoleWriter{Out: a.Err, NoColor: !a.ErrColor, TimeFormat: "15:04:05"}
+}
+
+// wantsColor obeys --color first, then NO_COLOR and TERM.
+func (a *App) wantsColor(tty bool) bool {
+	switch a.Flags.Color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return tty && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
+}
+
+// Getenv returns a variable of the given environment.
+func (a *App) Getenv(key string) string { return superqode.Getenv(a.Env, key) }
+
+// Sessions makes the session manager on first use.
+func (a *App) Sessions() (*session.Manager, error) {
+	if a.Manager != nil {
+		return a.Manager, nil
+	}
+	home, err := session.HomeDir(a.Flags.Home, a.Env)
+	if err != nil {
+		return nil, err
+	}
+	a.Manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps()})
+	return a.Manager, nil
+}
+
+// steps is what a session manager tells of its long steps, or nil.
+func (a *App) steps() site.Progress {
+	if !a.showsProgress() {
+		return nil
+	}
+	a.Progress = &term.Progress{W: a.Err}
+	return a.Progress.Begin
+}
+
+// showsProgress reports whether there is somebody to look: never with --json or
+// -q, and never where stderr is no terminal.
+func (a *App) showsProgress() bool {
+	return a.ErrTTY && !a.Flags.JSON && !a.Flags.Quiet && a.Getenv("TERM") != "dumb"
+}
+
+// Configuration reads superqode.yaml and the layers around it.
+func (a *App) Configuration(ctx context.Context) (*config.Config, error) {
+	return a.ConfigurationFor(ctx, false)
+}
+
+// ConfigurationFor is configuration for a command that may change nothing.
+func (a *App) ConfigurationFor(ctx context.Context, dryRun bool) (*config.Config, error) {
+	if st, err := os.Stat(a.Flags.Repo); err == nil && !st.IsDir() {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a directory", a.Flags.Repo)
+	}
+	if m, err := a.Sessions(); err == nil && !dryRun { // what a dead session's program planted is no configuration
+		if _, err := m.RecoverInPlace(a.Flags.Repo); err != nil {
+			return nil, err
+		}
+	}
+	cfg, err := config.Load(ctx, a.ConfigSources())
+	if a.Flags.Config != "" && errors.Is(err, fs.ErrNotExist) {
+		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.Flags.Config)
+	}
+	return cfg, err
+}
+
+// ConfigSources is where the configuration is read from.
+func (a *App) ConfigSources() config.Sources {
+	return config.Sources{OriginDir: OriginDir(a.Flags.Repo), File: a.Flags.Config, Env: a.Env}
+}
+
+// OriginDir returns the root of the work tree around dir, or dir itself. It asks
+// the file system only: the answer says where superqode.yaml and .superqode lie,
+// and a session asks git again.
+func OriginDir(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			return d
+		}
+		if d == filepath.Dir(d) {
+			return dir
+		}
+	}
+}
+
+// CancelOnSignal ends ctx when the process is told to stop. Commands that run a
+// program hand the signals to it instead.
+func (a *App) CancelOnSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if a.Signals == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	go func() {
+		for {
+			select {
+			case sig := <-a.Signals:
+				if s, ok := sig.(syscall.Signal); ok && s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
+					cancel(&session.InterruptError{Signal: s})
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// Fail prints an error, if there is one, and returns the exit code.
+func (a *App) Fail(err error, command string) int {
+	code, name := Classify(err, command)
+	if code == 0 || name == "status" || name == "pipe" {
+		return code
+	}
+	sentence := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
+	hint := hintOf(err)
+	fmt.Fprintf(a.Err, "%s %s\n", a.PaintErr("superqode:", term.Red), text.Printable(sentence))
+	if hint != "" {
+		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
+	}
+	if a.Flags.JSON && !a.Printed {
+		werr := a.PrintJSON(jsonError{Error: ErrorBody{Code: name, Message: sentence, Hint: hint, Paths: ErrorPaths(err)}})
+		if werr != nil && !errors.Is(werr, syscall.EPIPE) {
+			fmt.Fprintf(a.Err, "superqode: %s\n", text.Printable(werr.Error()))
+		}
+	}
+	return code
+}
+
+// hintOf returns an error's hint. A disk can be full at any write, so what helps
+// then is not with each of them; a full stream is nothing that cleaning up helps.
+func hintOf(err error) string {
+	hint := superqode.Hint(err)
+	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if at, ok := errors.AsType[*fs.PathError](err); hint == "" && full && ok && !strings.HasPrefix(at.Path, "/dev/std") {
+		return "superqode workspace cleanup"
+	}
+	return hint
+}
+
+// jsonError is the document of docs/formats.md.
+type jsonError struct {
+	Error ErrorBody `json:"error"`
+}
+
+// ErrorBody is an error in a command's JSON document.
+type ErrorBody struct {
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Hint    string   `json:"hint"`
+	Paths   []string `json:"paths"`
+}
+
+// Abs resolves a path from the command line; "" stays.
+func (a *App) Abs(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(a.Dir, path)
+}
+
+// Store opens the artifacts of the origin around the folder that is worked on. In
+// a session's workspace they are those of the session's origin, and below an origin
+// without git those of the nearest folder that has some.
+func (a *App) Store() (*artifacts.Store, error) {
+	dir := a.Flags.Repo
+	if m, err := a.Sessions(); err == nil { // without a home there is no workspace
+		if origin, ok := m.OriginOf(dir); ok {
+			return artifacts.Open(origin)
+		}
+	}
+	top := OriginDir(dir)
+	if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+		return artifacts.Open(top)
+	}
+	for d := top; d != filepath.Dir(d); d = filepath.Dir(d) {
+		if st, err := os.Lstat(filepath.Join(d, ".superqode", "qe-artifacts")); err == nil && st.IsDir() {
+			return artifacts.Open(d)
+		}
+	}
+	return artifacts.Open(top)
+}
+
+// IO is all that the command line takes from its process. Streams that are
+// *os.File are asked whether they are terminals; others are not.
+type IO struct {
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Env     []string         // KEY=VALUE
+	Dir     string           // the current directory, absolute; "" when it was deleted
+	Signals <-chan os.Signal // INT, TERM, HUP, QUIT, USR1 and USR2 as they arrive; may be nil
+	Version string           // stamped by the build, or ""
+	Shim    string           // the helper binary of sessions; "" finds it beside this program
+}
+
+// Confirm asks a person at the terminal. Who is no person at a terminal is
+// refused.
+func (a *App) Confirm(question string) error {
+	if a.Flags.NoInput || !term.IsTerminal(a.In) {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can say yes to this"), "run it in a terminal, or add --yes")
+	}
+	fmt.Fprintf(a.Err, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if word := strings.ToLower(strings.TrimSpace(answer)); err == nil && (word == "y" || word == "yes") {
+		return nil
+	}
+	return superqode.Errorf(superqode.ErrDenied, "not allowed")
+}
+
+// CommandText is a command line as a person would type it.
+func CommandText(args []string) string {
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = text.Quote(arg)
+	}
+	return strings.Join(words, " ")
+}
+
+// ShortID is the part of an id that people type: its random end.
+func ShortID(id superqode.SessionID) string {
+	s := id.String()
+	return s[strings.LastIndexByte(s, '-')+1:]
+}
+
+// Self is how superqode is called from here for an origin: with the folders that
+// this call was given, too.
+func (a *App) Self(origin string) string {
+	words := []string{"superqode"}
+	if dir := OriginDir(a.Dir); dir != origin {
+		words = append(words, "-C", text.Quote(origin))
+	}
+	if a.Flags.Home != "" {
+		words = append(words, "--home", text.Quote(a.Flags.Home))
+	}
+	return strings.Join(words, " ")
+}
+
+// BuildVersion returns the build's stamp or, without one, what the Go tool recorded.
+func (a *App) BuildVersion() string {
+	if a.Version != "" {
+		return a.Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// NotNil returns list, and an empty list for nil: JSON has [] then and not null.
+func NotNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,165 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/report"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// ReportedID returns the id of the session, also when cleanup took it.
+func (f SessionFlag) ReportedID(ctx context.Context, a *App) (superqode.SessionID, error) {
+	l, err := f.Find(ctx, a)
+	if err == nil {
+		return l.ID, nil
+	}
+	m, merr := a.Sessions()
+	if merr != nil {
+		return superqode.SessionID{}, merr
+	}
+	if s, rerr := m.AttachReported(ctx, a.Flags.Repo, f.Session); rerr == nil {
+		return s.Record().ID, nil
+	}
+	return superqode.SessionID{}, err
+}
+
+// AttachEnded attaches to the session of the flag; without one to the only one
+// that has not ended or, where there is none, to the one that ended last, whether
+// it was preserved or not.
+func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*session.Session, error) {
+	if f.Ref(a) != "" {
+		return f.Attach(ctx, a)
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	sessions, _, err := m.List(ctx, a.Flags.Repo, false)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(sessions, func(l state.Listed) bool { return !l.State.Ended() }) {
+		return f.attachOpen(ctx, a, sessions)
+	}
+	ref, err := a.NewestEnded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return (&SessionFlag{Session: ref}).Attach(ctx, a)
+}
+
+// AttachReported is attachEnded for looking: it goes on to the reports of sessions
+// that cleanup took.
+func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*session.Session, error) {
+	s, err := f.AttachEnded(ctx, a)
+	if !errors.Is(err, superqode.ErrNotFound) {
+		return s, err
+	}
+	m, merr := a.Sessions()
+	if merr != nil {
+		return nil, merr
+	}
+	if s, rerr := m.AttachReported(ctx, a.Flags.Repo, f.Ref(a)); rerr == nil {
+		return s, nil
+	}
+	return nil, err
+}
+
+// attachOpen attaches to the only session that has not ended.
+func (f *SessionFlag) attachOpen(ctx context.Context, a *App, sessions []state.Listed) (*session.Session, error) {
+	open := slices.DeleteFunc(slices.Clone(sessions), func(l state.Listed) bool { return l.State.Ended() })
+	if len(open) > 1 {
+		return f.Attach(ctx, a) // which refuses, and names them
+	}
+	return (&SessionFlag{Session: open[0].ID.String()}).Attach(ctx, a)
+}
+
+// NewestEnded returns the id of the session of this origin that ended last; where
+// cleanup took them all, of the one that left the last report.
+func (a *App) NewestEnded(ctx context.Context) (string, error) {
+	m, err := a.Sessions()
+	if err != nil {
+		return "", err
+	}
+	sessions, _, err := m.List(ctx, a.Flags.Repo, false)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range sessions {
+		if s.State.Ended() && !s.Trial {
+			return s.ID.String(), nil
+		}
+	}
+	last, err := m.AttachReported(ctx, a.Flags.Repo, "")
+	if err != nil {
+		return "", err
+	}
+	return last.Record().ID.String(), nil
+}
+
+// StepSummary appends a session's summary to the one of a workflow's step where
+// that was asked for.
+func (a *App) StepSummary(ctx context.Context, formats []string, id superqode.SessionID) error {
+	if !slices.Contains(formats, string(report.FormatSummary)) {
+		return nil
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	return m.AppendStepSummary(ctx, a.Flags.Repo, id.String())
+}
+
+// SessionFlag names the session that a command is about. Without it that is the
+// session in which the command runs, or the only one that is open here.
+type SessionFlag struct {
+	Session string `short:"s" placeholder:"ID" help:"The session: its id, or any unique beginning or end of it, or its name."`
+}
+
+// Ref returns what to look the session up by.
+func (f SessionFlag) Ref(a *App) string {
+	if f.Session == "" {
+		return a.Getenv("SUPERQODE_SESSION_ID")
+	}
+	return f.Session
+}
+
+// Attach opens the session; close it.
+func (f SessionFlag) Attach(ctx context.Context, a *App) (*session.Session, error) {
+	m, err := a.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	return m.Attach(ctx, a.Flags.Repo, f.Ref(a))
+}
+
+// Find looks the session up without opening it.
+func (f SessionFlag) Find(ctx context.Context, a *App) (*state.Listed, error) {
+	m, err := a.Sessions()
+	if err != nil {
+		return nil, err
+	}
+	return m.Find(ctx, a.Flags.Repo, f.Ref(a))
+}
+
+// RelPaths reads path arguments as git does: they count from where the person
+// stands. None means all.
+func RelPaths(a *App, rec state.Record, args []string) ([]superqode.RelPath, error) {
+	names, err := rec.Pathspecs(a.Flags.Repo, args)
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]superqode.RelPath, 0, len(names))
+	for _, name := range names {
+		p, err := superqode.ParseRelPath(name)
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "%v", err)
+		}
+		paths = append(paths, p)
+	}
+	return paths, nil
+}

@@ -1,0 +1,128 @@
+package artifactcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// FindingSuppress enters a finding into the file of those that do not count.
+type FindingSuppress struct {
+	app.SessionFlag
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
+	Reason  string `help:"Why it does not count."`
+	Expires string `placeholder:"DATE" help:"Until when (2026-12-31); without it for good."`
+}
+
+// Help tells where it goes.
+func (*FindingSuppress) Help() string {
+	return "The entry goes into " + findings.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere. A finding that is suppressed already gets the new reason and date."
+}
+
+// Run prints the fingerprint.
+func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
+	if strings.TrimSpace(c.Reason) == "" {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", text.QuotePath(c.Finding))
+	}
+	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
+		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
+	}
+	entry := findings.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
+	return editSuppression(ctx, a, c.SessionFlag, suppressionEdit{
+		ref:  c.Finding,
+		done: "entered into",
+		session: func(s suppressor) (findings.Suppression, error) {
+			return s.SuppressFinding(ctx, c.Finding, entry)
+		},
+		file: func(f suppressionFile) (findings.Suppression, error) { return f.Enter(ctx, entry) },
+	})
+}
+
+// FindingUnsuppress takes a finding out of that file.
+type FindingUnsuppress struct {
+	app.SessionFlag
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
+}
+
+// Help tells what becomes of the file.
+func (*FindingUnsuppress) Help() string {
+	return "The entry is taken out of " + findings.SuppressionsFile + "; everything else there stays, comments too. The report of the session is written anew."
+}
+
+// Run prints the fingerprint.
+func (c *FindingUnsuppress) Run(ctx context.Context, a *app.App) error {
+	return editSuppression(ctx, a, c.SessionFlag, suppressionEdit{
+		ref:  c.Finding,
+		done: "taken out of",
+		session: func(s suppressor) (findings.Suppression, error) {
+			return s.UnsuppressFinding(ctx, c.Finding)
+		},
+		file: func(f suppressionFile) (findings.Suppression, error) { return f.Remove(ctx, c.Finding) },
+	})
+}
+
+// suppressor is a session whose report follows the file.
+type suppressor interface {
+	SuppressFinding(ctx context.Context, ref string, entry findings.Suppression) (findings.Suppression, error)
+	UnsuppressFinding(ctx context.Context, ref string) (findings.Suppression, error)
+}
+
+// suppressionFile is the file alone, where there is no session.
+type suppressionFile interface {
+	Enter(ctx context.Context, entry findings.Suppression) (findings.Suppression, error)
+	Remove(ctx context.Context, ref string) (findings.Suppression, error)
+}
+
+// suppressionEdit is one change of the file, with a session or without.
+type suppressionEdit struct {
+	ref     string // as it was given: a fingerprint, the beginning of one, or an id
+	done    string
+	session func(suppressor) (findings.Suppression, error)
+	file    func(suppressionFile) (findings.Suppression, error)
+}
+
+// editSuppression makes the change and prints the fingerprint. A whole fingerprint needs no
+// session, unless one is named.
+func editSuppression(ctx context.Context, a *app.App, f app.SessionFlag, e suppressionEdit) error {
+	if a.Getenv("SUPERQODE_SOCKET") != "" {
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
+	}
+	var entry findings.Suppression
+	s, err := f.AttachReported(ctx, a)
+	switch {
+	case err == nil:
+		defer s.Close()
+		entry, err = e.session(s)
+	case errors.Is(err, superqode.ErrNotFound) && f.Session == "" && artifacts.IsFingerprint(e.ref):
+		entry, err = editSuppressions(ctx, a, e)
+	}
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": findings.SuppressionsFile})
+	}
+	a.Note("%s %s", e.done, findings.SuppressionsFile)
+	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
+	return err
+}
+
+func editSuppressions(ctx context.Context, a *app.App, e suppressionEdit) (findings.Suppression, error) {
+	m, err := a.Sessions()
+	if err != nil {
+		return findings.Suppression{}, err
+	}
+	file, err := m.Suppressions(ctx, a.Flags.Repo)
+	if err != nil {
+		return findings.Suppression{}, err
+	}
+	return e.file(file)
+}

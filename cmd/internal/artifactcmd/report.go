@@ -1,0 +1,110 @@
+package artifactcmd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/report"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// Report prints a session's report.
+type Report struct {
+	app.SessionFlag
+	Format   string `default:"md" enum:"md,json,html,sarif,junit,summary" placeholder:"FORMAT" help:"md, json, html, sarif, junit, or summary: a short one for a workflow's step."`
+	Output   string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE."`
+	NoRedact bool   `help:"Show secrets."`
+	Schema   string `enum:"qr,result," default:"" placeholder:"NAME" help:"Print a JSON Schema instead: qr of this report, result of what run --json prints."`
+}
+
+// Help gives an example for continuous integration.
+func (*Report) Help() string {
+	return "In a GitHub workflow: superqode report --format summary >> \"$GITHUB_STEP_SUMMARY\". The values of secrets are masked in every format; --no-redact shows them as long as the session's own folder is there."
+}
+
+// Run prints the report that the session's end wrote.
+func (c *Report) Run(ctx context.Context, a *app.App) error {
+	if c.Schema != "" {
+		data, err := artifacts.Schema(c.Schema)
+		if err != nil {
+			return err
+		}
+		return c.print(a, data, true)
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	ref := c.Ref(a)
+	if ref == "" {
+		if ref, err = a.NewestEnded(ctx); err != nil {
+			return err
+		}
+	}
+	format := report.Format(c.Format)
+	if a.Flags.JSON {
+		format = report.FormatJSON
+	}
+	var b bytes.Buffer
+	if err := m.Report(ctx, a.Flags.Repo, ref, report.ShowOptions{Format: format, NoRedact: c.NoRedact}, &b); err != nil {
+		return err
+	}
+	return c.print(a, b.Bytes(), format != report.FormatMD && format != report.FormatSummary)
+}
+
+// print writes the report into the file, or to stdout, made safe on a terminal.
+func (c *Report) print(a *app.App, data []byte, exact bool) error {
+	if c.Output != "" && c.Output != "-" {
+		return writeOutput(a.Abs(c.Output), data)
+	}
+	if !a.OutTTY || exact {
+		_, err := a.Out.Write(data)
+		return err
+	}
+	w := bufio.NewWriter(a.Out)
+	p := &term.PatchWriter{W: w}
+	if _, err := p.Write(data); err != nil {
+		return err
+	}
+	return errors.Join(p.Close(), w.Flush())
+}
+
+// writeOutput writes a file whole or not at all. Where a link leads to a file, the
+// file is written; a device or a pipe is written to, and stays what it is.
+func writeOutput(path string, data []byte) error {
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		if dir := filepath.Dir(path); !isFolder(dir) {
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", text.Printable(dir)), "mkdir -p %s", text.Quote(dir))
+		}
+		return atomicfile.Write(path, data, 0o644)
+	case st.IsDir():
+		return superqode.Errorf(superqode.ErrUsage, "--output: %s is a folder", text.Printable(path))
+	case st.Mode().IsRegular():
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		return atomicfile.Write(path, data, 0o644)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+func isFolder(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}

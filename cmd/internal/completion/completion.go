@@ -1,0 +1,253 @@
+// Package completion prints the completion code for shells, and answers when they ask.
+package completion
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/jotaen/kong-completion"
+	"github.com/posener/complete"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/report"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Cmd prints the code that makes a shell ask superqode for completions.
+type Cmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+}
+
+// Help shows how to use it.
+func (*Cmd) Help() string {
+	return "For this shell only: source <(superqode completion bash). For good: put that line into ~/.bashrc, ~/.zshrc, or `superqode completion fish | source` into ~/.config/fish/config.fish."
+}
+
+// Run prints the code. It names this program by its path, which may hold blanks:
+// the shells take what follows -C for a command line, not for a name.
+func (c *Cmd) Run(a *app.App) error {
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	bash := fmt.Sprintf("complete -o default -o bashdefault -C %s superqode\n", text.Quote(text.Quote(exe)))
+	code := bash
+	switch c.Shell {
+	case "zsh":
+		code = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash
+	case "fish":
+		code = fmt.Sprintf("function __complete_superqode\n    set -lx COMP_LINE (commandline -cp)\n    test -z (commandline -ct)\n    and set COMP_LINE \"$COMP_LINE \"\n    %s\nend\ncomplete -f -c superqode -a \"(__complete_superqode)\"\n", text.Quote(exe))
+	}
+	_, err = fmt.Fprint(a.Out, code)
+	return err
+}
+
+// Complete answers a shell that asks by COMP_LINE. Nothing is changed for it, not
+// even a dead session recovered, and an error means that there is nothing to
+// offer.
+func Complete(ctx context.Context, a *app.App, parser *kong.Kong) {
+	cmd, err := kongcompletion.Command(parser)
+	if err != nil {
+		return
+	}
+	w := &offers{a: a, ctx: ctx}
+	w.flags(&cmd)
+	for path, predict := range map[string]func(complete.Args) []string{
+		"artifacts show": w.artifacts, "workspace restore": w.salvages, "verify-fix": w.findings, "finding suppress": w.findings, "finding unsuppress": w.findings,
+	} {
+		w.args(&cmd, strings.Fields(path), predict)
+	}
+	c := complete.New("superqode", cmd)
+	c.Out = a.Out
+	c.Complete()
+}
+
+// offers finds what can stand at a place of the command line.
+type offers struct {
+	a   *app.App
+	ctx context.Context
+}
+
+// flags gives the flags of every command their predictors, by their names.
+func (w *offers) flags(cmd *complete.Command) {
+	byName := map[string]complete.PredictFunc{"--session": w.sessions, "-s": w.sessions, "--agent": w.agents, "--finding": w.findings, "--type": offerTypes, "--severity": offerSeverities}
+	for name, predict := range byName {
+		if old, ok := cmd.GlobalFlags[name]; ok && old != nil {
+			cmd.GlobalFlags[name] = predict
+		}
+	}
+	for _, name := range []string{"--repo", "-C", "--home", "--config", "--template", "--to", "-o"} {
+		if old, ok := cmd.GlobalFlags[name]; ok && old != nil {
+			cmd.GlobalFlags[name] = complete.PredictFiles("*")
+		}
+	}
+	for name, sub := range cmd.Sub {
+		w.flags(&sub)
+		cmd.Sub[name] = sub
+	}
+}
+
+func offerTypes(complete.Args) (out []string) {
+	for _, t := range artifacts.Types() {
+		out = append(out, string(t))
+	}
+	return out
+}
+
+func offerSeverities(complete.Args) (out []string) {
+	for _, s := range artifacts.Severities() {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+// args gives a command's first argument its predictor.
+func (w *offers) args(cmd *complete.Command, path []string, predict complete.PredictFunc) {
+	if len(path) == 0 {
+		if p, ok := cmd.Args.(*kongcompletion.PositionalPredictor); ok && len(p.Predictors) > 0 {
+			p.Predictors[0] = predict
+		}
+		return
+	}
+	if sub, ok := cmd.Sub[path[0]]; ok {
+		w.args(&sub, path[1:], predict)
+		cmd.Sub[path[0]] = sub
+	}
+}
+
+// where takes the folders from the line that is being typed.
+func (w *offers) where() (dir, home string) {
+	dir = w.a.Dir
+	typed := strings.Fields(w.a.Getenv("COMP_LINE"))
+	for i, arg := range typed[:max(len(typed)-1, 0)] {
+		switch arg {
+		case "-C", "--repo":
+			dir = w.a.Abs(typed[i+1])
+		case "--home":
+			home = w.a.Abs(typed[i+1])
+		}
+	}
+	return dir, home
+}
+
+func (w *offers) manager() (m *session.Manager, dir string, ok bool) {
+	dir, home := w.where()
+	home, err := session.HomeDir(home, w.a.Env)
+	if err != nil {
+		return nil, "", false
+	}
+	return session.NewManager(session.Config{Home: home, Env: w.a.Env, Log: w.a.Log, Version: w.a.BuildVersion()}), dir, true
+}
+
+func (w *offers) list(line complete.Args) (list []state.Listed) {
+	if m, dir, ok := w.manager(); ok {
+		list, _, _ = m.List(w.ctx, dir, slices.Contains(line.All, "--all")) // no list, no words
+	}
+	return list
+}
+
+// sessions offers whole ids, and to who has begun with something else the random
+// ends and the names.
+func (w *offers) sessions(line complete.Args) (out []string) {
+	for _, s := range w.list(line) {
+		out = append(out, s.ID.String())
+		if line.Last != "" && !strings.HasPrefix(line.Last, "q") {
+			out = append(out, app.ShortID(s.ID), s.Name)
+		}
+	}
+	return safeWords(out)
+}
+
+// agents offers those of the sessions and of the configuration.
+func (w *offers) agents(line complete.Args) (out []string) {
+	for _, s := range w.list(line) {
+		out = append(out, s.Agent.String())
+		for _, a := range s.Agents {
+			out = append(out, a.Agent.String())
+		}
+	}
+	dir, _ := w.where()
+	if cfg, err := config.Load(w.ctx, config.Sources{OriginDir: app.OriginDir(dir), Env: w.a.Env}); err == nil {
+		for name := range cfg.Agents {
+			out = append(out, name.String())
+		}
+	}
+	return safeWords(out)
+}
+
+func (w *offers) artifacts(line complete.Args) (out []string) {
+	dir, _ := w.where()
+	store, err := artifacts.Open(app.OriginDir(dir))
+	if err != nil {
+		return nil
+	}
+	list, err := store.List(w.ctx, artifacts.Filter{})
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		out = append(out, a.ID)
+		if line.Last != "" {
+			out = append(out, a.Name)
+		}
+	}
+	return safeWords(out)
+}
+
+// findings offers those of the sessions that ended last.
+func (w *offers) findings(line complete.Args) (out []string) {
+	m, dir, ok := w.manager()
+	if !ok {
+		return nil
+	}
+	const newest = 5
+	list := w.list(line)
+	for _, s := range list[:min(len(list), newest)] {
+		var data bytes.Buffer
+		if err := m.Report(w.ctx, dir, s.ID.String(), report.ShowOptions{Format: report.FormatJSON}, &data); err != nil {
+			continue
+		}
+		if rep, err := artifacts.ParseReport(data.Bytes()); err == nil {
+			for _, f := range rep.Findings {
+				out = append(out, f.ID)
+			}
+		}
+	}
+	return safeWords(out)
+}
+
+func (w *offers) salvages(line complete.Args) (out []string) {
+	m, dir, ok := w.manager()
+	if !ok {
+		return nil
+	}
+	list, err := m.Salvages(w.ctx, dir, false)
+	if err != nil {
+		return nil
+	}
+	for _, s := range list {
+		out = append(out, s.ID)
+	}
+	return safeWords(out)
+}
+
+// safeWords sorts out what a shell would not take for one word, or obey: names can
+// be a program's.
+func safeWords(list []string) []string {
+	list = slices.DeleteFunc(list, func(s string) bool { return s == "" || text.Quote(s) != s })
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Completes reports whether a shell asks for completions.
+func Completes(env []string) bool { return superqode.Getenv(env, "COMP_LINE") != "" }

@@ -1,0 +1,141 @@
+// Package guardcmd has the commands of the guard, and the configurations that make coding agents ask it.
+package guardcmd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// Check decides on text.
+type Check struct {
+	Format  string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
+	Explain bool     `help:"Show on stderr how the line was read."`
+	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --: one word is shell text, several are the words of one command. - or none: standard input."`
+}
+
+// Help tells the exit codes.
+func (*Check) Help() string {
+	return "Exit code 0: allowed. 3: denied (2 where a hook protocol wants it)."
+}
+
+// Run prints the verdict.
+func (c *Check) Run(ctx context.Context, a *app.App) error {
+	format, err := guard.ParseFormat(c.Format)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON && format == guard.Text {
+		format = guard.JSON
+	}
+	in, err := c.context(ctx, a)
+	if err != nil {
+		return err
+	}
+	text, err := c.input(a)
+	if err != nil {
+		return err
+	}
+	var reply guard.Reply
+	request, rerr := guard.Decode(format, text)
+	var line guard.Line
+	if rerr == nil {
+		line, rerr = decide(ctx, request, in)
+	}
+	if rerr != nil {
+		reply, err = guard.Refuse(format, rerr)
+	} else {
+		c.explain(a, line)
+		reply, err = guard.Encode(format, line)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := a.Err.Write(reply.Stderr); err != nil {
+		return err
+	}
+	if _, err := a.Out.Write(reply.Stdout); err != nil {
+		return err
+	}
+	if reply.Code != 0 {
+		return app.StatusError(reply.Code)
+	}
+	return nil
+}
+
+// decide turns a fault of the guard's own into an answer: an agent takes a hook that
+// dies for one that has nothing against it.
+func decide(ctx context.Context, r guard.Request, in guard.Context) (line guard.Line, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the guard failed on this line: %v", fault)
+		}
+	}()
+	return guard.CheckRequest(ctx, r, in), nil
+}
+
+// context is where the line would run and what may answer questions about it.
+func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) {
+	in := guard.Context{Dir: a.Flags.Repo, Env: a.Env}
+	cfg, err := a.Configuration(ctx)
+	if err != nil {
+		return in, err
+	}
+	if in.Policy, err = guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
+		return in, err
+	}
+	in.Find = func() guard.Resolver {
+		g, err := git.Locate(a.Env)
+		if err != nil { // without git the text alone has to do
+			return nil
+		}
+		return &guard.GitResolver{Git: g, SearchPath: a.Getenv("PATH")}
+	}
+	return in, nil
+}
+
+// input is the line on the command line, or standard input.
+func (c *Check) input(a *app.App) (io.Reader, error) {
+	words := c.Line
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	switch {
+	case len(words) == 0, len(words) == 1 && words[0] == "-":
+		return a.In, nil
+	case len(words) == 1:
+		return strings.NewReader(words[0]), nil
+	}
+	var line bytes.Buffer
+	for i, w := range words {
+		if i > 0 {
+			line.WriteByte(' ')
+		}
+		quoted, err := syntax.Quote(w, syntax.LangBash)
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "%q is no word of a command line: %v", w, err)
+		}
+		line.WriteString(quoted)
+	}
+	return &line, nil
+}
+
+// explain shows the steps that led to the verdict.
+func (c *Check) explain(a *app.App, line guard.Line) {
+	if !c.Explain {
+		return
+	}
+	for _, s := range line.Steps {
+		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), text.Printable(s.Text), strings.Repeat("  ", s.Depth), text.Printable(s.Note))
+	}
+}

@@ -1,0 +1,54 @@
+package guardcmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// Allow lets one operation through.
+type Allow struct {
+	app.SessionFlag
+	Once string `required:"" placeholder:"OPERATION" help:"The operation to let through once: commit, reset.hard, … (see guard status --operations)."`
+	Yes  bool   `short:"y" help:"Do not ask; for a person's own script, outside of the session."`
+}
+
+type guardAllowJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Operation     guard.Operation     `json:"operation"`
+}
+
+// Run asks the person and tells the session's supervisor.
+func (c *Allow) Run(ctx context.Context, a *app.App) error {
+	if c.Session == "" && guardsRepository(ctx, a) {
+		return allowInRepository(ctx, a, guard.Operation(c.Once))
+	}
+	l, err := c.Find(ctx, a)
+	if err != nil {
+		return err
+	}
+	op := guard.Operation(c.Once)
+	if !c.Yes {
+		if err := a.Confirm(fmt.Sprintf("Let the program of session %s do %s once?", l.ID, text.Printable(c.Once))); err != nil {
+			return err
+		}
+	}
+	id, err := a.Manager.AllowOnce(ctx, string(l.Origin), l.ID.String(), op)
+	if err != nil {
+		return err
+	}
+	if l.Kernel == kernel.Active {
+		a.Warn("the kernel layer of this session keeps the repository read-only whatever is let through; superqode run --enforce off runs without it")
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(guardAllowJSON{1, id, op})
+	}
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", id, op)
+	return err
+}

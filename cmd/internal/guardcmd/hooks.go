@@ -1,0 +1,32 @@
+package guardcmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
+)
+
+// HooksPrint prints a snippet for one agent.
+type HooksPrint struct {
+	Agent   string `arg:"" enum:"claude,codex,gemini,cursor,copilot" help:"claude, codex, gemini, cursor or copilot."`
+	Program string `placeholder:"PATH" help:"How the agent finds superqode (default: superqode, by PATH)." default:"superqode"`
+}
+
+// Run prints the snippet on stdout and its place on stderr.
+func (c *HooksPrint) Run(_ context.Context, a *app.App) error {
+	format, err := guard.ParseFormat(c.Agent)
+	if err != nil {
+		return err
+	}
+	s, err := guard.AgentSnippet(format, c.Program)
+	if err != nil {
+		return err
+	}
+	for _, line := range s.Where {
+		a.Note("%s", line)
+	}
+	_, err = fmt.Fprint(a.Out, s.Text)
+	return err
+}

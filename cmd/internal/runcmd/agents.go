@@ -1,0 +1,121 @@
+package runcmd
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// agentsFlags say how several agents work in one session.
+type agentsFlags struct {
+	Agents      string `placeholder:"all|NAME,…" help:"Run these agents of the configuration, each in a workspace of its own."`
+	MaxParallel int    `placeholder:"N" help:"How many agents run at the same time (default: all)."`
+	SharedSpace bool   `name:"shared-workspace" help:"All agents work in one workspace."`
+}
+
+// team returns the agents that the command line asks for, in the order given;
+// none for a session of one program.
+func (c *Run) team(cfg *config.Config) ([]session.AgentCommand, error) {
+	var list []session.AgentCommand
+	named := ""
+	for _, arg := range c.Agent {
+		name, command, given := strings.Cut(arg, "=")
+		if !given {
+			named = arg
+			continue
+		}
+		id, err := superqode.ParseAgentID(name)
+		if err != nil {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
+		}
+		list = append(list, session.AgentCommand{Agent: id, Command: command})
+	}
+	more, err := c.configured(cfg)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
+	switch {
+	case len(list) == 0 && (c.SharedSpace || c.MaxParallel != 0):
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--shared-workspace and --max-parallel are for several agents"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+	case len(list) == 0:
+		return nil, nil
+	case named != "":
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, and others have", text.Printable(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
+	case len(c.Cmd) > 0:
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agents with commands of their own, and a program to run besides"), "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
+	case c.MaxParallel < 0:
+		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number from 1 on, not %d", c.MaxParallel)
+	}
+	return list, session.CheckAgents(list)
+}
+
+// configured returns the agents that --agents names, "all" in the order of their
+// names.
+func (c *Run) configured(cfg *config.Config) ([]session.AgentCommand, error) {
+	if c.Agents == "" {
+		return nil, nil
+	}
+	if len(cfg.Agents) == 0 {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents %s: the configuration has no agents", text.Printable(c.Agents)), "add agents: {NAME: SHELL COMMAND} to superqode.yaml")
+	}
+	var names []superqode.AgentID
+	for id := range cfg.Agents {
+		names = append(names, id)
+	}
+	slices.SortFunc(names, func(a, b superqode.AgentID) int { return cmp.Compare(a.String(), b.String()) })
+	if c.Agents != "all" {
+		known := names
+		names = nil
+		for name := range strings.SplitSeq(c.Agents, ",") {
+			id, err := superqode.ParseAgentID(name)
+			if err != nil || !slices.Contains(known, id) {
+				return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents: the configuration has no agent %q", name), "superqode config show")
+			}
+			names = append(names, id)
+		}
+	}
+	list := make([]session.AgentCommand, len(names))
+	for i, id := range names {
+		list[i] = session.AgentCommand{Agent: id, Command: cfg.Agents[id]}
+	}
+	return list, nil
+}
+
+// runAgents runs several agents in one session and prints what came of it.
+func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec session.ExecOptions, opt session.AgentsOptions) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, g := range opt.Agents {
+		names = append(names, g.Agent.String())
+	}
+	board := makeBoard(a, names)
+	opt.Streams = func(id superqode.AgentID) (io.Writer, io.Writer) {
+		stdout := board.stream(a.Out, id.String(), a.OutTTY)
+		if a.Flags.JSON {
+			stdout = board.stream(a.Err, id.String(), a.ErrTTY)
+		}
+		return stdout, board.stream(a.Err, id.String(), a.ErrTTY)
+	}
+	opt.Watch = board.show
+	res, err := m.RunAgents(ctx, open, exec, opt)
+	board.close()
+	if res == nil {
+		return err
+	}
+	if perr := printResult(a, res); perr != nil && err == nil {
+		err = perr
+	}
+	return app.ProgramError(res.ExitCode, err)
+}

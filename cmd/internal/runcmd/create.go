@@ -1,0 +1,131 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Create opens a session and leaves it.
+type Create struct {
+	openFlags
+	setupFlags
+	execFlags
+}
+
+type createdJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Mode          superqode.Mode      `json:"mode"`
+	Origin        state.HostPath      `json:"origin"`
+	Workspace     app.WorkspaceJSON   `json:"workspace"`
+	Setup         []app.SetupStepJSON `json:"setup"`
+	Warnings      []string            `json:"warnings"`
+}
+
+// Run prints the session's id and its workspace.
+func (c *Create) Run(ctx context.Context, a *app.App) error {
+	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
+	if err != nil {
+		return err
+	}
+	warnUnused(a, cfg)
+	opt, err := c.openFlags.options(a, cfg)
+	if err != nil {
+		return err
+	}
+	if opt.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
+		return err
+	}
+	if opt.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
+		return err
+	}
+	if c.DryRun {
+		opt.Setup = c.setupFlags.given(a, cfg)
+		return dryRun(ctx, a, opt, session.ExecOptions{}, cfg)
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	if opt.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
+		return err
+	}
+	s, err := m.Create(ctx, opt)
+	if err != nil {
+		if failed, ok := errors.AsType[*setup.Error](err); ok {
+			tellOutput(a, failed.Step)
+		}
+		return err
+	}
+	rec := s.Record()
+	if err := s.Close(); err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		steps, err := session.SetupSteps(s.Dir())
+		if err != nil {
+			return err
+		}
+		return a.PrintJSON(createdJSON{1, rec.ID, rec.Mode, rec.Origin, app.WorkspaceJSON{Path: rec.Workspace}, app.SetupJSON(steps), rec.Warnings})
+	}
+	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", rec.ID, rec.Workspace)
+	return err
+}
+
+// endGrace lies between TERM and KILL for what --force ends.
+const endGrace = 2 * time.Second
+
+// End takes a session the whole way down.
+type End struct {
+	app.SessionFlag
+	Keep  bool `help:"Keep the workspace."`
+	Force bool `help:"End first what still runs in the session."`
+	Apply bool `help:"Bring the session's changes into the origin, all or none; what conflicts preserves the session."`
+}
+
+// Run prints the summary. Who ends a session wants it gone: a program that
+// failed in it keeps nothing, only --keep and a session opened to be kept do.
+func (c *End) Run(ctx context.Context, a *app.App) error {
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if c.Force {
+		if err := s.Release(ctx, endGrace); err != nil {
+			return err
+		}
+	}
+	rec := s.Record()
+	keep := state.KeepNever
+	if c.Keep || rec.Keep == state.KeepAlways && rec.State != superqode.StatePreserved {
+		keep = state.KeepAlways
+	}
+	// once begun, the way down is not left half-way
+	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
+	if res != nil {
+		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID))
+		if perr := printResult(a, res); perr != nil && err == nil {
+			err = perr
+		}
+	}
+	return err
+}
+
+// apply is what the flag asks for, or what the session was created with: then
+// only if its last program succeeded, and once: a session that was preserved
+// can be ended.
+func (c *End) apply(rec state.Record) session.EndApply {
+	if c.Apply {
+		return session.EndApply{Apply: true}
+	}
+	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: session.NotApplied(&rec)}
+}

@@ -1,0 +1,288 @@
+package runcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// programFlags say what is run, where that is no plain command line, and what it
+// reads.
+type programFlags struct {
+	Stdin      app.PathFlag `placeholder:"FILE" sep:"none" help:"The program reads FILE."`
+	TTY        bool         `name:"tty" help:"Give the program a terminal even where ours is none."`
+	Lang       string       `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
+	CodeFile   app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
+	CodeBlocks app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
+
+	usage  string                // how a line that names a program looks; "" is that of run
+	blocks []session.BlockResult // of --code-blocks, as they ended
+}
+
+// set fills in what opt runs; args are what stands after the flags. close what is
+// returned.
+func (f *programFlags) set(ctx context.Context, a *app.App, opt *session.ExecOptions, args []string) (io.Closer, error) {
+	nothing := io.NopCloser(nil)
+	opt.TTY = f.TTY
+	code, err := f.code(ctx, a, opt)
+	if err != nil {
+		return nothing, err
+	}
+	if code {
+		if len(args) > 0 && args[0] == "--" {
+			args = args[1:]
+		}
+		opt.Args = args
+	} else if opt.Args, err = programArgs(args, cmp.Or(f.usage, runUsage)); err != nil {
+		return nothing, err
+	}
+	if f.Stdin == "" {
+		return nothing, nil
+	}
+	if f.Stdin == "-" && f.fromStdin() {
+		return nothing, superqode.Errorf(superqode.ErrUsage, "--stdin -: the code is read from there")
+	}
+	if f.Stdin == "-" {
+		return nothing, nil
+	}
+	file, err := openInput(ctx, a, "--stdin", string(f.Stdin))
+	if err != nil {
+		return nothing, err
+	}
+	opt.Stdin = file
+	return file, nil
+}
+
+func (f *programFlags) fromStdin() bool { return f.CodeFile == "-" || f.CodeBlocks == "-" }
+
+// code reads the code that is to be run, if there is any.
+func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOptions) (bool, error) {
+	if f.fromStdin() {
+		opt.Stdin = nil
+	}
+	switch {
+	case f.CodeBlocks != "":
+		if f.Lang != "" {
+			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
+		}
+		data, err := readInput(ctx, a, "--code-blocks", string(f.CodeBlocks))
+		if err != nil {
+			return false, err
+		}
+		if opt.Blocks, err = session.ParseBlocks(data); err != nil {
+			return false, superqode.Errorf(superqode.ErrUsage, "--code-blocks %s: %v", f.CodeBlocks, err)
+		}
+		opt.BlockEnded = func(b session.BlockResult) {
+			f.blocks = append(f.blocks, b)
+			tellBlock(a, b)
+		}
+		return true, nil
+	case f.CodeFile != "":
+		word := f.Lang
+		if word == "" {
+			word = strings.TrimPrefix(filepath.Ext(string(f.CodeFile)), ".")
+		}
+		if word == "" {
+			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
+		}
+		lang, err := session.ParseLang(word)
+		if err != nil {
+			return false, err
+		}
+		data, err := readInput(ctx, a, "--code-file", string(f.CodeFile))
+		opt.Code = &session.Code{Lang: lang, Text: data}
+		return true, err
+	case f.Lang != "":
+		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s: there is no code", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
+	}
+	return false, nil
+}
+
+// maxCode is how much code is read: it is held in memory.
+const maxCode = 16 << 20
+
+func readInput(ctx context.Context, a *app.App, flag, name string) ([]byte, error) {
+	var in io.Reader = a.In
+	if name != "-" {
+		f, err := openInput(ctx, a, flag, name)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close() // read only
+		in = f
+	}
+	data, err := untilSignal(ctx, a, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxCode+1)) })
+	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
+	}
+	if len(data) > maxCode {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s %s: more than %d bytes", flag, name, maxCode)
+	}
+	return data, nil
+}
+
+// untilSignal returns what wait returns, or the signal that ends this process
+// meanwhile. The program that would be handed the signals is not there yet.
+func untilSignal[T any](ctx context.Context, a *app.App, wait func() (T, error)) (T, error) {
+	ctx, stop := a.CancelOnSignal(ctx)
+	defer stop()
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := wait()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// openInput opens a file that a flag names. Opening a named pipe waits for who
+// writes to it.
+func openInput(ctx context.Context, a *app.App, flag, name string) (*os.File, error) {
+	open := func() (*os.File, error) { return os.Open(a.Abs(name)) }
+	if st, err := os.Stat(a.Abs(name)); err == nil && st.Mode()&os.ModeNamedPipe != 0 {
+		direct := open
+		open = func() (*os.File, error) { return untilSignal(ctx, a, direct) }
+	}
+	f, err := open()
+	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+		return nil, err
+	}
+	if os.IsNotExist(err) {
+		return nil, superqode.Errorf(superqode.ErrNotFound, "%s: %s does not exist", flag, text.Printable(name))
+	}
+	if err != nil {
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %v", flag, err)
+	}
+	if st, err := f.Stat(); err != nil || st.IsDir() {
+		_ = f.Close()
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s: %s is a folder", flag, text.Printable(name))
+	}
+	return f, nil
+}
+
+// tellBlock reports how one block of --code-blocks ended.
+func tellBlock(a *app.App, b session.BlockResult) {
+	if a.Flags.Quiet {
+		return
+	}
+	how := fmt.Sprintf("exit code %d", b.ExitCode)
+	switch {
+	case b.Error != "":
+		how = text.Printable(b.Error)
+	case b.Limit != "":
+		how += ", limit " + b.Limit
+	case b.TimedOut:
+		how += ", timed out"
+	}
+	took := time.Duration(b.DurationSeconds * float64(time.Second)).Round(10 * time.Millisecond)
+	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, took)
+}
+
+// Exec runs one more program in a session.
+type Exec struct {
+	app.SessionFlag
+	execFlags
+	programFlags
+	Detach bool     `short:"d" help:"Print the run's number and let it go on; see workspace logs, ps and kill."`
+	Cmd    []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+}
+
+// Run passes the program's exit code through.
+func (c *Exec) Run(ctx context.Context, a *app.App) error {
+	opt, err := c.execFlags.options(a, nil)
+	if err != nil {
+		return err
+	}
+	c.usage = "superqode workspace exec --session ID -- CMD [ARG…]"
+	in, err := c.set(ctx, a, &opt, c.Cmd)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if opt.KernelOptions, err = c.kernelFlags.options(a, nil); err != nil {
+		return err
+	}
+	if _, err := session.CheckLimits(opt.Defaults()); err != nil {
+		return err
+	}
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if c.Detach {
+		return c.detach(ctx, a, s, opt)
+	}
+	run := 0
+	opt.Started = func(n int) { run = n }
+	res, err := s.ExecAll(ctx, opt)
+	if a.Flags.JSON && !res.Started.IsZero() {
+		if perr := printRuns(a, s, run, c.blocks); perr != nil && err == nil {
+			err = perr
+		}
+	}
+	return app.ProgramError(res.ExitCode, err)
+}
+
+// detach starts the program under a supervisor of its own.
+func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt session.ExecOptions) error {
+	stdin := ""
+	switch {
+	case c.Stdin == "-":
+		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
+	case c.Stdin != "":
+		stdin = a.Abs(string(c.Stdin))
+	}
+	run, err := s.Detach(ctx, opt, stdin)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int                 `json:"schema_version"`
+			SessionID     superqode.SessionID `json:"session_id"`
+			Run           int                 `json:"run"`
+		}{1, s.Record().ID, run})
+	}
+	_, err = fmt.Fprintln(a.Out, run)
+	return err
+}
+
+// Supervise supervises a detached run; superqode starts itself with it.
+type Supervise struct{}
+
+// Run answers on stdout; who started it reads that.
+func (*Supervise) Run(ctx context.Context, a *app.App) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	out, ok := a.Out.(io.WriteCloser)
+	if !ok {
+		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own", session.DetachCommand)
+	}
+	return m.Supervise(ctx, a.In, out, a.Signals)
+}

@@ -1,0 +1,77 @@
+package runcmd
+
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// execFlags say how a program runs. A session keeps what workspace create was
+// given as defaults of the programs that are run in it later.
+type execFlags struct {
+	Timeout   app.DurationFlag `placeholder:"DUR" help:"End the program and all that it started after DUR (90s, 15m; a plain number is seconds)."`
+	Env       []string         `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone takes yours (repeatable)."`
+	CleanEnv  bool             `help:"Begin with PATH, HOME, TERM, LANG and USER only."`
+	EnvAllow  app.NamesFlag    `placeholder:"K,…" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
+	Memory    app.SizeFlag     `placeholder:"SIZE" help:"Limit of memory, of the program and all that it starts."`
+	Pids      app.CountFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
+	CPUTime   app.DurationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
+	MaxOutput app.SizeFlag     `placeholder:"SIZE" help:"Pass on that much of stdout and of stderr; the log has all of it."`
+	Cwd       app.PathFlag     `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
+	MaxDisk   app.SizeFlag     `placeholder:"SIZE" help:"Limit of what the program writes into the workspace and its temporary folders."`
+	kernelFlags
+}
+
+// options turns the flags into how a program runs.
+func (f *execFlags) options(a *app.App, args []string) (session.ExecOptions, error) {
+	env, err := f.env(a)
+	return session.ExecOptions{
+		Args: args, Cwd: string(f.Cwd), Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
+		Timeout: time.Duration(f.Timeout), MaxOutput: int64(f.MaxOutput), StdoutToo: a.Flags.JSON, Signals: a.Signals,
+		Limits: runner.Limits{Memory: int64(f.Memory), Pids: int(f.Pids), CPUTime: time.Duration(f.CPUTime), Disk: int64(f.MaxDisk)},
+	}, err
+}
+
+// defaults are what a session keeps of the flags, and of the configuration where
+// they are silent. Limits that can not be had are refused.
+func (f *execFlags) defaults(a *app.App, cfg *config.Config) (state.Defaults, error) {
+	opt, err := f.options(a, nil)
+	if err != nil {
+		return state.Defaults{}, err
+	}
+	d := opt.With(configured(cfg)).Defaults()
+	_, err = session.CheckLimits(d)
+	return d, err
+}
+
+// configured are the defaults that the configuration says.
+func configured(cfg *config.Config) state.Defaults {
+	l := cfg.Limits
+	return state.Defaults{Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk}
+}
+
+// env returns the variables to set; a name alone takes the caller's value, and
+// nothing when the caller has none, as docker does.
+func (f *execFlags) env(a *app.App) ([]string, error) {
+	var env []string
+	for _, kv := range f.Env {
+		key, _, given := strings.Cut(kv, "=")
+		switch {
+		case key == "" || strings.ContainsRune(kv, 0):
+			return nil, superqode.Errorf(superqode.ErrUsage, "--env: %q is not K=V", kv)
+		case given:
+			env = append(env, kv)
+		default:
+			if value, ok := superqode.LookupEnv(a.Env, key); ok {
+				env = append(env, key+"="+value)
+			}
+		}
+	}
+	return env, nil
+}

@@ -1,0 +1,137 @@
+// Package runcmd has the commands that open a session, run programs in it and end it, and the trust that a configuration's commands
+// need.
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/summary"
+	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Run is the main job.
+type Run struct {
+	openFlags
+	setupFlags
+	execFlags
+	agentsFlags
+	programFlags
+	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
+}
+
+// Help tells what happens to the exit code.
+func (*Run) Help() string {
+	return "The exit code is the program's own. 124: time-out. 125: superqode itself failed. 126, 127: the program could not be executed, was not found. 6: the program succeeded and a check afterwards did not."
+}
+
+// Run opens a session, runs the program and prints what came of it.
+func (c *Run) Run(ctx context.Context, a *app.App) error {
+	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
+	if err != nil {
+		return err
+	}
+	team, err := c.team(cfg)
+	if err != nil {
+		return err
+	}
+	exec, err := c.execFlags.options(a, nil)
+	if err != nil {
+		return err
+	}
+	if len(team) > 0 {
+		c.Agent = nil
+	} else {
+		in, err := c.set(ctx, a, &exec, c.Cmd)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+	}
+	warnUnused(a, cfg)
+	open, err := c.openFlags.options(a, cfg)
+	if err != nil {
+		return err
+	}
+	if open.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
+		return err
+	}
+	if open.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
+		return err
+	}
+	if c.DryRun {
+		open.Setup = c.setupFlags.given(a, cfg)
+		return dryRun(ctx, a, open, exec, cfg)
+	}
+	if open.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
+		return err
+	}
+	if len(team) > 0 {
+		if c.Agents != "" { // commands of the configuration
+			if err := ensureTrust(ctx, a, cfg); err != nil {
+				return err
+			}
+		}
+		return runAgents(ctx, a, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	res, err := m.Run(ctx, open, exec)
+	if failed, ok := errors.AsType[*setup.Error](err); ok {
+		tellOutput(a, failed.Step)
+	}
+	if res == nil {
+		return err
+	}
+	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID))
+	if perr := printResult(a, res); perr != nil && err == nil {
+		err = perr
+	}
+	return app.ProgramError(res.ExitCode, err)
+}
+
+// runUsage is how a line of run looks.
+const runUsage = "superqode run -- CMD [ARG…]"
+
+// programArgs takes off the "--" that kong leaves before the program. usage is the
+// hint for a line without one.
+func programArgs(args []string, usage string) ([]string, error) {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0] == "" {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no program to run"), "%s", usage)
+	}
+	return args, nil
+}
+
+// printResult prints a session's end: a document with --json, else a summary.
+func printResult(a *app.App, res *artifacts.Result) error {
+	if a.Flags.JSON {
+		a.Printed = true
+		return a.PrintJSON(res)
+	}
+	if !a.Flags.Quiet {
+		summary.Print(a, res)
+	}
+	return nil
+}
+
+// warnUnused says which configured keys have no effect yet.
+func warnUnused(a *app.App, cfg *config.Config) {
+	var keys []string
+	for _, v := range cfg.Unused() {
+		keys = append(keys, v.Key+" ("+v.Origin.String()+")")
+	}
+	if len(keys) > 0 {
+		a.Warn("configured, but without effect in this version: " + strings.Join(keys, ", "))
+	}
+}

@@ -1,0 +1,256 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// runFlag names a run of a session.
+type runFlag struct {
+	Number runNumber `name:"run" placeholder:"N" help:"The run: the number that workspace ps shows (default: the last one)."`
+}
+
+// runNumber is a run's number; "run-3" is 3.
+type runNumber int
+
+// UnmarshalText parses a number greater than zero.
+func (r *runNumber) UnmarshalText(b []byte) error {
+	n, err := strconv.ParseUint(strings.TrimPrefix(string(b), "run-"), 10, 31)
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is not the number of a run", b)
+	}
+	*r = runNumber(n)
+	return nil
+}
+
+// printRuns prints the record of a run that ended, or of the blocks that ran.
+func printRuns(a *app.App, s *session.Session, number int, blocks []session.BlockResult) error {
+	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
+	run, err := session.FindRun(&l, number)
+	if err != nil {
+		return err
+	}
+	a.Printed = true
+	if len(blocks) == 0 {
+		return a.PrintJSON(run)
+	}
+	code := 0
+	for _, b := range blocks {
+		if code == 0 {
+			code = b.ExitCode
+		}
+	}
+	return a.PrintJSON(struct {
+		SchemaVersion int                   `json:"schema_version"`
+		SessionID     superqode.SessionID   `json:"session_id"`
+		ExitCode      int                   `json:"exit_code"`
+		Blocks        []session.BlockResult `json:"blocks"`
+	}{1, l.ID, code, blocks})
+}
+
+// Ps lists runs.
+type Ps struct{ app.SessionFlag }
+
+// Run prints a table, or one document.
+func (c *Ps) Run(ctx context.Context, a *app.App) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	sessions, err := c.sessions(ctx, a, m)
+	if err != nil {
+		return err
+	}
+	all := []session.RunRecord{}
+	for _, l := range sessions {
+		runs, err := session.Runs(&l)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", l.ID, err)
+		}
+		all = append(all, runs...)
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int                 `json:"schema_version"`
+			Runs          []session.RunRecord `json:"runs"`
+		}{1, all})
+	}
+	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tRUN\tSTATE\tPID\tEXIT\tSTARTED\tDURATION\tCOMMAND")
+	for _, r := range all {
+		pid, exit := "-", "-"
+		if r.State == session.RunRunning {
+			pid = strconv.Itoa(r.PID)
+		}
+		if r.ExitCode != nil {
+			exit = strconv.Itoa(*r.ExitCode)
+			if r.Limit != "" {
+				exit += " (" + r.Limit + ")"
+			} else if r.TimedOut {
+				exit += " (timed out)"
+			}
+		}
+		took := time.Duration(r.DurationSeconds * float64(time.Second)).Round(100 * time.Millisecond)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.SessionID, r.Run, r.State, pid, exit, r.StartedAt.Format(time.RFC3339), took, text.Printable(app.CommandText(r.Command)))
+	}
+	return w.Flush()
+}
+
+// sessions are the one that was named or, of those here, all that have not ended.
+func (c *Ps) sessions(ctx context.Context, a *app.App, m *session.Manager) ([]state.Listed, error) {
+	if c.Ref(a) != "" {
+		l, err := m.Find(ctx, a.Flags.Repo, c.Ref(a))
+		if err != nil {
+			return nil, err
+		}
+		return []state.Listed{*l}, nil
+	}
+	list, _, err := m.List(ctx, a.Flags.Repo, false)
+	var open []state.Listed
+	for _, l := range list {
+		if l.State != superqode.StateDone {
+			open = append(open, l)
+		}
+	}
+	return open, err
+}
+
+// Logs prints a run's output.
+type Logs struct {
+	app.SessionFlag
+	runFlag
+	Offset int64 `placeholder:"N" help:"Begin after the first N bytes."`
+	Follow bool  `short:"f" help:"Go on until the run has ended."`
+	Stdout bool  `xor:"stream" help:"What it wrote to stdout only."`
+	Stderr bool  `xor:"stream" help:"What it wrote to stderr only."`
+}
+
+type logJSON struct {
+	Run        session.RunRecord `json:"run"`
+	Offset     int64             `json:"offset"`
+	NextOffset int64             `json:"next_offset"`
+	Data       []byte            `json:"data"` // base64
+	Text       string            `json:"text"`
+}
+
+// Run prints the output as it was, both streams in the order in which they came.
+func (c *Logs) Run(ctx context.Context, a *app.App) error {
+	if c.Offset < 0 {
+		return superqode.Errorf(superqode.ErrUsage, "--offset %d: must not be less than zero", c.Offset)
+	}
+	l, err := c.Find(ctx, a)
+	if err != nil {
+		return err
+	}
+	opt := session.LogOptions{Run: int(c.Number), Offset: c.Offset, Follow: c.Follow}
+	switch {
+	case c.Stdout:
+		opt.Stream = "stdout"
+	case c.Stderr:
+		opt.Stream = "stderr"
+	}
+	var held strings.Builder
+	var out io.Writer = a.Out
+	if a.Flags.JSON {
+		out = &held
+	}
+	run, next, err := session.CopyLog(ctx, l, out, opt)
+	if err != nil {
+		return err
+	}
+	if run.State == session.RunDead {
+		a.Note("run " + strconv.Itoa(run.Run) + " is dead: its supervisor was killed; superqode workspace kill --session " + l.ID.String() + " --run " + strconv.Itoa(run.Run) + " ends what is left of it")
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int `json:"schema_version"`
+			logJSON
+		}{1, logJSON{run, c.Offset, next, []byte(held.String()), strings.ToValidUTF8(held.String(), "\uFFFD")}})
+	}
+	return nil
+}
+
+// Kill ends a run.
+type Kill struct {
+	app.SessionFlag
+	Number runNumber `name:"run" placeholder:"N" help:"The run: the number that workspace ps shows (default: the only one that runs)."`
+	Grace  graceFlag `default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
+}
+
+// graceFlag is a duration that may be zero.
+type graceFlag time.Duration
+
+// UnmarshalText accepts 0 and what durationFlag accepts, up to an hour.
+func (g *graceFlag) UnmarshalText(b []byte) error {
+	if s := string(b); s == "0" || s == "0s" {
+		*g = 0
+		return nil
+	}
+	d, err := text.ParseDuration(string(b))
+	if err == nil && d > time.Hour {
+		err = errors.New("more than an hour")
+	}
+	*g = graceFlag(d)
+	return err
+}
+
+// onlyRun returns the number of the run that is under way.
+func onlyRun(l *state.Listed) (runNumber, error) {
+	runs, err := session.Runs(l)
+	if err != nil {
+		return 0, err
+	}
+	var under []string
+	last := 0
+	for _, r := range runs {
+		if r.State == session.RunRunning {
+			under, last = append(under, strconv.Itoa(r.Run)), r.Run
+		}
+	}
+	hint := "superqode workspace ps --session " + l.ID.String()
+	switch len(under) {
+	case 0:
+		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no run of session %s is under way", l.ID), "%s", hint)
+	case 1:
+		return runNumber(last), nil
+	}
+	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run: which one is to be ended must be said: %s", strings.Join(under, ", ")), "%s", hint)
+}
+
+// Run prints how the run ended.
+func (c *Kill) Run(ctx context.Context, a *app.App) error {
+	l, err := c.Find(ctx, a)
+	if err != nil {
+		return err
+	}
+	if c.Number == 0 {
+		if c.Number, err = onlyRun(l); err != nil {
+			return err
+		}
+	}
+	run, err := session.KillRun(ctx, l, int(c.Number), time.Duration(c.Grace))
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(run)
+	}
+	how := "what was left of it was ended"
+	if run.ExitCode != nil {
+		how = fmt.Sprintf("exit code %d", *run.ExitCode)
+	}
+	_, err = fmt.Fprintf(a.Out, "run %d ended: %s\n", run.Run, how)
+	return err
+}

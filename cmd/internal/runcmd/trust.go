@@ -1,0 +1,162 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Trust lets an origin's committed commands run.
+type Trust struct {
+	List   bool `xor:"do" help:"Print what is trusted."`
+	Revoke bool `xor:"do" help:"Take it back, for this origin or with --all for all."`
+	Show   bool `xor:"do" help:"Print what there is to trust, and change nothing."`
+	All    bool `help:"With --list and --revoke: every origin."`
+	Yes    bool `short:"y" help:"Do not ask."`
+}
+
+// Help tells what is trusted.
+func (*Trust) Help() string {
+	return "Commands in setup: and agents: of a superqode.yaml that came with a repository run only after this. What counts is their text and the contents of the files in the origin that they name; when either changes, this is needed again. A session's program can not do it."
+}
+
+type trustJSON struct {
+	SchemaVersion int            `json:"schema_version"`
+	Trusted       bool           `json:"trusted"`
+	Trust         *session.Trust `json:"trust"` // null where there is nothing to trust
+}
+
+type trustListJSON struct {
+	SchemaVersion int             `json:"schema_version"`
+	Trusted       []session.Trust `json:"trusted"`
+}
+
+// Run shows the commands and asks.
+func (c *Trust) Run(ctx context.Context, a *app.App) error {
+	if c.All && !c.List && !c.Revoke {
+		return superqode.Errorf(superqode.ErrUsage, "--all needs --list or --revoke")
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	switch {
+	case c.List:
+		return c.list(a, m)
+	case c.Revoke:
+		return c.revoke(ctx, a, m)
+	}
+	cfg, err := a.Configuration(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := m.NeedsTrust(ctx, app.OriginDir(a.Flags.Repo), cfg)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		a.Note("nothing here needs trust")
+		return printTrust(a, nil, false)
+	}
+	open, err := m.Untrusted(ctx, app.OriginDir(a.Flags.Repo), cfg)
+	if err != nil {
+		return err
+	}
+	if !a.Flags.Quiet || !c.Yes {
+		showTrust(a, t)
+	}
+	if c.Show || open == nil {
+		if open == nil {
+			a.Note("trusted already")
+		}
+		return printTrust(a, t, open == nil)
+	}
+	if err := m.OnlyOutside("let commands run"); err != nil {
+		return err
+	}
+	// Who is not at a terminal has typed the command all the same: as with direnv
+	// allow, that is the yes.
+	if !c.Yes && !a.Flags.NoInput && term.IsTerminal(a.In) {
+		if err := a.Confirm("Let these commands run, until they change?"); err != nil {
+			return err
+		}
+	}
+	if err := m.Approve(ctx, t); err != nil {
+		return err
+	}
+	return printTrust(a, t, true)
+}
+
+func printTrust(a *app.App, t *session.Trust, trusted bool) error {
+	if a.Flags.JSON {
+		return a.PrintJSON(trustJSON{1, trusted, t})
+	}
+	if t == nil {
+		return nil
+	}
+	word := "not trusted"
+	if trusted {
+		word = "trusted"
+	}
+	_, err := fmt.Fprintf(a.Out, "%s\t%s\t%s\n", word, t.Digest, text.QuotePath(string(t.Origin)))
+	return err
+}
+
+// list prints what is trusted, of every origin.
+func (c *Trust) list(a *app.App, m *session.Manager) error {
+	list, err := m.Trusted()
+	if err != nil {
+		return err
+	}
+	if list == nil {
+		list = []session.Trust{}
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(trustListJSON{1, list})
+	}
+	rows := make([][]string, 0, len(list))
+	for _, t := range list {
+		var lines []string
+		for _, k := range t.Commands {
+			lines = append(lines, k.Line)
+		}
+		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.Digest.String()[:19], text.Printable(strings.Join(lines, "; ")), text.QuotePath(string(t.Origin))})
+	}
+	return a.Table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, rows)
+}
+
+func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) error {
+	dir := app.OriginDir(a.Flags.Repo)
+	if c.All {
+		dir = ""
+	}
+	gone, err := m.Revoke(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if len(gone) == 0 && !c.All {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "nothing of %s is trusted", dir), "superqode trust --list")
+	}
+	if a.Flags.JSON {
+		if gone == nil {
+			gone = []session.Trust{}
+		}
+		return a.PrintJSON(struct {
+			SchemaVersion int             `json:"schema_version"`
+			Revoked       []session.Trust `json:"revoked"`
+		}{1, gone})
+	}
+	for _, t := range gone {
+		if _, err := fmt.Fprintf(a.Out, "revoked\t%s\t%s\n", t.Digest, text.QuotePath(string(t.Origin))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// VerifyFix tries a fix.
+type VerifyFix struct {
+	app.SessionFlag
+	ID      string           `arg:"" name:"id" help:"The finding's id, or that of the fix's artifact."`
+	Timeout app.DurationFlag `placeholder:"DUR" help:"End each run of the tests after DUR."`
+	Cmd     []string         `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The tests and their arguments, after --."`
+}
+
+// Help tells what counts.
+func (*VerifyFix) Help() string {
+	return "The fix is applied in a fresh session that begins with what the finding's session began with; the tests run before and after it, their output goes to stderr. It is verified when the tests pass after it, and mends something when they failed before. " +
+		"Both go into the report of the finding's session. The exit code is 0 when the fix is verified, else 1."
+}
+
+type verifyFixJSON struct {
+	SchemaVersion int `json:"schema_version"`
+	*session.VerifiedFix
+}
+
+// Run prints what came of it.
+func (c *VerifyFix) Run(ctx context.Context, a *app.App) error {
+	args, err := programArgs(c.Cmd, "superqode verify-fix FINDING -- TEST [ARG…]")
+	if err != nil {
+		return err
+	}
+	cfg, err := a.Configuration(ctx)
+	if err != nil {
+		return err
+	}
+	flags := openFlags{From: session.FromWorking}
+	open, err := flags.options(a, cfg)
+	if err != nil {
+		return err
+	}
+	if open.KernelOptions, err = (&kernelFlags{}).options(a, cfg); err != nil {
+		return err
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	v, err := m.VerifyFix(ctx, session.VerifyFixOptions{
+		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
+		Exec: session.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: time.Duration(c.Timeout), Signals: a.Signals, KernelOptions: open.KernelOptions},
+	})
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		a.Printed = true
+		err = a.PrintJSON(verifyFixJSON{1, v})
+	} else {
+		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), text.Printable(v.Evidence))
+		a.Note("the report of session %s has it: superqode report --session %s", v.SessionID, v.SessionID)
+	}
+	if err == nil && !v.Verified {
+		err = app.StatusError(app.ExitFailure)
+	}
+	return err
+}
+
+func fixWord(v *session.VerifiedFix) string {
+	switch {
+	case !v.Applies:
+		return "does not apply"
+	case !v.Verified:
+		return "not verified"
+	case v.Improvement:
+		return "verified, mends the tests"
+	}
+	return "verified, the tests passed before"
+}

@@ -1,0 +1,159 @@
+package workspacecmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/summary"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// Apply brings a session's changes into the origin's work tree.
+type Apply struct {
+	app.SessionFlag
+	Agent   app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+	Hunk    []hunkFlag    `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
+	Commits bool          `help:"Put the session's commits on the origin's current branch, as git am would."`
+	Check   bool          `help:"Say what would be applied and whether it conflicts, and change nothing."`
+	Paths   []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+}
+
+// Help tells what all or nothing means.
+func (*Apply) Help() string {
+	return "The changes are merged with what the origin holds now, as git does; its index, HEAD and refs are not touched. All of them are applied, or none: exit code 4 when something conflicts. What is overwritten or deleted can be had back with workspace restore."
+}
+
+// hunkFlag is a hunk's number, or a range of them.
+type hunkFlag merge.HunkRange
+
+// UnmarshalText reads "3" or "2-5".
+func (h *hunkFlag) UnmarshalText(b []byte) error {
+	r, err := merge.ParseHunks(string(b))
+	*h = hunkFlag(r)
+	return err
+}
+
+// applyJSON is the command's document. A conflict's has the error in it, too.
+type applyJSON struct {
+	SchemaVersion int                       `json:"schema_version"`
+	SessionID     superqode.SessionID       `json:"session_id"`
+	Origin        superqode.HostPath        `json:"origin"`
+	Checked       bool                      `json:"checked"`
+	Applied       []artifacts.AppliedPath   `json:"applied"`
+	Already       []artifacts.AppliedPath   `json:"already"`
+	Conflicts     []artifacts.ApplyConflict `json:"conflicts"`
+	LeftOut       []string                  `json:"left_out"`
+	Salvage       string                    `json:"salvage"`
+	Error         *app.ErrorBody            `json:"error,omitempty"`
+}
+
+// Run prints a line for each path that was applied; conflicts go to stderr.
+func (c *Apply) Run(ctx context.Context, a *app.App) error {
+	l, err := c.Find(ctx, a)
+	if err != nil {
+		return err
+	}
+	if c.Commits {
+		return c.commits(ctx, a, l)
+	}
+	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: superqode.AgentID(c.Agent)}
+	if opt.Paths, err = l.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
+		return err
+	}
+	for _, h := range c.Hunk {
+		opt.Hunks = append(opt.Hunks, merge.HunkRange(h))
+	}
+	res, rec, err := a.Manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
+	if res == nil {
+		return err
+	}
+	var conflict *apply.Error
+	if err != nil && !errors.As(err, &conflict) {
+		return err
+	}
+	for _, left := range res.LeftOut {
+		a.Warn("not applied: " + left)
+	}
+	if a.Flags.JSON {
+		return errors.Join(printApplyJSON(a, res, rec, err), err)
+	}
+	if conflict != nil {
+		conflicts(a, res.Conflicts)
+		return err
+	}
+	return printApplied(a, res)
+}
+
+// printApplyJSON prints the one document, with the error when there is one.
+func printApplyJSON(a *app.App, res *artifacts.Applied, rec state.Record, err error) error {
+	doc := applyJSON{
+		SchemaVersion: 1, SessionID: rec.ID, Origin: rec.Origin, Checked: res.Checked, Applied: app.NotNil(res.Applied), Already: app.NotNil(res.Already),
+		Conflicts: app.NotNil(res.Conflicts), LeftOut: app.NotNil(res.LeftOut), Salvage: res.Salvage,
+	}
+	if err != nil {
+		doc.Applied = []artifacts.AppliedPath{} // nothing was
+		_, code := app.Classify(err, "")
+		doc.Error = &app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}
+	}
+	a.Printed = true
+	return a.PrintJSON(doc)
+}
+
+// conflicts prints what stands in the way, as git does.
+func conflicts(a *app.App, list []artifacts.ApplyConflict) {
+	for _, c := range list {
+		fmt.Fprintln(a.Err, text.Printable(c.Message))
+	}
+}
+
+// printApplied prints a line for each path.
+func printApplied(a *app.App, res *artifacts.Applied) error {
+	w := bufio.NewWriter(a.Out)
+	word := "applied"
+	if res.Checked {
+		word = "applies"
+	}
+	for _, p := range res.Applied {
+		fmt.Fprintln(w, appliedLine(word, p))
+	}
+	for _, p := range res.Already {
+		fmt.Fprintln(w, appliedLine("already", p))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(res.Applied) > 0 && res.Salvage != "":
+		a.Note("what was overwritten or deleted: superqode workspace restore %s", res.Salvage)
+	case len(res.Applied) == 0 && len(res.Already) > 0:
+		a.Note("nothing to apply: the origin has it already")
+	case len(res.Applied) == 0:
+		a.Note("nothing to apply")
+	}
+	return nil
+}
+
+// appliedLine is "applied  M a.go +3 -1".
+func appliedLine(word string, p artifacts.AppliedPath) string {
+	letter := map[superqode.ChangeType]string{
+		superqode.ChangeCreated: "A", superqode.ChangeModified: "M", superqode.ChangeDeleted: "D",
+		superqode.ChangeRenamed: "R", superqode.ChangeMode: "M", superqode.ChangeKind: "T",
+	}[p.Type]
+	path := text.QuotePath(p.Path.String())
+	if !p.OldPath.IsZero() {
+		path = text.QuotePath(p.OldPath.String()) + " → " + path
+	}
+	line := fmt.Sprintf("%-8s %s %s %s", word, letter, path, summary.ChangeSize(p.Change))
+	if p.Merged {
+		line += " (merged)"
+	}
+	return line
+}

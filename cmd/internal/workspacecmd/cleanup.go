@@ -1,0 +1,117 @@
+package workspacecmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Sweep empties a project's trash; superqode starts itself with it.
+type Sweep struct {
+	Project string `arg:""`
+}
+
+// Run prints nothing: nobody looks.
+func (c *Sweep) Run(ctx context.Context, a *app.App) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	return m.SweepProject(ctx, c.Project)
+}
+
+// Cleanup removes what has ended or was forgotten.
+type Cleanup struct {
+	OlderThan app.AgeFlag `placeholder:"AGE" help:"Spare what was used since then: 24h, 90m, 7d (default: workspace.cleanup_after_hours)."`
+	Force     bool        `help:"Take pinned sessions too, and those with changes that are kept nowhere else; all is salvaged first."`
+	DryRun    bool        `help:"Say what would be done."`
+	All       bool        `short:"a" help:"The sessions of every origin."`
+}
+
+type cleanupJSON struct {
+	SchemaVersion int           `json:"schema_version"`
+	DryRun        bool          `json:"dry_run"`
+	Removed       []removedJSON `json:"removed"`
+	Spared        []sparedJSON  `json:"spared"`
+	SweptBytes    int64         `json:"swept_bytes"`
+}
+
+type removedJSON struct {
+	SessionID string `json:"session_id"`
+	Why       string `json:"why"`
+	Salvage   string `json:"salvage"`
+}
+
+type sparedJSON struct {
+	SessionID string `json:"session_id"`
+	Why       string `json:"why"`
+	Failed    bool   `json:"failed"` // it should have been removed
+}
+
+// Run prints one line for each session; that some were spared is no failure,
+// that one could not be removed is.
+func (c *Cleanup) Run(ctx context.Context, a *app.App) error {
+	opt := session.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: time.Duration(c.OlderThan), Force: c.Force, DryRun: c.DryRun}
+	if opt.OlderThan == 0 {
+		cfg, err := a.Configuration(ctx)
+		if err != nil {
+			return err
+		}
+		opt.OlderThan = cfg.Workspace.CleanupAfter
+	}
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	res, err := m.Cleanup(ctx, opt)
+	if res == nil {
+		return err
+	}
+	for _, s := range res.Spared {
+		if s.Err != nil {
+			err = errors.Join(err, fmt.Errorf("session %s: %w", s.ID, s.Err))
+		}
+	}
+	if a.Flags.JSON {
+		a.Printed = true
+		return errors.Join(err, a.PrintJSON(cleanupDocument(res, c.DryRun)))
+	}
+	w := bufio.NewWriter(a.Out)
+	for _, r := range res.Removed {
+		line := fmt.Sprintf("removed\t%s\t%s", r.ID, text.Printable(r.Why))
+		if r.Salvage != "" {
+			line += "; superqode workspace restore " + r.Salvage
+		}
+		fmt.Fprintln(w, line)
+	}
+	for _, s := range res.Spared {
+		fmt.Fprintf(w, "spared\t%s\t%s\n", s.ID, text.Printable(s.Why))
+	}
+	if len(res.Removed)+len(res.Spared) == 0 {
+		a.Note("nothing to clean up")
+	}
+	if res.Swept > 0 {
+		a.Note("%s of trash", text.Size(res.Swept))
+	}
+	if c.DryRun {
+		a.Note("dry run: nothing was done")
+	}
+	return errors.Join(err, w.Flush())
+}
+
+func cleanupDocument(res *session.CleanedUp, dryRun bool) cleanupJSON {
+	doc := cleanupJSON{1, dryRun, make([]removedJSON, 0, len(res.Removed)), make([]sparedJSON, 0, len(res.Spared)), res.Swept}
+	for _, r := range res.Removed {
+		doc.Removed = append(doc.Removed, removedJSON{r.ID, r.Why, r.Salvage})
+	}
+	for _, s := range res.Spared {
+		doc.Spared = append(doc.Spared, sparedJSON{s.ID, s.Why, s.Err != nil})
+	}
+	return doc
+}

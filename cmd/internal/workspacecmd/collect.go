@@ -1,0 +1,85 @@
+package workspacecmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Collect selects files of a session.
+type Collect struct {
+	app.SessionFlag
+	Globs         []string      `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}; they may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
+	Save          bool          `help:"Keep what is found as artifacts; a name that is saved again gets the next version (name@2)."`
+	Inline        bool          `help:"With --json: bring the contents along."`
+	MaxFiles      app.CountFlag `default:"100" placeholder:"N" help:"Take the first N files (default 100)."`
+	MaxFileBytes  app.SizeFlag  `default:"4M" placeholder:"SIZE" help:"Skip files above SIZE (default 4M)."`
+	MaxTotalBytes app.SizeFlag  `default:"64M" placeholder:"SIZE" help:"Take files up to SIZE in all (default 64M)."`
+}
+
+// Run prints one line a file: sum, size, mode and path; what was left out goes to
+// stderr.
+func (c *Collect) Run(ctx context.Context, a *app.App) error {
+	if c.Inline && !a.Flags.JSON {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--inline: contents come with --json only"), "superqode --json workspace collect --inline …")
+	}
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	out, err := s.Outputs(ctx, session.OutputOptions{
+		Patterns: c.Globs, MaxFiles: int(c.MaxFiles), MaxFileBytes: int64(c.MaxFileBytes), MaxTotalBytes: int64(c.MaxTotalBytes), Save: c.Save, Inline: c.Inline,
+	})
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(struct {
+			SchemaVersion int                 `json:"schema_version"`
+			SessionID     superqode.SessionID `json:"session_id"`
+			Outputs       *artifacts.Outputs  `json:"outputs"`
+		}{1, s.Record().ID, out})
+	}
+	return printOutputs(a, out)
+}
+
+func printOutputs(a *app.App, out *artifacts.Outputs) error {
+	name := func(root, path string) string {
+		switch root {
+		case "output":
+			path = "$OUTPUT_DIR/" + path
+		case "artifacts":
+			path = "$ARTIFACT_DIR/" + path
+		}
+		return text.Printable(path)
+	}
+	for _, f := range out.Files {
+		line := fmt.Sprintf("%s  %8d  %s  %s", f.SHA256, f.Size, f.Mode, name(f.Root, f.Path))
+		if f.Artifact != "" {
+			line += "  → " + f.Artifact
+		}
+		if _, err := fmt.Fprintln(a.Out, line); err != nil {
+			return err
+		}
+	}
+	for _, k := range out.Skipped {
+		a.Warn("skipped " + name(k.Root, k.Path) + ": " + k.Reason)
+	}
+	if n := out.SkippedCount - len(out.Skipped); n > 0 {
+		a.Warn(fmt.Sprintf("%d more were skipped", n))
+	}
+	for _, p := range out.Unmatched {
+		a.Warn("no file answers to " + text.Printable(p))
+	}
+	if c := out.Cut; c != nil {
+		a.Warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package workspacecmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// Conflicts asks the radar.
+type Conflicts struct {
+	Session string `short:"s" placeholder:"ID" help:"Only those that this session takes part in."`
+}
+
+// Help tells what is looked at.
+func (*Conflicts) Help() string {
+	return "Looks into every open workspace of this origin, those of agents at work too, and merges their changes with each other as git would, on the base. Exit code 4 when something would conflict."
+}
+
+// Run prints one line a conflict.
+func (c *Conflicts) Run(ctx context.Context, a *app.App) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	list, err := m.Radar(ctx, a.Flags.Repo)
+	if err != nil {
+		return err
+	}
+	if c.Session != "" {
+		l, err := m.Find(ctx, a.Flags.Repo, c.Session)
+		if err != nil {
+			return err
+		}
+		list = session.ConflictsOf(list, l.ID)
+	}
+	if a.Flags.JSON {
+		a.Printed = true
+		err = a.PrintJSON(struct {
+			SchemaVersion int                     `json:"schema_version"`
+			Conflicts     []session.RadarConflict `json:"conflicts"`
+		}{1, app.NotNil(list)})
+	} else {
+		err = printConflicts(a, list)
+	}
+	if err == nil && len(list) > 0 {
+		err = superqode.Errorf(superqode.ErrConflict, "changes in open workspaces would conflict")
+	}
+	if len(list) == 0 {
+		a.Note("nothing would conflict")
+	}
+	return err
+}
+
+// printConflicts prints a table of what would conflict.
+func printConflicts(a *app.App, list []session.RadarConflict) error {
+	rows := make([][]string, 0, len(list))
+	for _, c := range list {
+		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), text.QuotePath(c.Path.String())})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return a.Table([]string{"CONFLICT", "WITH", "KIND", "LINES", "PATH"}, rows)
+}
+
+// sideName is a session's short id, and the agent.
+func sideName(s session.RadarSide) string {
+	name := app.ShortID(s.Session)
+	if !s.Agent.IsZero() {
+		name += "/" + s.Agent.String()
+	}
+	return name
+}
+
+// linesText prints ranges of lines as "3, 7-9".
+func linesText(list []merge.LineRange) string {
+	var out []string
+	for _, r := range list {
+		switch {
+		case r.End < r.Start:
+			out = append(out, fmt.Sprintf("after %d", r.End))
+		case r.End == r.Start:
+			out = append(out, fmt.Sprint(r.Start))
+		default:
+			out = append(out, fmt.Sprintf("%d-%d", r.Start, r.End))
+		}
+	}
+	return term.OrDash(strings.Join(out, ", "))
+}

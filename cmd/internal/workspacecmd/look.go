@@ -1,0 +1,358 @@
+// Package workspacecmd has the commands that look at sessions, bring their changes into the origin or take them back, and clean up.
+package workspacecmd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// guardInfoJSON is the guard of a session in workspace info.
+type guardInfoJSON struct {
+	Layers artifacts.Layers `json:"layers"`
+	Off    bool             `json:"allow_git_operations"`
+}
+
+// guardLine tells in one line what guards a session.
+func guardLine(r state.Record) string {
+	if r.Guard.Off {
+		return "off (--allow-git-operations)"
+	}
+	l := r.Layers()
+	return text.Printable(fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel))
+}
+
+// List lists sessions.
+type List struct {
+	All       bool `short:"a" help:"Those of every origin."`
+	Conflicts bool `help:"Look into every open workspace for changes that would conflict; else only where that takes no time."`
+}
+
+type listedJSON struct {
+	SessionID superqode.SessionID `json:"session_id"`
+	Name      string              `json:"name"`
+	Mode      superqode.Mode      `json:"mode"`
+	State     superqode.State     `json:"state"`
+	Alive     bool                `json:"alive"`
+	Dead      bool                `json:"dead"`
+	Pinned    bool                `json:"pinned"`
+	CreatedAt time.Time           `json:"created_at"`
+	Changes   *int                `json:"changes"` // null while nobody counted
+	AgentID   superqode.AgentID   `json:"agent_id"`
+	Agents    []superqode.AgentID `json:"agents"` // of a session of several
+	Origin    state.HostPath      `json:"origin"`
+	Workspace app.WorkspaceJSON   `json:"workspace"`
+	// Conflicts are changes that could not be merged with another open session's
+	// or, of a session of several agents, with another agent's; only in a list.
+	Conflicts []session.RadarConflict `json:"conflicts,omitempty"`
+}
+
+type brokenJSON struct {
+	SessionID string `json:"session_id"`
+	Path      string `json:"path"`
+	Error     string `json:"error"`
+}
+
+// Run prints a table, newest first. Sessions whose files are broken are named on
+// stderr and do not hide the others.
+func (c *List) Run(ctx context.Context, a *app.App) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	sessions, broken, err := m.List(ctx, a.Flags.Repo, c.All)
+	if err != nil {
+		return err
+	}
+	for _, b := range broken {
+		a.Warn(fmt.Sprintf("session %s: %v", b.ID, b.Err))
+	}
+	conflicts, err := c.conflicts(ctx, a, sessions)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return printList(a, sessions, broken, conflicts)
+	}
+	header := []string{"SESSION", "MODE", "STATE", "AGE", "CHANGES", "PATH"}
+	rows := make([][]string, 0, len(sessions))
+	now := time.Now()
+	for _, s := range sessions {
+		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), text.Age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), text.QuotePath(string(s.Workspace))})
+	}
+	if err := a.Table(header, rows); err != nil || len(conflicts) == 0 {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.Out); err != nil {
+		return err
+	}
+	return printConflicts(a, conflicts)
+}
+
+// conflicts asks the radar; of every origin only where that was asked for.
+func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Listed) ([]session.RadarConflict, error) {
+	if !c.All {
+		list, _, err := a.Manager.ListedConflicts(ctx, a.Flags.Repo, sessions, c.Conflicts)
+		return list, err
+	}
+	var all []session.RadarConflict
+	byOrigin := map[state.HostPath][]state.Listed{}
+	for _, s := range sessions {
+		byOrigin[s.Origin] = append(byOrigin[s.Origin], s)
+	}
+	for origin, of := range byOrigin {
+		if !c.Conflicts || len(of) < 2 {
+			continue
+		}
+		list, _, err := a.Manager.ListedConflicts(ctx, string(origin), of, true)
+		if err != nil {
+			a.Warn(fmt.Sprintf("%s can not be searched for conflicts: %v", origin, err))
+			continue
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+func printList(a *app.App, sessions []state.Listed, broken []state.Broken, conflicts []session.RadarConflict) error {
+	doc := struct {
+		SchemaVersion int          `json:"schema_version"`
+		Sessions      []listedJSON `json:"sessions"`
+		Broken        []brokenJSON `json:"broken"`
+
+		Conflicts []session.RadarConflict `json:"conflicts"`
+	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken)), app.NotNil(conflicts)}
+	for _, s := range sessions {
+		j := toJSON(s)
+		j.Conflicts = session.ConflictsOf(conflicts, s.ID)
+		doc.Sessions = append(doc.Sessions, j)
+	}
+	for _, b := range broken {
+		doc.Broken = append(doc.Broken, brokenJSON{b.ID, b.Dir, b.Err.Error()})
+	}
+	return a.PrintJSON(doc)
+}
+
+func toJSON(s state.Listed) listedJSON {
+	j := listedJSON{
+		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned, CreatedAt: s.CreatedAt,
+		AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin, Workspace: app.WorkspaceJSON{Path: s.Workspace},
+	}
+	for _, g := range s.Agents {
+		j.Agents = append(j.Agents, g.Agent)
+	}
+	if s.ChangeCount >= 0 {
+		j.Changes = &s.ChangeCount
+	}
+	return j
+}
+
+// stateWord adds what the state does not tell: that the process died, and that
+// cleanup spares the session.
+func stateWord(s state.Listed) string {
+	word := string(s.State)
+	if s.Dead {
+		word = "died"
+	}
+	if s.Pinned {
+		word += ", pinned"
+	}
+	return word
+}
+
+func changeCount(n int) string {
+	if n < 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// Info shows one session.
+type Info struct{ app.SessionFlag }
+
+type infoJSON struct {
+	SchemaVersion int `json:"schema_version"`
+	listedJSON
+	Base     any      `json:"base"`
+	Guard    any      `json:"guard"`
+	Setup    any      `json:"setup"`
+	Command  []string `json:"command"`
+	ExitCode *int     `json:"exit_code"`
+	Warnings []string `json:"warnings"`
+}
+
+// Run counts the changes as they are now.
+func (c *Info) Run(ctx context.Context, a *app.App) error {
+	l, err := c.Find(ctx, a)
+	if err != nil {
+		return err
+	}
+	if l.State == superqode.StateActive || l.State == superqode.StatePreserved {
+		if l.ChangeCount, err = countNow(ctx, a.Manager, l); err != nil {
+			a.Warn(fmt.Sprintf("the changes can not be counted: %v", err))
+		}
+	}
+	steps, err := session.SetupSteps(l.Dir)
+	if err != nil {
+		a.Warn(fmt.Sprintf("what came of the setup can not be read: %v", err))
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, app.SetupJSON(steps), l.Command, l.ExitCode, l.Warnings})
+	}
+	w := bufio.NewWriter(a.Out)
+	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
+	line("Session", l.ID.String())
+	if l.Name != "" {
+		line("Name", text.Printable(l.Name))
+	}
+	line("Workspace", text.QuotePath(string(l.Workspace)))
+	line("Mode", string(l.Mode))
+	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), text.Age(time.Since(l.CreatedAt))))
+	line("Changes", changeCount(l.ChangeCount))
+	line("Status", stateWord(*l))
+	line("Guard", guardLine(l.Record))
+	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, term.OrDash(l.Base.Head)))
+	line("Origin", text.QuotePath(string(l.Origin)))
+	for _, st := range steps {
+		line("Setup", fmt.Sprintf("%s: %s %s", app.ActionWord(st.State), st.Kind, text.Printable(st.Name)))
+	}
+	for _, warning := range l.Warnings {
+		line("Warning", text.Printable(warning))
+	}
+	return w.Flush()
+}
+
+// countNow compares the workspace with the base.
+func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, error) {
+	s, err := m.Attach(ctx, string(l.Origin), l.ID.String())
+	if err != nil {
+		return -1, err
+	}
+	defer s.Close()
+	changes, err := s.Changes(ctx)
+	if err != nil {
+		return -1, err
+	}
+	return len(changes), nil
+}
+
+// Changes lists changes.
+type Changes struct {
+	app.SessionFlag
+	Agent app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+}
+
+// Run prints one row, or with --json one object a line, for each change.
+func (c *Changes) Run(ctx context.Context, a *app.App) error {
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	find := s.Changes
+	if agent := superqode.AgentID(c.Agent); !agent.IsZero() {
+		find = func(ctx context.Context) ([]superqode.Change, error) { return s.AgentChanges(ctx, agent) }
+	}
+	changes, err := find(ctx)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		w := bufio.NewWriter(a.Out)
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		for _, c := range changes {
+			if err := enc.Encode(c); err != nil {
+				return err
+			}
+		}
+		return w.Flush()
+	}
+	if len(changes) == 0 {
+		a.Note("no changes")
+		return nil
+	}
+	rows := make([][]string, 0, len(changes))
+	for _, c := range changes {
+		seen := "-"
+		if !c.FirstSeen.IsZero() {
+			seen = c.FirstSeen.Local().Format("15:04:05")
+		}
+		path := text.QuotePath(c.Path.String())
+		if !c.OldPath.IsZero() {
+			path = text.QuotePath(c.OldPath.String()) + " → " + path
+		}
+		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), term.OrDash(agentsOf(c)), seen, path})
+	}
+	return a.Table([]string{"TYPE", "ADDED", "REMOVED", "AGENT", "SEEN", "PATH"}, rows)
+}
+
+// agentsOf names who made a change.
+func agentsOf(c superqode.Change) string {
+	names := []string{}
+	for _, id := range c.Agents {
+		names = append(names, id.String())
+	}
+	if len(names) == 0 {
+		return c.Agent.String()
+	}
+	return strings.Join(names, ",")
+}
+
+// lineCount prints a number of lines as git's numstat does.
+func lineCount(n int, binary bool) string {
+	if binary || n < 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// Diff prints a session's patch.
+type Diff struct {
+	app.SessionFlag
+	Stat  bool          `help:"Print how much each path changed, not what."`
+	Hunks bool          `help:"Number the hunks, for workspace apply --hunk; on a terminal they always are."`
+	Agent app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+	Paths []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+}
+
+// Run prints the patch as git would: exact bytes into a file or a pipe, made
+// safe and coloured on a terminal.
+func (c *Diff) Run(ctx context.Context, a *app.App) error {
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	rec := s.Record()
+	opt := session.DiffOptions{Stat: c.Stat, Agent: superqode.AgentID(c.Agent)}
+	if opt.Paths, err = rec.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
+		return err
+	}
+	diff := s.Diff
+	if (c.Hunks || a.OutTTY) && !c.Stat {
+		diff = s.DiffNumbered
+	}
+	if !a.OutTTY && !a.OutColor {
+		w := &term.PipeWriter{W: a.Out}
+		return w.Cause(diff(ctx, w, opt))
+	}
+	out := &term.PipeWriter{W: a.Out}
+	w := bufio.NewWriter(out)
+	p := &term.PatchWriter{W: w, Color: a.OutColor && !c.Stat}
+	err = diff(ctx, p, opt)
+	return out.Cause(errors.Join(err, p.Close(), w.Flush()))
+}

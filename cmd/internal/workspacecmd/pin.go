@@ -1,0 +1,48 @@
+package workspacecmd
+
+import (
+	"context"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+)
+
+// Pin keeps cleanup away from a session.
+type Pin struct{ app.SessionFlag }
+
+// Run prints nothing but a note.
+func (c *Pin) Run(ctx context.Context, a *app.App) error { return pin(ctx, a, c.Ref(a), true) }
+
+// Unpin lets cleanup at it again.
+type Unpin struct{ app.SessionFlag }
+
+// Run prints nothing but a note.
+func (c *Unpin) Run(ctx context.Context, a *app.App) error {
+	return pin(ctx, a, c.Ref(a), false)
+}
+
+type pinnedJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Pinned        bool                `json:"pinned"`
+}
+
+func pin(ctx context.Context, a *app.App, ref string, pinned bool) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	id, err := m.Pin(ctx, a.Flags.Repo, ref, pinned)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintJSON(pinnedJSON{1, id, pinned})
+	}
+	if pinned {
+		a.Note("%s is pinned: cleanup spares it", id)
+	} else {
+		a.Note("%s is not pinned", id)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package workspacecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/session"
+)
+
+// verifyFlag says how a directory is compared with the base.
+type verifyFlag struct {
+	Verify string `enum:"stat,full" default:"stat" placeholder:"HOW" help:"stat: believe the stat data of files that nobody touched (default); full: read every byte."`
+}
+
+func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
+
+// Revert brings a workspace, or the origin, back to the base.
+type Revert struct {
+	app.SessionFlag
+	verifyFlag
+	DryRun bool          `help:"Print what would be brought back, and do nothing."`
+	Agent  app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed, where that can be told."`
+	Paths  []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
+}
+
+type revertJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	DryRun        bool                `json:"dry_run"`
+	Verified      bool                `json:"verified"`
+	Digest        superqode.Digest    `json:"digest"`
+	Method        string              `json:"method"`
+	Paths         []pathJSON          `json:"paths"`
+	Differences   []string            `json:"differences"`
+	Salvages      []string            `json:"salvages"`
+	Mixed         []string            `json:"not_separable,omitempty"` // with --agent: what is left as it is
+}
+
+// Run prints what was brought back, and the proof.
+func (c *Revert) Run(ctx context.Context, a *app.App) error {
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	paths, err := app.RelPaths(a, s.Record(), c.Paths)
+	if err != nil {
+		return err
+	}
+	if !c.DryRun {
+		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
+	}
+	res, mixed, err := c.revert(ctx, s, session.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
+	if res == nil {
+		return err
+	}
+	for _, m := range mixed {
+		a.Warn("not taken back: " + m)
+	}
+	if a.Flags.JSON {
+		if err == nil || len(res.Differences)+len(mixed) > 0 {
+			a.Printed = true
+			perr := a.PrintJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), app.NotNil(res.Differences), app.NotNil(res.Salvages), mixed})
+			if perr != nil && err == nil {
+				err = perr
+			}
+		}
+		return err
+	}
+	if c.DryRun {
+		for _, p := range res.Paths {
+			if _, err := fmt.Fprintln(a.Out, text.QuotePath(p)); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+	for _, d := range res.Differences {
+		fmt.Fprintln(a.Err, text.Printable(d))
+	}
+	if err != nil && len(mixed) == 0 {
+		return err
+	}
+	for _, id := range res.Salvages {
+		a.Note("what was overwritten is kept: superqode workspace restore " + id)
+	}
+	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", text.Plural(len(res.Paths), "path"), spaced(res.Digest))
+	return errors.Join(err, perr)
+}
+
+// revert takes back all, or one agent's part; mixed is what of that can not be
+// told from others' changes.
+func (c *Revert) revert(ctx context.Context, s *session.Session, opt session.RevertOptions) (res *session.Reverted, mixed []string, err error) {
+	agent, rec := superqode.AgentID(c.Agent), s.Record()
+	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
+		res, err = s.Revert(ctx, opt)
+		return res, nil, err
+	}
+	part, err := s.RevertAgent(ctx, agent, opt)
+	if part == nil {
+		return nil, nil, err
+	}
+	if errors.Is(err, superqode.ErrNotFound) {
+		return nil, nil, err
+	}
+	return &part.Reverted, part.Mixed, err
+}
+
+func spaced(d superqode.Digest) string {
+	if d.IsZero() {
+		return ""
+	}
+	return " " + d.String()
+}
+
+// Verify compares a workspace, or the origin, with the base.
+type Verify struct {
+	app.SessionFlag
+	verifyFlag
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
+}
+
+type verifiedJSON struct {
+	SchemaVersion int                 `json:"schema_version"`
+	SessionID     superqode.SessionID `json:"session_id"`
+	Verified      bool                `json:"verified"`
+	Digest        superqode.Digest    `json:"digest"`
+	Method        string              `json:"method"`
+	Differences   []string            `json:"differences"`
+}
+
+// Run prints the digest or what differs.
+func (c *Verify) Run(ctx context.Context, a *app.App) error {
+	s, err := c.Attach(ctx, a)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	paths, err := app.RelPaths(a, s.Record(), c.Paths)
+	if err != nil {
+		return err
+	}
+	v, err := s.Verify(ctx, c.method(), paths)
+	if v == nil {
+		return err
+	}
+	if a.Flags.JSON {
+		a.Printed = true
+		if perr := a.PrintJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, app.NotNil(v.Differences)}); perr != nil && err == nil {
+			err = perr
+		}
+		return err
+	}
+	for _, d := range v.Differences {
+		if _, perr := fmt.Fprintln(a.Out, text.Printable(d)); perr != nil {
+			return perr
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.Out, "verified%s\n", spaced(v.Digest))
+	return err
+}
