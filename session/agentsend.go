@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -176,7 +177,7 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 	if w.child == nil {
 		return list, nil
 	}
-	series, err := s.agentCommits(ctx, w)
+	series, err := gitdir.AgentCommits(ctx, s.Site, w.child.Site)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -66,14 +67,14 @@ func (s *Session) applyCommits(ctx context.Context, check bool) (*artifacts.Appl
 	if err != nil {
 		return nil, err
 	}
-	var made *apply.Made
+	var made *gitdir.Commits
 	if !s.Rec.State.Ended() {
-		if made, err = s.keepCommits(ctx); err != nil {
+		if made, err = gitdir.KeepCommits(ctx, s.Site); err != nil {
 			return nil, err
 		}
 	}
 	if made == nil {
-		if made, err = s.storedCommits(ctx); err != nil {
+		if made, err = gitdir.StoredCommits(ctx, s.Site); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -68,7 +69,9 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err := s.collectFiles(ctx, c, store); err != nil {
 		return c, fmt.Errorf("store the session's artifacts: %w", err)
 	}
-	if err := s.collectCommits(ctx, c, store); err != nil {
+	commits, series, err := gitdir.Collect(ctx, s.Site, store)
+	c.commits, c.artifacts = commits, append(c.artifacts, series...)
+	if err != nil {
 		return c, err
 	}
 	failpoint.Hit("collect.stored")

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -124,7 +125,7 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 	if !s.Rec.Mode.InPlace() {
 		st.Trees = append(st.Trees, s.Rec.Origin)
 	}
-	for _, f := range userConfig(s.Env) {
+	for _, f := range git.UserConfig(s.Env) {
 		st.UserConfig = append(st.UserConfig, state.HostPath(f))
 	}
 	work, wctx := errgroup.WithContext(ctx)
@@ -148,8 +149,8 @@ func (s *Session) guardState(ctx context.Context) (*guard.SessionState, error) {
 // makeGuard fills the session's folders with the layers that r says are to be
 // had; repeating it heals them.
 func (s *Session) makeGuard(ctx context.Context, st *guard.SessionState, r state.GuardRecord, repo *git.Repo) error {
-	if s.private(r) {
-		st.Kernel, st.Private = true, s.privateGit()
+	if gitdir.Needed(s.Site, r) {
+		st.Kernel, st.Private = true, gitdir.Private(s.Site)
 	}
 	for _, d := range []string{"bin", "exec", "hooks"} { // both need them
 		if err := os.MkdirAll(filepath.Join(s.Folder, d), 0o700); err != nil {
@@ -217,7 +218,7 @@ func (s *Session) sealGuard(ctx context.Context) (guardSeal, error) {
 			return nil, fmt.Errorf("put the guard's files back: %w", err)
 		}
 	}
-	return seal, s.makePrivate(ctx)
+	return seal, gitdir.Make(ctx, s.Site)
 }
 
 // lookAtGuard reads what the guard's files are; the error says that they are not
@@ -227,7 +228,7 @@ func (s *Session) lookAtGuard(files []string) (guardSeal, error) {
 	if err != nil {
 		return nil, err
 	}
-	if st.Kernel != s.private(s.Rec.Guard) {
+	if st.Kernel != gitdir.Needed(s.Site, s.Rec.Guard) {
 		return nil, errors.New("the kernel layer has changed since")
 	}
 	seal := guardSeal{}
@@ -240,31 +241,6 @@ func (s *Session) lookAtGuard(files []string) (guardSeal, error) {
 		}
 	}
 	return seal, nil
-}
-
-// userConfig lists the files that git takes for the user's own configuration
-// (git-config(1), FILES), links resolved.
-func userConfig(env []string) []string {
-	var list []string
-	if f, ok := superqode.LookupEnv(env, "GIT_CONFIG_GLOBAL"); ok {
-		list = append(list, f)
-	}
-	home := superqode.Getenv(env, "HOME")
-	xdg := superqode.Getenv(env, "XDG_CONFIG_HOME")
-	if home != "" {
-		list = append(list, filepath.Join(home, ".gitconfig"))
-		if xdg == "" {
-			xdg = filepath.Join(home, ".config")
-		}
-	}
-	if xdg != "" {
-		list = append(list, filepath.Join(xdg, "git", "config"))
-	}
-	list = slices.DeleteFunc(list, func(f string) bool { return !filepath.IsAbs(f) })
-	for i, f := range list {
-		list[i] = superqode.RealPrefix(f)
-	}
-	return list
 }
 
 // unsealGuard puts the guard's files back where the program changed them, and

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -50,7 +51,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var repo *revert.Restored
 	var rerr error
 	if !stays {
-		if _, err := s.keepCommits(ctx); err != nil { // before HEAD is what it was; the origin must not wait for it
+		if _, err := gitdir.KeepCommits(ctx, s.Site); err != nil { // before HEAD is what it was; the origin must not wait for it
 			s.Warn("the session's commits could not be kept: " + err.Error())
 		}
 		repo, rerr = s.bringBackRepository(ctx, revert.Stat)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -98,7 +99,7 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 	case opt.DryRun && len(opt.Paths) == 0:
 		repo, err = s.restoreRepository(ctx, opt.How, true)
 	case len(opt.Paths) == 0:
-		if err = s.forgetCommits(ctx); err != nil { // a damaged repository must not wait for them
+		if err = gitdir.Forget(ctx, s.Site); err != nil { // a damaged repository must not wait for them
 			s.Warn(err.Error())
 		}
 		repo, err = s.bringBackRepository(ctx, opt.How)
@@ -213,7 +214,7 @@ func (s *Session) reopenWorkspace(opt RevertOptions) error {
 
 // resetWorktree brings HEAD and the index of a linked worktree back.
 func (s *Session) resetWorktree(ctx context.Context) error {
-	if err := s.forgetCommits(ctx); err != nil {
+	if err := gitdir.Forget(ctx, s.Site); err != nil {
 		return err
 	}
 	repo, err := s.Repo(ctx)

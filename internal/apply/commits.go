@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -31,7 +32,7 @@ type commitApply struct {
 	j    *Job
 	repo *git.Repo
 	base func() (*snapshot.Snapshot, error)
-	made *Made
+	made *gitdir.Commits
 	dir  string // a folder of the session's, for this apply alone
 	head string // the origin's HEAD, "" when it has no commit
 	tip  string // its new HEAD
@@ -43,7 +44,7 @@ type commitApply struct {
 
 // Commits puts a session's commits on the origin's current branch; see
 // session.Manager.ApplyCommits.
-func (j *Job) Commits(ctx context.Context, made *Made, opt CommitOptions) (_ *artifacts.AppliedCommits, err error) {
+func (j *Job) Commits(ctx context.Context, made *gitdir.Commits, opt CommitOptions) (_ *artifacts.AppliedCommits, err error) {
 	a := &commitApply{j: j, repo: opt.Repo, base: opt.Base, made: made, res: &artifacts.AppliedCommits{Checked: opt.Check}}
 	if a.dir, err = os.MkdirTemp(j.Dir, merge.Prefix+"*"); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (a *commitApply) takeAsTheyAre(ctx context.Context) error {
 // replay makes the session's commits anew on the origin's HEAD.
 func (a *commitApply) replay(ctx context.Context) error {
 	if a.head == "" {
-		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's are based on %s", ShortCommit(a.made.From))
+		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's are based on %s", gitdir.Short(a.made.From))
 	}
 	if err := a.repo.CheckVersion(ctx); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 	var list []artifacts.ApplyConflict
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
-		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too", ShortCommit(c), text.Printable(subject), text.Printable(p))))
+		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too", gitdir.Short(c), text.Printable(subject), text.Printable(p))))
 	}
 	return a.refused(list)
 }

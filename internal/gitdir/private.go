@@ -1,4 +1,16 @@
-package session
+// Package gitdir keeps a git directory of a session's own, and the commits that the
+// session's programs make.
+//
+// Where the kernel layer keeps the repository's git directory read-only, the shim leads
+// git to one in the session's folder: HEAD, index, refs and the state of a merge as the
+// workspace had them, and an object store behind which the repository's own stands. A
+// session whose policy lets commits through makes them there or, without the kernel
+// layer, on the HEAD of its linked worktree. Before either goes, KeepCommits copies what
+// is new of them into the store, whole, under refs/superqode/<session>/commits, and
+// Collect writes it down as a series of mails. Nothing here runs git in a folder that
+// the program could write to: its HEAD is read, and its objects are looked at from the
+// store, which checks them.
+package gitdir
 
 import (
 	"context"
@@ -14,28 +26,31 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// private reports whether git needs a git directory of the session's own: the
+// Needed reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
-func (s *Session) private(r state.GuardRecord) bool {
+func Needed(s *site.Site, r state.GuardRecord) bool {
 	return r.Shim == kernel.Active && s.Rec.GitReadOnly && (s.Rec.Mode == superqode.ModeWorktree || s.Rec.Mode.InPlace())
 }
 
-func (s *Session) privateGit() *guard.PrivateGit {
+// Private is the git directory of the session's own, in its folder for what programs
+// may write.
+func Private(s *site.Site) *guard.PrivateGit {
 	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git"))}
 }
 
-// makePrivate makes it before the first program: HEAD, index, refs and the state
+// Make makes it before the first program: HEAD, index, refs and the state
 // of a merge under way as the workspace has them, and an object store behind which
 // the repository's own stands. HEAD comes last: with it the directory is whole.
-func (s *Session) makePrivate(ctx context.Context) error {
-	if !s.private(s.Rec.Guard) {
+func Make(ctx context.Context, s *site.Site) error {
+	if !Needed(s, s.Rec.Guard) {
 		return nil
 	}
-	dir := string(s.privateGit().Dir)
+	dir := string(Private(s).Dir)
 	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
@@ -48,7 +63,7 @@ func (s *Session) makePrivate(ctx context.Context) error {
 			return err
 		}
 	}
-	text, err := s.privateConfig(ctx, gitDir)
+	text, err := config(ctx, s, gitDir)
 	if err != nil {
 		return err
 	}
@@ -79,16 +94,16 @@ func (s *Session) makePrivate(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(dir, "HEAD"), []byte(head), 0o600)
 }
 
-// privateConfig is the configuration of the session's own git directory: the
+// config is the configuration of the session's own git directory: the
 // repository's, by way of an include, so that what git looks for in the file itself
 // (the format of refs, configuration for each work tree) is the session's own.
-func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, error) {
+func config(ctx context.Context, s *site.Site, gitDir string) (string, error) {
 	var b strings.Builder
 	version, extensions := "0", ""
 	if s.Rec.ObjectFormat != "" && s.Rec.ObjectFormat != "sha1" {
 		version, extensions = "1", "[extensions]\n\tobjectFormat = "+s.Rec.ObjectFormat+"\n"
 	}
-	identity, err := s.identity(ctx)
+	identity, err := identity(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -101,27 +116,23 @@ func (s *Session) privateConfig(ctx context.Context, gitDir string) (string, err
 		if sub != "" {
 			section = first + ` "` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(sub) + `"`
 		}
-		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, configValue(e[1]))
+		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, git.QuoteConfig(e[1]))
 	}
 	for _, file := range []string{filepath.Join(string(s.Rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
 		if atomicfile.Exists(file) {
-			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", configValue(file))
+			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(file))
 		}
 	}
 	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s", version, extensions)
 	return b.String(), nil
 }
 
-func configValue(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
-}
-
 // identity returns, as keys and values, who the user is in the origin, where that
 // may depend on the place of the git directory (includeIf): the session's own lies
 // elsewhere.
-func (s *Session) identity(ctx context.Context) ([][2]string, error) {
+func identity(ctx context.Context, s *site.Site) ([][2]string, error) {
 	conditional := false
-	for _, file := range append(userConfig(s.Env), "/etc/gitconfig") {
+	for _, file := range append(git.UserConfig(s.Env), "/etc/gitconfig") {
 		data, err := os.ReadFile(file)
 		conditional = conditional || err == nil && strings.Contains(strings.ToLower(string(data)), "[includeif")
 	}

@@ -1,4 +1,4 @@
-package session
+package gitdir
 
 import (
 	"context"
@@ -13,22 +13,31 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
-// A session whose policy lets commits through makes them on a HEAD of its own (see
-// makePrivate) or, without the kernel layer, on that of its linked worktree. Before
-// either goes, what is new of them is copied into the store, whole, under
-// refs/superqode/<session>/commits, and written down as a series of mails. Nothing
-// here runs git in a folder that the program could write to: its HEAD is read, and
-// its objects are looked at from the store, which checks them.
+// Commits are what a session committed.
+type Commits struct {
+	Head string   // its HEAD; "" if nothing is new
+	Line []string // the new commits from head back along the first parents, the oldest first
+	All  int      // number of new commits, including those on merged lines
+	From string   // the parent of the first of line, "" for none
+}
+
+// Short is a commit's id in messages.
+func Short(id string) string {
+	if id == "" {
+		return "an empty repository"
+	}
+	return id[:min(len(id), 12)]
+}
 
 // commitsRef is the name of the ref that keeps a session's commits.
 const commitsRef = "commits"
@@ -37,13 +46,13 @@ const commitsRef = "commits"
 // on which git waits for ever.
 const keepTime = 5 * time.Minute
 
-// keepCommits copies the session's commits into the store. It returns nil when there
+// KeepCommits copies the session's commits into the store. It returns nil when there
 // are none.
-func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
+func KeepCommits(ctx context.Context, s *site.Site) (*Commits, error) {
 	if s.Rec.CommonDir == "" || s.Rec.Mode != superqode.ModeWorktree && !s.Rec.Mode.InPlace() {
 		return nil, nil
 	}
-	gitDir, common, objects := s.programsGit()
+	gitDir, common, objects := programsGit(s)
 	head := refAt(gitDir, common, "HEAD")
 	if head == "" && hasReftable(common) {
 		repo, err := s.Repo(ctx)
@@ -57,7 +66,7 @@ func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, keepTime)
 	defer cancel()
-	old, err := s.baseCommits(ctx)
+	old, err := baseCommits(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +78,7 @@ func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 		return nil, err
 	}
 	failpoint.Hit("commits.kept")
-	m, err := s.commitsOf(ctx, head, old)
+	m, err := commitsOf(ctx, s, head, old)
 	if err == nil && m != nil && m.From != "" {
 		err = s.Store.WriteRef(ctx, s.Ref(commitsRef+store.BaseSuffix), m.From)
 	}
@@ -78,8 +87,8 @@ func (s *Session) keepCommits(ctx context.Context) (*apply.Made, error) {
 
 // programsGit is where the session's programs had their HEAD, and the folder of the
 // objects that they made.
-func (s *Session) programsGit() (gitDir, common, objects string) {
-	if p := string(s.privateGit().Dir); atomicfile.Exists(filepath.Join(p, "HEAD")) {
+func programsGit(s *site.Site) (gitDir, common, objects string) {
+	if p := string(Private(s).Dir); atomicfile.Exists(filepath.Join(p, "HEAD")) {
 		return p, p, filepath.Join(p, "objects")
 	}
 	common = string(s.Rec.CommonDir)
@@ -101,12 +110,12 @@ func reftableHead(ctx context.Context, repo *git.Repo, gitDir string) string {
 
 // baseCommits are the commits that the repository had when the session began: what
 // its refs named.
-func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
+func baseCommits(ctx context.Context, s *site.Site) ([]string, error) {
 	var list []string
 	if validObject(s.Rec.Base.Head) {
 		list = append(list, s.Rec.Base.Head)
 	}
-	refs, err := s.baseRefs()
+	refs, err := baseRefs(s)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +129,7 @@ func (s *Session) baseCommits(ctx context.Context) ([]string, error) {
 }
 
 // baseRefs are the refs that the repository had when the session began.
-func (s *Session) baseRefs() (map[string]string, error) {
+func baseRefs(s *site.Site) (map[string]string, error) {
 	if copied := filepath.Join(s.AsideDir(), "git"); atomicfile.Exists(copied) {
 		refs, err := revert.ReadRefs(copied) // the copy that the repository is brought back from
 		if errors.Is(err, os.ErrNotExist) {
@@ -142,8 +151,8 @@ func (s *Session) baseRefs() (map[string]string, error) {
 }
 
 // commitsOf describes the commits that the store keeps.
-func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*apply.Made, error) {
-	m := &apply.Made{Head: head}
+func commitsOf(ctx context.Context, s *site.Site, head string, old []string) (*Commits, error) {
+	m := &Commits{Head: head}
 	all, err := s.Store.RevList(ctx, []string{"--count"}, head, old)
 	if err != nil {
 		return nil, err
@@ -168,16 +177,16 @@ func (s *Session) commitsOf(ctx context.Context, head string, old []string) (*ap
 	return m, nil
 }
 
-// forgetCommits brings the session's own HEAD and refs back to the beginning: the next
+// Forget brings the session's own HEAD and refs back to the beginning: the next
 // program finds a git directory that is made anew. What was committed is kept under a
 // name of its own.
-func (s *Session) forgetCommits(ctx context.Context) error {
-	m, err := s.keepCommits(ctx)
+func Forget(ctx context.Context, s *site.Site) error {
+	m, err := KeepCommits(ctx, s)
 	if err != nil {
 		return fmt.Errorf("keep the session's commits: %w", err)
 	}
 	if m != nil {
-		ref := s.Ref("reverted-" + commitsRef + "/" + apply.ShortCommit(m.Head))
+		ref := s.Ref("reverted-" + commitsRef + "/" + Short(m.Head))
 		err := s.Store.WriteRef(ctx, ref, m.Head)
 		if err == nil && m.From != "" {
 			err = s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From)
@@ -190,44 +199,43 @@ func (s *Session) forgetCommits(ctx context.Context) error {
 		}
 		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", text.Plural(m.All, "commit"), ref))
 	}
-	if dir := string(s.privateGit().Dir); atomicfile.Exists(dir) {
+	if dir := string(Private(s).Dir); atomicfile.Exists(dir) {
 		return worktree.ToTrash(dir, s.Project.TrashPath())
 	}
 	return nil
 }
 
-// collectCommits keeps the commits and writes them down for the user. That they can
-// not be kept is told, and preserves the session.
-func (s *Session) collectCommits(ctx context.Context, c *collected, store *artifacts.Store) error {
-	m, err := s.keepCommits(ctx)
+// Collect keeps the commits and writes them down for the user. It returns nil when
+// there are none. On an error the session must be preserved.
+func Collect(ctx context.Context, s *site.Site, into *artifacts.Store) (*artifacts.Commits, []artifacts.Artifact, error) {
+	m, err := KeepCommits(ctx, s)
 	if err == nil && m == nil && s.Store != nil {
-		m, err = s.storedCommits(ctx) // in place HEAD is what it was by now
+		m, err = StoredCommits(ctx, s) // in place HEAD is what it was by now
 	}
 	if err != nil {
-		return fmt.Errorf("keep the session's commits: %w", err)
+		return nil, nil, fmt.Errorf("keep the session's commits: %w", err)
 	}
 	if m == nil {
-		return nil
+		return nil, nil, nil
 	}
-	n, err := s.writeSeries(ctx, m)
+	n, err := writeSeries(ctx, s, m)
 	if err != nil {
-		return fmt.Errorf("write the session's commits down: %w", err)
+		return nil, nil, fmt.Errorf("write the session's commits down: %w", err)
 	}
-	c.commits = &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.Ref(commitsRef), Series: artifacts.SessionCommits(s.Rec.ID)}
+	commits := &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.Ref(commitsRef), Series: artifacts.SessionCommits(s.Rec.ID)}
 	if n == nil {
-		c.commits.Series = ""
-		return nil
+		commits.Series = ""
+		return commits, nil, nil
 	}
 	defer os.Remove(n.File)
-	added, err := store.AddAll(ctx, []artifacts.New{*n})
-	c.artifacts = append(c.artifacts, added...)
-	return err
+	added, err := into.AddAll(ctx, []artifacts.New{*n})
+	return commits, added, err
 }
 
 // writeSeries writes the commits as mails for git am: one for each commit on the
 // line of first parents, a merge with all that it brought. Commits that change
 // nothing have none. It returns nil when none is left.
-func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.New, err error) {
+func writeSeries(ctx context.Context, s *site.Site, m *Commits) (_ *artifacts.New, err error) {
 	f, err := os.CreateTemp(s.Folder, ".commits-*")
 	if err != nil {
 		return nil, err
@@ -236,7 +244,7 @@ func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.
 	if err = errors.Join(err, f.Close()); err != nil || n == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
-	about := fmt.Sprintf("the session's commits; git am brings them onto %s", apply.ShortCommit(m.From))
+	about := fmt.Sprintf("the session's commits; git am brings them onto %s", Short(m.From))
 	if n < m.All {
 		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, text.Plural(m.All, "commit"))
 	}
@@ -246,15 +254,15 @@ func (s *Session) writeSeries(ctx context.Context, m *apply.Made) (_ *artifacts.
 	}, nil
 }
 
-// agentCommits keeps the commits that one of several agents made in its workspace as
+// AgentCommits keeps the commits that one of several agents made in its workspace as
 // mails, and below the session's own refs. They stand on one base, side by side, so
 // none of them can be the session's: the merge of all is in its patch.
-func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.New, error) {
-	m, err := w.child.keepCommits(ctx)
+func AgentCommits(ctx context.Context, s, child *site.Site) (*artifacts.New, error) {
+	m, err := KeepCommits(ctx, child)
 	if err != nil || m == nil {
 		return nil, err
 	}
-	ref := s.Ref(commitsRef + "-of/" + w.child.Rec.ID.String())
+	ref := s.Ref(commitsRef + "-of/" + child.Rec.ID.String())
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
@@ -266,18 +274,18 @@ func (s *Session) agentCommits(ctx context.Context, w *agentWork) (*artifacts.Ne
 			return nil, err
 		}
 	}
-	n, err := w.child.writeSeries(ctx, m)
+	n, err := writeSeries(ctx, child, m)
 	if err != nil || n == nil {
 		return nil, err
 	}
-	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.Rec.ID, w.agent), s.Rec.ID, w.agent
+	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.Rec.ID, child.Rec.Agent), s.Rec.ID, child.Rec.Agent
 	n.Metadata["ref"] = ref
-	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", w.agent, text.Plural(m.All, "commit"), n.Path)})
+	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", child.Rec.Agent, text.Plural(m.All, "commit"), n.Path)})
 	return n, nil
 }
 
-// storedCommits describes the commits of a session that the store has.
-func (s *Session) storedCommits(ctx context.Context) (*apply.Made, error) {
+// StoredCommits describes the commits of a session that the store has.
+func StoredCommits(ctx context.Context, s *site.Site) (*Commits, error) {
 	refs, err := s.Store.Refs(ctx, s.Rec.ID)
 	if err != nil {
 		return nil, err
@@ -290,5 +298,5 @@ func (s *Session) storedCommits(ctx context.Context) (*apply.Made, error) {
 	if base := refs[commitsRef+store.BaseSuffix]; base != "" {
 		old = append(old, base)
 	}
-	return s.commitsOf(ctx, head, old)
+	return commitsOf(ctx, s, head, old)
 }
