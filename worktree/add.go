@@ -50,8 +50,8 @@ func (c *creation) lock(ctx context.Context) (func() error, error) {
 
 func (c *creation) addLocked(ctx context.Context) error {
 	c.tried = true
-	// guessRemote and useRelativePaths would change the origin's configuration or
-	// the shape of the files that are compared below.
+	// guessRemote and useRelativePaths would change the origin's configuration
+	// or the form of the files that are compared below.
 	args := []string{"-c", "worktree.useRelativePaths=false", "-c", "gc.auto=0", "worktree", "add", "--detach", "--no-checkout", c.Path, c.Head}
 	for try := 1; ; try++ {
 		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
@@ -72,9 +72,9 @@ func (c *creation) addLocked(ctx context.Context) error {
 	return err
 }
 
-// full tells a git that ran out of space, where trying again only costs time.
-// git passes no errno on, so this looks at its words, which LC_ALL=C fixes; a
-// miss means three more tries.
+// full recognizes a git that ran out of space, where trying again only costs
+// time. git reports no errno, so this matches its words, which LC_ALL=C fixes;
+// a miss means three more tries.
 func full(err error) bool {
 	var exit *git.ExitError
 	return errors.As(err, &exit) && (strings.Contains(exit.Stderr, "No space left") || strings.Contains(exit.Stderr, "Read-only file system") || strings.Contains(exit.Stderr, "Permission denied"))
@@ -88,7 +88,7 @@ func adminDir(repo *git.Repo, path string) (string, error) {
 	}
 	dir, ok := strings.CutPrefix(strings.TrimSuffix(string(data), "\n"), "gitdir: ")
 	if !ok {
-		return "", fmt.Errorf("%s is no worktree of git", path)
+		return "", fmt.Errorf("%s is not a git worktree", path)
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(path, dir)
@@ -96,7 +96,7 @@ func adminDir(repo *git.Repo, path string) (string, error) {
 	return dir, checkAdmin(repo, dir, path)
 }
 
-// undo takes away what a failed Create left.
+// undo removes what a failed Create left.
 func (c *creation) undo(ctx context.Context) error {
 	if !c.tried {
 		return nil

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// maxAttributes is the size from which an attributes file is not looked at: it
-// counts as naming every path. (git ignores those above 100 MB.)
+// maxAttributes is the size from which Create does not read an attributes file:
+// it then counts as naming every path. (git ignores those above 100 MB.)
 const maxAttributes = 1 << 20
 
 // attributes answers which paths git may convert on the way between work tree
-// and object database. It errs on one side only: a path that it calls raw or
-// plain is; one that it does not is merely read instead of believed. That allows
-// simple matching: a pattern's last component, in lower case, against the
-// path's last component.
+// and object database. It errs on the safe side: a path that it calls raw or
+// plain is; any other path is read instead of trusted. That allows simple
+// matching: a pattern's last component, in lower case, against the path's last
+// component.
 type attributes struct {
 	in  matcher // what may change when it is added
 	out matcher // what may change when it is checked out
@@ -34,7 +34,7 @@ func (a *attributes) raw(p string) bool { return !a.in.match(p) }
 // plain reports whether git writes the blob's bytes as they are.
 func (a *attributes) plain(p string) bool { return !a.out.match(p) }
 
-// matcher is a set of paths that may hold more than it has to.
+// matcher is a set of paths that may contain more than necessary.
 type matcher struct {
 	all   bool // every path
 	rules []attributeRules
@@ -48,8 +48,8 @@ type attributeRules struct {
 	globs []string
 }
 
-// readAttributes looks at every place where attributes for the origin's files
-// can stand.
+// readAttributes reads every place that can have attributes for the origin's
+// files.
 func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
 	crlf := conf.Bool("core.autocrlf", false)
 	a := &attributes{eol: crlf || strings.EqualFold(conf.Get("core.eol"), "crlf")}
@@ -84,7 +84,7 @@ func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origi
 }
 
 // attributesDir returns the folder, "" or with a slash at its end, that an
-// attributes file speaks for.
+// attributes file applies to.
 func attributesDir(p string) (string, bool) {
 	dir, ok := strings.CutSuffix(p, ".gitattributes")
 	return dir, ok && (dir == "" || dir[len(dir)-1] == '/')

@@ -13,20 +13,20 @@ type chooser struct {
 	c       *creation
 	entries []snapshot.Entry
 	keep    []verdict
-	ask     []int32 // entries that git has to judge next
+	ask     []int32 // entries for git to check next
 }
 
 type verdict uint8
 
 const (
 	undecided verdict = iota // left out, unless something below it comes along
-	pending                  // below an untracked folder that is not judged yet
+	pending                  // below an untracked folder that is not checked yet
 	kept
 	ignored // by git, with all that is below it
 )
 
 // choose returns what comes along: tracked files that are on disk, untracked
-// ones that are not ignored, ignored ones that are asked for, everything in
+// ones that are not ignored, ignored ones that are included, everything in
 // submodules and nested repositories, empty folders that are not ignored, and
 // the folders above all these.
 func (c *creation) choose(ctx context.Context) (*snapshot.Snapshot, error) {
@@ -78,14 +78,14 @@ func (ch *chooser) tracked() {
 }
 
 // isSubmodule reports whether entry i is a folder that the index names as a
-// submodule, rather than one in the place of a tracked file.
+// submodule, rather than one that replaced a tracked file.
 func (c *creation) isSubmodule(i int) bool {
 	return c.facts[i].pos >= 0 && c.index.At(int(c.facts[i].pos)).Mode&modeType == modeLink
 }
 
 func isSparseDir(p, dir string) bool { return len(p) == len(dir)+1 }
 
-// keepAll keeps entry i and, when it is a folder, all that lies in it.
+// keepAll keeps entry i and, if it is a folder, everything in it.
 func (ch *chooser) keepAll(i int) {
 	ch.keep[i] = kept
 	if ch.entries[i].Kind != snapshot.Dir {
@@ -97,8 +97,8 @@ func (ch *chooser) keepAll(i int) {
 	}
 }
 
-// untracked has git judge what is queued, folder by folder from the top, so
-// that nothing below an ignored folder is asked about.
+// untracked lets git check what is queued, folder by folder from the top, so
+// that it checks nothing below an ignored folder.
 func (ch *chooser) untracked(ctx context.Context) error {
 	if len(ch.ask) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (ch *chooser) untracked(ctx context.Context) error {
 	return nil
 }
 
-// take keeps an entry that is not ignored, or queues what lies in it.
+// take keeps an entry that is not ignored, or queues what is in it.
 func (ch *chooser) take(i int, nested map[string]bool) {
 	e := &ch.entries[i]
 	if e.Kind != snapshot.Dir || nested[e.Path] {
@@ -154,8 +154,8 @@ func (ch *chooser) take(i int, nested map[string]bool) {
 }
 
 // mayMatch reports whether a pattern could match an entry that does not come
-// along yet. A pattern that is a plain name, as most are, can be held against the
-// names at once; of every other one git has to tell.
+// along yet. mayMatch compares a pattern that is a plain name, as most are,
+// itself; git has to decide every other one.
 func (ch *chooser) mayMatch(patterns []string) bool {
 	names := map[string]bool{}
 	for _, p := range patterns {
@@ -228,7 +228,8 @@ func (ch *chooser) parents() {
 	}
 }
 
-// chosen returns the kept entries; sockets, FIFOs and devices can not be copied.
+// chosen returns the kept entries, without sockets, FIFOs and devices, which
+// cannot be copied.
 func (ch *chooser) chosen() *snapshot.Snapshot {
 	n := 0
 	for i := range ch.entries {

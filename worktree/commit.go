@@ -14,9 +14,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// fillCommit makes the workspace the clean tree of HEAD: what lies in the
-// origin's work tree just as the commit has it is copied, and git checks out the
-// rest. In a sparse checkout git does it all.
+// fillCommit makes the workspace the clean tree of HEAD: it copies what the
+// origin's work tree has exactly as in the commit, and git checks out the rest.
+// In a sparse checkout git does it all.
 func (c *creation) fillCommit(ctx context.Context) error {
 	if c.config.Bool("core.sparsecheckout", false) {
 		if err := c.keepSparse(ctx); err != nil {
@@ -34,8 +34,8 @@ func (c *creation) fillCommit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the commit's own attributes files say about eol and filters may differ
-	// from what the work tree's say; then only links are copied.
+	// The commit's attributes files may differ from the work tree's in eol and
+	// filters; then only links are copied.
 	c.attrs.out.all = c.attrs.out.all || c.attributesDiffer(wanted)
 	c.asStored = c.attrs.plain
 	src := c.unmodified(wanted)
@@ -82,8 +82,8 @@ func (c *creation) attributesDiffer(wanted *git.Index) bool {
 	return false
 }
 
-// named reports whether the origin's index vouches for the file at path being
-// what the blob oid is checked out to.
+// named reports whether the origin's index confirms that the file at path is
+// the checked-out blob oid.
 func (c *creation) named(path, oid string) bool {
 	i, ok := slices.BinarySearchFunc(c.origin.Entries, path, func(e snapshot.Entry, p string) int { return cmp.Compare(e.Path, p) })
 	return ok && c.facts[i].clean && c.index.At(int(c.facts[i].pos)).OID == oid
@@ -139,7 +139,7 @@ func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
 	return ch.chosen()
 }
 
-// plainMode reports whether permission bits are such as git gives to files.
+// plainMode reports whether permission bits are those that git gives to files.
 func plainMode(perm uint32) bool {
 	return perm&0o7600 == 0o600
 }
@@ -159,8 +159,8 @@ func (c *creation) complete() bool {
 	return true
 }
 
-// checkout has git write what is not there yet, and looks at the result. Nothing
-// is downloaded on the way.
+// checkout lets git write what is missing, and checks the result. It downloads
+// nothing.
 func (c *creation) checkout(ctx context.Context) error {
 	if err := failpoint.Err("worktree.checkout"); err != nil {
 		return err
@@ -187,9 +187,9 @@ func (c *creation) checkout(ctx context.Context) error {
 	return err
 }
 
-// copies answers content ids of files that were copied a moment ago. No program
-// has run in the workspace since, so equal stat data mean the same file, however
-// young it is.
+// copies returns content ids of files that were copied a moment ago. No program
+// has run in the workspace since, so equal stat data mean the same file,
+// however young it is.
 type copies struct{ made *snapshot.Snapshot }
 
 // Lookup returns the id of the copy at path when e is that copy.

@@ -1,5 +1,5 @@
 // Package worktree gives a session its workspace, a linked worktree of the
-// user's repository, and takes it away again.
+// user's repository, and removes it again.
 //
 // Create asks git for the admin folder only (worktree add --no-checkout) and
 // fills the workspace itself: files are copied from the origin's work tree,
@@ -7,9 +7,10 @@
 // origin's with the stat data of the copies, so that git status prints the same
 // on both sides and reads no file again. While git works the origin is scanned.
 //
-// The origin is read only. Its index is not refreshed, and nothing in it changes
-// but .git/worktrees/<id>, which Remove takes away again. git is the judge of
-// what is ignored (git check-ignore), and checks out what can not be copied.
+// Create only reads the origin. It does not refresh its index, and changes
+// nothing in it but .git/worktrees/<id>, which Remove deletes again. git
+// decides what is ignored (git check-ignore), and checks out what cannot be
+// copied.
 package worktree
 
 import (
@@ -45,7 +46,7 @@ type Options struct {
 	// .git/worktrees: parallel git worktree add fails one time in ten. nil means
 	// that the caller holds it.
 	Lock func(context.Context) (unlock func() error, err error)
-	// Meter follows the copy of the work tree; nil for nobody who looks.
+	// Meter follows the copy of the work tree; may be nil.
 	Meter *treecopy.Meter
 }
 
@@ -53,10 +54,10 @@ type Options struct {
 type Result struct {
 	Base     *snapshot.Snapshot // the workspace, without .git; every content id is known
 	Origin   *snapshot.Snapshot // the origin's work tree, ignored files included, without .git and .superqode; ids only where the index knew them
-	Missing  []snapshot.Entry   // entries of Base whose contents are, as far as the index tells, not in the origin's object database
+	Missing  []snapshot.Entry   // entries of Base whose contents, according to the index, are not in the origin's object database
 	Head     string             // the commit that HEAD names
 	AdminDir string             // .git/worktrees/<id>
-	Warnings []string           // what could not be brought along
+	Warnings []string           // what could not come along
 }
 
 // Create makes the workspace. On an error, and when ctx ends, neither workspace
@@ -95,7 +96,7 @@ type creation struct {
 	index    *git.Index // of the workspace to be: the origin's, or one that git read the commit into
 	origin   *snapshot.Snapshot
 	nested   []nestedRepo // folders of the origin that hold a .git, sorted by path
-	facts    []fact       // what the index tells about each entry of origin
+	facts    []fact       // what the index says about each entry of origin
 	attrs    *attributes
 	asStored func(path string) bool // equal bytes in file and blob make a clean file
 	base     *snapshot.Snapshot
@@ -109,11 +110,11 @@ func (c *creation) check(ctx context.Context) error {
 	case c.Repo.Bare || c.Repo.TopLevel == "":
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", c.Repo.GitDir), "git clone %s DIR", c.Repo.GitDir)
 	case c.ID.IsZero() || filepath.Base(c.Path) != c.ID.String() || !filepath.IsAbs(c.Path):
-		return fmt.Errorf("%q is no place for workspace %q", c.Path, c.ID)
+		return fmt.Errorf("%q is not a valid place for workspace %q", c.Path, c.ID)
 	case c.From == "":
 		return errors.New("workspace of nothing")
 	}
-	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) { // else undo would take away what is not ours
+	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) { // otherwise undo would remove what is not ours
 		return errors.Join(fmt.Errorf("%s: %w", c.Path, fs.ErrExist), err)
 	}
 	if c.Head == "" && c.From != Working {

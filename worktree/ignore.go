@@ -24,9 +24,9 @@ type judge interface {
 	close()
 }
 
-// judge returns who answers. In a sparse checkout git may take a .gitignore out of
-// the index, which check-ignore does not see; there a listing of all ignored paths
-// is made instead.
+// judge returns who answers. In a sparse checkout git may read a .gitignore
+// from the index, which check-ignore does not see; there judge lists all
+// ignored paths instead.
 func (c *creation) judge(ctx context.Context) (judge, error) {
 	if c.hasSparseIgnore() {
 		return c.listIgnored(ctx)
@@ -38,9 +38,9 @@ func (c *creation) judge(ctx context.Context) (judge, error) {
 	return p, err
 }
 
-// checkIgnore starts git check-ignore, which is asked about each level of untracked
-// folders in turn. Without --no-index it would compare every path with the whole
-// index.
+// checkIgnore starts git check-ignore, to ask it about each level of untracked
+// folders in turn. Without --no-index it would compare every path with the
+// whole index.
 func (c *creation) checkIgnore(ctx context.Context) (judge, error) {
 	cmd := c.Repo.Command(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"}})
 	j := &checkIgnore{wait: cmd.Wait}
@@ -57,7 +57,7 @@ func (c *creation) checkIgnore(ctx context.Context) (judge, error) {
 	return j, cmd.Start()
 }
 
-// hasSparseIgnore reports whether git takes a .gitignore out of the index.
+// hasSparseIgnore reports whether git reads a .gitignore from the index.
 func (c *creation) hasSparseIgnore() bool {
 	if !c.config.Bool("core.sparsecheckout", false) {
 		return false
@@ -98,7 +98,7 @@ func (j *checkIgnore) ignored(paths []string) ([]bool, error) {
 		for field := range 4 {
 			s, err := j.out.ReadString(0)
 			if err != nil {
-				j.close() // which also ends a writer that waits
+				j.close() // which also ends a waiting writer
 				return nil, fmt.Errorf("git check-ignore: %w", errors.Join(j.complaint(), <-wrote, err))
 			}
 			if field == 2 {
@@ -117,7 +117,7 @@ func (j *checkIgnore) complaint() error {
 	return nil
 }
 
-// close ends git. Its exit code tells whether a path was ignored, nothing more.
+// close ends git. Its exit code only says whether a path was ignored.
 func (j *checkIgnore) close() {
 	_ = j.in.Close() // a second close is harmless
 	_ = j.wait()

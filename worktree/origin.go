@@ -20,18 +20,18 @@ import (
 // ownFolder is superqode's folder in an origin. It is no part of a workspace.
 const ownFolder = ".superqode"
 
-// clockTick is how far a file's time may lag behind the moment in which it was
-// written: one tick of the slowest kernel clock (100 Hz) and some.
+// clockTick is how far a file's time may lag behind the moment of the write: a
+// little more than one tick of the slowest kernel clock (100 Hz).
 const clockTick = 20 * time.Millisecond
 
 // nestedRepo is a folder below the origin that holds a .git of its own.
 type nestedRepo struct {
 	path  string
-	isDir bool // its .git is a folder; else it is a file that names one
+	isDir bool // its .git is a folder; otherwise it is a file that names one
 }
 
-// readOwnIndex reads the origin's index and checks it: written anew with a
-// checksum that holds, a damaged one would look whole.
+// readOwnIndex reads the origin's index and checks it: a damaged one would look
+// intact once rewritten with a valid checksum.
 func (c *creation) readOwnIndex() (err error) {
 	name := filepath.Join(c.Repo.GitDir, "index")
 	if c.index, err = git.ReadIndex(name, c.Repo.ObjectFormat); err != nil {
@@ -71,8 +71,8 @@ func (c *creation) scan(ctx context.Context) ([]snapshot.Problem, error) {
 // is ever a tracked file's name.
 func isDotGit(name string) bool { return len(name) == 4 && strings.EqualFold(name, ".git") }
 
-// tell makes an error of what could not be read but is tracked, for a workspace
-// without it would show as deleted what is not; the rest is a warning.
+// tell makes an error of a tracked file that could not be read, since a
+// workspace without it would show it as deleted; the rest is a warning.
 func (c *creation) tell(problems []snapshot.Problem) error {
 	for _, p := range problems {
 		_, tracked := c.index.Search(p.Path)
@@ -87,7 +87,7 @@ func (c *creation) tell(problems []snapshot.Problem) error {
 // fact is what the index tells about one entry of the origin.
 type fact struct {
 	pos   int32 // of its entry in the index, the first of an unmerged path; -1 for none
-	clean bool  // the index vouches that the contents are those it names, as git status would see it
+	clean bool  // the index confirms that the contents are those it names, as git status would see it
 }
 
 // gatherFacts joins the scan with the index, both sorted by the same order, and
@@ -132,9 +132,9 @@ const (
 )
 
 // isClean reports whether the index entry's stat data are the file's and can be
-// trusted: both times lie before the cutoff, a tick before the index was
-// written. git compares whole seconds and reads the files of the last one again;
-// with nanoseconds there are fewer of them.
+// trusted: both times are before the cutoff, a tick before the index was
+// written. git compares whole seconds and reads the files of the last second
+// again; with nanoseconds there are fewer of them.
 func isClean(ie *git.IndexEntry, e *snapshot.Entry, cutoff int64) bool {
 	if ie.Stage != 0 || ie.IntentToAdd || !sameType(ie, e) || e.Stat.Mtime >= cutoff || e.Stat.Ctime >= cutoff {
 		return false
@@ -173,15 +173,15 @@ func splitTime(ns int64) (sec, nsec uint32) {
 	return uint32(s), uint32(rest)
 }
 
-// below returns the range of entries that lie in the folder dir.
+// below returns the range of entries in the folder dir.
 func below(entries []snapshot.Entry, dir string) (lo, hi int) {
 	lo = sort.Search(len(entries), func(i int) bool { return cmpBelow(entries[i].Path, dir) >= 0 })
 	hi = lo + sort.Search(len(entries)-lo, func(i int) bool { return cmpBelow(entries[lo+i].Path, dir) > 0 })
 	return lo, hi
 }
 
-// cmpBelow tells whether p sorts before (-1), among (0) or after (1) the paths
-// in the folder dir.
+// cmpBelow reports whether p sorts before (-1), among (0) or after (1) the
+// paths in the folder dir.
 func cmpBelow(p, dir string) int {
 	if len(p) <= len(dir) || p[:len(dir)] != dir {
 		if p <= dir {

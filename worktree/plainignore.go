@@ -14,26 +14,25 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// errNotPlain means that git has to say what is ignored.
+// errNotPlain means that git has to decide what is ignored.
 var errNotPlain = errors.New("an ignore pattern that is not plain")
 
-// plainIgnore judges in process as long as the ignore files that it comes upon hold
-// plain patterns only, text and single stars, as nearly all do; the rest git
-// judges. (go-git's matcher is not git's: it also matches a folder's pattern with
-// all that lies in it, and so takes what "!/a/x" brings back to bring back
-// "/a/x/x", too.)
+// plainIgnore decides in process as long as the ignore files that it meets hold
+// only plain patterns, text and single stars, as nearly all do; git decides the
+// rest. (go-git's matcher differs from git's: it also matches a folder's
+// pattern with everything in it, and so "!/a/x" brings back "/a/x/x", too.)
 type plainIgnore struct {
 	top    string
 	origin *snapshot.Snapshot
 	global []ignorePattern          // core.excludesFile and info/exclude
-	inTree map[string]ignoredFolder // those that were come upon: "" or "a/b/"
+	inTree map[string]ignoredFolder // those met so far: "" or "a/b/"
 	ask    func() (judge, error)
 	git    judge // nil until it is needed
 }
 
 // ignoredFolder is a folder of the origin.
 type ignoredFolder struct {
-	ignored  bool            // with all that is in it
+	ignored  bool            // with everything in it
 	patterns []ignorePattern // of its .gitignore
 }
 
@@ -45,8 +44,8 @@ type ignorePattern struct {
 	negated bool
 }
 
-// plainJudge reads the ignore files outside of the work tree. The error is
-// errNotPlain where git has to judge.
+// plainJudge reads the ignore files outside the work tree. The error is
+// errNotPlain if git has to decide.
 func (c *creation) plainJudge(ctx context.Context) (*plainIgnore, error) {
 	if v, ok := c.config.Last("core.ignorecase"); ok && v != "false" {
 		return nil, errNotPlain
@@ -66,7 +65,7 @@ func (c *creation) plainJudge(ctx context.Context) (*plainIgnore, error) {
 	return p, nil
 }
 
-// folder returns what is known of a folder, "" or "a/b/".
+// folder returns what is known about a folder, "" or "a/b/".
 func (p *plainIgnore) folder(dir string) (f ignoredFolder, err error) {
 	f, known := p.inTree[dir]
 	if known {
@@ -80,7 +79,7 @@ func (p *plainIgnore) folder(dir string) (f ignoredFolder, err error) {
 	switch e := p.origin.Find(dir + ".gitignore"); {
 	case e == nil || f.ignored:
 	case e.Kind == snapshot.Link:
-		return f, errNotPlain // git follows none here, since 2.32
+		return f, errNotPlain // git follows no link here, since 2.32
 	case e.Kind == snapshot.File:
 		if f.patterns, err = readIgnoreFile(filepath.Join(p.top, e.Path)); err != nil {
 			return f, err
@@ -146,9 +145,9 @@ func (p *plainIgnore) ignored(paths []string) (answers []bool, err error) {
 	return p.git.ignored(paths)
 }
 
-// ignores reports whether a path or the folder that it lies in is ignored. The
-// ignore file nearest to the path is asked first and the user's own last; in each
-// the last pattern that matches counts.
+// ignores reports whether a path or a folder above it is ignored. The ignore
+// file nearest to the path counts first and the user's own last; in each the
+// last matching pattern counts.
 func (p *plainIgnore) ignores(name string, isDir bool) (bool, error) {
 	dir, _ := path.Split(name)
 	parent, err := p.folder(dir)

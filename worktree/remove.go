@@ -15,11 +15,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// Remove takes a workspace away: the directory is renamed into trashDir (on the
-// same file system) and the admin folder deleted. What is gone already is passed
-// over, so that it can be repeated after a crash. The caller holds the project
-// lock. It refuses, and wraps superqode.ErrConflict, when adminDir does not
-// belong to the workspace, and superqode.ErrLocked when the user locked the
+// Remove removes a workspace: it renames the directory into trashDir (on the
+// same file system) and deletes the admin folder. It skips what is gone
+// already, so that it can be repeated after a crash. The caller holds the
+// project lock. It refuses, and wraps superqode.ErrConflict, when adminDir does
+// not belong to the workspace, and superqode.ErrLocked when the user locked the
 // worktree (git worktree lock); see RemoveLocked.
 func Remove(ctx context.Context, repo *git.Repo, adminDir, workspacePath, trashDir string) error {
 	if reason, ok := lockReason(adminDir); ok {
@@ -57,7 +57,7 @@ func RemoveLocked(ctx context.Context, repo *git.Repo, adminDir, workspacePath, 
 
 // lockReason reports whether the user locked the worktree, and why. git itself
 // holds that lock, with the word "initializing", while worktree add runs; one
-// that stayed is of a git that died.
+// that stays belongs to a git that died.
 func lockReason(admin string) (string, bool) {
 	data, err := atomicfile.Read(filepath.Join(admin, "locked"))
 	why := strings.TrimSpace(string(data))
@@ -70,9 +70,9 @@ func lockReason(admin string) (string, bool) {
 	return ": " + why, true
 }
 
-// checkAdmin makes sure that admin lies where git keeps admin folders and that
-// it belongs to the workspace. A missing folder is fine, and so is one without a
-// gitdir file that carries the workspace's name: that is half made or half
+// checkAdmin checks that admin is where git keeps admin folders and that it
+// belongs to the workspace. A missing folder is fine, and so is one without a
+// gitdir file that carries the workspace's name: it is half made or half
 // removed.
 func checkAdmin(repo *git.Repo, admin, workspace string) error {
 	refuse := func(why string) error {
@@ -124,7 +124,7 @@ func resolve(path string) string {
 }
 
 // removeAdmin deletes an admin folder, its gitdir file last: until then the
-// folder says whose it is. An empty .git/worktrees goes too, as in git.
+// folder names its owner. An empty .git/worktrees goes too, as in git.
 func removeAdmin(repo *git.Repo, admin, workspace string) error {
 	if err := checkAdmin(repo, admin, workspace); err != nil {
 		return err
@@ -145,13 +145,13 @@ func removeAdmin(repo *git.Repo, admin, workspace string) error {
 	if err := os.RemoveAll(admin); err != nil {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(admin)) // refused while other worktrees are there, which is what is wanted
+	_ = os.Remove(filepath.Dir(admin)) // fails while there are other worktrees, as it should
 	return nil
 }
 
-// ToTrash renames path to <trash>/<name>-<n>; what is not there is gone already,
-// and passed over. A folder that its owner may not write can not be moved (its
-// ".." changes), so the permission is added first.
+// ToTrash renames path to <trash>/<name>-<n>; it skips what is gone already. A
+// folder that its owner may not write cannot be moved (its ".." changes), so
+// ToTrash adds the permission first.
 func ToTrash(path, trash string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -22,7 +22,7 @@ type ResetOptions struct {
 }
 
 // Reset brings HEAD, the index and the link between workspace and repository
-// back to what Create made. Files are not touched: git looks at each of them
+// back to what Create made. It does not touch files: git compares each of them
 // again.
 func Reset(ctx context.Context, opt ResetOptions) error {
 	if err := checkAdmin(opt.Repo, opt.AdminDir, opt.Path); err != nil {
@@ -73,7 +73,7 @@ func (opt ResetOptions) resetIndex(ctx context.Context) error {
 		case err != nil && !errors.Is(err, git.ErrIndexCorrupt) && !errors.Is(err, fs.ErrNotExist):
 			return err
 		case err != nil:
-			return superqode.WithHint(errors.New("the copy of the index lacks its shared half (core.splitIndex); what was staged can not be told"), "git -C %s reset", opt.Path)
+			return superqode.WithHint(errors.New("the copy of the index lacks its shared half (core.splitIndex), so what was staged is unknown"), "git -C %s reset", opt.Path)
 		}
 	}
 	return opt.Repo.Run(ctx, git.Cmd{Dir: opt.AdminDir, Args: []string{"read-tree", opt.Head}, Env: []string{"GIT_DIR=" + opt.AdminDir, "GIT_WORK_TREE=" + opt.Path}})

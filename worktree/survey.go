@@ -13,8 +13,8 @@ import (
 
 // Survey is what a repository's work tree holds, for sessions that work in it.
 type Survey struct {
-	Tree     *snapshot.Snapshot // everything but the repository's own .git folder and .superqode; ids where the index, or the earlier look, vouches for them
-	Ignored  []string           // the topmost paths that git ignores, sorted; folders stand for all that is in them
+	Tree     *snapshot.Snapshot // everything but the repository's own .git folder and .superqode; ids where the index, or the earlier look, confirms them
+	Ignored  []string           // the topmost paths that git ignores, sorted; a folder covers everything in it
 	Problems []snapshot.Problem // what could not be read
 	index    *git.Index
 }
@@ -69,14 +69,14 @@ func (c *creation) scanWhole(ctx context.Context, previous *snapshot.Snapshot) (
 	return problems, err
 }
 
-// SkipInPlace leaves out of a work tree's snapshot what is no part of it:
-// superqode's own folder and the repository itself. A .git file is part of it.
+// SkipInPlace leaves superqode's own folder and the repository itself out of a
+// work tree's snapshot. A .git file is part of it.
 func SkipInPlace(p string, kind snapshot.Kind) bool {
 	return p == ownFolder || kind == snapshot.Dir && p == ".git"
 }
 
-// ignored lists what git ignores. A folder in which it ignores everything is not
-// ignored itself: what is made there may not be.
+// ignored lists what git ignores. A folder in which git ignores everything is
+// not ignored itself: new files there may not be.
 func (ch *chooser) ignored() []string {
 	var list []string
 	for i := range ch.entries {
@@ -87,7 +87,7 @@ func (ch *chooser) ignored() []string {
 	return list
 }
 
-// Unsaved returns the files and links whose contents, as far as the index tells,
+// Unsaved returns the files and links whose contents, according to the index,
 // are not in the repository's object database. Their ids must be known.
 func (s *Survey) Unsaved() []snapshot.Entry {
 	return (&creation{index: s.index, base: s.Tree}).missing()

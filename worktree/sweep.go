@@ -17,10 +17,11 @@ import (
 // folders deeper than a process may have handles.
 const maxOpen = 200
 
-// Sweep deletes what lies in trashDir for at most budget (0: until it is done)
+// Sweep deletes what is in trashDir for at most budget (0: until it is done)
 // and reports whether nothing is left. It works on open folders, follows no
-// link, and gives itself the permissions it lacks. What can not be deleted is in
-// the error, and the rest is deleted nevertheless. A missing trashDir is clean.
+// link, and gives itself the permissions it lacks. The error names what it
+// could not delete; it deletes the rest all the same. A missing trashDir is
+// clean.
 func Sweep(ctx context.Context, trashDir string, budget time.Duration) (done bool, err error) {
 	s := &sweeper{ctx: ctx}
 	if budget > 0 {
@@ -47,7 +48,7 @@ func Sweep(ctx context.Context, trashDir string, budget time.Duration) (done boo
 	return s.err == nil && !s.over(), s.err
 }
 
-// RemoveTree deletes path and all below it in Sweep's way.
+// RemoveTree deletes path and everything below it as Sweep does.
 func RemoveTree(ctx context.Context, path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +58,7 @@ func RemoveTree(ctx context.Context, path string) error {
 		return err
 	}
 	if st.IsDir() {
-		_ = os.Chmod(path, 0o700) // not ours: the sweep will say so
+		_ = os.Chmod(path, 0o700) // not ours: the sweep will report it
 		if _, err := Sweep(ctx, path, 0); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ type sweeper struct {
 	ctx      context.Context
 	deadline time.Time
 	top      int // the trash itself
-	count    int // deletions, to look at the clock now and then
+	count    int // deletions, to check the clock now and then
 	moved    int
 	late     bool
 	err      error // the first few things that stay
@@ -94,9 +95,9 @@ func (s *sweeper) fail(path string, err error) {
 }
 
 // empty deletes what is in the open folder fd, some names at a time so that a
-// huge folder does not fill the memory. A file system may pass over names while
-// others are deleted, so it goes through again until a pass deletes nothing new
-// or the folder is empty; what can not be deleted does not hide what can.
+// huge folder does not fill the memory. A file system may skip names while
+// others are deleted, so it repeats until a pass deletes nothing new or the
+// folder is empty; what cannot be deleted does not hide what can.
 func (s *sweeper) empty(fd int, path string, depth int) {
 	buf := make([]byte, 1<<15)
 	for {
@@ -154,7 +155,7 @@ func (s *sweeper) remove(parent int, name, path string, depth int) bool {
 		return false
 	}
 	if depth >= maxOpen {
-		_ = unix.Fchmod(fd, 0o700) // a folder without permission can not be moved
+		_ = unix.Fchmod(fd, 0o700) // a folder without permission cannot be moved
 		_ = unix.Close(fd)
 		return s.moveUp(parent, name, path)
 	}
@@ -165,7 +166,7 @@ func (s *sweeper) remove(parent int, name, path string, depth int) bool {
 	}
 	err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
 	if err != nil && !errors.Is(err, unix.ENOENT) {
-		if !errors.Is(err, unix.ENOTEMPTY) || s.failures == 0 { // else the reason has been told
+		if !errors.Is(err, unix.ENOTEMPTY) || s.failures == 0 { // otherwise the reason has been reported
 			s.fail(path, err)
 		}
 		return false
@@ -175,8 +176,8 @@ func (s *sweeper) remove(parent int, name, path string, depth int) bool {
 
 func denied(err error) bool { return errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) }
 
-// openFolder opens a folder for reading; one that forbids that is allowed it
-// first, without following a link that takes its place meanwhile.
+// openFolder opens a folder for reading. It adds the permission first if that
+// is missing, without following a link that takes the folder's place meanwhile.
 func openFolder(parent int, name string) (int, error) {
 	fd, err := unix.Openat(parent, name, openDir, 0)
 	if err == nil || !denied(err) {
@@ -188,7 +189,7 @@ func openFolder(parent int, name string) (int, error) {
 	return unix.Openat(parent, name, openDir, 0)
 }
 
-// moveUp takes a folder that lies too deep to the trash's own level.
+// moveUp moves a folder that is too deep to the trash's own level.
 func (s *sweeper) moveUp(parent int, name, path string) bool {
 	for n := s.moved; ; n++ {
 		to := fmt.Sprintf("deep-%d-%d", os.Getpid(), n)

@@ -16,9 +16,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
-// operationFiles tell git status which operation is under way. Those of a rebase
-// or a bisection stay behind: finishing one in the workspace would move the
-// user's branches.
+// operationFiles show git status which operation is under way. Those of a
+// rebase or a bisection stay behind: finishing one in the workspace would move
+// the user's branches.
 func operationFiles() []string {
 	return []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"}
 }
@@ -53,8 +53,8 @@ func (c *creation) fillWorking(ctx context.Context) error {
 	return c.writeIndex()
 }
 
-// copy brings src into the workspace. A tracked file that can not be read is an
-// error, for without it the workspace would not be what the user sees.
+// copy brings src into the workspace. A tracked file that cannot be read is an
+// error, since without it the workspace would not be what the user sees.
 func (c *creation) copy(ctx context.Context, src *snapshot.Snapshot) error {
 	if err := failpoint.Err("worktree.copy"); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (c *creation) keepSparse(ctx context.Context) error {
 	if err := copySmall(filepath.Join(c.Repo.GitDir, "config.worktree"), own); err != nil {
 		return err
 	}
-	for _, key := range []string{"core.worktree", "core.bare"} { // they speak of the origin
+	for _, key := range []string{"core.worktree", "core.bare"} { // they refer to the origin
 		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"config", "--file", own, "--unset-all", key}})
 		if exit := (*git.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 5) { // 5: there was none
 			return err
@@ -202,7 +202,7 @@ func (c *creation) keepSparse(ctx context.Context) error {
 	return nil
 }
 
-// copySmall copies a file of the git dir; a missing one is nothing to copy.
+// copySmall copies a file of the git dir; it skips a missing one.
 func copySmall(from, to string) error {
 	data, err := atomicfile.ReadThrough(from)
 	if errors.Is(err, fs.ErrNotExist) {

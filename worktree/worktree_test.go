@@ -53,7 +53,7 @@ type origin struct {
 	include []string // Options.Include
 	gone    []string // what must not come along, beside ignored files
 	come    []string // what must
-	differs bool     // status can not be the same; see the case
+	differs bool     // status cannot be the same; see the case
 }
 
 func cases() map[string]func(t *testing.T) origin {
@@ -307,7 +307,7 @@ func nestedCases(repo func(func(*gittest.Fixture)) func(*testing.T) origin) map[
 				f.Write("lib/lib.c", "int y;\n")
 				f.Write("lib/new.c", "int z;\n")
 			})(t)
-			o.come, o.differs = []string{"lib/new.c"}, true // without the submodule's .git git can not see into it
+			o.come, o.differs = []string{"lib/new.c"}, true // without the submodule's .git git cannot see into it
 			return o
 		},
 		"submodule as origin": func(t *testing.T) origin {

@@ -21,7 +21,7 @@ type Test interface {
 // Unprivileged reports whether the test goes on here. Root is kept out by no
 // permission bits, so as root the test binary runs this test again as nobody
 // (uid and gid 65534) and the caller returns. What fails there fails here; where
-// that can not be done the test is skipped, with the reason.
+// that cannot be done the test is skipped, with the reason.
 func Unprivileged(t Test) bool {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -36,7 +36,7 @@ func Unprivileged(t Test) bool {
 	case errors.As(err, &exit):
 		t.Errorf("as nobody:\n%s", out)
 	case err != nil:
-		t.Skipf("can not run as nobody: %v", err)
+		t.Skipf("cannot run as nobody: %v", err)
 	case !strings.Contains(string(out), "--- PASS: "+t.Name()):
 		t.Skipf("not run as nobody:\n%s", out)
 	}

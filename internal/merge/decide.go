@@ -60,7 +60,7 @@ const (
 	ConflictClaim        ConflictKind = "claim" // of several agents: another one had the place to itself
 )
 
-// Conflict is one path that can not be brought into the origin.
+// Conflict is one path that cannot be brought into the origin.
 type Conflict struct {
 	Path    string
 	Kind    ConflictKind
@@ -291,7 +291,7 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 func (s *Step) fail(kind ConflictKind, message string) {
 	shown := kind
 	if kind == ConflictBinary {
-		shown, message = ConflictContent, "Merge conflict in "+text.Printable(s.Path())+" (binary files can not be merged)"
+		shown, message = ConflictContent, "Merge conflict in "+text.Printable(s.Path())+" (binary files cannot be merged)"
 	}
 	s.Conflict = &Conflict{Path: s.Path(), Kind: kind, Message: "CONFLICT (" + string(shown) + "): " + message}
 	s.Put, s.Remove, s.Merged, s.Bits = nil, nil, false, false

@@ -65,7 +65,7 @@ func bitsOf(changes []superqode.Change) (bits [2]map[string]uint32) {
 }
 
 // addUnseen adds what git's trees do not show: permission bits other than the
-// owner's x. What they can not hold at all is named in e.left.
+// owner's x. What they cannot hold at all is named in e.left.
 func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []Change {
 	for _, c := range e.Changes {
 		path := c.Path.String()

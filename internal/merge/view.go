@@ -18,7 +18,7 @@ type View struct {
 	Problems []snapshot.Problem // what could not be read
 }
 
-// Err is what could not be read, for those who can not do without.
+// Err is what could not be read, for those who cannot do without.
 func (v *View) Err() error {
 	var err error
 	for _, p := range v.Problems {

@@ -11,8 +11,9 @@
 // workspace unless it begins with a folder's name: $WORKSPACE, $OUTPUT_DIR or
 // $ARTIFACT_DIR, also as ${OUTPUT_DIR} and with SUPERQODE_ before it.
 //
-// The files were written by a program that nobody trusts. Everything is opened
-// through an os.Root: a link that leads out of its folder is never followed but
-// listed with the reason, and so is what is no regular file. The order is that of
-// the paths; limits cut it at its end, and the Selection says so.
+// The files were written by a program that nobody trusts. Select opens
+// everything through an os.Root: it never follows a link that leads out of its
+// folder, but lists it with the reason, like everything that is not a regular
+// file. The files are sorted by path; limits cut the list at its end, and the
+// Selection says so.
 package outputs

@@ -29,7 +29,7 @@ func (r Roots) list() [][2]string {
 	return [][2]string{{RootWorkspace, r.Workspace}, {RootOutput, r.Output}, {RootArtifacts, r.Artifacts}}
 }
 
-// relative returns which folder an absolute pattern lies in, and where.
+// relative returns which folder an absolute pattern is in, and its path there.
 func (r Roots) relative(glob string) (root, rel string) {
 	for _, one := range r.list() {
 		if one[1] == "" {
@@ -42,7 +42,7 @@ func (r Roots) relative(glob string) (root, rel string) {
 	return "", ""
 }
 
-// The limits where Options leave them open.
+// The default limits.
 const (
 	DefaultMaxFiles      = 100
 	DefaultMaxFileBytes  = 4 << 20
@@ -79,21 +79,21 @@ type Skipped struct {
 	Reason string
 }
 
-// Cut tells what a limit kept out: files that matched and could have been taken.
+// Cut says what a limit kept out: files that matched and would have been taken.
 type Cut struct {
 	Files   int
 	Bytes   int64
 	Reasons []string
 }
 
-// Selection is what came of the patterns.
+// Selection is the result of the patterns.
 type Selection struct {
 	Files        []File    // in the order of root and path, each once
 	Bytes        int64     // of all of them
 	Skipped      []Skipped // the first 1000
 	SkippedCount int
 	Cut          *Cut     // nil: no limit was reached
-	Unmatched    []string // patterns to which no file answers
+	Unmatched    []string // patterns that match no file
 
 	roots Roots
 }
@@ -164,7 +164,7 @@ func (s *Selection) Open(f File) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-// reason says in words why a file can not be opened.
+// reason explains why a file cannot be opened.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// pattern is one of the patterns asked for.
+// pattern is one of the patterns.
 type pattern struct {
 	text string // as it was given
 	root string // name of the folder that it counts from
@@ -47,7 +47,7 @@ func parsePattern(written string, roots Roots) (*pattern, error) {
 	}
 	if filepath.IsAbs(glob) {
 		if p.root, glob = roots.relative(glob); glob == "" {
-			return fail("is absolute and lies in none of the session's folders")
+			return fail("is absolute and in none of the session's folders")
 		}
 	}
 	switch {
@@ -100,7 +100,7 @@ func (p *pattern) match(rel string) bool {
 	return false
 }
 
-// base is the folder below which all matches lie.
+// base is the folder that contains all matches.
 func (p *pattern) base() string {
 	if p.all && !strings.ContainsAny(p.glob, `*?[{\`) {
 		return p.glob
@@ -109,7 +109,7 @@ func (p *pattern) base() string {
 	return base
 }
 
-// names reports whether the pattern itself speaks of a folder called name.
+// names reports whether the pattern itself names a folder called name.
 func (p *pattern) names(name string) bool {
 	return slices.Contains(strings.Split(p.glob, "/"), name)
 }

@@ -33,7 +33,7 @@ type selector struct {
 	seen     map[string]bool
 }
 
-// root works through one folder.
+// root searches one folder.
 func (s *selector) root(ctx context.Context, name, dir string, patterns []*pattern) error {
 	root, err := atomicfile.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func (s *selector) root(ctx context.Context, name, dir string, patterns []*patte
 	return s.take(ctx, slices.Compact(s.found))
 }
 
-// bases are the folders to look into, none below another.
+// bases are the folders to search, none below another.
 func bases(patterns []*pattern) []string {
 	var list []string
 	for _, p := range patterns {
@@ -66,8 +66,8 @@ func bases(patterns []*pattern) []string {
 	})
 }
 
-// walk notes the files below rel that a pattern asks for. Links to folders are not
-// followed, so there is an end; the name of a base is one that a person gave.
+// walk collects the files below rel that a pattern matches. It does not follow
+// links to folders, so it ends; a person gave the name of a base.
 func (s *selector) walk(ctx context.Context, rel string) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -85,13 +85,13 @@ func (s *selector) walk(ctx context.Context, rel string) error {
 	}
 	f, err := s.dir.Open(filepath.FromSlash(rel))
 	if err != nil {
-		s.skip(rel, "the folder can not be read: "+reason(err))
+		s.skip(rel, "the folder cannot be read: "+reason(err))
 		return nil
 	}
 	entries, err := f.ReadDir(-1)
 	_ = f.Close() // read only
 	if err != nil {
-		s.skip(rel, "the folder can not be read: "+reason(err))
+		s.skip(rel, "the folder cannot be read: "+reason(err))
 	}
 	for _, e := range entries {
 		sub := path.Join(rel, e.Name())
@@ -113,7 +113,7 @@ func (s *selector) isLink(rel string) bool {
 	return err == nil && st.Mode().Type() == fs.ModeSymlink
 }
 
-// visit notes one file when it is asked for.
+// visit adds one file if a pattern matches.
 func (s *selector) visit(rel string, kind fs.FileMode) {
 	asked := false
 	for _, p := range s.patterns {
@@ -138,7 +138,7 @@ func (s *selector) visit(rel string, kind fs.FileMode) {
 	s.found = append(s.found, rel)
 }
 
-// badLink says why a link is not followed, or "".
+// badLink says why Select does not follow a link, or "".
 func (s *selector) badLink(rel string) string {
 	st, err := s.dir.Stat(filepath.FromSlash(rel))
 	target, _ := s.dir.Readlink(filepath.FromSlash(rel))
@@ -170,7 +170,7 @@ func kindWord(kind fs.FileMode) string {
 	case kind&fs.ModeDir != 0:
 		return "a folder"
 	}
-	return "no regular file"
+	return "not a regular file"
 }
 
 func (s *selector) skip(rel, why string) {
@@ -180,7 +180,7 @@ func (s *selector) skip(rel, why string) {
 	}
 }
 
-// cut notes that a limit kept a file out.
+// cut records that a limit kept a file out.
 func (s *selector) cut(size int64, why string) {
 	if s.sel.Cut == nil {
 		s.sel.Cut = &Cut{Reasons: []string{}}
@@ -193,15 +193,15 @@ func (s *selector) cut(size int64, why string) {
 	}
 }
 
-// take hashes the found files as far as the limits allow. Which fit is decided by
-// their sizes, in order; then they are read by several goroutines.
+// take hashes the found files as far as the limits allow. Their sizes, in
+// order, decide which fit; then several goroutines read them.
 func (s *selector) take(ctx context.Context, found []string) error {
 	var list []File
 	total := s.sel.Bytes
 	for _, rel := range found {
 		st, err := s.dir.Stat(filepath.FromSlash(rel))
 		if err != nil {
-			s.skip(rel, "it can not be read: "+reason(err))
+			s.skip(rel, "it cannot be read: "+reason(err))
 			continue
 		}
 		switch size := st.Size(); {
@@ -235,7 +235,7 @@ func (s *selector) take(ctx context.Context, found []string) error {
 	}
 	for i, f := range list {
 		if failed[i] != nil {
-			s.skip(f.Path, "it can not be read: "+reason(failed[i]))
+			s.skip(f.Path, "it cannot be read: "+reason(failed[i]))
 			continue
 		}
 		s.sel.Files = append(s.sel.Files, f)
@@ -277,7 +277,7 @@ func (s *selector) read(f *File, buf []byte) error {
 }
 
 // openRegular opens a regular file; a named pipe that took its place meanwhile
-// does not hang it.
+// does not block it.
 func openRegular(root *os.Root, rel string) (*os.File, os.FileInfo, error) {
 	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // Commit puts everything in its place and returns when that would survive a
 // power cut. The first path that is not as the plan says ends it with a
 // *MovedError. After an error, Undo; what Commit did not reach is harmless to
-// it. Steps that were done before are passed over.
+// it. It skips steps that were done before.
 func (d *Dir) Commit(ctx context.Context, p *Plan) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (d *Dir) do(p *Plan, i int) error {
 	}
 }
 
-// put exchanges the staged file with what stands in its place, or gives it the
+// put exchanges the staged file with what is in its place, or renames it to the
 // free name.
 func (d *Dir) put(p *Plan, i int) error {
 	s := &p.Steps[i]
@@ -79,7 +79,7 @@ func (d *Dir) put(p *Plan, i int) error {
 	case s.New == nil:
 		return errors.New("it was not staged")
 	case aside == nil && (s.New.is(now) || s.Was == nil && now != nil), s.Was != nil && s.Was.is(aside):
-		return nil // done before; whoever changed it since was not in the way
+		return nil // done before; whoever changed it since did so afterwards
 	case !s.New.is(aside):
 		return &MovedError{string(s.Path)}
 	case now == nil:
@@ -113,7 +113,7 @@ func (d *Dir) put(p *Plan, i int) error {
 	return err
 }
 
-// remove takes a file out of the way.
+// remove moves a file out of the way.
 func (d *Dir) remove(p *Plan, i int) error {
 	s := &p.Steps[i]
 	_, old := p.names(i)
@@ -131,8 +131,8 @@ func (d *Dir) remove(p *Plan, i int) error {
 	return d.park(string(s.Path), old, s.Was)
 }
 
-// park renames what stands at path and puts it back when it is not what was
-// expected: somebody replaced it in the last moment.
+// park renames what is at path and puts it back if it is not what was expected:
+// somebody replaced it at the last moment.
 func (d *Dir) park(path, aside string, was *State) error {
 	if err := d.move(path, aside); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d *Dir) park(path, aside string, was *State) error {
 	return err
 }
 
-// mkdir makes a folder beside its place, so that it is never there with other
+// mkdir makes a folder beside its place, so that it never appears with other
 // bits than its own.
 func (d *Dir) mkdir(p *Plan, i int) error {
 	s := &p.Steps[i]
@@ -155,7 +155,7 @@ func (d *Dir) mkdir(p *Plan, i int) error {
 		return err
 	}
 	if now.isDir() {
-		return nil // made before, or by somebody else: a folder is all that is needed
+		return nil // made before, or by somebody else: any folder will do
 	}
 	if now != nil {
 		return &MovedError{string(s.Path)}
@@ -188,9 +188,9 @@ func (d *Dir) setFolder(path string, perm uint32) error {
 	return chmodAt(dir, name, now.Ino, now.Mode&0o7000|perm&0o777)
 }
 
-// finishFolders gives the folders that the plan makes and that nobody could
-// write to their own bits, when everything is in them, or with widen takes them
-// back.
+// finishFolders gives folders of the plan that their owner may not write their
+// own bits, once everything is in them, or with widen makes them writable
+// again.
 func (d *Dir) finishFolders(p *Plan, widen uint32) error {
 	for i := len(p.Steps) - 1; i >= 0; i-- {
 		if s := &p.Steps[i]; s.Op == Mkdir && s.Perm&0o700 != 0o700 {
@@ -222,7 +222,7 @@ func (d *Dir) unlinkDir(path string) error {
 		return err
 	}
 	err = dirfd.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
-	d.leave() // handles may be of what is gone
+	d.leave() // handles may belong to what is gone
 	return err
 }
 
@@ -299,7 +299,7 @@ func (d *Dir) move(from, to string) error {
 }
 
 // renameByLink is renameFree for file systems that do not know it: a link fails
-// where something stands. Without links there is a moment between the look and
+// if something is there. Without links there is a moment between the check and
 // the rename, as in git.
 func renameByLink(a int, nameA string, b int, nameB string) error {
 	err := unix.Linkat(a, nameA, b, nameB, 0)
@@ -323,7 +323,7 @@ func unsupported(err error) bool {
 	return err == unix.EINVAL || err == unix.ENOSYS || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EOPNOTSUPP)
 }
 
-// Left says why a path could not be taken back.
+// Left says why a path could not be restored.
 type Left struct {
 	Path string
 	Err  error

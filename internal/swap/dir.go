@@ -14,10 +14,10 @@ import (
 type Dir struct {
 	root    int
 	folders [2]folder // a rename needs two at a time
-	plain   bool      // in tests: the file system can neither exchange names nor rename to a free one only
+	plain   bool      // in tests: the file system can neither exchange names nor rename only to a free one
 }
 
-// folder is the last folder that was entered, so that neighbours share it.
+// folder is the last folder that was opened, so that neighbours share it.
 type folder struct {
 	path string
 	fd   int // -1 while none is open
@@ -38,7 +38,7 @@ func (d *Dir) Close() error {
 	return unix.Close(d.root)
 }
 
-// leave closes the folders that are open: their names may mean others from now.
+// leave closes the open folders: from now on their names may mean others.
 func (d *Dir) leave() {
 	for i := range d.folders {
 		if d.folders[i].fd >= 0 {
@@ -48,9 +48,9 @@ func (d *Dir) leave() {
 	}
 }
 
-// at opens the folder that path lies in, one name after the other and through no
-// link, and returns its handle, valid until the slot is used again, and the last
-// name of path.
+// at opens the folder of path, one name after the other and through no link,
+// and returns its handle, valid until the slot is used again, and the last name
+// of path.
 func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
 	dir, name := dirfd.Split(path)
 	f := &d.folders[slot]
@@ -68,8 +68,8 @@ func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
 	return fd, name, nil
 }
 
-// state returns what stands at path, nil for nothing. What can not be there,
-// because a folder above it is none, is nothing too.
+// state returns what is at path, nil for nothing, also if something above it is
+// not a folder.
 func (d *Dir) state(slot int, path string) (*State, error) {
 	fd, name, err := d.at(slot, path)
 	if err == nil {
@@ -92,8 +92,8 @@ func isGone(err error) bool {
 // isDir reports whether the state is a folder's.
 func (s *State) isDir() bool { return s != nil && s.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// is reports whether now is the file s, unchanged, though perhaps by another
-// name: a rename moves the ctime. Both may be nil.
+// is reports whether now is the file s, unchanged, but perhaps with another
+// name: a rename changes the ctime. Both may be nil.
 func (s *State) is(now *State) bool {
 	if s == nil || now == nil {
 		return s == now
@@ -108,8 +108,9 @@ func (s *State) is(now *State) bool {
 	return same && s.Ino == now.Ino && s.Size == now.Size && s.Mtime == now.Mtime
 }
 
-// untouched is is, for a file that nobody renamed or changed the bits of either.
-// The ctime of one with several names says nothing: another name may have gone.
+// untouched is is, for a file that nobody renamed or changed the bits of
+// either. The ctime of a file with several names says nothing: another name may
+// have been removed.
 func (s *State) untouched(now *State) bool {
 	return s.is(now) && (s == nil || s.isDir() || s.Ctime == now.Ctime || s.Nlink > 1 || now.Nlink > 1)
 }

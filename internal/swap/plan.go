@@ -1,12 +1,12 @@
 // Package swap changes many paths of one directory, all or none.
 //
-// A Plan lists the steps. Stage writes every new file beside the place where it
-// will stand, which is all that needs space or can be refused for want of it;
-// Commit then only renames: new and old file change places in one system call,
-// and the old one is looked at once more when it is out of the way. So whatever
-// was not as the plan says is back in its place before the error is returned,
-// and Undo takes back what went before, again by renames: the same files, with
-// their times, owners and other names. Clean deletes what is left over.
+// A Plan lists the steps. Stage writes every new file beside its place: only
+// this needs disk space. Commit then only renames: one system call exchanges
+// new and old file, and Commit checks the old one once more when it is out of
+// the way. So whatever differs from the plan is back in its place before the
+// error is returned, and Undo undoes the earlier steps, again by renames: the
+// same files, with their times, owners and other names. Clean deletes what is
+// left over.
 //
 //	d, err := swap.Open(dir)
 //	err = d.Stage(ctx, plan, fill)   // plan is on disk with phase Staging before
@@ -14,9 +14,9 @@
 //	if err != nil { d.Undo(plan) }   // … Undoing
 //	err = d.Clean(plan, keep)        // … Cleaning
 //
-// Every step looks at what is there before it does anything, so each of the four
+// Every step checks what is there before it does anything, so each of the four
 // can be repeated after a crash in the middle of it; the caller keeps the plan
-// and its phase on disk. No link below the directory is followed.
+// and its phase on disk. No step follows a link below the directory.
 package swap
 
 import (
@@ -30,8 +30,8 @@ import (
 // Op is what a step does.
 type Op string
 
-// The operations. A Put makes, or replaces, a file or a link; Remove takes one
-// away; Chmod changes a file's permission bits and nothing else.
+// The operations. A Put creates or replaces a file or a link; Remove removes
+// one; Chmod changes a file's permission bits and nothing else.
 const (
 	Put    Op = "put"
 	Remove Op = "remove"
@@ -40,7 +40,7 @@ const (
 	Chmod  Op = "chmod"
 )
 
-// Phase is how far a plan came. The zero value is no phase.
+// Phase says how far a plan has come. The zero value is invalid.
 type Phase string
 
 // The phases, in the order in which they are reached; Undoing replaces
@@ -55,7 +55,7 @@ const (
 // Plan is what Stage, Commit, Undo and Clean work on. It can be kept as JSON.
 type Plan struct {
 	Phase Phase  `json:"phase"`
-	Nonce string `json:"nonce"` // of the names of the files beside; lower-case letters and digits
+	Nonce string `json:"nonce"` // part of the names of the files beside; lower-case letters and digits
 	Steps []Step `json:"steps"` // carried out in this order
 }
 
@@ -69,12 +69,11 @@ type Step struct {
 	Perm uint32             `json:"perm"`           // permission bits, of Put, Mkdir and Chmod
 	Link superqode.HostPath `json:"link,omitempty"` // the target, when a link is put
 	Data string             `json:"data,omitempty"` // the caller's name for a file's contents
-	// Optional is for a Rmdir of a folder that only seems to be empty now: it
-	// stays when it is not.
+	// Optional marks a Rmdir of a folder that may not be empty: then it stays.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// State is what lstat says of a path.
+// State is what lstat says about a path.
 type State struct {
 	Ino   uint64 `json:"ino"`
 	Size  int64  `json:"size"`
@@ -86,8 +85,8 @@ type State struct {
 	GID   uint32 `json:"gid"`
 }
 
-// MovedError says that a path is not as the plan says. It wraps
-// superqode.ErrConflict. What stands there was left, or put back.
+// MovedError says that a path differs from the plan. It wraps
+// superqode.ErrConflict. What is there was left alone, or put back.
 type MovedError struct{ Path string }
 
 // Error names the path.
@@ -101,8 +100,8 @@ func (*MovedError) Unwrap() error { return superqode.ErrConflict }
 // ErrorPaths returns the path.
 func (e *MovedError) ErrorPaths() []string { return []string{e.Path} }
 
-// Check refuses a plan that no caller of this package makes. Plans are read from
-// disk, where a program may have written.
+// Check refuses a plan that no caller of this package makes: plans come from
+// disk, where a program may have written them.
 func (p *Plan) Check() error {
 	switch p.Phase {
 	case Staging, Committing, Undoing, Cleaning:

@@ -16,14 +16,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// syncEach is up to how many files and folders are flushed one by one. Beyond it
-// one flush of the whole file system costs less.
+// syncEach is the number of files and folders up to which each is flushed by
+// itself. Beyond it one flush of the whole file system is cheaper.
 const syncEach = 64
 
 // Stage writes every file and link that the plan puts beside its place, with
 // contents from fill, and returns when they would survive a power cut. It also
-// tries whether the folders may be written to, so that little is left that could
-// stop Commit. On an error nothing of it stays and the directory is as it was.
+// checks that the folders are writable, so that little is left that could stop
+// Commit. After an error nothing of it stays and the directory is as it was.
 func (d *Dir) Stage(ctx context.Context, p *Plan, fill func(ctx context.Context, s *Step, w io.Writer) error) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -76,8 +76,8 @@ func (d *stager) all(ctx context.Context) error {
 	return nil
 }
 
-// allowed asks the system whether a step would be refused. A folder that is not
-// there yet is made by the plan itself.
+// allowed asks the system whether a step would be refused. The plan itself
+// makes folders that do not exist yet.
 func (d *Dir) allowed(s *Step) error {
 	if s.Op == Rmdir && s.Optional {
 		return nil
@@ -148,8 +148,8 @@ func (d *stager) file(ctx context.Context, dir int, name string, s *Step) error 
 	return errors.Join(err, f.Close())
 }
 
-// holeWriter writes a file and leaves holes where there are many zeros in a row, so
-// that a big sparse file stays one.
+// holeWriter writes a file and leaves holes for long runs of zeros, so that a
+// big sparse file stays sparse.
 type holeWriter struct {
 	f     *os.File
 	off   int64
@@ -158,7 +158,7 @@ type holeWriter struct {
 
 const holeBlock = 32 << 10
 
-// Write passes b on, but no whole blocks of zeros.
+// Write passes b on, except whole blocks of zeros.
 func (h *holeWriter) Write(b []byte) (written int, err error) {
 	for len(b) > 0 {
 		n := min(len(b), holeBlock)
@@ -172,10 +172,10 @@ func (h *holeWriter) Write(b []byte) (written int, err error) {
 	return written, nil
 }
 
-// giveBack gives a link the owner of what it replaces, where that is possible.
+// giveBack gives a link the owner of what it replaces, if possible.
 func (d *Dir) giveBack(dir int, name string, s *Step) {
 	if s.Link != "" && s.Was != nil && os.Geteuid() == 0 {
-		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // nobody asks for a link's owner
+		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // a link's owner does not matter
 	}
 }
 
@@ -205,7 +205,7 @@ func (d *Dir) unlink(path string) error {
 	return &os.PathError{Op: "remove", Path: path, Err: err}
 }
 
-// sync makes what was renamed, made and removed survive a power cut.
+// sync makes renames, new files and removals survive a power cut.
 func (d *Dir) sync(p *Plan) error {
 	folders := map[string]bool{}
 	for i := range p.Steps {
@@ -230,7 +230,7 @@ func (d *Dir) sync(p *Plan) error {
 		if err == nil {
 			err = unix.Fsync(fd)
 		}
-		if err != nil && !errors.Is(err, unix.EINVAL) { // a file system that can not flush folders
+		if err != nil && !errors.Is(err, unix.EINVAL) { // a file system that cannot flush folders
 			return fmt.Errorf("flush folder %s: %w", text.Printable(dir), err)
 		}
 	}

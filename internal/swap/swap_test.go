@@ -386,7 +386,7 @@ func TestStageFailsWhole(t *testing.T) {
 	}
 }
 
-// TestCheckRefuses holds that a plan from disk can not lead out of the directory
+// TestCheckRefuses holds that a plan from disk cannot lead out of the directory
 // or name files that are not the plan's own.
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ func stateOf(st *unix.Stat_t) *State {
 	}
 }
 
-// exchange lets two names change places in one step.
+// exchange exchanges two names in one step.
 func exchange(a int, nameA string, b int, nameB string) error {
 	return dirfd.Retry(func() error { return unix.Renameat2(a, nameA, b, nameB, unix.RENAME_EXCHANGE) })
 }
@@ -57,5 +57,5 @@ func setBits(perm uint32) os.FileMode {
 	return m
 }
 
-// syncAll flushes the file system that a handle lies on.
+// syncAll flushes the file system of a handle.
 func syncAll(fd int) error { return unix.Syncfs(fd) }

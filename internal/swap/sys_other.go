@@ -15,7 +15,7 @@ func stateOf(st *unix.Stat_t) *State {
 	}
 }
 
-// exchange lets two names change places in one step.
+// exchange exchanges two names in one step.
 func exchange(a int, nameA string, b int, nameB string) error {
 	return dirfd.Retry(func() error { return unix.RenameatxNp(a, nameA, b, nameB, unix.RENAME_SWAP) })
 }

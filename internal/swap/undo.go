@@ -9,9 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 )
 
-// Undo takes back what Commit did, in reverse order, and goes on where something
-// fails. A path that somebody changed after Commit put it there is left as it
-// is and named; what stood there before is beside it until Clean.
+// Undo undoes what Commit did, in reverse order, and continues after a failure.
+// It names a path that somebody changed after Commit put it there, and leaves
+// it as it is; what was there before is beside it until Clean.
 func (d *Dir) Undo(p *Plan) ([]Left, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (d *Dir) undo(p *Plan, i int) error {
 	return chmodAt(dir, name, s.Was.Ino, s.Was.Mode&0o7777)
 }
 
-// unmake takes a file away that was put where nothing was.
+// unmake removes a file that was put where nothing was.
 func (d *Dir) unmake(s *Step, fresh string) error {
 	aside, err := d.state(1, fresh)
 	if err != nil || aside != nil || s.New == nil { // it was not put there yet
@@ -78,7 +78,7 @@ func (d *Dir) unmake(s *Step, fresh string) error {
 	return d.park(string(s.Path), fresh, s.New)
 }
 
-// unput gives the old file its place again.
+// unput puts the old file back in its place.
 func (d *Dir) unput(s *Step, fresh, old string) error {
 	aside, err := d.state(1, fresh)
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Dir) unput(s *Step, fresh, old string) error {
 		return err
 	}
 	from := fresh
-	if s.Was.is(parked) { // where names can not be exchanged
+	if s.Was.is(parked) { // where names cannot be exchanged
 		from = old
 	} else if !s.Was.is(aside) {
 		return nil // it never left its place
@@ -111,13 +111,13 @@ func (d *Dir) unput(s *Step, fresh, old string) error {
 	if err := d.exchange(fresh, string(s.Path)); err != nil {
 		return err
 	}
-	if aside, err = d.state(1, fresh); err == nil && !s.New.is(aside) { // somebody wrote there in the last moment
+	if aside, err = d.state(1, fresh); err == nil && !s.New.is(aside) { // somebody wrote there at the last moment
 		err = errors.Join(&MovedError{string(s.Path)}, d.exchange(fresh, string(s.Path)))
 	}
 	return err
 }
 
-// remake makes a folder again that was removed.
+// remake creates a removed folder again.
 func (d *Dir) remake(s *Step) error {
 	dir, name, err := d.at(0, string(s.Path))
 	if err != nil {
@@ -150,9 +150,9 @@ func ignoreFull(err error) error {
 }
 
 // Clean deletes what Commit and Undo left beside the places: old files, or new
-// ones that were taken back. keep is called first with the path of a file that
-// somebody wrote to after it was out of the way (a program that had it open), so
-// that this is not lost; what keep returns an error for stays.
+// ones that were undone. If somebody (a program that had it open) wrote to a
+// file after it was out of the way, Clean first calls keep with its path, so
+// that nothing is lost; if keep returns an error the file stays.
 func (d *Dir) Clean(p *Plan, keep func(path string, s *Step) error) error {
 	if err := p.Check(); err != nil {
 		return err
