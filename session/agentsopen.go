@@ -89,13 +89,13 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	m.Tell = func(string) {} // the same was told when the session's own workspace was made
 	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
-	pl := plan{OpenOptions: open, mode: s.Rec.Mode, commit: s.Rec.Base.Head, from: FromWorking, format: format, guard: s.Rec.Guard, parent: s.Rec.ID}
+	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
 	if pl.Keep == "" {
 		pl.Keep = state.KeepFailure
 	}
-	pl.MaxBytes = 0
-	if pl.mode == superqode.ModeDirectory {
-		pl.Template = string(s.Rec.Workspace)
+	if pl.make.Mode == superqode.ModeDirectory {
+		pl.make.Template = string(s.Rec.Workspace)
+		pl.Template = pl.make.Template
 	}
 	c, err := m.newSession(s.Source, s.Project, pl)
 	if err != nil {

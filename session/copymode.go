@@ -23,43 +23,43 @@ import (
 )
 
 // planCopy checks the options of the modes whose workspace is a plain copy.
-func planCopy(pl plan, home string) error {
-	if pl.from != FromWorking {
-		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode starts from the files as they are", pl.OpenOptions.From, pl.mode)
+func planCopy(opt Options, home string) error {
+	if opt.From != FromWorking {
+		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode starts from the files as they are", opt.From, opt.Mode)
 	}
-	for _, p := range pl.Exclude {
+	for _, p := range opt.Exclude {
 		if !doublestar.ValidatePattern(p) {
 			return superqode.Errorf(superqode.ErrUsage, "exclude pattern %q is not valid", p)
 		}
 	}
-	if pl.Template == "" {
+	if opt.Template == "" {
 		return nil
 	}
-	if pl.mode != superqode.ModeDirectory {
-		return templateMode(pl)
+	if opt.Mode != superqode.ModeDirectory {
+		return templateMode(opt)
 	}
-	st, err := os.Stat(pl.Template)
+	st, err := os.Stat(opt.Template)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(pl.Template))
+		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(opt.Template))
 	case err != nil:
 		return err
 	case !st.IsDir():
-		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(pl.Template))
+		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(opt.Template))
 	}
-	template, err := filepath.EvalSymlinks(pl.Template)
+	template, err := filepath.EvalSymlinks(opt.Template)
 	if err != nil {
 		return err
 	}
 	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(pl.Template), home), "superqode --home DIR … with a folder outside of it")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(opt.Template), home), "superqode --home DIR … with a folder outside of it")
 	}
 	return nil
 }
 
 // templateMode refuses a template in a mode that makes no use of it.
-func templateMode(pl plan) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(pl.Template), pl.mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(pl.Template))
+func templateMode(opt Options) error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(opt.Template), opt.Mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(opt.Template))
 }
 
 // autoMode is the mode of a session that names none: who gives a template wants
@@ -95,15 +95,15 @@ func excluded(patterns []string) func(string) bool {
 }
 
 // fillCopy makes the workspace of the snapshot and directory modes.
-func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
-	if pl.mode == superqode.ModeSnapshot { // a template is copied whole
-		s.Rec.Exclude = pl.Exclude
+func (s *Session) fillCopy(ctx context.Context, opt Options) ([]snapshot.Entry, error) {
+	if opt.Mode == superqode.ModeSnapshot { // a template is copied whole
+		s.Rec.Exclude = opt.Exclude
 	}
-	unread, err := s.captureOrigin(ctx, pl)
+	unread, err := s.captureOrigin(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	from, unread, err := s.copySource(ctx, pl, unread)
+	from, unread, err := s.copySource(ctx, opt, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +128,13 @@ func (s *Session) fillCopy(ctx context.Context, pl plan) ([]snapshot.Entry, erro
 
 // captureOrigin records the origin for the check at the end, and returns what of
 // it could not be read.
-func (s *Session) captureOrigin(ctx context.Context, pl plan) (problems []snapshot.Problem, err error) {
+func (s *Session) captureOrigin(ctx context.Context, opt Options) (problems []snapshot.Problem, err error) {
 	if s.Source.Repo != nil && !s.Source.Repo.Bare {
 		if s.RepoState, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state")); err != nil {
 			return nil, err
 		}
 	}
-	s.OriginBase, problems, err = snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: skipOrigin})
+	s.OriginBase, problems, err = snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: skipOrigin})
 	if err != nil {
 		return nil, fmt.Errorf("scan the origin: %w", err)
 	}
@@ -145,12 +145,12 @@ func (s *Session) captureOrigin(ctx context.Context, pl plan) (problems []snapsh
 // copySource says what the workspace will hold: the origin without what is
 // excluded, the template whole, or nothing. It also returns what of that could
 // not be read; unread is what of the origin could not.
-func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
-	if pl.mode == superqode.ModeDirectory {
-		if pl.Template == "" {
-			return &snapshot.Snapshot{Root: s.Source.Top, Format: pl.format, Taken: s.Now()}, nil, nil
+func (s *Session) copySource(ctx context.Context, opt Options, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	if opt.Mode == superqode.ModeDirectory {
+		if opt.Template == "" {
+			return &snapshot.Snapshot{Root: s.Source.Top, Format: opt.Format, Taken: s.Now()}, nil, nil
 		}
-		template, err := filepath.EvalSymlinks(pl.Template)
+		template, err := filepath.EvalSymlinks(opt.Template)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -158,11 +158,11 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 			return nil, nil, err
 		}
 		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(pl.Template))
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
 		}
-		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly})
+		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
 	}
-	skip := excluded(pl.Exclude)
+	skip := excluded(opt.Exclude)
 	sn := &snapshot.Snapshot{Root: s.OriginBase.Root, Format: s.OriginBase.Format, Taken: s.OriginBase.Taken}
 	dropped := ""
 	for _, e := range s.OriginBase.Entries {
@@ -185,7 +185,7 @@ func (s *Session) copySource(ctx context.Context, pl plan, unread []snapshot.Pro
 		}
 		return false
 	})
-	return sn, unread, checkSize(sn, pl.MaxBytes)
+	return sn, unread, checkSize(sn, opt.MaxBytes)
 }
 
 // checkSize refuses a copy above the limit and names the folders that make it

@@ -1,162 +1,15 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/salvage"
-	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
-
-// unsaved tells, in words, whether the workspace holds changes that are kept
-// nowhere else; "" means that it does not: there are none, or the session's end
-// has collected exactly these.
-func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
-	l, err := s.look(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	switch {
-	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
-		return "", nil
-	case len(l.problems) > 0:
-		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.problems), "path")), nil
-	}
-	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
-		digest, err := l.final.Digest()
-		if err != nil {
-			return "", err
-		}
-		if digest == s.Rec.Final.Digest {
-			return "", nil
-		}
-	}
-	return fmt.Sprintf("it holds %s that %s kept nowhere else", text.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
-}
-
-// salvageIgnored is how many bytes of new ignored files go into the salvage of a
-// workspace; the smallest first.
-const salvageIgnored = 256 << 20
-
-// disposal is what has to be looked after before a workspace goes.
-type disposal struct {
-	salvage *salvage.Record  // nil when there was nothing to salvage
-	large   []snapshot.Entry // changed files that are too big for the store, and moved
-	ignored []snapshot.Entry // the same among those that no patch would hold
-}
-
-// salvageWorkspace keeps what the workspace of an isolated session holds beyond
-// its base: changes, and what the program made that is in no patch (ignored
-// files, those that an exclude pattern covers, nested repositories' own files)
-// up to a limit. Large files are left to dispose.
-func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal, err error) {
-	if gone, err := s.workspaceGone(); err != nil || gone != "" {
-		return d, err
-	}
-	base, err := s.LoadBase()
-	if err != nil { // then all of it counts as new
-		if base, err = s.noBase(); err != nil {
-			return d, err
-		}
-		s.Base = base
-	}
-	l, ws := &look{}, string(s.Rec.Workspace)
-	defer func() { err = errors.Join(err, l.close(ws)) }()
-	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.Rec.Mode == superqode.ModeWorktree }
-	err = l.scanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
-	if err != nil {
-		return d, fmt.Errorf("scan the workspace: %w", err)
-	}
-	part := salvage.Part{Dir: ws, LeftOut: leftOutOf(l.problems)}
-	l.problems = nil
-	extra, beyond, err := s.dropLarge(ctx, l)
-	if err != nil {
-		return d, err
-	}
-	part.LeftOut = append(part.LeftOut, beyond...)
-	if err := l.hashAll(ctx, ws); err != nil {
-		return d, err
-	}
-	for _, c := range snapshot.Compare(base, l.final, snapshot.CompareOptions{Dirs: true}) {
-		switch e := l.final.Find(c.Path.String()); {
-		case e == nil:
-		case !e.IsLarge() || s.isOrphan():
-			part.Entries = append(part.Entries, *e)
-		case extra[e.Path]:
-			d.ignored = append(d.ignored, *e)
-		default:
-			d.large = append(d.large, *e)
-		}
-	}
-	d.salvage, err = s.Salvage(ctx, why, part)
-	return d, err
-}
-
-func leftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
-	var left []salvage.LeftOut
-	for _, p := range problems {
-		left = append(left, salvage.LeftOut{Path: p.Path, Reason: p.Err.Error()})
-	}
-	return left
-}
-
-// noBase stands in for a base that can not be read.
-func (s *Session) noBase() (*snapshot.Snapshot, error) {
-	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
-	return &snapshot.Snapshot{Root: string(s.Rec.Workspace), Format: format}, err
-}
-
-// dropLarge returns the new files that no patch would hold. It takes the biggest
-// of them out of the look until the others fit into the limit, and names those.
-func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []salvage.LeftOut, error) {
-	wanted := *l.final
-	skip, dropped := s.skip(), ""
-	wanted.Entries = slices.DeleteFunc(slices.Clone(l.final.Entries), func(e snapshot.Entry) bool {
-		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
-			return true
-		}
-		if !skip(e.Path, e.Kind) {
-			return false
-		}
-		dropped = e.Path + "/"
-		return true
-	})
-	if _, _, err := s.dropIgnored(ctx, &wanted); err != nil {
-		return nil, nil, err
-	}
-	var extra []*snapshot.Entry
-	for i := range l.final.Entries {
-		e := &l.final.Entries[i]
-		if e.Kind == snapshot.File && wanted.Find(e.Path) == nil && s.Base.Find(e.Path) == nil {
-			extra = append(extra, e)
-		}
-	}
-	slices.SortStableFunc(extra, func(a, b *snapshot.Entry) int { return cmp.Compare(a.Size, b.Size) })
-	var left []salvage.LeftOut
-	in, out, total := map[string]bool{}, map[string]bool{}, int64(0)
-	for _, e := range extra {
-		if total += e.Size; total <= salvageIgnored {
-			in[e.Path] = true
-			continue
-		}
-		out[e.Path] = true
-		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
-	}
-	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
-	return in, left, nil
-}
 
 // dispose takes away the workspace of a session whose contents were salvaged. An
 // active session goes the whole way down, with its report. Where that fails, for
@@ -193,36 +46,29 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 	return s.clear()
 }
 
-// moveOut moves large files that are still in the workspace into the session's
-// folder. Their permissions may have been widened for reading meanwhile, so it
-// looks again.
-func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
-	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
-		return nil
-	}
-	now, _, err := snapshot.Scan(ctx, string(s.Rec.Workspace), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
+// unsaved tells, in words, whether the workspace holds changes that are kept
+// nowhere else; "" means that it does not: there are none, or the session's end
+// has collected exactly these.
+func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
+	l, err := s.look(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
-	var there []snapshot.Entry
-	for _, f := range files {
-		if e := now.Find(f.Path); e.IsLarge() {
-			there = append(there, *e)
+	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
+	switch {
+	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
+		return "", nil
+	case len(l.problems) > 0:
+		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.problems), "path")), nil
+	}
+	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
+		digest, err := l.final.Digest()
+		if err != nil {
+			return "", err
+		}
+		if digest == s.Rec.Final.Digest {
+			return "", nil
 		}
 	}
-	_, err = s.MoveLarge(ctx, string(s.Rec.Workspace), there)
-	return err
-}
-
-// ownWorkspace refuses to remove a folder that is not where the session's own
-// workspace lies: a program may have written into the record.
-func (s *Session) ownWorkspace() error {
-	want := s.Project.WorkspacePath(s.Rec.ID.String())
-	if !atomicfile.Exists(string(s.Rec.Workspace)) {
-		return nil // removed, or the whole home was moved
-	}
-	if superqode.RealPrefix(filepath.Dir(string(s.Rec.Workspace))) != superqode.RealPrefix(filepath.Dir(want)) || filepath.Base(string(s.Rec.Workspace)) != filepath.Base(want) {
-		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.Rec.ID, s.Rec.Workspace, want)
-	}
-	return nil
+	return fmt.Sprintf("it holds %s that %s kept nowhere else", text.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
 }

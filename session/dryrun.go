@@ -61,7 +61,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 		return nil, err
 	}
 	if p.Exists() {
-		if err := claimOrigin(p, pl.mode); err != nil {
+		if err := claimOrigin(p, pl.make.Mode); err != nil {
 			return nil, err
 		}
 	}
@@ -78,14 +78,14 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	}
 	d := opt.Defaults
 	v := &Preview{
-		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.from, Head: pl.commit,
+		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.make.From, Head: pl.make.Commit,
 		Include: notNull(opt.Include), Exclude: []string{}, Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}
 	switch {
-	case pl.mode.InPlace():
+	case pl.make.Mode.InPlace():
 		v.Workspace, v.Include = v.Origin, []string{}
-	case pl.mode == superqode.ModeSnapshot:
+	case pl.make.Mode == superqode.ModeSnapshot:
 		v.Exclude = notNull(opt.Exclude)
 	}
 	for _, kv := range d.Env {

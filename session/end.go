@@ -84,10 +84,6 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	return res, errors.Join(err, s.finish(ctx, res, keep))
 }
 
-func (s *Session) ended() error {
-	return superqode.Errorf(superqode.ErrNotFound, "session %s has ended already", s.Rec.ID)
-}
-
 // keeps decides whether the workspace stays.
 func (s *Session) keeps(opt EndOptions, cerr error) bool {
 	keep := opt.Keep

@@ -27,76 +27,23 @@ import (
 const DefaultIgnoredBudget = 256 << 20
 
 // planInPlace checks the options of the modes that work in the origin itself.
-func planInPlace(o *site.Origin, pl plan) error {
+func planInPlace(o *site.Origin, opt Options) error {
 	switch {
-	case pl.from != FromWorking:
-		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", pl.OpenOptions.From, pl.mode)
-	case pl.Template != "":
-		return templateMode(pl)
+	case opt.From != FromWorking:
+		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", opt.From, opt.Mode)
+	case opt.Template != "":
+		return templateMode(opt)
 	case o.Repo != nil && o.Repo.Bare:
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to work in", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
-	case o.Repo == nil && pl.mode == superqode.ModeGitSnapshot:
+	case o.Repo == nil && opt.Mode == superqode.ModeGitSnapshot:
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, and git_snapshot mode needs one", o.Top), "superqode run --snapshot -- CMD")
 	}
 	return nil
 }
 
-// claimOrigin makes sure that no two sessions that would meet in the origin's
-// files are open at once: a git_snapshot session is alone, and nothing is made
-// of an origin in which one is at work. The caller holds the project lock.
-func claimOrigin(p state.Project, mode superqode.Mode) error {
-	names, err := p.SessionNames()
-	if err != nil {
-		return err
-	}
-	for _, id := range names {
-		l, err := state.Load(p.SessionPath(id))
-		if err != nil || l.State.Ended() || !l.Mode.InPlace() {
-			continue // broken ones are told of elsewhere; they can not be asked
-		}
-		if l.Mode == superqode.ModeShared && l.Dead || mode != superqode.ModeGitSnapshot && l.Mode != superqode.ModeGitSnapshot {
-			continue
-		}
-		return &HolderError{ID: l.ID, Mode: l.Mode}
-	}
-	return nil
-}
-
-// HolderError says that another session has the origin for itself. It wraps
-// superqode.ErrLocked.
-type HolderError struct {
-	ID   superqode.SessionID
-	Mode superqode.Mode
-}
-
-// Error names the session.
-func (e *HolderError) Error() string {
-	return fmt.Sprintf("session %s works in the origin itself (%s mode)", e.ID, e.Mode)
-}
-
-// Unwrap returns superqode.ErrLocked and what can be done.
-func (e *HolderError) Unwrap() error {
-	return superqode.WithHint(superqode.ErrLocked, "wait for it, or superqode workspace end --session %s", e.ID)
-}
-
-// recoverDead brings back what a dead git_snapshot session left in the origin:
-// nothing else may begin, or be looked at, before that.
-func (m *Manager) recoverDead(l state.Listed) error {
-	r := m.recoverOne(context.Background(), l)
-	if r.Err != nil {
-		return superqode.WithHint(fmt.Errorf("session %s died in the middle of its work and could not be recovered: %w", l.ID, r.Err), "superqode workspace recover --session %s", l.ID)
-	}
-	became := "the origin was brought back"
-	if l.NoRevert || r.Action == endWord(true) {
-		became = "what it changed in the origin was left, as asked for"
-	}
-	m.Tell(fmt.Sprintf("session %s had died in the middle of its work; %s (%s)", l.ID, became, r.Action))
-	return nil
-}
-
 // fillInPlace records the origin as it is: what git_snapshot mode has to bring
 // back, or what shared mode compares with in the end.
-func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
+func (s *Session) fillInPlace(ctx context.Context, opt Options) error {
 	var err error
 	if s.Rec.TopFolder, err = state.FolderInfoOf(s.Source.Top); err != nil {
 		return err
@@ -105,21 +52,21 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 		return err
 	}
 	failpoint.Hit("inplace.pointed")
-	if pl.mode == superqode.ModeShared {
-		return s.fillShared(ctx, pl)
+	if opt.Mode == superqode.ModeShared {
+		return s.fillShared(ctx, opt)
 	}
 	var survey *worktree.Survey
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		survey, err = worktree.Look(gctx, s.Source.Repo, pl.format, nil)
+		survey, err = worktree.Look(gctx, s.Source.Repo, opt.Format, nil)
 		return err
 	})
-	g.Go(func() error { return s.keepRepository(gctx, pl.format) })
+	g.Go(func() error { return s.keepRepository(gctx, opt.Format) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.surveyed")
-	if err := s.leaveOut(survey, pl); err != nil {
+	if err := s.leaveOut(survey, opt); err != nil {
 		return err
 	}
 	if err := s.keepTree(ctx, survey); err != nil {
@@ -144,7 +91,7 @@ func (s *Session) fillInPlace(ctx context.Context, pl plan) error {
 // leaveOut takes out of the survey what the session can not, or was told not to,
 // protect, and names it: those paths are left alone in the end. What would have
 // to be left out because it is too big is an error instead.
-func (s *Session) leaveOut(survey *worktree.Survey, pl plan) error {
+func (s *Session) leaveOut(survey *worktree.Survey, opt Options) error {
 	out := map[string]string{}
 	for _, p := range survey.Problems {
 		if p.Path == "" {
@@ -152,8 +99,8 @@ func (s *Session) leaveOut(survey *worktree.Survey, pl plan) error {
 		}
 		out[p.Path] = p.Err.Error()
 	}
-	if len(pl.LeaveOut) > 0 {
-		skip := excluded(pl.LeaveOut)
+	if len(opt.LeaveOut) > 0 {
+		skip := excluded(opt.LeaveOut)
 		for _, dir := range survey.Ignored {
 			if skip(dir) {
 				out[dir] = "left out by --leave-out"
@@ -161,7 +108,7 @@ func (s *Session) leaveOut(survey *worktree.Survey, pl plan) error {
 		}
 	}
 	s.dropPaths(survey, out)
-	return s.checkBudget(survey, pl)
+	return s.checkBudget(survey, opt)
 }
 
 // dropPaths removes paths, and what lies below them, from the survey.
@@ -188,8 +135,8 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 
 // checkBudget refuses to start where the ignored files take more room than the
 // budget and can not be cloned.
-func (s *Session) checkBudget(survey *worktree.Survey, pl plan) error {
-	budget := pl.IgnoredBudget
+func (s *Session) checkBudget(survey *worktree.Survey, opt Options) error {
+	budget := opt.IgnoredBudget
 	if budget == 0 {
 		budget = DefaultIgnoredBudget
 	}
@@ -302,11 +249,11 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 
 // fillShared records the origin for a comparison at the end. Only what the patch
 // may need is read.
-func (s *Session) fillShared(ctx context.Context, pl plan) error {
+func (s *Session) fillShared(ctx context.Context, opt Options) error {
 	if s.Source.Repo == nil {
-		return s.fillSharedPlain(ctx, pl)
+		return s.fillSharedPlain(ctx, opt)
 	}
-	survey, err := worktree.Look(ctx, s.Source.Repo, pl.format, nil)
+	survey, err := worktree.Look(ctx, s.Source.Repo, opt.Format, nil)
 	if err != nil {
 		return err
 	}
@@ -333,16 +280,16 @@ func (s *Session) onlyWarn(err error) error {
 }
 
 // fillSharedPlain is fillShared outside of git, where all contents are kept.
-func (s *Session) fillSharedPlain(ctx context.Context, pl plan) error {
-	s.Rec.Exclude = pl.Exclude
-	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: pl.format, Contents: snapshot.StatOnly, Skip: s.skip()})
+func (s *Session) fillSharedPlain(ctx context.Context, opt Options) error {
+	s.Rec.Exclude = opt.Exclude
+	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: s.skip()})
 	if err != nil {
 		return err
 	}
 	for _, p := range problems {
 		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
 	}
-	if err := checkSize(tree, pl.MaxBytes); err != nil {
+	if err := checkSize(tree, opt.MaxBytes); err != nil {
 		return err
 	}
 	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}

@@ -1,14 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -20,8 +19,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // Session is one open, attached or ended session. Methods are not safe for
@@ -103,7 +100,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, errors.Join(err, s.discard())
 	}
 	s.Meter = &treecopy.Meter{}
-	done := m.Begin(openStep(plan.mode), s.Meter)
+	done := m.Begin(openStep(plan.make.Mode), s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()
 	if err != nil {
@@ -123,7 +120,7 @@ func (m *Manager) claimSession(ctx context.Context, o *site.Origin, p state.Proj
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(p, pl.mode); err != nil {
+	if err := claimOrigin(p, pl.make.Mode); err != nil {
 		return nil, err
 	}
 	return m.newSession(o, p, pl)
@@ -143,68 +140,21 @@ func prepareArtifacts(top string) error {
 // plan is a set of options that was checked against the origin.
 type plan struct {
 	OpenOptions
-	mode   superqode.Mode
-	commit string // what HEAD of the workspace will be; "" outside git
-	from   string // FromWorking or a commit id
-	format snapshot.Format
+	make   Options
 	guard  state.GuardRecord
 	parent superqode.SessionID // see Record.Parent
 }
 
 // plan decides the mode and resolves the revision before anything is made.
 func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (plan, error) {
-	pl := plan{OpenOptions: opt, mode: opt.Mode, from: opt.From}
-	if pl.from == "" {
-		pl.from = FromWorking
-	}
-	if pl.Keep == "" {
-		pl.Keep = state.KeepFailure
-	}
+	pl := plan{OpenOptions: opt}
+	pl.Keep = cmp.Or(pl.Keep, state.KeepFailure)
 	var err error
-	if pl.format, err = snapshot.ParseFormat(o.Format); err != nil {
-		return pl, err
-	}
-	if pl.mode == "" || pl.mode == superqode.ModeAuto {
-		pl.mode = autoMode(o, pl.Template)
-	}
-	switch pl.mode {
-	case superqode.ModeWorktree:
-	case superqode.ModeSnapshot, superqode.ModeDirectory:
-		return pl, planCopy(pl, superqode.RealPrefix(m.Home))
-	case superqode.ModeGitSnapshot, superqode.ModeShared:
-		if err := planInPlace(o, pl); err != nil {
-			return pl, err
-		}
-		if o.Repo != nil {
-			pl.commit, err = o.Repo.Head(ctx)
-		}
-		return pl, err
-	default:
-		return pl, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", pl.mode)
-	}
-	switch {
-	case pl.Template != "":
-		return pl, templateMode(pl)
-	case o.Repo == nil:
-		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, so it can have no worktree", o.Top), "superqode run --snapshot -- CMD")
-	case o.Repo.Bare:
-		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
-	}
-	head, err := o.Repo.Head(ctx)
-	if err != nil {
-		return pl, err
-	}
-	if head == "" {
-		return pl, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", o.Top), "superqode run --snapshot -- CMD, or commit first")
-	}
-	pl.commit = head
-	if pl.from != FromWorking {
-		if pl.commit, err = o.Repo.Commit(ctx, pl.from); err != nil {
-			return pl, superqode.WithHint(err, "git log --oneline --all")
-		}
-		pl.from = pl.commit
-	}
-	return pl, nil
+	pl.make, err = Check(ctx, m.Host, o, Options{
+		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, Template: opt.Template,
+		IgnoredBudget: opt.IgnoredBudget, LeaveOut: opt.LeaveOut,
+	})
+	return pl, err
 }
 
 // newSession makes the session's folder, takes its lock and writes its record.
@@ -220,16 +170,16 @@ func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Sessi
 	}()
 	now, id := m.Now(), s.Rec.ID
 	s.Rec = state.Record{
-		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
+		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.make.Mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
 		Agent: pl.Agent, Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(p.WorkspacePath(id.String())),
-		ObjectFormat: o.Format, From: pl.from, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
+		ObjectFormat: o.Format, From: pl.make.From, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}
 	s.Rec.Guard, s.Rec.Given, s.Rec.Claims, s.Rec.Defaults, s.Rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
-	if pl.mode.InPlace() {
+	if pl.make.Mode.InPlace() {
 		s.Rec.Workspace = state.HostPath(o.Top)
 	}
-	s.Rec.Base.Head = pl.commit
+	s.Rec.Base.Head = pl.make.Commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.Rec.CommonDir, s.Rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
 	}
@@ -271,12 +221,12 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	var missing []snapshot.Entry
 	var err error
 	switch {
-	case pl.mode == superqode.ModeWorktree:
-		missing, err = s.fillWorktree(ctx, pl)
-	case pl.mode.InPlace():
-		err = s.fillInPlace(ctx, pl)
+	case pl.make.Mode == superqode.ModeWorktree:
+		missing, err = s.fillWorktree(ctx, pl.make)
+	case pl.make.Mode.InPlace():
+		err = s.fillInPlace(ctx, pl.make)
 	default:
-		missing, err = s.fillCopy(ctx, pl)
+		missing, err = s.fillCopy(ctx, pl.make)
 	}
 	if err != nil {
 		return err
@@ -306,58 +256,4 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	}
 	failpoint.Hit("open.active")
 	return nil
-}
-
-// fillWorktree makes the workspace of worktree mode. The repository's state is
-// recorded beside it: both only read the origin, and what git worktree add makes
-// there is no part of the state.
-func (s *Session) fillWorktree(ctx context.Context, pl plan) ([]snapshot.Entry, error) {
-	var repo *revert.RepoState
-	var res *worktree.Result
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		repo, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state"))
-		return err
-	})
-	g.Go(func() (err error) {
-		res, err = worktree.Create(gctx, worktree.Options{
-			Repo: s.Source.Repo, ID: s.Rec.ID, Path: string(s.Rec.Workspace), From: pl.from, Head: pl.commit, Include: pl.Include, Format: pl.format, Lock: s.Project.Lock,
-			Meter: s.Meter,
-		})
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	s.RepoState, s.Base, s.OriginBase = repo, res.Base, res.Origin
-	s.Rec.AdminDir = state.HostPath(res.AdminDir)
-	s.Warn(res.Warnings...)
-	return res.Missing, nil
-}
-
-// saveBase writes base and origin beside the record. The base comes last: it
-// vouches only for files that did not change within the last tick of the clock,
-// so there is a moment to wait, and the other writes use it.
-func (s *Session) saveBase(ctx context.Context) error {
-	digest, err := s.Base.Digest()
-	if err != nil {
-		return err
-	}
-	s.Rec.Base.Digest = digest
-	s.Rec.Base.Files, s.Rec.Base.Bytes = s.Base.Count()
-	if s.RepoState != nil {
-		if err := s.RepoState.Save(filepath.Join(s.Folder, "state.json")); err != nil {
-			return err
-		}
-	}
-	if s.OriginBase != nil {
-		knowContents(s.OriginBase, s.Base)
-		if err := s.OriginBase.Save(filepath.Join(s.Folder, "origin.snap")); err != nil {
-			return err
-		}
-	}
-	if err := s.Base.Settle(ctx); err != nil {
-		return err
-	}
-	return s.Base.Save(filepath.Join(s.Folder, "base.snap"))
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// FromWorking as OpenOptions.From means what the user sees now: staged,
-// unstaged, deleted and untracked files, index state included.
-const FromWorking = "working"
-
 // OpenOptions says what session to open. The zero value of every field but Dir
 // is a usable default.
 type OpenOptions struct {

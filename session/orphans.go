@@ -27,14 +27,6 @@ import (
 // An orphan is a workspace, or the admin folder of one in .git/worktrees, whose
 // session has no folder any more: somebody deleted it, or a disk lost it.
 
-// orphanPrefix begins the name of a folder in which the list of an orphan's
-// salvage is made; the store keeps it.
-const orphanPrefix = ".orphan-"
-
-// isOrphan reports whether the session stands for an orphan: its folder goes with
-// it, so all that is kept must be in the store.
-func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.Folder), orphanPrefix) }
-
 // orphans removes the orphans of a project.
 func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	if !c.opt.DryRun {

@@ -243,3 +243,33 @@ func (m *Manager) clearDone(l state.Listed) error {
 	}
 	return errors.Join(s.clear(), s.Close())
 }
+
+// recoverDead brings back what a dead git_snapshot session left in the origin:
+// nothing else may begin, or be looked at, before that.
+func (m *Manager) recoverDead(l state.Listed) error {
+	r := m.recoverOne(context.Background(), l)
+	if r.Err != nil {
+		return superqode.WithHint(fmt.Errorf("session %s died in the middle of its work and could not be recovered: %w", l.ID, r.Err), "superqode workspace recover --session %s", l.ID)
+	}
+	became := "the origin was brought back"
+	if l.NoRevert || r.Action == endWord(true) {
+		became = "what it changed in the origin was left, as asked for"
+	}
+	m.Tell(fmt.Sprintf("session %s had died in the middle of its work; %s (%s)", l.ID, became, r.Action))
+	return nil
+}
+
+// RecoverInPlace brings back what a dead git_snapshot session left in the origin
+// around dir. Call it before anything there is believed: the program of that
+// session could have written it. It returns the session that works there, if
+// one does.
+func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
+	_, l, ok := m.pointed(dir)
+	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
+		return nil, nil
+	}
+	if l.Dead {
+		return nil, m.recoverDead(*l)
+	}
+	return l, nil
+}

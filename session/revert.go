@@ -3,33 +3,11 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/gitdir"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
-
-// RevertOptions says what Revert brings back.
-type RevertOptions struct {
-	Paths  []superqode.RelPath // relative to the workspace; none: all, the repository's own state included
-	How    revert.Method
-	DryRun bool // only tell what would be done
-}
-
-// Reverted is what Revert did.
-type Reverted struct {
-	revert.Restored
-	Salvages []string // what was overwritten or removed, see Salvage
-}
 
 // Revert brings the session's workspace, in git_snapshot mode the origin, back to
 // the base, proves it and leaves the session as it is otherwise. It needs the
@@ -60,6 +38,7 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 	}
 	r := &Reverted{}
 	done := s.Begin("reverting", nil)
+	opt.Forget = s.forgetCommits
 	err = s.revertAll(ctx, opt, r)
 	done()
 	r.Salvages = s.Salvages
@@ -72,13 +51,6 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 	return r, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
 }
 
-func isAre(n int) string {
-	if n == 1 {
-		return "1 path is"
-	}
-	return fmt.Sprintf("%d paths are", n)
-}
-
 // revertable refuses sessions that have no base to go back to.
 func (s *Session) revertable() error {
 	switch {
@@ -86,147 +58,6 @@ func (s *Session) revertable() error {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended, and there is nothing to go back to", s.Rec.ID), "superqode workspace restore --list")
 	case s.Rec.Mode == superqode.ModeShared:
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "session %s works in shared mode, in which nothing is brought back", s.Rec.ID), "superqode workspace diff --session %s", s.Rec.ID)
-	}
-	return nil
-}
-
-func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted) error {
-	var repo *revert.Restored
-	var err error
-	switch {
-	case s.Rec.Mode != superqode.ModeGitSnapshot:
-		err = s.reopenWorkspace(opt)
-	case opt.DryRun && len(opt.Paths) == 0:
-		repo, err = s.restoreRepository(ctx, opt.How, true)
-	case len(opt.Paths) == 0:
-		if err = gitdir.Forget(ctx, s.Site); err != nil { // a damaged repository must not wait for them
-			s.Warn(err.Error())
-		}
-		repo, err = s.bringBackRepository(ctx, opt.How)
-	}
-	if err != nil {
-		return err
-	}
-	tree, err := s.workspaceTree(ctx)
-	if err == nil {
-		err = s.known(ctx, tree, opt.Paths)
-	}
-	if err != nil {
-		return err
-	}
-	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		var res *revert.Restored
-		if res, err = s.restoreTree(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun}); res != nil {
-			r.Restored = *res
-		}
-	} else {
-		var res *revert.Restored
-		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
-		if res != nil {
-			r.Restored = *res
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if repo != nil {
-		r.Paths = append(inGitDir(repo.Paths), r.Paths...)
-		r.Differences = append(inGitDir(repo.Differences), r.Differences...)
-		r.Verified = r.Verified && repo.Verified
-	}
-	if s.Rec.Mode == superqode.ModeWorktree && len(opt.Paths) == 0 && !opt.DryRun {
-		return s.resetWorktree(ctx)
-	}
-	return nil
-}
-
-// known refuses paths that were not there and are not there.
-func (s *Session) known(ctx context.Context, tree *revert.Tree, paths []superqode.RelPath) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	now, _, err := snapshot.Scan(ctx, tree.Dir, snapshot.ScanOptions{Format: tree.Base.Format, Previous: tree.Base, Contents: snapshot.StatOnly, Skip: tree.Skip})
-	if err != nil {
-		return err
-	}
-	for _, p := range paths {
-		if tree.Base.Find(p.String()) == nil && now.Find(p.String()) == nil {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", text.Printable(p.String())), "superqode workspace changes --session %s", s.Rec.ID)
-		}
-	}
-	return nil
-}
-
-// inGitDir marks paths of the repository, so that they are told from those of
-// the work tree.
-func inGitDir(paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = strings.TrimSuffix(".git/"+p, "/")
-	}
-	return out
-}
-
-// workspaceTree is the session's workspace as it was handed out.
-func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
-	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		return s.originTree(ctx)
-	}
-	base, err := s.LoadBase()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.OpenStore(ctx); err != nil {
-		return nil, err
-	}
-	spared, err := s.setupIgnored()
-	if err != nil {
-		return nil, err
-	}
-	drop := s.skip()
-	skip := func(path string, kind snapshot.Kind) bool {
-		if spared[path] {
-			return true
-		}
-		if path != ".git" && skipGit(path, kind) && base.Find(snapshot.Parent(path)) == nil {
-			return false // of a repository that the program made
-		}
-		return drop(path, kind)
-	}
-	return &revert.Tree{Dir: string(s.Rec.Workspace), Base: base, Skip: skip, Store: s.Store}, nil
-}
-
-// reopenWorkspace makes the workspace's own folder anew where the program took
-// it away or put something else there.
-func (s *Session) reopenWorkspace(opt RevertOptions) error {
-	ws := string(s.Rec.Workspace)
-	why, err := s.workspaceGone()
-	if err != nil || why == "" || opt.DryRun {
-		return err
-	}
-	if _, err := os.Lstat(ws); err == nil {
-		if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
-			return err
-		}
-	}
-	return os.Mkdir(ws, 0o700)
-}
-
-// resetWorktree brings HEAD and the index of a linked worktree back.
-func (s *Session) resetWorktree(ctx context.Context) error {
-	if err := gitdir.Forget(ctx, s.Site); err != nil {
-		return err
-	}
-	repo, err := s.Repo(ctx)
-	if err != nil {
-		return err
-	}
-	opt := worktree.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
-	if s.Rec.From == FromWorking {
-		opt.Index = filepath.Join(s.Folder, "state")
-	}
-	if err := worktree.Reset(ctx, opt); err != nil {
-		return fmt.Errorf("bring back HEAD and index of the workspace: %w", err)
 	}
 	return nil
 }
@@ -262,29 +93,4 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", isAre(len(v.Differences)), s.Rec.ID)
 	}
 	return v, nil
-}
-
-func (s *Session) verifyRepository(ctx context.Context, how revert.Method) ([]string, error) {
-	if st, err := os.Lstat(string(s.Rec.CommonDir)); err != nil || !st.IsDir() {
-		return []string{".git: deleted"}, nil
-	}
-	tree, err := s.repository()
-	if err != nil {
-		return nil, err
-	}
-	now, _, err := tree.Scan(ctx, revert.Stat)
-	if err != nil {
-		return nil, err
-	}
-	bad, err := s.resolveObjects(ctx, tree, now, how == revert.Full)
-	if err != nil {
-		return nil, err
-	}
-	v, err := tree.Verify(ctx, how, nil)
-	if err != nil {
-		return nil, err
-	}
-	diffs := inGitDir(append(bad, v.Differences...))
-	slices.Sort(diffs)
-	return slices.Compact(diffs), nil
 }

@@ -142,7 +142,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 		return nil, err
 	}
 	unfinished := atomicfile.Exists(s.startFile()) // an earlier one was killed
-	before, err := s.beforeSetup(ctx)
+	before, err := s.beforeSetup(ctx, s.opening)
 	if err != nil {
 		return nil, err
 	}

@@ -40,11 +40,11 @@ func (s *Session) startFile() string {
 
 // beforeSetup is what the workspace held before the setup. Before anybody was
 // told of the session that is the base, and needs no look.
-func (s *Session) beforeSetup(ctx context.Context) (*snapshot.Snapshot, error) {
+func (s *Session) beforeSetup(ctx context.Context, opening bool) (*snapshot.Snapshot, error) {
 	if _, err := os.Lstat(s.startFile()); err == nil {
 		return snapshot.Load(s.startFile())
 	}
-	if s.opening {
+	if opening {
 		if err := os.Link(filepath.Join(s.Folder, "base.snap"), s.startFile()); err != nil {
 			return nil, err
 		}

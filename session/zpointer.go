@@ -101,18 +101,3 @@ func (m *Manager) pointed(dir string) (p state.Project, open *state.Listed, ok b
 		}
 	}
 }
-
-// RecoverInPlace brings back what a dead git_snapshot session left in the origin
-// around dir. Call it before anything there is believed: the program of that
-// session could have written it. It returns the session that works there, if
-// one does.
-func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
-	_, l, ok := m.pointed(dir)
-	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
-		return nil, nil
-	}
-	if l.Dead {
-		return nil, m.recoverDead(*l)
-	}
-	return l, nil
-}

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+// storeEnds commits base and final to refs/superqode/<session>/ in the store and
+// returns the commits' ids.
+func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, err error) {
+	if err := s.OpenStore(ctx); err != nil {
+		return "", "", err
+	}
+	if err := s.keepBase(ctx, l); err != nil {
+		return "", "", err
+	}
+	if err := s.storeContents(ctx, l); err != nil {
+		return "", "", err
+	}
+	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{
+		{Ref: s.Ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("store base and final state: %w", err)
+	}
+	s.Rec.HasFinal = true
+	return ids[0], ids[1], nil
+}
+
+// storeContents keeps the contents that the session made.
+func (s *Session) storeContents(ctx context.Context, l *look) error {
+	if l.stored {
+		return nil
+	}
+	var fresh []snapshot.Entry
+	for _, c := range l.changes {
+		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
+			fresh = append(fresh, *e)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
+		return fmt.Errorf("store the session's contents: %w", err)
+	}
+	return nil
+}
+
+// patchOf writes the difference of two commits of the store into a file.
+func (s *Session) patchOf(ctx context.Context, base, final string) (*artifacts.New, error) {
+	f, err := os.CreateTemp(s.Folder, ".patch-*")
+	if err != nil {
+		return nil, err
+	}
+	err = s.Store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
+	st, serr := f.Stat()
+	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return &artifacts.New{
+		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.Rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
+		File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent, Metadata: map[string]any{"base": base, "final": final},
+	}, nil
+}

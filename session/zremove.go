@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+// removeTimeout bounds undoing and removing, which go on when the caller's
+// context has ended.
+const removeTimeout = 2 * time.Minute
+
+// takeAway removes the workspace and checks that it is gone. Repeating it after
+// an interruption is harmless. A worktree that someone locked stays, unless
+// locked is set.
+func (s *Session) takeAway(ctx context.Context, locked bool) error {
+	defer s.Begin("removing the workspace", nil)()
+	if s.Rec.Mode.InPlace() {
+		return nil // the workspace is the user's own folder
+	}
+	if err := s.ownWorkspace(); err != nil {
+		return err
+	}
+	ws, admin := string(s.Rec.Workspace), string(s.Rec.AdminDir)
+	if s.Rec.Mode == superqode.ModeWorktree {
+		repo, err := s.Repo(ctx)
+		if err != nil {
+			return err
+		}
+		if admin == "" {
+			admin = filepath.Join(repo.CommonDir, "worktrees", s.Rec.ID.String())
+		}
+		unlock, err := s.Project.Lock(ctx)
+		if err != nil {
+			return err
+		}
+		remove := worktree.Remove
+		if locked {
+			remove = worktree.RemoveLocked
+		}
+		if err := errors.Join(remove(ctx, repo, admin, ws, s.Project.TrashPath()), unlock()); err != nil {
+			return err
+		}
+	} else if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
+		return err
+	}
+	failpoint.Hit("end.removed")
+	for _, path := range []string{ws, admin} {
+		if path == "" {
+			continue
+		}
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			return superqode.Errorf(superqode.ErrVerification, "%s is still there after its removal", path)
+		}
+	}
+	return nil
+}
