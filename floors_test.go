@@ -64,6 +64,7 @@ var floors = map[string]int{
 	"internal/apply":             30,
 	"internal/findings":          30,
 	"internal/layers":            30,
+	"internal/mode":              30,
 	"session":                    50,
 	"cmd/internal/term":          60,
 	"cmd/internal/app":           61,

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -90,7 +91,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 		}
 		unsaved, err := c.unsaved(ctx)
 		if err == nil && unsaved != "" {
-			_, err = c.salvageWorkspace(ctx, "workspace of agent "+c.Rec.Agent.String()+" removed")
+			_, err = mode.SalvageWorkspace(ctx, c.Site, "workspace of agent "+c.Rec.Agent.String()+" removed")
 		}
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	if err := s.saveLost(ctx, c); err != nil {
 		return err
 	}
-	if err := c.takeAway(ctx, true); err != nil {
+	if err := mode.TakeAway(ctx, c.Site, true); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.taken")

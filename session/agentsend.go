@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -163,7 +164,7 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
 	if w.commit != "" {
-		patch, err := s.patchOf(ctx, w.base, w.commit)
+		patch, err := mode.PatchOf(ctx, s.Site, w.base, w.commit)
 		if err != nil {
 			return nil, err
 		}
@@ -257,7 +258,7 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 	}
 	own := *c
 	own.Rec.ID, own.Rec.Agents = s.Rec.ID, nil // they are the session's, by the agent
-	part := &collected{look: &look{}}
+	part := &collected{Look: &mode.Look{}}
 	if err := own.collectOutputs(ctx, part, store); err != nil || part.outputs == nil {
 		return part.warnings, err
 	}

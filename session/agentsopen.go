@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -89,7 +90,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	m.Tell = func(string) {} // the same was told when the session's own workspace was made
 	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
-	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
+	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
 	if pl.Keep == "" {
 		pl.Keep = state.KeepFailure
 	}

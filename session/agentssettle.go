@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/revert"
@@ -20,16 +21,16 @@ func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 			return err
 		}
 	}
-	drop := s.skip()
+	drop := mode.Skip(s.Site)
 	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.now.Find(path).IsLarge() }
 	wide, closed := readable(m.now)
-	tree := &revert.Tree{Dir: ws, Base: withoutLarge(wide), Skip: skip, Store: s.Store}
+	tree := &revert.Tree{Dir: ws, Base: mode.WithoutLarge(wide), Skip: skip, Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{})
 	if err != nil {
 		return err
 	}
 	if !res.Verified {
-		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", isAre(len(res.Differences)), firstOf(res.Differences))
+		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", mode.IsAre(len(res.Differences)), mode.FirstOf(res.Differences))
 	}
 	if err := s.settleLarge(ctx, m); err != nil {
 		return err
@@ -84,10 +85,10 @@ func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 		if len(paths) == 0 {
 			continue
 		}
-		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.now, Skip: s.skip(), Store: s.Store, Aside: string(w.child.Rec.Workspace)}
+		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.now, Skip: mode.Skip(s.Site), Store: s.Store, Aside: string(w.child.Rec.Workspace)}
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
-			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", isAre(len(res.Differences)), w.agent, firstOf(res.Differences))
+			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", mode.IsAre(len(res.Differences)), w.agent, mode.FirstOf(res.Differences))
 		}
 		if err != nil {
 			return err

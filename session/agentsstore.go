@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
@@ -32,11 +33,11 @@ func (m *teamMerge) commit(ctx context.Context) error {
 	}
 	s := m.s
 	list := []store.CommitRequest{{
-		Ref: s.Ref("base"), Snap: withoutLarge(m.base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
+		Ref: s.Ref("base"), Snap: mode.WithoutLarge(m.base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
 	}}
 	for i, w := range m.works {
 		list = append(list, store.CommitRequest{
-			Ref: s.mergedRef(i), Snap: withoutLarge(m.stages[i]), OnPrevious: true,
+			Ref: s.mergedRef(i), Snap: mode.WithoutLarge(m.stages[i]), OnPrevious: true,
 			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.Rec.CreatedAt},
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -79,29 +80,29 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(c.Rec.Workspace))) }()
-	*w = agentWork{agent: w.agent, child: c, gone: l.gone}
-	if l.gone != "" { // one that cannot be seen is no wish to delete every file of the others
-		w.notes = append(w.notes, l.gone+": nothing of what it did there is in the session's patch")
+	defer func() { err = errors.Join(err, l.Close(string(c.Rec.Workspace))) }()
+	*w = agentWork{agent: w.agent, child: c, gone: l.Gone}
+	if l.Gone != "" { // one that cannot be seen is no wish to delete every file of the others
+		w.notes = append(w.notes, l.Gone+": nothing of what it did there is in the session's patch")
 		return nil
 	}
-	for _, p := range l.problems {
+	for _, p := range l.Problems {
 		w.notes = append(w.notes, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
-	if l.ignored > 0 {
-		w.notes = append(w.notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))
+	if l.Ignored > 0 {
+		w.notes = append(w.notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
-	w.final = l.final
-	if err := c.describe(ctx, l); err != nil || len(l.changes) == 0 {
+	w.final = l.Final
+	if err := c.describe(ctx, l); err != nil || len(l.Changes) == 0 {
 		return err
 	}
-	w.list = l.changes
-	e := merge.Ends{Changes: l.changes}
-	if e.Base, e.Final, err = c.storeEnds(ctx, l); err != nil {
+	w.list = l.Changes
+	e := merge.Ends{Changes: l.Changes}
+	if e.Base, e.Final, err = mode.StoreEnds(ctx, c.Site, l); err != nil {
 		return err
 	}
 	w.base, w.commit = e.Base, e.Final
-	_, big := l.takeLarge(l.changes)
+	_, big := l.TakeLarge(l.Changes)
 	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(x superqode.Change) bool {
 		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
 	})
@@ -117,20 +118,20 @@ func (w *agentWork) look(ctx context.Context) (err error) {
 
 // largeChange is the change of a large file; a rename counts as one that is
 // deleted and one that is made.
-func largeChange(l *look, c superqode.Change) merge.Change {
+func largeChange(l *mode.Look, c superqode.Change) merge.Change {
 	old := c.OldPath
 	if old.IsZero() {
 		old = c.Path
 	}
-	return merge.Change{Old: l.base.Find(old.String()), New: l.final.Find(c.Path.String()), Binary: true}
+	return merge.Change{Old: l.Base.Find(old.String()), New: l.Final.Find(c.Path.String()), Binary: true}
 }
 
 // lookAgents is look for a session whose agents' changes are not merged yet: the
 // workspace as it would be if they were merged now. Nothing is written there.
-func (s *Session) lookAgents(ctx context.Context) (*look, error) {
+func (s *Session) lookAgents(ctx context.Context) (*mode.Look, error) {
 	base, err := s.LoadBase()
 	if err != nil {
-		return nil, s.unreadBase(err)
+		return nil, mode.UnreadBase(s.Site, err)
 	}
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
@@ -144,8 +145,8 @@ func (s *Session) lookAgents(ctx context.Context) (*look, error) {
 		return nil, err
 	}
 	defer m.close()
-	l := &look{base: base, final: m.now, stored: true}
-	l.changes = snapshot.Compare(base, m.now, snapshot.CompareOptions{Renames: true})
+	l := &mode.Look{Base: base, Final: m.now, Stored: true}
+	l.Changes = snapshot.Compare(base, m.now, snapshot.CompareOptions{Renames: true})
 	if err := m.commit(ctx); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -57,7 +58,7 @@ func (s *Session) hold() error {
 
 func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Applied, error) {
 	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
-		return nil, &HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
+		return nil, &mode.HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
+	if err := mode.ClaimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
 		return nil, err
 	}
 	if err := s.m.finishApplies(ctx, s.Project, nil); err != nil {

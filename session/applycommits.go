@@ -7,7 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
-	"github.com/seed-2d964004/superqode/internal/gitdir"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -41,7 +41,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
-		return nil, s.Rec, &HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
+		return nil, s.Rec, &mode.HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
 		return nil, s.Rec, err
@@ -51,7 +51,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 		return nil, s.Rec, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
+	if err := mode.ClaimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
 		return nil, s.Rec, err
 	}
 	if err := m.finishApplies(ctx, s.Project, nil); err != nil {

@@ -60,8 +60,8 @@ func (s *Session) applyAtEnd(ctx context.Context, opt EndApply, c *collected, ce
 		return nil
 	case cerr != nil:
 		a.res.Why = "what the session changed could not be collected"
-	case c.gone != "":
-		a.res.Why = c.gone
+	case c.Gone != "":
+		a.res.Why = c.Gone
 	}
 	if a.res.Why != "" {
 		return a

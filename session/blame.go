@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -139,8 +140,8 @@ func (s *Session) unchanged(ctx context.Context) (_ []version, _ []superqode.Cha
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	base, _, err := s.storeEnds(ctx, l)
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	base, _, err := mode.StoreEnds(ctx, s.Site, l)
 	return []version{{ref: base}}, nil, err
 }
 

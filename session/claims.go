@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
@@ -26,7 +27,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*coordinator.Cla
 		place := coordinator.Place{Project: s.Project.Dir, Root: string(l.Workspace), Session: l.ID, Folder: s.Folder, Base: s.claimBase()}
 		place.Ready = func(context.Context) error {
 			if s.Rec.State == superqode.StateDone {
-				return s.ended()
+				return mode.Ended(s.Site)
 			}
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -299,7 +300,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
-	d, err := s.salvageWorkspace(ctx, "workspace removed by cleanup")
+	d, err := mode.SalvageWorkspace(ctx, s.Site, "workspace removed by cleanup")
 	if err != nil {
 		c.failed(id, "its workspace can not be salvaged", err)
 		return
@@ -310,5 +311,5 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	failpoint.Hit("cleanup.disposed")
-	c.removed(id, state, d.salvage.Name())
+	c.removed(id, state, d.Salvage.Name())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -22,7 +23,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
-	differs, err := s.differs(ctx)
+	differs, err := mode.Differs(ctx, s.Site)
 	if err != nil {
 		differs = fmt.Sprintf("whether that is as it was can not be known: %v", err)
 	}
@@ -34,9 +35,9 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
-	var d disposal
+	var d mode.Disposal
 	if differs != "" {
-		if d.salvage, err = s.salvageAside(ctx); err != nil {
+		if d.Salvage, err = mode.SalvageAside(ctx, s.Site); err != nil {
 			c.failed(id, "what it keeps of the origin can not be salvaged", err)
 			return
 		}
@@ -45,5 +46,5 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 		c.failed(id, "it can not be removed", err)
 		return
 	}
-	c.removed(id, state, d.salvage.Name())
+	c.removed(id, state, d.Salvage.Name())
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/gitdir"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -22,7 +21,7 @@ import (
 
 // collected is what the end of a session found and stored.
 type collected struct {
-	*look
+	*mode.Look
 	artifacts []artifacts.Artifact
 	commits   *artifacts.Commits
 	outputs   *artifacts.Outputs // nil: none were asked for
@@ -38,27 +37,27 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &collected{look: l}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	if l.gone != "" {
-		s.Tell(l.gone)
-		c.warnings = append(c.warnings, l.gone)
+	c := &collected{Look: l}
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	if l.Gone != "" {
+		s.Tell(l.Gone)
+		c.warnings = append(c.warnings, l.Gone)
 	}
-	for _, p := range l.problems {
+	for _, p := range l.Problems {
 		c.warnings = append(c.warnings, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
-	if l.ignored > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.ignored))
+	if l.Ignored > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
 	if err := s.describe(ctx, l); err != nil {
 		return c, err
 	}
-	digest, err := l.final.Digest()
+	digest, err := l.Final.Digest()
 	if err != nil {
 		return c, err
 	}
 	s.Rec.Final.Digest = digest
-	if err := s.writeChanges(l.changes); err != nil {
+	if err := mode.WriteChanges(s.Site, l.Changes); err != nil {
 		return c, err
 	}
 	failpoint.Hit("collect.compared")
@@ -92,7 +91,7 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 // collectFiles stores the patch, the logs and the staging folder's files.
 func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifacts.Store) error {
 	var list []artifacts.New
-	if len(c.changes) > 0 {
+	if len(c.Changes) > 0 {
 		patch, err := s.makePatch(ctx, c)
 		if err != nil {
 			return err
@@ -162,11 +161,11 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 // file. It returns nil when git sees no difference (permission bits beyond the
 // executable one, say).
 func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, error) {
-	base, final, err := s.storeEnds(ctx, c.look)
+	base, final, err := mode.StoreEnds(ctx, s.Site, c.Look)
 	if err != nil {
 		return nil, err
 	}
-	return s.patchOf(ctx, base, final)
+	return mode.PatchOf(ctx, s.Site, base, final)
 }
 
 // past reports whether the workspace tells no more what the session changed.
@@ -200,11 +199,11 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 	if err != nil {
 		return err
 	}
-	if len(l.changes) == 0 {
-		return l.close(string(s.Rec.Workspace))
+	if len(l.Changes) == 0 {
+		return l.Close(string(s.Rec.Workspace))
 	}
-	do.Base, do.Final, err = s.storeEnds(ctx, l)
-	if err = errors.Join(err, l.close(string(s.Rec.Workspace))); err != nil {
+	do.Base, do.Final, err = mode.StoreEnds(ctx, s.Site, l)
+	if err = errors.Join(err, l.Close(string(s.Rec.Workspace))); err != nil {
 		return err
 	}
 	return s.Store.Diff(ctx, do, w)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -14,8 +15,8 @@ import (
 // dispose takes away the workspace of a session whose contents were salvaged. An
 // active session goes the whole way down, with its report. Where that fails, for
 // the origin is gone, say, force takes the workspace all the same.
-func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
-	if err := s.moveOut(ctx, d.ignored); err != nil {
+func (s *Session) dispose(ctx context.Context, d mode.Disposal, force bool) error {
+	if err := mode.MoveOut(ctx, s.Site, d.Ignored); err != nil {
 		return err
 	}
 	if s.Rec.State == superqode.StateActive {
@@ -25,10 +26,10 @@ func (s *Session) dispose(ctx context.Context, d disposal, force bool) error {
 		}
 		s.Tell(fmt.Sprintf("session %s was removed without its end: %v", s.Rec.ID, err))
 	}
-	if err := s.moveOut(ctx, d.large); err != nil {
+	if err := mode.MoveOut(ctx, s.Site, d.Large); err != nil {
 		return err
 	}
-	if err := s.takeAway(ctx, false); err != nil {
+	if err := mode.TakeAway(ctx, s.Site, false); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.taken")
@@ -54,15 +55,15 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
 	switch {
-	case l.gone != "" || len(l.changes) == 0 && len(l.problems) == 0:
+	case l.Gone != "" || len(l.Changes) == 0 && len(l.Problems) == 0:
 		return "", nil
-	case len(l.problems) > 0:
-		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.problems), "path")), nil
+	case len(l.Problems) > 0:
+		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.Problems), "path")), nil
 	}
 	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
-		digest, err := l.final.Digest()
+		digest, err := l.Final.Digest()
 		if err != nil {
 			return "", err
 		}
@@ -70,5 +71,5 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("it holds %s that %s kept nowhere else", text.Plural(len(l.changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.changes) == 1]), nil
+	return fmt.Sprintf("it holds %s that %s kept nowhere else", text.Plural(len(l.Changes), "change"), map[bool]string{true: "is", false: "are"}[len(l.Changes) == 1]), nil
 }

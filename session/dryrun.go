@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -61,7 +62,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 		return nil, err
 	}
 	if p.Exists() {
-		if err := claimOrigin(p, pl.make.Mode); err != nil {
+		if err := mode.ClaimOrigin(p, pl.make.Mode); err != nil {
 			return nil, err
 		}
 	}

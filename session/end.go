@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -17,14 +18,14 @@ import (
 // its work and the workspace was preserved.
 func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
 	if s.Rec.State == superqode.StateDone {
-		return nil, s.ended()
+		return nil, mode.Ended(s.Site)
 	}
 	if !s.Rec.Owned || s.unlock == nil {
 		if err := s.own(); err != nil {
 			return nil, err
 		}
 		if s.Rec.State == superqode.StateDone { // by another process, between the look and the lock
-			return nil, s.ended()
+			return nil, mode.Ended(s.Site)
 		}
 	}
 	if err := s.endAbandoned(); err != nil {
@@ -42,12 +43,12 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	}
 	c, cerr := s.collectAfter(ctx, gerr)
 	if c == nil {
-		c = &collected{look: &look{}}
+		c = &collected{Look: &mode.Look{}}
 	}
 	s.Rec.Collected = cerr == nil
 	s.Note(c.warnings)
-	final := c.final
-	c.final, s.Base = nil, nil // the check of the origin holds two more snapshots of that size
+	final := c.Final
+	c.Final, s.Base = nil, nil // the check of the origin holds two more snapshots of that size
 	conflict := s.mergeConflict()
 	if opt.Failed = opt.Failed || conflict != nil; conflict != nil && opt.NotApplied == "" {
 		opt.NotApplied = conflict.Error()
@@ -56,7 +57,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	keep := s.keeps(opt, cerr) || applied.keeps()
 	var lerr error
 	if !keep {
-		lerr = s.saveLarge(ctx, final, c.changes)
+		lerr = mode.SaveLarge(ctx, s.Site, final, c.Changes)
 	}
 	if err := s.step(ctx, superqode.StateReverting); err != nil {
 		return nil, errors.Join(cerr, err)
@@ -64,7 +65,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	var rerr error
 	if !keep {
 		if rerr = lerr; rerr == nil {
-			rerr = s.takeAway(ctx, opt.Locked)
+			rerr = mode.TakeAway(ctx, s.Site, opt.Locked)
 		}
 		keep = rerr != nil
 	}
@@ -118,7 +119,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	res := &artifacts.Result{
 		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
-		Base: r.Base, Final: r.Final, Changes: c.changes, Artifacts: artifacts.Refs(c.artifacts),
+		Base: r.Base, Final: r.Final, Changes: c.Changes, Artifacts: artifacts.Refs(c.artifacts),
 		Guard:     s.guardResult(),
 		Commits:   c.commits,
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
@@ -151,7 +152,7 @@ const exitUnknown = 125
 // no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
 	defer s.Begin("checking that your files are as they were", nil)()
-	diffs, err := s.checkOrigin(ctx)
+	diffs, err := mode.CheckOrigin(ctx, s.Site)
 	if err != nil {
 		res.OriginCheck.Differences = []string{"not checked: " + err.Error()}
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -20,24 +21,24 @@ func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
 	if err != nil {
 		return e, err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	if l.gone != "" {
-		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.gone), "superqode workspace info --session %s", s.Rec.ID)
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	if l.Gone != "" {
+		return e, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.Gone), "superqode workspace info --session %s", s.Rec.ID)
 	}
-	for _, p := range l.problems {
+	for _, p := range l.Problems {
 		e.Left = append(e.Left, text.Printable(p.Path)+" could not be read: "+p.Err.Error())
 	}
-	e.Changes = l.changes
-	if len(l.changes) == 0 {
+	e.Changes = l.Changes
+	if len(l.Changes) == 0 {
 		return e, nil
 	}
-	e.Base, e.Final, err = s.storeEnds(ctx, l)
+	e.Base, e.Final, err = mode.StoreEnds(ctx, s.Site, l)
 	return e, err
 }
 
 // storedEnds are the ends that were stored when the session was collected.
 func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
-	e.Changes, err = s.readChanges()
+	e.Changes, err = mode.ReadChanges(s.Site)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return e, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -175,7 +176,7 @@ func (s *Session) collectFixes(ctx context.Context, c *collected, store *artifac
 		return nil, err
 	}
 	if !s.Rec.HasFinal { // nothing was changed, so the base is not in the store yet
-		if _, _, err := s.storeEnds(ctx, c.look); err != nil {
+		if _, _, err := mode.StoreEnds(ctx, s.Site, c.Look); err != nil {
 			return nil, err
 		}
 	}

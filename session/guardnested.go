@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -39,7 +40,7 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 	list := []state.HostPath{}
 	for i := range tree.Entries {
 		e := &tree.Entries[i]
-		if e.Kind != snapshot.Dir || insideGit(e.Path) {
+		if e.Kind != snapshot.Dir || mode.InsideGit(e.Path) {
 			continue
 		}
 		sub := filepath.Join(dir, e.Path)

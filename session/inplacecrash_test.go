@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -99,8 +100,8 @@ func checkRecovered(t *testing.T, f *gittest.Fixture) {
 			t.Errorf("left in %s: %q (%v)", l.Dir, left, err)
 		}
 	}
-	if left, err := state.Names(m.pointersPath()); err != nil || len(left) > 0 {
-		t.Errorf("left in %s: %q (%v)", m.pointersPath(), left, err)
+	if left, err := state.Names(mode.PointersPath(m.Host)); err != nil || len(left) > 0 {
+		t.Errorf("left in %s: %q (%v)", mode.PointersPath(m.Host), left, err)
 	}
 	store, err := artifacts.Open(f.Dir)
 	if err != nil {
@@ -257,10 +258,10 @@ func TestSharedKilledAtEveryPoint(t *testing.T) {
 // next one; the session goes on.
 func TestRevertFailingAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeWorktree} {
+	for _, in := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeWorktree} {
 		open := func(t *testing.T, f *gittest.Fixture) *Session {
 			t.Helper()
-			s := openSession(t, f, OpenOptions{Mode: mode, Guard: GuardOptions{Off: true}})
+			s := openSession(t, f, OpenOptions{Mode: in, Guard: GuardOptions{Off: true}})
 			cmd := exec.Command("sh", "-c", "SUPERQODE_ARTIFACT_DIR=.\n"+wreck)
 			cmd.Dir, cmd.Env = string(s.Rec.Workspace), f.Env()
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -271,32 +272,32 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 			}
 			return s
 		}
-		for _, point := range pointsIn(t, "revert", mode, func(f *gittest.Fixture) { open(t, f) }) {
+		for _, point := range pointsIn(t, "revert", in, func(f *gittest.Fixture) { open(t, f) }) {
 			for _, how := range []string{"kill", "enospc"} {
-				t.Run(string(mode)+"/"+point+"/"+how, func(t *testing.T) {
+				t.Run(string(in)+"/"+point+"/"+how, func(t *testing.T) {
 					t.Parallel()
 					f := smallOrigin(t)
 					b := remember(t, f)
 					s := open(t, f)
-					if code, out := child(t, f, "revert", mode, "SUPERQODE_FAILPOINT="+point+"="+how); code != -1 && code != 0 && (code != 97 || how == "kill") {
+					if code, out := child(t, f, "revert", in, "SUPERQODE_FAILPOINT="+point+"="+how); code != -1 && code != 0 && (code != 97 || how == "kill") {
 						t.Fatalf("exit code %d\n%s", code, out)
 					}
 					s, err := s.m.Attach(t.Context(), f.Dir, s.Rec.ID.String())
 					if err != nil {
 						t.Fatal(err)
 					}
-					res, err := s.Revert(t.Context(), RevertOptions{How: revert.Full})
+					res, err := s.Revert(t.Context(), mode.RevertOptions{How: revert.Full})
 					if err != nil || !res.Verified {
 						t.Fatalf("%v %+v", err, res)
 					}
 					end, err := s.End(t.Context(), EndOptions{})
-					if err != nil || len(end.Changes) > 0 || !end.OriginCheck.Unchanged && mode == superqode.ModeGitSnapshot {
+					if err != nil || len(end.Changes) > 0 || !end.OriginCheck.Unchanged && in == superqode.ModeGitSnapshot {
 						t.Errorf("%v %+v", err, end)
 					}
 					if err := s.Close(); err != nil {
 						t.Error(err)
 					}
-					if mode == superqode.ModeGitSnapshot { // a worktree's program wrote objects and refs
+					if in == superqode.ModeGitSnapshot { // a worktree's program wrote objects and refs
 						checkInPlace(t, f, b)
 					} else {
 						checkRecovered(t, f)

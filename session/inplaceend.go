@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -45,24 +46,24 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 		if _, err := gitdir.KeepCommits(ctx, s.Site); err != nil { // before HEAD is what it was; the origin must not wait for it
 			s.Warn("the session's commits could not be kept: " + err.Error())
 		}
-		repo, rerr = s.bringBackRepository(ctx, revert.Stat)
+		repo, rerr = mode.BringBackRepository(ctx, s.Site, revert.Stat)
 	}
-	oerr := s.freeArtifacts(ctx)
+	oerr := mode.FreeArtifacts(ctx, s.Site)
 	c, cerr := s.collectOnce(ctx, half)
 	s.Note(c.warnings)
-	c.final = nil
+	c.Final = nil
 	var tree *revert.Restored
 	if rerr == nil && !stays { // also what could not be collected is salvaged, and the origin must not wait
 		if rerr = s.step(ctx, superqode.StateReverting); rerr == nil {
 			done := s.Begin("bringing your files back", nil)
-			tree, rerr = s.restoreTree(ctx, revert.RestoreOptions{Seen: c.seen})
+			tree, rerr = mode.RestoreTree(ctx, s.Site, revert.RestoreOptions{Seen: c.Seen})
 			done()
 		}
 	}
 	s.Base = nil
 	res := s.inPlaceResult(c, repo, tree, stays, rerr)
 	if rerr == nil && len(res.Revert.Differences) > 0 && !stays {
-		rerr = superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(res.Revert.Differences)), firstOf(res.Revert.Differences))
+		rerr = superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(res.Revert.Differences)), mode.FirstOf(res.Revert.Differences))
 	}
 	err := errors.Join(rerr, oerr, cerr)
 	if stays {
@@ -88,16 +89,16 @@ func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error
 	if !half {
 		c, err := s.collect(ctx)
 		if c == nil {
-			c = &collected{look: &look{}}
+			c = &collected{Look: &mode.Look{}}
 		}
 		return c, err
 	}
-	c := &collected{look: &look{}}
-	changes, err := s.readChanges()
+	c := &collected{Look: &mode.Look{}}
+	changes, err := mode.ReadChanges(s.Site)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return c, err
 	}
-	c.changes = changes
+	c.Changes = changes
 	if err := s.OpenStore(ctx); err != nil {
 		return c, err
 	}
@@ -112,7 +113,7 @@ func (s *Session) collectOnce(ctx context.Context, half bool) (*collected, error
 	if slices.ContainsFunc(c.artifacts, func(a artifacts.Artifact) bool { return a.Path.String() == path }) {
 		return c, nil
 	}
-	patch, err := s.patchOf(ctx, s.Ref("base"), s.Ref("final")) // it could not be stored before: a full disk, say
+	patch, err := mode.PatchOf(ctx, s.Site, s.Ref("base"), s.Ref("final")) // it could not be stored before: a full disk, say
 	if err != nil || patch == nil {
 		return c, err
 	}
@@ -161,8 +162,8 @@ func (s *Session) describeOrigin(ctx context.Context, res *artifacts.Result) err
 	if err != nil {
 		return err
 	}
-	tree := &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip()}
-	repo, err := s.repository()
+	tree := &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: mode.Skip(s.Site)}
+	repo, err := mode.Repository(s.Site)
 	if err != nil {
 		return err
 	}

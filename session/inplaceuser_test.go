@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
@@ -263,11 +264,11 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 			t.Fatalf("verify %s: %v %+v", how, err, v)
 		}
 	}
-	dry, err := s.Revert(t.Context(), RevertOptions{Paths: rel(t, "README.md", "src"), DryRun: true})
+	dry, err := s.Revert(t.Context(), mode.RevertOptions{Paths: rel(t, "README.md", "src"), DryRun: true})
 	if want := []string{"README.md", "src/deep", "src/deep/er", "src/deep/er/lib.go", "src/new"}; err != nil || !slices.Equal(dry.Paths, want) || ws.Read("README.md") != "other" {
 		t.Fatalf("dry run: %v %+v", err, dry)
 	}
-	res, err := s.Revert(t.Context(), RevertOptions{Paths: rel(t, "README.md", "src")})
+	res, err := s.Revert(t.Context(), mode.RevertOptions{Paths: rel(t, "README.md", "src")})
 	if err != nil || !slices.Equal(res.Paths, dry.Paths) || !res.Verified || len(res.Salvages) == 0 {
 		t.Fatalf("by path: %v %+v", err, res)
 	}
@@ -277,7 +278,7 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 	if v, err := s.Verify(t.Context(), revert.Full, rel(t, "README.md", "src")); err != nil || v.Digest != res.Digest {
 		t.Errorf("verify by path: %v %+v, reverted to %s", err, v, res.Digest)
 	}
-	if _, err := s.Revert(t.Context(), RevertOptions{Paths: rel(t, "nothing/there")}); !errors.Is(err, superqode.ErrNotFound) {
+	if _, err := s.Revert(t.Context(), mode.RevertOptions{Paths: rel(t, "nothing/there")}); !errors.Is(err, superqode.ErrNotFound) {
 		t.Errorf("an unknown path: %v", err)
 	}
 	all := restored(t, s.m, f, res.Salvages)
@@ -287,12 +288,12 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 }
 
 func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
-	ws, mode := string(s.Rec.Workspace), s.Rec.Mode
+	ws, in := string(s.Rec.Workspace), s.Rec.Mode
 	script := "find . -mindepth 1 -maxdepth 1 ! -name .superqode ! -name .git -exec rm -rf {} +; echo x > planted"
-	isRepo := mode == superqode.ModeWorktree || mode == superqode.ModeGitSnapshot
+	isRepo := in == superqode.ModeWorktree || in == superqode.ModeGitSnapshot
 	status := ""
 	if isRepo {
-		if res, err := s.Revert(t.Context(), RevertOptions{}); err != nil {
+		if res, err := s.Revert(t.Context(), mode.RevertOptions{}); err != nil {
 			t.Fatalf("%v %+v", err, res)
 		}
 		status = f.StatusIn(ws)
@@ -304,7 +305,7 @@ func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, how := range []revert.Method{revert.Stat, revert.Full} {
-		res, err := s.Revert(t.Context(), RevertOptions{How: how})
+		res, err := s.Revert(t.Context(), mode.RevertOptions{How: how})
 		if err != nil || !res.Verified || res.Digest != s.Rec.Base.Digest {
 			t.Fatalf("whole, %s: %v %+v, base %s", how, err, res, s.Rec.Base.Digest)
 		}
@@ -386,7 +387,7 @@ func besideBusyFile(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rev, err := s.Revert(t.Context(), RevertOptions{}) // as the hint says
+	rev, err := s.Revert(t.Context(), mode.RevertOptions{}) // as the hint says
 	if err != nil || !rev.Verified {
 		t.Fatalf("%v %+v", err, rev)
 	}

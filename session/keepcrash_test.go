@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -114,7 +115,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if strings.HasPrefix(name, orphanPrefix) {
+		if strings.HasPrefix(name, mode.OrphanPrefix) {
 			t.Errorf("left: %s", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -18,7 +19,7 @@ import (
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
 func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error) {
-	if p, _, ok := m.pointed(dir); ok {
+	if p, _, ok := mode.Pointed(m.Host, dir); ok {
 		return p, nil
 	}
 	real, err := filepath.Abs(dir)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 )
 
 // The test binary stands in for superqode where a whole process is needed: one
@@ -88,7 +89,7 @@ func childSignals() <-chan os.Signal {
 func childRevert() int {
 	s, err := childManager().Attach(context.Background(), os.Getenv("SUPERQODE_TEST_DIR"), "")
 	if err == nil {
-		_, err = s.Revert(context.Background(), RevertOptions{})
+		_, err = s.Revert(context.Background(), mode.RevertOptions{})
 		err = errors.Join(err, s.Close())
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -65,7 +66,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	if holder != nil {
-		return nil, &HolderError{ID: holder.ID, Mode: holder.Mode}
+		return nil, &mode.HolderError{ID: holder.ID, Mode: holder.Mode}
 	}
 	o, err := m.Resolve(ctx, opt.Dir)
 	if err != nil {
@@ -120,7 +121,7 @@ func (m *Manager) claimSession(ctx context.Context, o *site.Origin, p state.Proj
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := claimOrigin(p, pl.make.Mode); err != nil {
+	if err := mode.ClaimOrigin(p, pl.make.Mode); err != nil {
 		return nil, err
 	}
 	return m.newSession(o, p, pl)
@@ -140,7 +141,7 @@ func prepareArtifacts(top string) error {
 // plan is a set of options that was checked against the origin.
 type plan struct {
 	OpenOptions
-	make   Options
+	make   mode.Options
 	guard  state.GuardRecord
 	parent superqode.SessionID // see Record.Parent
 }
@@ -150,7 +151,7 @@ func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (pl
 	pl := plan{OpenOptions: opt}
 	pl.Keep = cmp.Or(pl.Keep, state.KeepFailure)
 	var err error
-	pl.make, err = Check(ctx, m.Host, o, Options{
+	pl.make, err = mode.Check(ctx, m.Host, o, mode.Options{
 		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, Template: opt.Template,
 		IgnoredBudget: opt.IgnoredBudget, LeaveOut: opt.LeaveOut,
 	})
@@ -222,11 +223,11 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	var err error
 	switch {
 	case pl.make.Mode == superqode.ModeWorktree:
-		missing, err = s.fillWorktree(ctx, pl.make)
+		missing, err = mode.FillWorktree(ctx, s.Site, pl.make)
 	case pl.make.Mode.InPlace():
-		err = s.fillInPlace(ctx, pl.make)
+		err = mode.FillInPlace(ctx, s.Site, pl.make)
 	default:
-		missing, err = s.fillCopy(ctx, pl.make)
+		missing, err = mode.FillCopy(ctx, s.Site, pl.make)
 	}
 	if err != nil {
 		return err
@@ -241,7 +242,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 		}
 	}
 	failpoint.Hit("open.stored")
-	if err := s.saveBase(ctx); err != nil {
+	if err := mode.SaveBase(ctx, s.Site); err != nil {
 		return err
 	}
 	if err := s.joinGuard(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -69,7 +70,7 @@ func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 func (m *Manager) sweepOrphanFolders(ctx context.Context, p state.Project) error {
 	names, err := state.Names(p.Dir)
 	for _, name := range names {
-		if strings.HasPrefix(name, orphanPrefix) {
+		if strings.HasPrefix(name, mode.OrphanPrefix) {
 			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.Dir, name)))
 		}
 	}
@@ -181,33 +182,33 @@ func lastTouched(paths ...string) (at time.Time) {
 // removeOrphan keeps what the workspace holds and the origin does not, then
 // takes it away.
 func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err error) {
-	if s.Folder, err = os.MkdirTemp(s.Project.Dir, orphanPrefix); err != nil {
+	if s.Folder, err = os.MkdirTemp(s.Project.Dir, mode.OrphanPrefix); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.Folder)) }()
 	if s.Base, err = s.likeOrigin(ctx); err != nil {
 		return nil, err
 	}
-	d, err := s.salvageWorkspace(ctx, "workspace without a session removed by cleanup")
+	d, err := mode.SalvageWorkspace(ctx, s.Site, "workspace without a session removed by cleanup")
 	if err != nil {
 		return nil, fmt.Errorf("salvage: %w", err)
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
 	if atomicfile.Exists(s.Project.SessionPath(s.Rec.ID.String())) {
-		return d.salvage, s.inUse()
+		return d.Salvage, s.inUse()
 	}
-	return d.salvage, s.takeAway(ctx, false)
+	return d.Salvage, mode.TakeAway(ctx, s.Site, false)
 }
 
 // likeOrigin stands in for the base that is lost: the files of the workspace
 // that have the size and the mtime, to the nanosecond, of the origin's file at
 // the same path. They were copied with their times.
 func (s *Session) likeOrigin(ctx context.Context) (*snapshot.Snapshot, error) {
-	base, err := s.noBase()
+	base, err := mode.NoBase(s.Site)
 	if err != nil || s.Rec.Origin == "" {
 		return base, err
 	}
-	opt := snapshot.ScanOptions{Format: base.Format, Contents: snapshot.StatOnly, Skip: skipOrigin}
+	opt := snapshot.ScanOptions{Format: base.Format, Contents: snapshot.StatOnly, Skip: mode.SkipOrigin}
 	origin, _, err := snapshot.Scan(ctx, string(s.Rec.Origin), opt)
 	if errors.Is(err, fs.ErrNotExist) {
 		return base, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -41,7 +42,7 @@ type RadarConflict struct {
 type radarSide struct {
 	RadarSide
 	s       *Session
-	look    *look
+	look    *mode.Look
 	changes []merge.Change
 	touched map[string]bool // paths, and the folders above them
 }
@@ -69,7 +70,7 @@ func (m *Manager) radar(ctx context.Context, p state.Project) ([]RadarConflict, 
 	}
 	counts := make([]sideCount, len(sides))
 	for i, a := range sides {
-		counts[i] = sideCount{a.RadarSide, len(a.look.changes)}
+		counts[i] = sideCount{a.RadarSide, len(a.look.Changes)}
 	}
 	var list []RadarConflict
 	for i, a := range sides {
@@ -131,15 +132,15 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 		return nil, err
 	}
 	r := &radarSide{RadarSide: RadarSide{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[string]bool{}}
-	if l.gone != "" {
-		l.changes = nil
+	if l.Gone != "" {
+		l.Changes = nil
 	}
-	for _, c := range l.changes {
+	for _, c := range l.Changes {
 		from := c.OldPath
 		if from.IsZero() {
 			from = c.Path
 		}
-		ch := merge.Change{Old: l.base.Find(from.String()), New: l.final.Find(c.Path.String())}
+		ch := merge.Change{Old: l.Base.Find(from.String()), New: l.Final.Find(c.Path.String())}
 		for _, e := range []**snapshot.Entry{&ch.Old, &ch.New} {
 			if *e != nil && (*e).Kind != snapshot.File && (*e).Kind != snapshot.Link {
 				*e = nil
@@ -153,8 +154,8 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 			r.touched[path] = true
 		}
 	}
-	if !s.Rec.Parent.IsZero() && len(l.changes) > 0 {
-		err = s.stampSeen(l.changes)
+	if !s.Rec.Parent.IsZero() && len(l.Changes) > 0 {
+		err = s.stampSeen(l.Changes)
 	}
 	return r, err
 }
@@ -210,7 +211,7 @@ func meetOn(ctx context.Context, bench *merge.Bench, a, b *radarSide, both []mer
 		}
 	}
 	d := &merge.Decider{
-		Now: a.look.final, Moved: moved, Ours: func(string) string { return a.name() }, Theirs: b.name(),
+		Now: a.look.Final, Moved: moved, Ours: func(string) string { return a.name() }, Theirs: b.name(),
 		Similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
 		Merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
 			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {

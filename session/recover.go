@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -207,15 +208,15 @@ func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if err := s.takeAway(ctx, false); err != nil {
+	if err := mode.TakeAway(ctx, s.Site, false); err != nil {
 		return nil, err
 	}
 	derr := s.disband(ctx, func(superqode.AgentID) bool { return false })
-	changes, err := s.readChanges()
+	changes, err := mode.ReadChanges(s.Site)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return nil, err
 	}
-	c := &collected{look: &look{changes: changes}}
+	c := &collected{Look: &mode.Look{Changes: changes}}
 	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
@@ -264,7 +265,7 @@ func (m *Manager) recoverDead(l state.Listed) error {
 // session could have written it. It returns the session that works there, if
 // one does.
 func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
-	_, l, ok := m.pointed(dir)
+	_, l, ok := mode.Pointed(m.Host, dir)
 	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
 		return nil, nil
 	}

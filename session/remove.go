@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/worktree"
@@ -16,14 +17,14 @@ import (
 // discard undoes a session that was not opened to the end: workspace, admin
 // folder and the session's own folder.
 func (s *Session) discard() error {
-	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), mode.RemoveTimeout)
 	defer cancel()
 	var err error
 	if s.Rec.Workspace != "" {
-		err = s.takeAway(ctx, true)
+		err = mode.TakeAway(ctx, s.Site, true)
 	}
 	if err == nil {
-		err = errors.Join(s.unpoint(), s.freePorts(), s.unnameCase(), os.RemoveAll(s.Folder))
+		err = errors.Join(mode.Unpoint(s.Site), s.freePorts(), s.unnameCase(), os.RemoveAll(s.Folder))
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -37,7 +38,7 @@ func (s *Session) discard() error {
 // clear deletes the working folders of a session that is done; its record,
 // record, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
-	err := errors.Join(s.unpoint(), s.freePorts(), s.unnameCase())
+	err := errors.Join(mode.Unpoint(s.Site), s.freePorts(), s.unnameCase())
 	failpoint.Hit("end.unpointed")
 	sockets, _ := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
 	for _, socket := range sockets {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -236,22 +237,22 @@ func checkRestored(ctx context.Context, list *snapshot.Snapshot, dir string) (di
 	if err != nil {
 		return digest, err
 	}
-	l := &look{}
-	defer func() { err = errors.Join(err, l.close(dir)) }()
-	if err := l.scanAll(ctx, dir, snapshot.ScanOptions{Format: list.Format, Contents: snapshot.StatOnly}); err != nil {
+	l := &mode.Look{}
+	defer func() { err = errors.Join(err, l.Close(dir)) }()
+	if err := l.ScanAll(ctx, dir, snapshot.ScanOptions{Format: list.Format, Contents: snapshot.StatOnly}); err != nil {
 		return digest, err
 	}
-	if err := l.hashAll(ctx, dir); err != nil {
+	if err := l.HashAll(ctx, dir); err != nil {
 		return digest, err
 	}
-	if len(l.problems) > 0 {
-		return digest, fmt.Errorf("%w: %w", superqode.ErrVerification, l.problems[0])
+	if len(l.Problems) > 0 {
+		return digest, fmt.Errorf("%w: %w", superqode.ErrVerification, l.Problems[0])
 	}
-	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool {
+	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool {
 		return e.Kind == snapshot.Dir && list.Find(e.Path) == nil
 	})
-	if digest, err = l.final.Digest(); err == nil && digest != want {
-		diffs := snapshot.Compare(list, l.final, snapshot.CompareOptions{Dirs: true})
+	if digest, err = l.Final.Digest(); err == nil && digest != want {
+		diffs := snapshot.Compare(list, l.Final, snapshot.CompareOptions{Dirs: true})
 		names := make([]string, 0, 3)
 		for _, c := range diffs[:min(len(diffs), 3)] {
 			names = append(names, text.Printable(c.Path.String()))

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
@@ -14,7 +15,7 @@ import (
 // session for itself; the error wraps ErrLocked while a program runs in it,
 // ErrNotFound when the session has ended, and ErrVerification when something is
 // still not as it was.
-func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, error) {
+func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Reverted, error) {
 	if err := s.revertable(); err != nil {
 		return nil, err
 	}
@@ -36,17 +37,17 @@ func (s *Session) Revert(ctx context.Context, opt RevertOptions) (*Reverted, err
 	if err != nil {
 		return nil, err
 	}
-	r := &Reverted{}
+	r := &mode.Reverted{}
 	done := s.Begin("reverting", nil)
 	opt.Forget = s.forgetCommits
-	err = s.revertAll(ctx, opt, r)
+	err = mode.RevertAll(ctx, s.Site, opt, r)
 	done()
 	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err
 	}
 	if !r.Verified {
-		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", isAre(len(r.Differences)), firstOf(r.Differences))
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
 	}
 	return r, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
 }
@@ -68,13 +69,13 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 	if err := s.revertable(); err != nil {
 		return nil, err
 	}
-	if why, err := s.workspaceGone(); err != nil || why != "" {
+	if why, err := mode.WorkspaceGone(s.Site); err != nil || why != "" {
 		if err == nil {
 			err = superqode.Errorf(superqode.ErrVerification, "%s", why)
 		}
 		return &revert.Verified{Differences: []string{err.Error()}}, err
 	}
-	tree, err := s.workspaceTree(ctx)
+	tree, err := mode.WorkspaceTree(ctx, s.Site)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +84,14 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		return nil, err
 	}
 	if s.Rec.Mode == superqode.ModeGitSnapshot && len(within) == 0 {
-		more, err := s.verifyRepository(ctx, how)
+		more, err := mode.VerifyRepository(ctx, s.Site, how)
 		if err != nil {
 			return nil, err
 		}
 		v.Differences = append(v.Differences, more...)
 	}
 	if len(v.Differences) > 0 {
-		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", isAre(len(v.Differences)), s.Rec.ID)
+		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", mode.IsAre(len(v.Differences)), s.Rec.ID)
 	}
 	return v, nil
 }

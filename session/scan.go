@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -16,57 +17,57 @@ import (
 // look scans the workspace and compares it with the base; what the setup did and
 // nobody changed since counts as unchanged. Close the look when no more contents
 // are needed.
-func (s *Session) look(ctx context.Context) (*look, error) {
+func (s *Session) look(ctx context.Context) (*mode.Look, error) {
 	if s.team() {
 		return s.lookAgents(ctx)
 	}
-	l, err := s.lookRaw(ctx)
+	l, err := mode.LookRaw(ctx, s.Site)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.withoutSetup(l); err != nil {
-		return nil, errors.Join(err, l.close(string(s.Rec.Workspace)))
+	if err := mode.WithoutSetup(s.Site, l); err != nil {
+		return nil, errors.Join(err, l.Close(string(s.Rec.Workspace)))
 	}
-	if spared, err := s.setupIgnored(); err == nil && !slices.ContainsFunc(l.ignoredPaths, func(p string) bool { return !spared[p] }) {
-		l.ignored = 0 // all of it is the setup's
+	if spared, err := mode.SetupIgnored(s.Site); err == nil && !slices.ContainsFunc(l.IgnoredPaths, func(p string) bool { return !spared[p] }) {
+		l.Ignored = 0 // all of it is the setup's
 	}
-	l.changes = snapshot.Compare(l.base, l.final, snapshot.CompareOptions{Renames: true})
+	l.Changes = snapshot.Compare(l.Base, l.Final, snapshot.CompareOptions{Renames: true})
 	return l, nil
 }
 
 // describe fills in line counts and renames with edits.
-func (s *Session) describe(ctx context.Context, l *look) error {
-	if len(l.changes) == 0 {
+func (s *Session) describe(ctx context.Context, l *mode.Look) error {
+	if len(l.Changes) == 0 {
 		return nil
 	}
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	var err error
-	if err := s.keepBase(ctx, l); err != nil {
+	if err := mode.KeepBase(ctx, s.Site, l); err != nil {
 		return err
 	}
-	small, large := l.takeLarge(l.changes)
-	if l.stored {
-		small, err = s.Store.DescribeStored(ctx, l.base, l.final, small, [2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
+	small, large := l.TakeLarge(l.Changes)
+	if l.Stored {
+		small, err = s.Store.DescribeStored(ctx, l.Base, l.Final, small, [2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
 	} else {
-		small, err = s.Store.Describe(ctx, l.base, l.final, small)
+		small, err = s.Store.Describe(ctx, l.Base, l.Final, small)
 	}
 	if err != nil {
 		return err
 	}
-	l.changes = append(small, large...)
-	slices.SortStableFunc(l.changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	l.Changes = append(small, large...)
+	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
 	if s.tracked() {
-		e := merge.Ends{Changes: l.changes}
-		if e.Base, e.Final, err = s.storeEnds(ctx, l); err != nil {
+		e := merge.Ends{Changes: l.Changes}
+		if e.Base, e.Final, err = mode.StoreEnds(ctx, s.Site, l); err != nil {
 			return err
 		}
 		if s.credits, err = s.sharedCredits(ctx, &e); err != nil {
 			return err
 		}
 	}
-	return s.stampSeen(l.changes)
+	return s.stampSeen(l.Changes)
 }
 
 // Changes returns what differs between the session's base and its workspace as
@@ -74,29 +75,29 @@ func (s *Session) describe(ctx context.Context, l *look) error {
 // in the end.
 func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if s.past() {
-		return s.readChanges()
+		return mode.ReadChanges(s.Site)
 	}
 	go func() { _, _ = s.Git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
 	l, err := s.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.describe(ctx, l), l.close(string(s.Rec.Workspace))); err != nil {
+	if err := errors.Join(s.describe(ctx, l), l.Close(string(s.Rec.Workspace))); err != nil {
 		return nil, err
 	}
-	if l.gone != "" {
-		s.Tell(l.gone)
+	if l.Gone != "" {
+		s.Tell(l.Gone)
 	}
-	for _, p := range l.problems {
+	for _, p := range l.Problems {
 		s.Tell(text.Printable(p.Path) + ": " + p.Err.Error())
 	}
-	return l.changes, nil
+	return l.Changes, nil
 }
 
 // stampSeen gives every change the time at which superqode first saw it, and
 // the session's agent as its author.
 func (s *Session) stampSeen(changes []superqode.Change) error {
-	seen, err := s.readSeen()
+	seen, err := mode.ReadSeen(s.Site)
 	if err != nil {
 		return err
 	}
@@ -123,5 +124,5 @@ func (s *Session) stampSeen(changes []superqode.Change) error {
 	if !fresh {
 		return nil
 	}
-	return s.writeSeen(seen)
+	return mode.WriteSeen(s.Site, seen)
 }

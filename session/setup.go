@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -118,7 +119,7 @@ func (s *Session) setupMasked() []artifacts.SetupStep {
 // required entry that fails is a *setup.Error.
 func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.Step, err error) {
 	if s.Rec.State == superqode.StateDone {
-		return nil, s.ended()
+		return nil, mode.Ended(s.Site)
 	}
 	if !s.opening {
 		opt.Given = s.Rec.Given
@@ -141,8 +142,8 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if err := s.endAbandoned(); err != nil {
 		return nil, err
 	}
-	unfinished := atomicfile.Exists(s.startFile()) // an earlier one was killed
-	before, err := s.beforeSetup(ctx, s.opening)
+	unfinished := atomicfile.Exists(mode.StartFile(s.Site)) // an earlier one was killed
+	before, err := mode.BeforeSetup(ctx, s.Site, s.opening)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +154,9 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 		}
 	}
 	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
-		err = errors.Join(err, s.foldSetup(context.WithoutCancel(ctx), before))
+		err = errors.Join(err, mode.FoldSetup(context.WithoutCancel(ctx), s.Site, before))
 	}
-	return steps, errors.Join(err, s.afterSetup(), s.writeWorkspaceInfo())
+	return steps, errors.Join(err, mode.AfterSetup(s.Site), s.writeWorkspaceInfo())
 }
 
 // ownForSetup makes sure that one setup at a time is under way, and nothing else.
@@ -187,7 +188,7 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 		return nil, errors.Join(err, release())
 	}
 	if s.Rec.State == superqode.StateDone {
-		return nil, errors.Join(s.ended(), release())
+		return nil, errors.Join(mode.Ended(s.Site), release())
 	}
 	return func() error { return errors.Join(s.Close(), release()) }, nil
 }
@@ -257,7 +258,7 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	sv, err := s.Salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: leftOutOf(problems)})
+	sv, err := s.Salvage(ctx, "setup", salvage.Part{Dir: ws, Entries: sn.Entries, LeftOut: mode.LeftOutOf(problems)})
 	if err == nil && sv != nil {
 		s.Tell(fmt.Sprintf("what stood at %s is kept: superqode workspace restore %s", text.Printable(path), sv.ID))
 	}

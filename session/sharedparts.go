@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 )
 
 // shareParts stores, for agents that worked in one workspace, what is known to be
@@ -37,13 +38,13 @@ func (s *Session) shareParts(ctx context.Context, c *collected) error {
 }
 
 func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *agentResult) error {
-	all := merge.Ends{Base: s.Ref("base"), Final: s.Ref("final"), Changes: c.changes}
+	all := merge.Ends{Base: s.Ref("base"), Final: s.Ref("final"), Changes: c.Changes}
 	e, err := s.sharedPart(ctx, &all, r.Agent)
 	if err != nil || e.Base == "" {
 		return err
 	}
 	r.Changes = e.Changes
-	patch, err := s.patchOf(ctx, e.Base, e.Final)
+	patch, err := mode.PatchOf(ctx, s.Site, e.Base, e.Final)
 	if err != nil || patch == nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -18,7 +19,7 @@ import (
 
 // AgentReverted is what RevertAgent did.
 type AgentReverted struct {
-	Reverted
+	mode.Reverted
 	// Mixed names, one line each, what is left as it is because the agent and
 	// others, or nobody known, changed it together.
 	Mixed []string
@@ -28,7 +29,7 @@ type AgentReverted struct {
 // work: those places, and those whole files, that are known to be its own. What
 // it overwrites is salvaged, and what it did is proven. The error wraps
 // ErrConflict when some could not be told apart: all else was taken back.
-func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions) (*AgentReverted, error) {
+func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*AgentReverted, error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, s.revertable()
 	}
@@ -54,7 +55,7 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		return r, err
 	}
 	if !r.Verified {
-		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", isAre(len(r.Differences)), firstOf(r.Differences))
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
 	}
 	if len(r.Mixed) > 0 {
 		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", text.Plural(len(r.Mixed), "change"), agent)
@@ -62,14 +63,14 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	return r, errors.Join(err, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
 
-func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt RevertOptions, r *AgentReverted) (err error) {
+func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
 	l, err := s.look(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	e := merge.Ends{Changes: l.changes}
-	if e.Base, e.Final, err = s.storeEnds(ctx, l); err != nil {
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	e := merge.Ends{Changes: l.Changes}
+	if e.Base, e.Final, err = mode.StoreEnds(ctx, s.Site, l); err != nil {
 		return err
 	}
 	b, err := s.openMergeBench(ctx)
@@ -94,8 +95,8 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if err := b.Keep(ctx); err != nil {
 		return err
 	}
-	tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: target, Skip: s.skip(), Store: s.Store}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
+	tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: target, Skip: mode.Skip(s.Site), Store: s.Store}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths, How: opt.How, DryRun: opt.DryRun, Keep: mode.KeepOverwritten(s.Site, tree.Dir, "")})
 	if res != nil {
 		r.Restored = *res
 	}
@@ -104,9 +105,9 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 
 // withoutAgent returns what the workspace would be without an agent's changes, and
 // the paths that would differ.
-func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
+func (s *Session) withoutAgent(l *mode.Look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
 	entries := map[string]snapshot.Entry{}
-	for _, e := range l.final.Entries {
+	for _, e := range l.Final.Entries {
 		entries[e.Path] = e
 	}
 	var paths []superqode.RelPath
@@ -137,7 +138,7 @@ func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agen
 				touch(f.New.Path)
 			}
 			if f.Old != nil {
-				old := l.base.Find(f.Old.Path)
+				old := l.Base.Find(f.Old.Path)
 				entries[f.Old.Path] = *old
 				touch(f.Old.Path)
 			}
@@ -154,7 +155,7 @@ func (s *Session) withoutAgent(l *look, b *merge.Bench, files []sharedFile, agen
 			r.Mixed = append(r.Mixed, text.Printable(f.Path())+": made or deleted by more than one")
 		}
 	}
-	target := &snapshot.Snapshot{Root: l.final.Root, Format: l.final.Format, Taken: l.final.Taken}
+	target := &snapshot.Snapshot{Root: l.Final.Root, Format: l.Final.Format, Taken: l.Final.Taken}
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		target.Entries = append(target.Entries, entries[p])
 	}

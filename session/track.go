@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -117,7 +118,7 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if s.Rec.State.Ended() {
-		return s.ended()
+		return mode.Ended(s.Site)
 	}
 	for _, t := range list {
 		if t.Agent.IsZero() {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -34,17 +35,17 @@ func TestOpenUnreadable(t *testing.T) {
 		}
 		return st.Mode().Perm()
 	}
-	if inPlace := (&look{inPlace: true}); inPlace.open(dir, problems) || perm(file) != 0o011 {
+	if inPlace := (&mode.Look{InPlace: true}); inPlace.Open(dir, problems) || perm(file) != 0o011 {
 		t.Error("opened a file of the origin")
 	}
-	l := &look{}
-	if !l.open(dir, problems) || perm(file) != 0o411 || perm(folder) != 0o555 || perm(outside) != 0 {
+	l := &mode.Look{}
+	if !l.Open(dir, problems) || perm(file) != 0o411 || perm(folder) != 0o555 || perm(outside) != 0 {
 		t.Errorf("opened: file %o, folder %o, link's target %o", perm(file), perm(folder), perm(outside))
 	}
-	if l.open(dir, problems) {
+	if l.Open(dir, problems) {
 		t.Error("opened twice")
 	}
-	if err := l.close(dir); err != nil || perm(file) != 0o011 || perm(folder) != 0o055 {
+	if err := l.Close(dir); err != nil || perm(file) != 0o011 || perm(folder) != 0o055 {
 		t.Errorf("closed: %v, file %o, folder %o", err, perm(file), perm(folder))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -105,7 +106,7 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
 	open, head := opt.Open, ""
 	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.Rec.Origin), true, true, "verify-fix "+v.FindingID, state.KeepNever, false
-	open.Mode, open.From = superqode.ModeDirectory, FromWorking
+	open.Mode, open.From = superqode.ModeDirectory, mode.FromWorking
 	if s.Rec.GitDir != "" && s.Rec.Base.Head != "" {
 		open.Mode, open.From, head = superqode.ModeWorktree, s.Rec.Base.Head, s.Rec.Base.Head
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/watch"
@@ -119,7 +120,7 @@ func (s *Session) stopWatching(w *watching) error {
 	if s.Rec.Owned && s.Rec.Parent.IsZero() && s.As.IsZero() {
 		return nil // this value ends the session, too
 	}
-	seen, err := s.readSeen()
+	seen, err := mode.ReadSeen(s.Site)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (s *Session) stopWatching(w *watching) error {
 			seen[p] = at
 		}
 	}
-	return s.writeSeen(seen)
+	return mode.WriteSeen(s.Site, seen)
 }
 
 // baseline is a session's base as the watcher asks for it.

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"crypto/sha256"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -20,21 +21,22 @@ import (
 // for it, named after a hash of the path, with the names of the project's folder
 // and of the session.
 
-func (m *Manager) pointersPath() string { return filepath.Join(m.Home, "inplace") }
+// PointersPath is the folder of the pointers.
+func PointersPath(m *site.Host) string { return filepath.Join(m.Home, "inplace") }
 
-func (m *Manager) pointerPath(top string) string {
+func pointerPath(m *site.Host, top string) string {
 	sum := sha256.Sum256([]byte(top))
-	return filepath.Join(m.pointersPath(), hex.EncodeToString(sum[:16]))
+	return filepath.Join(PointersPath(m), hex.EncodeToString(sum[:16]))
 }
 
 // point makes the session known by its origin's path. Half a file, should we die
 // here, counts as none: nothing was done to the origin yet.
-func (s *Session) point() error {
-	dir := s.m.pointersPath()
+func point(s *site.Site) error {
+	dir := PointersPath(s.Host)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return state.Unwritable(err, dir)
 	}
-	f, err := os.OpenFile(s.m.pointerPath(string(s.Rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	f, err := os.OpenFile(pointerPath(s.Host, string(s.Rec.Origin)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -42,12 +44,12 @@ func (s *Session) point() error {
 	return errors.Join(err, f.Sync(), f.Close(), atomicfile.SyncDir(dir))
 }
 
-// unpoint forgets the path, unless it leads to another session by now.
-func (s *Session) unpoint() error {
+// Unpoint forgets the path, unless it leads to another session by now.
+func Unpoint(s *site.Site) error {
 	if !s.Rec.Mode.InPlace() {
 		return nil
 	}
-	path := s.m.pointerPath(string(s.Rec.Origin))
+	path := pointerPath(s.Host, string(s.Rec.Origin))
 	if _, id, ok := readPointer(path); !ok || id != s.Rec.ID.String() {
 		return nil
 	}
@@ -67,10 +69,10 @@ func readPointer(path string) (project, id string, ok bool) {
 	return project, id, ok && project != "" && project == filepath.Base(project)
 }
 
-// pointed returns the project of the session in place that works around dir, and
+// Pointed returns the project of the session in place that works around dir, and
 // the session itself unless it has ended.
-func (m *Manager) pointed(dir string) (p state.Project, open *state.Listed, ok bool) {
-	names, err := state.Names(m.pointersPath())
+func Pointed(m *site.Host, dir string) (p state.Project, open *state.Listed, ok bool) {
+	names, err := state.Names(PointersPath(m))
 	if err != nil || len(names) == 0 {
 		return p, nil, false
 	}
@@ -82,7 +84,7 @@ func (m *Manager) pointed(dir string) (p state.Project, open *state.Listed, ok b
 		// The origin's own folder may have been replaced by a link since; a link
 		// may as well be how the user gets there.
 		for _, top := range []string{filepath.Join(superqode.RealPrefix(filepath.Dir(d)), filepath.Base(d)), superqode.RealPrefix(d)} {
-			folder, id, found := readPointer(m.pointerPath(top))
+			folder, id, found := readPointer(pointerPath(m, top))
 			if !found {
 				continue
 			}

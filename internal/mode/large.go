@@ -1,15 +1,16 @@
-package session
+package mode
 
 import (
 	"context"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// withoutLarge returns the snapshot without its large files.
-func withoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
+// WithoutLarge returns the snapshot without its large files.
+func WithoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
 	if !slices.ContainsFunc(sn.Entries, func(e snapshot.Entry) bool { return e.IsLarge() }) {
 		return sn
 	}
@@ -18,14 +19,14 @@ func withoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
 	return &out
 }
 
-// takeLarge takes the changes of large files out of the list.
-func (l *look) takeLarge(changes []superqode.Change) (small, large []superqode.Change) {
+// TakeLarge takes the changes of large files out of the list.
+func (l *Look) TakeLarge(changes []superqode.Change) (small, large []superqode.Change) {
 	for _, c := range changes {
 		old := c.OldPath
 		if old.IsZero() {
 			old = c.Path
 		}
-		if l.final.Find(c.Path.String()).IsLarge() || l.base.Find(old.String()).IsLarge() {
+		if l.Final.Find(c.Path.String()).IsLarge() || l.Base.Find(old.String()).IsLarge() {
 			c.Binary = true
 			large = append(large, c)
 			continue
@@ -35,9 +36,9 @@ func (l *look) takeLarge(changes []superqode.Change) (small, large []superqode.C
 	return small, large
 }
 
-// saveLarge moves the large files that the session changed out of a workspace
+// SaveLarge moves the large files that the session changed out of a workspace
 // that is about to be removed.
-func (s *Session) saveLarge(ctx context.Context, final *snapshot.Snapshot, changes []superqode.Change) error {
+func SaveLarge(ctx context.Context, s *site.Site, final *snapshot.Snapshot, changes []superqode.Change) error {
 	if final == nil {
 		return nil
 	}

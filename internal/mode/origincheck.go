@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -18,21 +19,21 @@ func skipGit(path string, _ snapshot.Kind) bool {
 	return path == ".git" || strings.HasSuffix(path, "/.git")
 }
 
-// skipOrigin also leaves out superqode's folder in the origin.
-func skipOrigin(path string, kind snapshot.Kind) bool {
+// SkipOrigin also leaves out superqode's folder in the origin.
+func SkipOrigin(path string, kind snapshot.Kind) bool {
 	return path == ".superqode" || skipGit(path, kind)
 }
 
-// checkOrigin compares the origin with what it was when the session began, and
+// CheckOrigin compares the origin with what it was when the session began, and
 // changes nothing. The differences are one line each: paths first, then the
 // repository beside the work tree.
-func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
+func CheckOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 	then, err := s.LoadOrigin()
 	if err != nil {
 		return nil, err
 	}
 	now, problems, err := snapshot.Scan(ctx, string(s.Rec.Origin), snapshot.ScanOptions{
-		Format: then.Format, Known: then.Known(), Previous: then, Contents: snapshot.StatOnly, Skip: skipOrigin,
+		Format: then.Format, Known: then.Known(), Previous: then, Contents: snapshot.StatOnly, Skip: SkipOrigin,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("check the origin: %w", err)
@@ -49,7 +50,7 @@ func (s *Session) checkOrigin(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	diffs = append(diffs, tree...)
-	repo, err := s.checkRepository()
+	repo, err := checkRepository(s)
 	return append(diffs, repo...), err
 }
 
@@ -135,7 +136,7 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 }
 
 // checkRepository compares refs, stash, index, configuration and hooks.
-func (s *Session) checkRepository() ([]string, error) {
+func checkRepository(s *site.Site) ([]string, error) {
 	if s.Rec.CommonDir == "" {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -24,13 +25,13 @@ type seenEntry struct {
 	At   time.Time `json:"at"`
 }
 
-func (s *Session) seenPath() string { return filepath.Join(s.Folder, "seen.json") }
+func seenPath(s *site.Site) string { return filepath.Join(s.Folder, "seen.json") }
 
-// readSeen returns what is known; a file that can not be understood counts as
+// ReadSeen returns what is known; a file that can not be understood counts as
 // empty, since the times in it are a convenience and nothing is built on them.
-func (s *Session) readSeen() (map[string]time.Time, error) {
+func ReadSeen(s *site.Site) (map[string]time.Time, error) {
 	seen := map[string]time.Time{}
-	data, err := atomicfile.Read(s.seenPath())
+	data, err := atomicfile.Read(seenPath(s))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
@@ -43,12 +44,13 @@ func (s *Session) readSeen() (map[string]time.Time, error) {
 	return seen, nil
 }
 
-func (s *Session) writeSeen(seen map[string]time.Time) error {
+// WriteSeen replaces the times.
+func WriteSeen(s *site.Site, seen map[string]time.Time) error {
 	f := seenFile{SchemaVersion: state.SchemaVersion, Paths: make([]seenEntry, 0, len(seen))}
 	for p, at := range seen {
 		f.Paths = append(f.Paths, seenEntry{[]byte(p), at})
 	}
-	return atomicfile.WriteJSON(s.seenPath(), f)
+	return atomicfile.WriteJSON(seenPath(s), f)
 }
 
 // changesFile keeps the changes of a session that has ended.
@@ -57,14 +59,16 @@ type changesFile struct {
 	Changes       []superqode.Change `json:"changes"`
 }
 
-func (s *Session) changesPath() string { return filepath.Join(s.Folder, "changes.json") }
+func changesPath(s *site.Site) string { return filepath.Join(s.Folder, "changes.json") }
 
-func (s *Session) writeChanges(changes []superqode.Change) error {
-	return atomicfile.WriteJSON(s.changesPath(), changesFile{state.SchemaVersion, changes})
+// WriteChanges keeps the changes that the end of the session found.
+func WriteChanges(s *site.Site, changes []superqode.Change) error {
+	return atomicfile.WriteJSON(changesPath(s), changesFile{state.SchemaVersion, changes})
 }
 
-func (s *Session) readChanges() ([]superqode.Change, error) {
-	data, err := atomicfile.Read(s.changesPath())
+// ReadChanges returns them. The error wraps ErrNotFound when nothing was collected.
+func ReadChanges(s *site.Site) ([]superqode.Change, error) {
+	data, err := atomicfile.Read(changesPath(s))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, superqode.Errorf(superqode.ErrNotFound, "session %s left no record of its changes", s.Rec.ID)
 	}

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -30,7 +31,7 @@ const ignoreRounds = 8
 // the contents of new folders that it does not ignore. It runs with the store
 // as its repository, so that no configuration that the program may have planted
 // in the workspace is read.
-func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int, []string, error) {
+func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int, []string, error) {
 	fresh := newEntries(s.Base, now)
 	if len(fresh) == 0 || s.Rec.CommonDir == "" {
 		return 0, nil, nil
@@ -38,7 +39,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 	if err := s.OpenStore(ctx); err != nil {
 		return 0, nil, err
 	}
-	excludes, err := s.excludesFile(ctx)
+	excludes, err := excludesFile(ctx, s)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -57,7 +58,7 @@ func (s *Session) dropIgnored(ctx context.Context, now *snapshot.Snapshot) (int,
 				later = append(later, e)
 			}
 		}
-		hits, err := s.checkIgnore(ctx, excludes, ask)
+		hits, err := checkIgnore(ctx, s, excludes, ask)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -109,7 +110,7 @@ func newEntries(base, now *snapshot.Snapshot) []*snapshot.Entry {
 }
 
 // checkIgnore asks git which of the paths are ignored.
-func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snapshot.Entry) (map[string]bool, error) {
+func checkIgnore(ctx context.Context, s *site.Site, excludes string, ask []*snapshot.Entry) (map[string]bool, error) {
 	hits := map[string]bool{}
 	if len(ask) == 0 {
 		return hits, nil
@@ -149,7 +150,7 @@ func (s *Session) checkIgnore(ctx context.Context, excludes string, ask []*snaps
 // excludesFile writes the ignore rules that lie outside the work tree into one
 // file: the user's own and, stronger because later, the repository's
 // info/exclude.
-func (s *Session) excludesFile(ctx context.Context) (string, error) {
+func excludesFile(ctx context.Context, s *site.Site) (string, error) {
 	g, err := s.Git(ctx)
 	if err != nil {
 		return "", err
@@ -162,7 +163,7 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 	}
 	global := strings.TrimSuffix(string(out), "\n")
 	if err != nil {
-		global = s.defaultExcludes()
+		global = defaultExcludes(s)
 	}
 	if global != "" && !filepath.IsAbs(global) { // git reads it from the work tree's root
 		global = filepath.Join(string(s.Rec.Origin), global)
@@ -180,7 +181,7 @@ func (s *Session) excludesFile(ctx context.Context) (string, error) {
 
 // defaultExcludes is where git looks when core.excludesFile is not set; see
 // gitignore(5). It is "" where there is no home.
-func (s *Session) defaultExcludes() string {
+func defaultExcludes(s *site.Site) string {
 	if x := superqode.Getenv(s.Env, "XDG_CONFIG_HOME"); x != "" {
 		return filepath.Join(x, "git", "ignore")
 	}

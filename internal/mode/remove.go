@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -9,22 +9,23 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
-// removeTimeout bounds undoing and removing, which go on when the caller's
+// RemoveTimeout bounds undoing and removing, which go on when the caller's
 // context has ended.
-const removeTimeout = 2 * time.Minute
+const RemoveTimeout = 2 * time.Minute
 
-// takeAway removes the workspace and checks that it is gone. Repeating it after
+// TakeAway removes the workspace and checks that it is gone. Repeating it after
 // an interruption is harmless. A worktree that someone locked stays, unless
 // locked is set.
-func (s *Session) takeAway(ctx context.Context, locked bool) error {
+func TakeAway(ctx context.Context, s *site.Site, locked bool) error {
 	defer s.Begin("removing the workspace", nil)()
 	if s.Rec.Mode.InPlace() {
 		return nil // the workspace is the user's own folder
 	}
-	if err := s.ownWorkspace(); err != nil {
+	if err := ownWorkspace(s); err != nil {
 		return err
 	}
 	ws, admin := string(s.Rec.Workspace), string(s.Rec.AdminDir)

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -20,40 +20,40 @@ type opened struct {
 	perm os.FileMode
 }
 
-// scanAll scans the workspace. A program may take the read permission from what
+// ScanAll scans the workspace. A program may take the read permission from what
 // it made, or was given; the workspace belongs to superqode's user, so that is
 // no reason not to know what is there. Close gives the permissions back.
-func (l *look) scanAll(ctx context.Context, root string, opt snapshot.ScanOptions) (err error) {
+func (l *Look) ScanAll(ctx context.Context, root string, opt snapshot.ScanOptions) (err error) {
 	for range maxOpenings {
-		if l.final, l.problems, err = snapshot.Scan(ctx, root, opt); err != nil {
+		if l.Final, l.Problems, err = snapshot.Scan(ctx, root, opt); err != nil {
 			return err
 		}
-		if !l.open(root, l.problems) {
+		if !l.Open(root, l.Problems) {
 			return nil
 		}
 	}
 	return nil
 }
 
-// hashAll reads the contents that no stat data vouch for.
-func (l *look) hashAll(ctx context.Context, root string) error {
-	problems, err := snapshot.HashMissing(ctx, l.final)
-	if err == nil && l.open(root, problems) {
-		problems, err = snapshot.HashMissing(ctx, l.final)
+// HashAll reads the contents that no stat data vouch for.
+func (l *Look) HashAll(ctx context.Context, root string) error {
+	problems, err := snapshot.HashMissing(ctx, l.Final)
+	if err == nil && l.Open(root, problems) {
+		problems, err = snapshot.HashMissing(ctx, l.Final)
 	}
-	l.problems = append(l.problems, problems...)
+	l.Problems = append(l.Problems, problems...)
 	for _, o := range l.opened { // the permissions that count are the program's
-		if e := l.final.Find(o.path); e != nil {
+		if e := l.Final.Find(o.path); e != nil {
 			e.Perm = uint32(o.perm.Perm()) | e.Perm&^0o777
 		}
 	}
 	return err
 }
 
-// open widens the permissions of the files and folders that could not be read,
+// Open widens the permissions of the files and folders that could not be read,
 // and reports whether there was one.
-func (l *look) open(dir string, problems []snapshot.Problem) (any bool) {
-	if l.inPlace || len(problems) == 0 {
+func (l *Look) Open(dir string, problems []snapshot.Problem) (any bool) {
+	if l.InPlace || len(problems) == 0 {
 		return false
 	}
 	root, err := atomicfile.OpenRoot(dir)
@@ -86,16 +86,16 @@ func (l *look) open(dir string, problems []snapshot.Problem) (any bool) {
 // passOver takes files that can not be read in spite of all for what they were,
 // or for not there: they are named as problems, and nothing is said about what
 // they hold.
-func (l *look) passOver() {
-	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool {
-		return e.Kind == snapshot.File && e.ID.IsZero() && l.base.Find(e.Path) == nil
+func (l *Look) passOver() {
+	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool {
+		return e.Kind == snapshot.File && e.ID.IsZero() && l.Base.Find(e.Path) == nil
 	})
-	for i := range l.final.Entries {
-		e := &l.final.Entries[i]
+	for i := range l.Final.Entries {
+		e := &l.Final.Entries[i]
 		if e.Kind != snapshot.File || !e.ID.IsZero() {
 			continue
 		}
-		if old := l.base.Find(e.Path); old.Kind == snapshot.File {
+		if old := l.Base.Find(e.Path); old.Kind == snapshot.File {
 			e.ID, e.Size = old.ID, old.Size
 		} else {
 			*e = *old
@@ -103,9 +103,9 @@ func (l *look) passOver() {
 	}
 }
 
-// close gives the opened paths their permissions back, the last one first: a
+// Close gives the opened paths their permissions back, the last one first: a
 // folder that is closed hides what is in it.
-func (l *look) close(dir string) error {
+func (l *Look) Close(dir string) error {
 	if len(l.opened) == 0 {
 		return nil
 	}
@@ -118,6 +118,6 @@ func (l *look) close(dir string) error {
 		err = errors.Join(err, root.Chmod(o.path, o.perm))
 	}
 	l.opened = nil
-	l.seen = nil // it shows bits that are no more
+	l.Seen = nil // it shows bits that are no more
 	return err
 }

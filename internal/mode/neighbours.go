@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -24,10 +25,10 @@ import (
 // that deletes .git takes that along. It is kept, too, and brought back where it
 // is gone or can not be meant.
 
-func (s *Session) neighboursDir() string { return filepath.Join(s.AsideDir(), "neighbours") }
+func neighboursDir(s *site.Site) string { return filepath.Join(s.AsideDir(), "neighbours") }
 
 // keepNeighbours copies what git keeps of other sessions' worktrees.
-func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) error {
+func keepNeighbours(ctx context.Context, s *site.Site, format snapshot.Format) error {
 	for _, id := range sessionWorktrees(s.Source.Repo.CommonDir) {
 		sn, _, err := snapshot.Scan(ctx, filepath.Join(s.Source.Repo.CommonDir, "worktrees", id), snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly})
 		if errors.Is(err, os.ErrNotExist) {
@@ -36,7 +37,7 @@ func (s *Session) keepNeighbours(ctx context.Context, format snapshot.Format) er
 		if err != nil {
 			return err
 		}
-		dir := filepath.Join(s.neighboursDir(), id)
+		dir := filepath.Join(neighboursDir(s), id)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -61,8 +62,8 @@ func sessionWorktrees(commonDir string) []string {
 
 // restoreNeighbours brings back what the program destroyed of sessions that are
 // still open.
-func (s *Session) restoreNeighbours(ctx context.Context) error {
-	names, err := state.Names(s.neighboursDir())
+func restoreNeighbours(ctx context.Context, s *site.Site) error {
+	names, err := state.Names(neighboursDir(s))
 	if err != nil {
 		return err
 	}
@@ -70,41 +71,41 @@ func (s *Session) restoreNeighbours(ctx context.Context) error {
 		if l, err := state.Load(s.Project.SessionPath(id)); err != nil || l.State == superqode.StateDone || !atomicfile.Exists(string(l.Workspace)) {
 			continue // there is nothing to look after any more: it is done, or on its way to that and has taken both away
 		}
-		if err := s.restoreNeighbour(ctx, id); err != nil {
+		if err := restoreNeighbour(ctx, s, id); err != nil {
 			return fmt.Errorf("bring back what git had of session %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-func (s *Session) restoreNeighbour(ctx context.Context, id string) error {
-	kept, admin := filepath.Join(s.neighboursDir(), id), filepath.Join(string(s.Rec.CommonDir), "worktrees", id)
+func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
+	kept, admin := filepath.Join(neighboursDir(s), id), filepath.Join(string(s.Rec.CommonDir), "worktrees", id)
 	base, problems, err := snapshot.Scan(ctx, kept, snapshot.ScanOptions{Format: snapshot.SHA256})
 	if err != nil || len(problems) > 0 {
 		return snapshot.WithProblems(err, problems)
 	}
-	opt := revert.RestoreOptions{Keep: s.keepOverwritten(admin, "")}
+	opt := revert.RestoreOptions{Keep: KeepOverwritten(s, admin, "")}
 	if _, err := os.Lstat(admin); errors.Is(err, os.ErrNotExist) {
 		s.Warn("the program took away what git keeps of the worktree of session " + id + "; it was put back")
-	} else if opt.Within, err = s.spoilt(kept, admin); err != nil || len(opt.Within) == 0 {
+	} else if opt.Within, err = spoilt(s, kept, admin); err != nil || len(opt.Within) == 0 {
 		return err
 	}
 	for _, dir := range []string{filepath.Dir(admin), admin} {
-		if err := s.clearImpostor(ctx, dir); err != nil {
+		if err := clearImpostor(ctx, s, dir); err != nil {
 			return err
 		}
 	}
 	tree := &revert.Tree{Dir: admin, Base: base, Aside: kept}
 	res, err := tree.Restore(ctx, opt)
 	if err == nil && !res.Verified {
-		err = superqode.Errorf(superqode.ErrVerification, "%s", firstOf(res.Differences))
+		err = superqode.Errorf(superqode.ErrVerification, "%s", FirstOf(res.Differences))
 	}
 	return err
 }
 
 // spoilt names the files of a session's worktree that its own program can not
 // have left so: those that never change, and those that git could not read.
-func (s *Session) spoilt(kept, admin string) (paths []superqode.RelPath, err error) {
+func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath, err error) {
 	for _, name := range []string{"HEAD", "commondir", "config.worktree", "gitdir", "index"} {
 		was, wasErr := atomicfile.Read(filepath.Join(kept, name))
 		is, isErr := atomicfile.Read(filepath.Join(admin, name))

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"cmp"
@@ -22,61 +22,62 @@ import (
 // workspace; the smallest first.
 const salvageIgnored = 256 << 20
 
-// disposal is what has to be looked after before a workspace goes.
-type disposal struct {
-	salvage *salvage.Record  // nil when there was nothing to salvage
-	large   []snapshot.Entry // changed files that are too big for the store, and moved
-	ignored []snapshot.Entry // the same among those that no patch would hold
+// Disposal is what has to be looked after before a workspace goes.
+type Disposal struct {
+	Salvage *salvage.Record  // nil when there was nothing to salvage
+	Large   []snapshot.Entry // changed files that are too big for the store, and moved
+	Ignored []snapshot.Entry // the same among those that no patch would hold
 }
 
-// salvageWorkspace keeps what the workspace of an isolated session holds beyond
+// SalvageWorkspace keeps what the workspace of an isolated session holds beyond
 // its base: changes, and what the program made that is in no patch (ignored
 // files, those that an exclude pattern covers, nested repositories' own files)
 // up to a limit. Large files are left to dispose.
-func (s *Session) salvageWorkspace(ctx context.Context, why string) (d disposal, err error) {
-	if gone, err := s.workspaceGone(); err != nil || gone != "" {
+func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal, err error) {
+	if gone, err := WorkspaceGone(s); err != nil || gone != "" {
 		return d, err
 	}
 	base, err := s.LoadBase()
 	if err != nil { // then all of it counts as new
-		if base, err = s.noBase(); err != nil {
+		if base, err = NoBase(s); err != nil {
 			return d, err
 		}
 		s.Base = base
 	}
-	l, ws := &look{}, string(s.Rec.Workspace)
-	defer func() { err = errors.Join(err, l.close(ws)) }()
+	l, ws := &Look{}, string(s.Rec.Workspace)
+	defer func() { err = errors.Join(err, l.Close(ws)) }()
 	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.Rec.Mode == superqode.ModeWorktree }
-	err = l.scanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
+	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
 	if err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
 	}
-	part := salvage.Part{Dir: ws, LeftOut: leftOutOf(l.problems)}
-	l.problems = nil
-	extra, beyond, err := s.dropLarge(ctx, l)
+	part := salvage.Part{Dir: ws, LeftOut: LeftOutOf(l.Problems)}
+	l.Problems = nil
+	extra, beyond, err := dropLarge(ctx, s, l)
 	if err != nil {
 		return d, err
 	}
 	part.LeftOut = append(part.LeftOut, beyond...)
-	if err := l.hashAll(ctx, ws); err != nil {
+	if err := l.HashAll(ctx, ws); err != nil {
 		return d, err
 	}
-	for _, c := range snapshot.Compare(base, l.final, snapshot.CompareOptions{Dirs: true}) {
-		switch e := l.final.Find(c.Path.String()); {
+	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{Dirs: true}) {
+		switch e := l.Final.Find(c.Path.String()); {
 		case e == nil:
-		case !e.IsLarge() || s.isOrphan():
+		case !e.IsLarge() || isOrphan(s):
 			part.Entries = append(part.Entries, *e)
 		case extra[e.Path]:
-			d.ignored = append(d.ignored, *e)
+			d.Ignored = append(d.Ignored, *e)
 		default:
-			d.large = append(d.large, *e)
+			d.Large = append(d.Large, *e)
 		}
 	}
-	d.salvage, err = s.Salvage(ctx, why, part)
+	d.Salvage, err = s.Salvage(ctx, why, part)
 	return d, err
 }
 
-func leftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
+// LeftOutOf is what a scan could not read, as a salvage names it.
+func LeftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 	var left []salvage.LeftOut
 	for _, p := range problems {
 		left = append(left, salvage.LeftOut{Path: p.Path, Reason: p.Err.Error()})
@@ -84,18 +85,18 @@ func leftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 	return left
 }
 
-// noBase stands in for a base that can not be read.
-func (s *Session) noBase() (*snapshot.Snapshot, error) {
+// NoBase stands in for a base that can not be read.
+func NoBase(s *site.Site) (*snapshot.Snapshot, error) {
 	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
 	return &snapshot.Snapshot{Root: string(s.Rec.Workspace), Format: format}, err
 }
 
 // dropLarge returns the new files that no patch would hold. It takes the biggest
 // of them out of the look until the others fit into the limit, and names those.
-func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []salvage.LeftOut, error) {
-	wanted := *l.final
-	skip, dropped := s.skip(), ""
-	wanted.Entries = slices.DeleteFunc(slices.Clone(l.final.Entries), func(e snapshot.Entry) bool {
+func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[string]bool, []salvage.LeftOut, error) {
+	wanted := *l.Final
+	skip, dropped := Skip(s), ""
+	wanted.Entries = slices.DeleteFunc(slices.Clone(l.Final.Entries), func(e snapshot.Entry) bool {
 		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
 			return true
 		}
@@ -105,12 +106,12 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []sa
 		dropped = e.Path + "/"
 		return true
 	})
-	if _, _, err := s.dropIgnored(ctx, &wanted); err != nil {
+	if _, _, err := dropIgnored(ctx, s, &wanted); err != nil {
 		return nil, nil, err
 	}
 	var extra []*snapshot.Entry
-	for i := range l.final.Entries {
-		e := &l.final.Entries[i]
+	for i := range l.Final.Entries {
+		e := &l.Final.Entries[i]
 		if e.Kind == snapshot.File && wanted.Find(e.Path) == nil && s.Base.Find(e.Path) == nil {
 			extra = append(extra, e)
 		}
@@ -126,14 +127,14 @@ func (s *Session) dropLarge(ctx context.Context, l *look) (map[string]bool, []sa
 		out[e.Path] = true
 		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
 	}
-	l.final.Entries = slices.DeleteFunc(l.final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
+	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil
 }
 
-// moveOut moves large files that are still in the workspace into the session's
+// MoveOut moves large files that are still in the workspace into the session's
 // folder. Their permissions may have been widened for reading meanwhile, so it
 // looks again.
-func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
+func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil
 	}
@@ -153,7 +154,7 @@ func (s *Session) moveOut(ctx context.Context, files []snapshot.Entry) error {
 
 // ownWorkspace refuses to remove a folder that is not where the session's own
 // workspace lies: a program may have written into the record.
-func (s *Session) ownWorkspace() error {
+func ownWorkspace(s *site.Site) error {
 	want := s.Project.WorkspacePath(s.Rec.ID.String())
 	if !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil // removed, or the whole home was moved
@@ -164,9 +165,9 @@ func (s *Session) ownWorkspace() error {
 	return nil
 }
 
-// differs tells, in words, how the origin of an in-place session is not as it
+// Differs tells, in words, how the origin of an in-place session is not as it
 // was; "" means that it is.
-func (s *Session) differs(ctx context.Context) (_ string, err error) {
+func Differs(ctx context.Context, s *site.Site) (_ string, err error) {
 	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return "", err
@@ -176,9 +177,9 @@ func (s *Session) differs(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	trees := []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip()}}
+	trees := []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s)}}
 	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		repo, err := s.repository()
+		repo, err := Repository(s)
 		if err != nil {
 			return "", err
 		}
@@ -192,13 +193,13 @@ func (s *Session) differs(ctx context.Context) (_ string, err error) {
 		}
 		diffs = append(diffs, v.Differences...)
 	}
-	return firstOf(diffs), nil
+	return FirstOf(diffs), nil
 }
 
-// salvageAside keeps the copies of an in-place session that the origin could be
+// SalvageAside keeps the copies of an in-place session that the origin could be
 // brought back from: those of the work tree, and below git-dir those of the
 // repository.
-func (s *Session) salvageAside(ctx context.Context) (*salvage.Record, error) {
+func SalvageAside(ctx context.Context, s *site.Site) (*salvage.Record, error) {
 	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
 	if err != nil {
 		return nil, err
@@ -212,16 +213,16 @@ func (s *Session) salvageAside(ctx context.Context) (*salvage.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		part.Entries, part.LeftOut = sn.Entries, leftOutOf(problems)
+		part.Entries, part.LeftOut = sn.Entries, LeftOutOf(problems)
 		parts = append(parts, part)
 	}
 	return s.Salvage(ctx, "what the origin was, let go by cleanup", parts...)
 }
 
-// orphanPrefix begins the name of a folder in which the list of an orphan's
+// OrphanPrefix begins the name of a folder in which the list of an orphan's
 // salvage is made; the store keeps it.
-const orphanPrefix = ".orphan-"
+const OrphanPrefix = ".orphan-"
 
 // isOrphan reports whether the session stands for an orphan: its folder goes with
 // it, so all that is kept must be in the store.
-func (s *Session) isOrphan() bool { return strings.HasPrefix(filepath.Base(s.Folder), orphanPrefix) }
+func isOrphan(s *site.Site) bool { return strings.HasPrefix(filepath.Base(s.Folder), OrphanPrefix) }

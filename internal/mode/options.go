@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"github.com/seed-2d964004/superqode"

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -13,11 +13,14 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
-func firstOf(list []string) string {
+// FirstOf names the first of a list of differences, and how many more there are.
+func FirstOf(list []string) string {
 	if len(list) > 3 {
 		return fmt.Sprintf("%s; %s; %s and %d more", list[0], list[1], list[2], len(list)-3)
 	}
@@ -31,15 +34,15 @@ func firstOf(list []string) string {
 	return out
 }
 
-// bringBackRepository restores the origin's own folder and its git dir.
-func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*revert.Restored, error) {
+// BringBackRepository restores the origin's own folder and its git dir.
+func BringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (*revert.Restored, error) {
 	defer s.Begin("bringing your repository back", nil)()
 	s.Distrusted, s.Store = true, nil
 	defer func() { s.Distrusted, s.Store = false, nil }()
-	if err := s.restoreTop(ctx); err != nil {
+	if err := restoreTop(ctx, s); err != nil {
 		return nil, fmt.Errorf("bring back the origin's folder: %w", err)
 	}
-	res, err := s.restoreRepository(ctx, how, false)
+	res, err := restoreRepository(ctx, s, how, false)
 	if err != nil {
 		return res, fmt.Errorf("bring back the repository: %w", err)
 	}
@@ -47,26 +50,26 @@ func (s *Session) bringBackRepository(ctx context.Context, how revert.Method) (*
 }
 
 // restoreTop makes sure that the origin is a folder that can be worked in.
-func (s *Session) restoreTop(ctx context.Context) error {
+func restoreTop(ctx context.Context, s *site.Site) error {
 	top := string(s.Rec.Origin)
-	if err := s.clearImpostor(ctx, top); err != nil {
+	if err := clearImpostor(ctx, s, top); err != nil {
 		return err
 	}
 	return unix.Chmod(top, s.Rec.TopFolder.Mode|0o700)
 }
 
-// freeArtifacts takes away what the program put in the place of superqode's own
+// FreeArtifacts takes away what the program put in the place of superqode's own
 // folder, where the artifacts go.
-func (s *Session) freeArtifacts(ctx context.Context) error {
+func FreeArtifacts(ctx context.Context, s *site.Site) error {
 	dir := filepath.Join(string(s.Rec.Origin), ".superqode")
 	if st, err := os.Lstat(dir); err != nil || st.IsDir() {
 		return nil // the artifact store tells what is wrong with it
 	}
-	return s.clearImpostor(ctx, dir)
+	return clearImpostor(ctx, s, dir)
 }
 
 // tree is the origin's work tree as a git_snapshot session has to leave it.
-func (s *Session) originTree(ctx context.Context) (*revert.Tree, error) {
+func originTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	base, err := s.LoadBase()
 	if err != nil {
 		return nil, err
@@ -75,17 +78,17 @@ func (s *Session) originTree(ctx context.Context) (*revert.Tree, error) {
 		return nil, err
 	}
 	s.Store.Borrow(filepath.Join(s.AsideDir(), "git", "objects"))
-	return &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: s.skip(), Store: s.Store, Aside: filepath.Join(s.AsideDir(), "tree")}, nil
+	return &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s), Store: s.Store, Aside: filepath.Join(s.AsideDir(), "tree")}, nil
 }
 
-// restoreTree brings the work tree back. What it overwrites and removes is
+// RestoreTree brings the work tree back. What it overwrites and removes is
 // salvaged first: some of it may be the user's, who worked there meanwhile.
-func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*revert.Restored, error) {
-	tree, err := s.originTree(ctx)
+func RestoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (*revert.Restored, error) {
+	tree, err := originTree(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	opt.Keep = s.keepOverwritten(tree.Dir, "")
+	opt.Keep = KeepOverwritten(s, tree.Dir, "")
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun && s.Rec.Mode.InPlace() {
@@ -98,10 +101,10 @@ func (s *Session) restoreTree(ctx context.Context, opt revert.RestoreOptions) (*
 	return res, err
 }
 
-// keepOverwritten salvages what a plan overwrites or removes in the folder dir.
+// KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
 // prefix is that of a salvage.Part. What can not be salvaged is not overwritten
 // either.
-func (s *Session) keepOverwritten(dir, prefix string) func(context.Context, *revert.Plan) error {
+func KeepOverwritten(s *site.Site, dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
 		over := p.Overwritten()
 		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.MoveLarge} {
@@ -137,5 +140,5 @@ func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool,
 			closed = append(closed, e)
 		}
 	}
-	return len(closed) > 0, snapshot.Adjust(ctx, dir, closed)
+	return len(closed) > 0, treecopy.Adjust(ctx, dir, closed)
 }

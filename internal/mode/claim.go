@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"fmt"
@@ -7,10 +7,10 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// claimOrigin makes sure that no two sessions that would meet in the origin's
+// ClaimOrigin makes sure that no two sessions that would meet in the origin's
 // files are open at once: a git_snapshot session is alone, and nothing is made
 // of an origin in which one is at work. The caller holds the project lock.
-func claimOrigin(p state.Project, mode superqode.Mode) error {
+func ClaimOrigin(p state.Project, mode superqode.Mode) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
@@ -39,7 +40,7 @@ func (set pathSet) covers(path string) bool {
 	return false
 }
 
-func (s *Session) writeIgnored(paths []string) error {
+func writeIgnored(s *site.Site, paths []string) error {
 	var b strings.Builder
 	for _, p := range paths {
 		b.WriteString(p)
@@ -48,7 +49,7 @@ func (s *Session) writeIgnored(paths []string) error {
 	return atomicfile.Write(filepath.Join(s.Folder, state.IgnoredFile), []byte(b.String()), 0o600)
 }
 
-func (s *Session) readIgnored() (pathSet, error) {
+func readIgnored(s *site.Site) (pathSet, error) {
 	data, err := atomicfile.Read(filepath.Join(s.Folder, state.IgnoredFile))
 	if err != nil {
 		return nil, err
@@ -61,35 +62,35 @@ func (s *Session) readIgnored() (pathSet, error) {
 // own files.
 func patchable(sn *snapshot.Snapshot, ignored pathSet) *snapshot.Snapshot {
 	out := *sn
-	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return insideGit(e.Path) || ignored.covers(e.Path) })
+	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return InsideGit(e.Path) || ignored.covers(e.Path) })
 	return &out
 }
 
-// insideGit reports whether a path leads through a .git folder, or is one.
-func insideGit(path string) bool {
+// InsideGit reports whether a path leads through a .git folder, or is one.
+func InsideGit(path string) bool {
 	return skipGit(path, 0) || strings.HasPrefix(path, ".git/") || strings.Contains(path, "/.git/")
 }
 
 // onlyPatchable takes out of a look what is brought back and in no patch.
-func (s *Session) onlyPatchable(l *look) (err error) {
+func onlyPatchable(s *site.Site, l *Look) (err error) {
 	if s.Rec.Mode != superqode.ModeGitSnapshot && s.Rec.Mode != superqode.ModeDirectory {
 		return nil
 	}
-	l.seen = &revert.Seen{Now: l.final, Problems: l.problems}
-	if l.base, err = s.patchablePart(l.base); err != nil {
+	l.Seen = &revert.Seen{Now: l.Final, Problems: l.Problems}
+	if l.Base, err = patchablePart(s, l.Base); err != nil {
 		return err
 	}
-	l.final, err = s.patchablePart(l.final)
+	l.Final, err = patchablePart(s, l.Final)
 	return err
 }
 
 // patchablePart is the part of a snapshot of the workspace that a patch is about.
-func (s *Session) patchablePart(sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func patchablePart(s *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	var ignored pathSet
 	switch s.Rec.Mode {
 	case superqode.ModeGitSnapshot:
 		var err error
-		if ignored, err = s.readIgnored(); err != nil {
+		if ignored, err = readIgnored(s); err != nil {
 			return nil, err
 		}
 	case superqode.ModeDirectory:
@@ -100,7 +101,7 @@ func (s *Session) patchablePart(sn *snapshot.Snapshot) (*snapshot.Snapshot, erro
 }
 
 // skipUnprotected says what is no part of a git_snapshot session's snapshots.
-func (s *Session) skipUnprotected() func(string, snapshot.Kind) bool {
+func skipUnprotected(s *site.Site) func(string, snapshot.Kind) bool {
 	out := make(pathSet, len(s.Rec.LeftOut))
 	for _, p := range s.Rec.LeftOut {
 		out[string(p)] = true
@@ -108,25 +109,25 @@ func (s *Session) skipUnprotected() func(string, snapshot.Kind) bool {
 	return func(path string, kind snapshot.Kind) bool { return worktree.SkipInPlace(path, kind) || out[path] }
 }
 
-// keepBase puts the contents of an in-place session's base that only its aside
+// KeepBase puts the contents of an in-place session's base that only its aside
 // folder holds into the store, as far as the session changed them: the patch is
 // made from there. The others of the base's tree have to be there too.
-func (s *Session) keepBase(ctx context.Context, l *look) error {
+func KeepBase(ctx context.Context, s *site.Site, l *Look) error {
 	if !s.Rec.Mode.InPlace() || s.BaseKept {
 		return nil
 	}
 	root := filepath.Join(s.AsideDir(), "tree")
-	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.base.Format, Contents: snapshot.StatOnly})
+	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.Base.Format, Contents: snapshot.StatOnly})
 	if err != nil || len(problems) > 0 {
 		return snapshot.WithProblems(err, problems)
 	}
 	var list []snapshot.Entry
 	for i := range held.Entries {
-		if e := l.base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !e.IsLarge() {
+		if e := l.Base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !e.IsLarge() {
 			list = append(list, *e)
 		}
 	}
-	for _, e := range l.base.Entries { // what a link says is in its entry
+	for _, e := range l.Base.Entries { // what a link says is in its entry
 		if e.Kind == snapshot.Link {
 			list = append(list, e)
 		}

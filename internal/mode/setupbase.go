@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -20,7 +21,7 @@ type setupEffect struct {
 	before, after *snapshot.Snapshot
 }
 
-func (s *Session) loadEffect() (*setupEffect, error) {
+func loadEffect(s *site.Site) (*setupEffect, error) {
 	after, err := snapshot.Load(filepath.Join(s.Folder, state.SetupAfterFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -32,64 +33,64 @@ func (s *Session) loadEffect() (*setupEffect, error) {
 	return &setupEffect{before, after}, err
 }
 
-// startFile keeps what the workspace held when a setup began, so that one that is
+// StartFile keeps what the workspace held when a setup began, so that one that is
 // killed is finished from there. A program that ran meanwhile makes it worthless.
-func (s *Session) startFile() string {
+func StartFile(s *site.Site) string {
 	return filepath.Join(s.Folder, fmt.Sprintf("setup-start-%d.snap", s.Rec.Runs))
 }
 
-// beforeSetup is what the workspace held before the setup. Before anybody was
+// BeforeSetup is what the workspace held before the setup. Before anybody was
 // told of the session that is the base, and needs no look.
-func (s *Session) beforeSetup(ctx context.Context, opening bool) (*snapshot.Snapshot, error) {
-	if _, err := os.Lstat(s.startFile()); err == nil {
-		return snapshot.Load(s.startFile())
+func BeforeSetup(ctx context.Context, s *site.Site, opening bool) (*snapshot.Snapshot, error) {
+	if _, err := os.Lstat(StartFile(s)); err == nil {
+		return snapshot.Load(StartFile(s))
 	}
 	if opening {
-		if err := os.Link(filepath.Join(s.Folder, "base.snap"), s.startFile()); err != nil {
+		if err := os.Link(filepath.Join(s.Folder, "base.snap"), StartFile(s)); err != nil {
 			return nil, err
 		}
 		return s.LoadBase()
 	}
-	l, err := s.lookRaw(ctx)
+	l, err := LookRaw(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.close(string(s.Rec.Workspace)); err != nil {
+	if err := l.Close(string(s.Rec.Workspace)); err != nil {
 		return nil, err
 	}
-	return l.final, l.final.Save(s.startFile())
+	return l.Final, l.Final.Save(StartFile(s))
 }
 
-// afterSetup removes what only a killed setup needs.
-func (s *Session) afterSetup() error {
-	if err := os.Remove(s.startFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+// AfterSetup removes what only a killed setup needs.
+func AfterSetup(s *site.Site) error {
+	if err := os.Remove(StartFile(s)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// foldSetup makes what the setup did since before part of the base.
-func (s *Session) foldSetup(ctx context.Context, before *snapshot.Snapshot) (err error) {
-	l, err := s.lookRaw(ctx)
+// FoldSetup makes what the setup did since before part of the base.
+func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (err error) {
+	l, err := LookRaw(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.close(string(s.Rec.Workspace))) }()
-	if l.gone != "" {
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	if l.Gone != "" {
 		return nil // there is nothing that could be part of anything
 	}
 	base, err := s.LoadBase()
 	if err != nil {
 		return err
 	}
-	if before, err = s.patchablePart(before); err != nil {
+	if before, err = patchablePart(s, before); err != nil {
 		return err
 	}
 	var touched []string
-	for _, c := range snapshot.Compare(before, l.final, snapshot.CompareOptions{Dirs: true}) {
+	for _, c := range snapshot.Compare(before, l.Final, snapshot.CompareOptions{Dirs: true}) {
 		touched = append(touched, c.Path.String())
 	}
-	effect, err := s.loadEffect()
+	effect, err := loadEffect(s)
 	if err != nil {
 		return err
 	}
@@ -105,24 +106,24 @@ func (s *Session) foldSetup(ctx context.Context, before *snapshot.Snapshot) (err
 			first = append(first, p)
 		}
 	}
-	effect.before, effect.after = withEntries(effect.before, first, base), withEntries(effect.after, touched, l.final)
-	if err := s.addSetupIgnored(l.ignoredPaths); err != nil {
+	effect.before, effect.after = withEntries(effect.before, first, base), withEntries(effect.after, touched, l.Final)
+	if err := addSetupIgnored(s, l.IgnoredPaths); err != nil {
 		return err
 	}
 	if len(touched) == 0 {
 		return nil
 	}
-	return s.saveEffect(ctx, effect, l, touched)
+	return saveEffect(ctx, s, effect, l, touched)
 }
 
 // saveEffect writes what the setup did and, in the isolated modes, the base anew.
-func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, touched []string) error {
+func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look, touched []string) error {
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
 	var fresh []snapshot.Entry
 	for _, p := range touched {
-		if e := l.final.Find(p); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
+		if e := l.Final.Find(p); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
 			fresh = append(fresh, *e)
 		}
 	}
@@ -141,10 +142,10 @@ func (s *Session) saveEffect(ctx context.Context, effect *setupEffect, l *look, 
 	if s.Rec.Mode.InPlace() {
 		return nil
 	}
-	s.Base = withEntries(s.Base, touched, l.final)
+	s.Base = withEntries(s.Base, touched, l.Final)
 	origin, repo := s.OriginBase, s.RepoState
 	s.OriginBase, s.RepoState = nil, nil // they are on disk as they were
-	err := s.saveBase(ctx)
+	err := SaveBase(ctx, s)
 	s.OriginBase, s.RepoState = origin, repo
 	if err != nil {
 		return err
@@ -177,18 +178,18 @@ func withEntries(sn *snapshot.Snapshot, paths []string, from *snapshot.Snapshot)
 	return &out
 }
 
-// withoutSetup takes what the setup did out of a look, so that what is left is
+// WithoutSetup takes what the setup did out of a look, so that what is left is
 // what the session's programs did.
-func (s *Session) withoutSetup(l *look) error {
-	effect, err := s.loadEffect()
+func WithoutSetup(s *site.Site, l *Look) error {
+	effect, err := loadEffect(s)
 	if err != nil || effect == nil {
 		return err
 	}
-	same, changed := effect.split(l.final)
+	same, changed := effect.split(l.Final)
 	if s.Rec.Mode.InPlace() {
-		l.final = withEntries(l.final, same, effect.before)
+		l.Final = withEntries(l.Final, same, effect.before)
 	} else if len(changed) > 0 {
-		l.base = withEntries(l.base, changed, effect.before)
+		l.Base = withEntries(l.Base, changed, effect.before)
 	}
 	return nil
 }
@@ -233,11 +234,11 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
 }
 
 // addSetupIgnored remembers the topmost ignored paths that a setup left.
-func (s *Session) addSetupIgnored(paths []string) error {
+func addSetupIgnored(s *site.Site, paths []string) error {
 	if len(paths) == 0 || s.Rec.Mode.InPlace() {
 		return nil
 	}
-	set, err := s.setupIgnored()
+	set, err := SetupIgnored(s)
 	if err != nil {
 		return err
 	}
@@ -252,8 +253,8 @@ func (s *Session) addSetupIgnored(paths []string) error {
 	return atomicfile.Write(filepath.Join(s.Folder, state.SetupIgnoredFile), []byte(b.String()), 0o600)
 }
 
-// setupIgnored are the ignored paths that the setup made.
-func (s *Session) setupIgnored() (pathSet, error) {
+// SetupIgnored are the ignored paths that the setup made.
+func SetupIgnored(s *site.Site) (pathSet, error) {
 	data, err := atomicfile.Read(filepath.Join(s.Folder, state.SetupIgnoredFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

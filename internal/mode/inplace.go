@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"cmp"
@@ -41,19 +41,19 @@ func planInPlace(o *site.Origin, opt Options) error {
 	return nil
 }
 
-// fillInPlace records the origin as it is: what git_snapshot mode has to bring
+// FillInPlace records the origin as it is: what git_snapshot mode has to bring
 // back, or what shared mode compares with in the end.
-func (s *Session) fillInPlace(ctx context.Context, opt Options) error {
+func FillInPlace(ctx context.Context, s *site.Site, opt Options) error {
 	var err error
 	if s.Rec.TopFolder, err = state.FolderInfoOf(s.Source.Top); err != nil {
 		return err
 	}
-	if err := s.point(); err != nil {
+	if err := point(s); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.pointed")
 	if opt.Mode == superqode.ModeShared {
-		return s.fillShared(ctx, opt)
+		return fillShared(ctx, s, opt)
 	}
 	var survey *worktree.Survey
 	g, gctx := errgroup.WithContext(ctx)
@@ -61,15 +61,15 @@ func (s *Session) fillInPlace(ctx context.Context, opt Options) error {
 		survey, err = worktree.Look(gctx, s.Source.Repo, opt.Format, nil)
 		return err
 	})
-	g.Go(func() error { return s.keepRepository(gctx, opt.Format) })
+	g.Go(func() error { return keepRepository(gctx, s, opt.Format) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.surveyed")
-	if err := s.leaveOut(survey, opt); err != nil {
+	if err := leaveOut(s, survey, opt); err != nil {
 		return err
 	}
-	if err := s.keepTree(ctx, survey); err != nil {
+	if err := keepTree(ctx, s, survey); err != nil {
 		unreadable, ok := errors.AsType[unreadableError](err)
 		if !ok {
 			return err
@@ -78,10 +78,10 @@ func (s *Session) fillInPlace(ctx context.Context, opt Options) error {
 		for _, p := range unreadable {
 			out[p.Path] = os.ErrPermission.Error()
 		}
-		s.dropPaths(survey, out)
+		dropPaths(s, survey, out)
 	}
 	s.Base = survey.Tree
-	if err := s.writeIgnored(survey.Ignored); err != nil {
+	if err := writeIgnored(s, survey.Ignored); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.kept")
@@ -91,7 +91,7 @@ func (s *Session) fillInPlace(ctx context.Context, opt Options) error {
 // leaveOut takes out of the survey what the session can not, or was told not to,
 // protect, and names it: those paths are left alone in the end. What would have
 // to be left out because it is too big is an error instead.
-func (s *Session) leaveOut(survey *worktree.Survey, opt Options) error {
+func leaveOut(s *site.Site, survey *worktree.Survey, opt Options) error {
 	out := map[string]string{}
 	for _, p := range survey.Problems {
 		if p.Path == "" {
@@ -107,12 +107,12 @@ func (s *Session) leaveOut(survey *worktree.Survey, opt Options) error {
 			}
 		}
 	}
-	s.dropPaths(survey, out)
-	return s.checkBudget(survey, opt)
+	dropPaths(s, survey, out)
+	return checkBudget(s, survey, opt)
 }
 
 // dropPaths removes paths, and what lies below them, from the survey.
-func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
+func dropPaths(s *site.Site, survey *worktree.Survey, out map[string]string) {
 	if len(out) == 0 {
 		return
 	}
@@ -135,7 +135,7 @@ func (s *Session) dropPaths(survey *worktree.Survey, out map[string]string) {
 
 // checkBudget refuses to start where the ignored files take more room than the
 // budget and can not be cloned.
-func (s *Session) checkBudget(survey *worktree.Survey, opt Options) error {
+func checkBudget(s *site.Site, survey *worktree.Survey, opt Options) error {
 	budget := opt.IgnoredBudget
 	if budget == 0 {
 		budget = DefaultIgnoredBudget
@@ -180,7 +180,7 @@ func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
 
 // keepTree copies aside what can not be had from the repository's objects, and
 // fills in the content ids on the way.
-func (s *Session) keepTree(ctx context.Context, survey *worktree.Survey) error {
+func keepTree(ctx context.Context, s *site.Site, survey *worktree.Survey) error {
 	tree := survey.Tree
 	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}
 	unsaved := map[string]bool{}
@@ -193,7 +193,7 @@ func (s *Session) keepTree(ctx context.Context, survey *worktree.Survey) error {
 			wanted.Entries = append(wanted.Entries, *e)
 		}
 	}
-	return s.copyAside(ctx, wanted, "tree", tree)
+	return copyAside(ctx, s, wanted, "tree", tree)
 }
 
 // unreadableError names files that the user may not read.
@@ -204,7 +204,7 @@ func (e unreadableError) Error() string { return e[0].Error() }
 // copyAside copies files into a folder of the session's aside folder and records
 // in sn what was copied. When all is copied but files that can not be read, the
 // error is an unreadableError.
-func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
+func copyAside(ctx context.Context, s *site.Site, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
 	if err := failpoint.Err("inplace.aside"); err != nil {
 		return err
 	}
@@ -249,9 +249,9 @@ func (s *Session) copyAside(ctx context.Context, wanted *snapshot.Snapshot, name
 
 // fillShared records the origin for a comparison at the end. Only what the patch
 // may need is read.
-func (s *Session) fillShared(ctx context.Context, opt Options) error {
+func fillShared(ctx context.Context, s *site.Site, opt Options) error {
 	if s.Source.Repo == nil {
-		return s.fillSharedPlain(ctx, opt)
+		return fillSharedPlain(ctx, s, opt)
 	}
 	survey, err := worktree.Look(ctx, s.Source.Repo, opt.Format, nil)
 	if err != nil {
@@ -261,14 +261,14 @@ func (s *Session) fillShared(ctx context.Context, opt Options) error {
 		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
 	}
 	ignored := ignoredSet(survey.Ignored)
-	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || insideGit(e.Path) })
+	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(e.Path) })
 	s.Base = survey.Tree
-	return s.onlyWarn(s.keepTree(ctx, survey))
+	return onlyWarn(s, keepTree(ctx, s, survey))
 }
 
 // onlyWarn names files of a shared session's origin that can not be read: their
 // changes can not be told.
-func (s *Session) onlyWarn(err error) error {
+func onlyWarn(s *site.Site, err error) error {
 	unreadable, ok := errors.AsType[unreadableError](err)
 	if !ok {
 		return err
@@ -280,9 +280,9 @@ func (s *Session) onlyWarn(err error) error {
 }
 
 // fillSharedPlain is fillShared outside of git, where all contents are kept.
-func (s *Session) fillSharedPlain(ctx context.Context, opt Options) error {
+func fillSharedPlain(ctx context.Context, s *site.Site, opt Options) error {
 	s.Rec.Exclude = opt.Exclude
-	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: s.skip()})
+	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: Skip(s)})
 	if err != nil {
 		return err
 	}
@@ -299,5 +299,5 @@ func (s *Session) fillSharedPlain(ctx context.Context, opt Options) error {
 		}
 	}
 	s.Base = tree
-	return s.onlyWarn(s.copyAside(ctx, wanted, "tree", tree))
+	return onlyWarn(s, copyAside(ctx, s, wanted, "tree", tree))
 }

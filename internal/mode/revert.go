@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -9,51 +9,55 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
-func isAre(n int) string {
+// IsAre counts paths, with the verb.
+func IsAre(n int) string {
 	if n == 1 {
 		return "1 path is"
 	}
 	return fmt.Sprintf("%d paths are", n)
 }
 
-func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted) error {
+// RevertAll brings back what opt names and fills r. The caller holds the session and the
+// lock of its project.
+func RevertAll(ctx context.Context, s *site.Site, opt RevertOptions, r *Reverted) error {
 	var repo *revert.Restored
 	var err error
 	switch {
 	case s.Rec.Mode != superqode.ModeGitSnapshot:
-		err = s.reopenWorkspace(opt)
+		err = reopenWorkspace(s, opt)
 	case opt.DryRun && len(opt.Paths) == 0:
-		repo, err = s.restoreRepository(ctx, opt.How, true)
+		repo, err = restoreRepository(ctx, s, opt.How, true)
 	case len(opt.Paths) == 0:
 		if err = opt.Forget(ctx); err != nil { // a damaged repository must not wait for them
 			s.Warn(err.Error())
 		}
-		repo, err = s.bringBackRepository(ctx, opt.How)
+		repo, err = BringBackRepository(ctx, s, opt.How)
 	}
 	if err != nil {
 		return err
 	}
-	tree, err := s.workspaceTree(ctx)
+	tree, err := WorkspaceTree(ctx, s)
 	if err == nil {
-		err = s.known(ctx, tree, opt.Paths)
+		err = known(ctx, s, tree, opt.Paths)
 	}
 	if err != nil {
 		return err
 	}
 	if s.Rec.Mode == superqode.ModeGitSnapshot {
 		var res *revert.Restored
-		if res, err = s.restoreTree(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun}); res != nil {
+		if res, err = RestoreTree(ctx, s, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun}); res != nil {
 			r.Restored = *res
 		}
 	} else {
 		var res *revert.Restored
-		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: s.keepOverwritten(tree.Dir, "")})
+		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: KeepOverwritten(s, tree.Dir, "")})
 		if res != nil {
 			r.Restored = *res
 		}
@@ -67,13 +71,13 @@ func (s *Session) revertAll(ctx context.Context, opt RevertOptions, r *Reverted)
 		r.Verified = r.Verified && repo.Verified
 	}
 	if s.Rec.Mode == superqode.ModeWorktree && len(opt.Paths) == 0 && !opt.DryRun {
-		return s.resetWorktree(ctx, opt)
+		return resetWorktree(ctx, s, opt)
 	}
 	return nil
 }
 
 // known refuses paths that were not there and are not there.
-func (s *Session) known(ctx context.Context, tree *revert.Tree, paths []superqode.RelPath) error {
+func known(ctx context.Context, s *site.Site, tree *revert.Tree, paths []superqode.RelPath) error {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -99,10 +103,10 @@ func inGitDir(paths []string) []string {
 	return out
 }
 
-// workspaceTree is the session's workspace as it was handed out.
-func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
+// WorkspaceTree is the session's workspace as it was handed out.
+func WorkspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		return s.originTree(ctx)
+		return originTree(ctx, s)
 	}
 	base, err := s.LoadBase()
 	if err != nil {
@@ -111,11 +115,11 @@ func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	spared, err := s.setupIgnored()
+	spared, err := SetupIgnored(s)
 	if err != nil {
 		return nil, err
 	}
-	drop := s.skip()
+	drop := Skip(s)
 	skip := func(path string, kind snapshot.Kind) bool {
 		if spared[path] {
 			return true
@@ -130,9 +134,9 @@ func (s *Session) workspaceTree(ctx context.Context) (*revert.Tree, error) {
 
 // reopenWorkspace makes the workspace's own folder anew where the program took
 // it away or put something else there.
-func (s *Session) reopenWorkspace(opt RevertOptions) error {
+func reopenWorkspace(s *site.Site, opt RevertOptions) error {
 	ws := string(s.Rec.Workspace)
-	why, err := s.workspaceGone()
+	why, err := WorkspaceGone(s)
 	if err != nil || why == "" || opt.DryRun {
 		return err
 	}
@@ -145,7 +149,7 @@ func (s *Session) reopenWorkspace(opt RevertOptions) error {
 }
 
 // resetWorktree brings HEAD and the index of a linked worktree back.
-func (s *Session) resetWorktree(ctx context.Context, ro RevertOptions) error {
+func resetWorktree(ctx context.Context, s *site.Site, ro RevertOptions) error {
 	if err := ro.Forget(ctx); err != nil {
 		return err
 	}
@@ -163,11 +167,13 @@ func (s *Session) resetWorktree(ctx context.Context, ro RevertOptions) error {
 	return nil
 }
 
-func (s *Session) verifyRepository(ctx context.Context, how revert.Method) ([]string, error) {
+// VerifyRepository compares the git common dir of a git_snapshot session with what it
+// was, and returns the paths that differ, each below .git.
+func VerifyRepository(ctx context.Context, s *site.Site, how revert.Method) ([]string, error) {
 	if st, err := os.Lstat(string(s.Rec.CommonDir)); err != nil || !st.IsDir() {
 		return []string{".git: deleted"}, nil
 	}
-	tree, err := s.repository()
+	tree, err := Repository(s)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +181,7 @@ func (s *Session) verifyRepository(ctx context.Context, how revert.Method) ([]st
 	if err != nil {
 		return nil, err
 	}
-	bad, err := s.resolveObjects(ctx, tree, now, how == revert.Full)
+	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
 	}

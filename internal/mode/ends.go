@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -7,24 +7,26 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
-// storeEnds commits base and final to refs/superqode/<session>/ in the store and
+// StoreEnds commits base and final to refs/superqode/<session>/ in the store and
 // returns the commits' ids.
-func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, err error) {
+func StoreEnds(ctx context.Context, s *site.Site, l *Look) (base, final string, err error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return "", "", err
 	}
-	if err := s.keepBase(ctx, l); err != nil {
+	if err := KeepBase(ctx, s, l); err != nil {
 		return "", "", err
 	}
-	if err := s.storeContents(ctx, l); err != nil {
+	if err := storeContents(ctx, s, l); err != nil {
 		return "", "", err
 	}
-	ids, err := s.Store.CommitAll(ctx, []snapshot.CommitRequest{
-		{Ref: s.Ref("base"), Snap: withoutLarge(l.base), CommitOptions: snapshot.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
-		{Ref: s.Ref("final"), Snap: withoutLarge(l.final), CommitOptions: snapshot.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
+	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{
+		{Ref: s.Ref("base"), Snap: WithoutLarge(l.Base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: WithoutLarge(l.Final), CommitOptions: store.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("store base and final state: %w", err)
@@ -34,13 +36,13 @@ func (s *Session) storeEnds(ctx context.Context, l *look) (base, final string, e
 }
 
 // storeContents keeps the contents that the session made.
-func (s *Session) storeContents(ctx context.Context, l *look) error {
-	if l.stored {
+func storeContents(ctx context.Context, s *site.Site, l *Look) error {
+	if l.Stored {
 		return nil
 	}
 	var fresh []snapshot.Entry
-	for _, c := range l.changes {
-		if e := l.final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
+	for _, c := range l.Changes {
+		if e := l.Final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
 			fresh = append(fresh, *e)
 		}
 	}
@@ -53,13 +55,13 @@ func (s *Session) storeContents(ctx context.Context, l *look) error {
 	return nil
 }
 
-// patchOf writes the difference of two commits of the store into a file.
-func (s *Session) patchOf(ctx context.Context, base, final string) (*artifacts.New, error) {
+// PatchOf writes the difference of two commits of the store into a file.
+func PatchOf(ctx context.Context, s *site.Site, base, final string) (*artifacts.New, error) {
 	f, err := os.CreateTemp(s.Folder, ".patch-*")
 	if err != nil {
 		return nil, err
 	}
-	err = s.Store.Diff(ctx, snapshot.DiffOptions{Base: base, Final: final}, f)
+	err = s.Store.Diff(ctx, store.DiffOptions{Base: base, Final: final}, f)
 	st, serr := f.Stat()
 	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))

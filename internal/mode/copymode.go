@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"cmp"
@@ -94,16 +94,16 @@ func excluded(patterns []string) func(string) bool {
 	}
 }
 
-// fillCopy makes the workspace of the snapshot and directory modes.
-func (s *Session) fillCopy(ctx context.Context, opt Options) ([]snapshot.Entry, error) {
+// FillCopy makes the workspace of the snapshot and directory modes.
+func FillCopy(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
 	if opt.Mode == superqode.ModeSnapshot { // a template is copied whole
 		s.Rec.Exclude = opt.Exclude
 	}
-	unread, err := s.captureOrigin(ctx, opt)
+	unread, err := captureOrigin(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}
-	from, unread, err := s.copySource(ctx, opt, unread)
+	from, unread, err := copySource(ctx, s, opt, unread)
 	if err != nil {
 		return nil, err
 	}
@@ -128,13 +128,13 @@ func (s *Session) fillCopy(ctx context.Context, opt Options) ([]snapshot.Entry, 
 
 // captureOrigin records the origin for the check at the end, and returns what of
 // it could not be read.
-func (s *Session) captureOrigin(ctx context.Context, opt Options) (problems []snapshot.Problem, err error) {
+func captureOrigin(ctx context.Context, s *site.Site, opt Options) (problems []snapshot.Problem, err error) {
 	if s.Source.Repo != nil && !s.Source.Repo.Bare {
 		if s.RepoState, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state")); err != nil {
 			return nil, err
 		}
 	}
-	s.OriginBase, problems, err = snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: skipOrigin})
+	s.OriginBase, problems, err = snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: SkipOrigin})
 	if err != nil {
 		return nil, fmt.Errorf("scan the origin: %w", err)
 	}
@@ -145,7 +145,7 @@ func (s *Session) captureOrigin(ctx context.Context, opt Options) (problems []sn
 // copySource says what the workspace will hold: the origin without what is
 // excluded, the template whole, or nothing. It also returns what of that could
 // not be read; unread is what of the origin could not.
-func (s *Session) copySource(ctx context.Context, opt Options, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
+func copySource(ctx context.Context, s *site.Site, opt Options, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	if opt.Mode == superqode.ModeDirectory {
 		if opt.Template == "" {
 			return &snapshot.Snapshot{Root: s.Source.Top, Format: opt.Format, Taken: s.Now()}, nil, nil

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -67,18 +68,18 @@ const gcPatience = 30 * time.Second
 // that git moved meanwhile, from files of their own into a pack, would be in
 // neither place of what was kept: so the object files are looked at again, and
 // as long as they are not those of before everything is kept anew.
-func (s *Session) keepRepository(ctx context.Context, format snapshot.Format) error {
+func keepRepository(ctx context.Context, s *site.Site, format snapshot.Format) error {
 	dir := s.Source.Repo.CommonDir
 	var err error
 	if s.Rec.GitFolder, err = state.FolderInfoOf(dir); err != nil {
 		return err
 	}
-	if err := s.keepNeighbours(ctx, format); err != nil {
+	if err := keepNeighbours(ctx, s, format); err != nil {
 		return err
 	}
 	start := time.Now()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		sn, err := s.keepOnce(ctx, dir, format)
+		sn, err := keepOnce(ctx, s, dir, format)
 		settled := false
 		switch {
 		case err == nil:
@@ -146,7 +147,7 @@ func sameObjects(ctx context.Context, dir string, sn *snapshot.Snapshot) (bool, 
 }
 
 // keepOnce scans the repository and keeps copies of what it found.
-func (s *Session) keepOnce(ctx context.Context, dir string, format snapshot.Format) (*snapshot.Snapshot, error) {
+func keepOnce(ctx context.Context, s *site.Site, dir string, format snapshot.Format) (*snapshot.Snapshot, error) {
 	sn, problems, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skipSessions})
 	if err != nil {
 		return nil, fmt.Errorf("read the repository: %w", err)
@@ -171,11 +172,11 @@ func (s *Session) keepOnce(ctx context.Context, dir string, format snapshot.Form
 			wanted.Entries = append(wanted.Entries, e)
 		}
 	}
-	if err := s.copyAside(ctx, wanted, "git", sn); err != nil {
+	if err := copyAside(ctx, s, wanted, "git", sn); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("inplace.copied")
-	if err := s.linkAside(ctx, big, sn); err != nil {
+	if err := linkAside(ctx, s, big, sn); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("inplace.linked")
@@ -185,7 +186,7 @@ func (s *Session) keepOnce(ctx context.Context, dir string, format snapshot.Form
 // fitWorktrees makes the folder in which git keeps its worktrees part of what is
 // wanted where something is in it, or was there without any session's: it comes
 // and goes with them.
-func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
+func fitWorktrees(s *site.Site, sn *snapshot.Snapshot) error {
 	const name = "worktrees"
 	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
 	there := len(sessionWorktrees(string(s.Rec.CommonDir))) > 0
@@ -200,7 +201,7 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 	if there || !found || holds(sn, name) {
 		return nil
 	}
-	neighbours, err := state.Names(s.neighboursDir())
+	neighbours, err := state.Names(neighboursDir(s))
 	if len(neighbours) > 0 {
 		sn.Entries = slices.Delete(sn.Entries, at, at+1)
 	}
@@ -209,7 +210,7 @@ func (s *Session) fitWorktrees(sn *snapshot.Snapshot) error {
 
 // linkAside gives object files a second name, and records the stat data that
 // they have with it. On another file system they are copied.
-func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snapshot.Snapshot) error {
+func linkAside(ctx context.Context, s *site.Site, list []snapshot.Entry, sn *snapshot.Snapshot) error {
 	dir := filepath.Join(s.AsideDir(), "git")
 	last := ""
 	for _, e := range list {
@@ -240,7 +241,7 @@ func (s *Session) linkAside(ctx context.Context, list []snapshot.Entry, sn *snap
 	if len(copies.Entries) == 0 {
 		return nil
 	}
-	return s.copyAside(ctx, copies, "git", sn)
+	return copyAside(ctx, s, copies, "git", sn)
 }
 
 // linkSome links a part of the list and returns what has to be copied.
@@ -274,13 +275,13 @@ func restat(file string, e *snapshot.Entry) error {
 	return nil
 }
 
-// repository is the git common dir of a git_snapshot session as it has to be.
-func (s *Session) repository() (*revert.Tree, error) {
+// Repository is the git common dir of a git_snapshot session as it has to be.
+func Repository(s *site.Site) (*revert.Tree, error) {
 	base, err := snapshot.Load(filepath.Join(s.Folder, state.RepositorySnap))
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
 	}
-	if err := s.fitWorktrees(base); err != nil {
+	if err := fitWorktrees(s, base); err != nil {
 		return nil, err
 	}
 	return &revert.Tree{Dir: string(s.Rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.AsideDir(), "git")}, nil
@@ -289,21 +290,21 @@ func (s *Session) repository() (*revert.Tree, error) {
 // restoreRepository brings the git common dir back before any git is run in it:
 // what the program left there could be code that would run in the user's name.
 // What is overwritten or removed is salvaged first.
-func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry bool) (*revert.Restored, error) {
-	tree, err := s.repository()
+func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry bool) (*revert.Restored, error) {
+	tree, err := Repository(s)
 	if err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := s.clearImpostor(ctx, tree.Dir); err != nil {
+		if err := clearImpostor(ctx, s, tree.Dir); err != nil {
 			return nil, err
 		}
 		failpoint.Hit("inplace.top")
-		if err := s.restoreNeighbours(ctx); err != nil {
+		if err := restoreNeighbours(ctx, s); err != nil {
 			return nil, err
 		}
 		failpoint.Hit("inplace.neighbours")
-		if err := s.fitWorktrees(tree.Base); err != nil {
+		if err := fitWorktrees(s, tree.Base); err != nil {
 			return nil, err
 		}
 	} else if st, err := os.Lstat(tree.Dir); err != nil || !st.IsDir() {
@@ -313,11 +314,11 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 	if err != nil {
 		return nil, err
 	}
-	bad, err := s.resolveObjects(ctx, tree, now, how == revert.Full)
+	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
 	}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Seen: &revert.Seen{Now: now, Problems: problems}, Keep: s.keepOverwritten(tree.Dir, "git-dir")})
+	res, err := tree.Restore(ctx, revert.RestoreOptions{How: how, DryRun: dry, Seen: &revert.Seen{Now: now, Problems: problems}, Keep: KeepOverwritten(s, tree.Dir, "git-dir")})
 	failpoint.Hit("inplace.repository")
 	if err != nil || dry {
 		return res, err
@@ -333,7 +334,7 @@ func (s *Session) restoreRepository(ctx context.Context, how revert.Method, dry 
 
 // clearImpostor makes sure that dir is a folder that can be worked in. What
 // stands in its place is salvaged and removed.
-func (s *Session) clearImpostor(ctx context.Context, dir string) error {
+func clearImpostor(ctx context.Context, s *site.Site, dir string) error {
 	e, err := snapshot.StatEntry(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -366,7 +367,7 @@ func (s *Session) clearImpostor(ctx context.Context, dir string) error {
 // name: nothing as long as their stat data are what they were (and not all are
 // asked for) in now, what was found there, else the second name is checked against
 // itself and read. It returns those that were written to, which changed the second name too.
-func (s *Session) resolveObjects(ctx context.Context, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
+func resolveObjects(ctx context.Context, s *site.Site, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
 	held := &snapshot.Snapshot{Root: tree.Aside, Format: tree.Base.Format}
 	for i := range tree.Base.Entries {
 		e := &tree.Base.Entries[i]

@@ -1,4 +1,4 @@
-package session
+package mode
 
 import (
 	"context"
@@ -6,16 +6,17 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
-// fillWorktree makes the workspace of worktree mode. The repository's state is
+// FillWorktree makes the workspace of worktree mode. The repository's state is
 // recorded beside it: both only read the origin, and what git worktree add makes
 // there is no part of the state.
-func (s *Session) fillWorktree(ctx context.Context, opt Options) ([]snapshot.Entry, error) {
+func FillWorktree(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
 	var repo *revert.RepoState
 	var res *worktree.Result
 	g, gctx := errgroup.WithContext(ctx)
@@ -39,10 +40,10 @@ func (s *Session) fillWorktree(ctx context.Context, opt Options) ([]snapshot.Ent
 	return res.Missing, nil
 }
 
-// saveBase writes base and origin beside the record. The base comes last: it
+// SaveBase writes base and origin beside the record. The base comes last: it
 // vouches only for files that did not change within the last tick of the clock,
 // so there is a moment to wait, and the other writes use it.
-func (s *Session) saveBase(ctx context.Context) error {
+func SaveBase(ctx context.Context, s *site.Site) error {
 	digest, err := s.Base.Digest()
 	if err != nil {
 		return err
