@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -39,7 +40,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	flags := openFlags{From: session.FromWorking}
+	flags := openFlags{From: mode.FromWorking}
 	open, err := flags.options(a, cfg)
 	if err != nil {
 		return err

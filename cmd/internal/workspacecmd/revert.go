@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/session"
@@ -55,7 +56,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	if !c.DryRun {
 		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
 	}
-	res, mixed, err := c.revert(ctx, s, session.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
+	res, mixed, err := c.revert(ctx, s, mode.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
 	if res == nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 
 // revert takes back all, or one agent's part; mixed is what of that can not be
 // told from others' changes.
-func (c *Revert) revert(ctx context.Context, s *session.Session, opt session.RevertOptions) (res *session.Reverted, mixed []string, err error) {
+func (c *Revert) revert(ctx context.Context, s *session.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
 	agent, rec := superqode.AgentID(c.Agent), s.Record()
 	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
 		res, err = s.Revert(ctx, opt)
