@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
@@ -39,7 +40,7 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 	}
 	r := &mode.Reverted{}
 	done := s.Begin("reverting", nil)
-	opt.Forget = s.forgetCommits
+	opt.Forget = func(ctx context.Context) error { return gitdir.Forget(ctx, s.Site) }
 	err = mode.RevertAll(ctx, s.Site, opt, r)
 	done()
 	r.Salvages = s.Salvages
