@@ -1,12 +1,12 @@
-// Package ledger keeps records one JSON object a line (NDJSON), in files that are
-// only appended to.
+// Package ledger keeps records, one JSON object a line (NDJSON), in append-only
+// files.
 //
 // An append is one write at the end of the file, so that several processes may
-// append at a time without a lock; a caller that must look before it appends holds a
-// lock of its own. A writer that is killed leaves half a line at worst: the next
-// append ends that line first, and a reader passes over it. Fields that a record's
-// type does not know are passed over, so that an older superqode reads what a newer
-// one wrote.
+// append at the same time without a lock; a caller that must read before it
+// appends holds a lock of its own. A killed writer leaves half a line at worst:
+// the next append ends that line first, and a reader skips it. A reader ignores
+// fields that a record's type does not know, so that an older superqode reads
+// what a newer one wrote.
 package ledger
 
 import (
@@ -43,9 +43,8 @@ func Lines[T any](records ...T) ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// Parse returns the records of data in their order, and what is wrong with lines
-// that are none. Empty lines, and a last line that has no end and is no record, are
-// nobody's fault and not reported.
+// Parse returns the records of data in their order, and what is wrong with the
+// other lines. It does not report empty lines, or an incomplete last line.
 func Parse[T any](data []byte) (records []T, bad []*LineError) {
 	return ParseFunc(data, func(line []byte) (record T, err error) {
 		err = json.Unmarshal(line, &record)
@@ -53,8 +52,8 @@ func Parse[T any](data []byte) (records []T, bad []*LineError) {
 	})
 }
 
-// ParseFunc is Parse with a decoder of the caller's for one line. The line that it
-// gets has no line end.
+// ParseFunc is Parse with the caller's decoder for one line, which it gets
+// without the line end.
 func ParseFunc[T any](data []byte, decode func(line []byte) (T, error)) (records []T, bad []*LineError) {
 	n := 0
 	for line := range bytes.Lines(data) {
@@ -74,9 +73,9 @@ func ParseFunc[T any](data []byte, decode func(line []byte) (T, error)) (records
 	return records, bad
 }
 
-// Read returns the records of the file at path as Parse does; a missing file has
-// none. The error wraps atomicfile.ErrNotRegular where something else than a file
-// stands at path.
+// Read returns the records of the file at path as Parse does; a missing file
+// has none. The error wraps atomicfile.ErrNotRegular if something other than a
+// regular file is at path.
 func Read[T any](path string) (records []T, bad []*LineError, err error) {
 	data, err := atomicfile.Read(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -86,8 +85,8 @@ func Read[T any](path string) (records []T, bad []*LineError, err error) {
 	return records, bad, nil
 }
 
-// Append writes records at the end of the file at path and makes the file, with
-// mode 0600, when it is missing. It does not wait for the disk.
+// Append writes records at the end of the file at path and creates the file,
+// with mode 0600, if it is missing. It does not wait for the disk.
 func Append[T any](path string, records ...T) error {
 	lines, err := Lines(records...)
 	if err != nil {
@@ -96,7 +95,7 @@ func Append[T any](path string, records ...T) error {
 	return AppendLines(path, lines, false)
 }
 
-// AppendSynced is Append that returns when the records are on the disk.
+// AppendSynced is Append that returns when the records are on disk.
 func AppendSynced[T any](path string, records ...T) error {
 	lines, err := Lines(records...)
 	if err != nil {

@@ -19,27 +19,27 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Bench is a folder of the session in which contents are put together: merges,
-// and files with some of their hunks. Nothing is done in the origin.
+// Bench is a scratch folder of the session for merges and for files with some
+// of their hunks. It does nothing in the origin.
 type Bench struct {
 	git    *git.Git
 	store  *store.Store
-	Dir    string // where its files lie
+	Dir    string // the folder of its files
 	blobs  *store.Reader
 	origin string
 	Format snapshot.Format
-	n      int               // how many names were given
+	n      int               // number of names given out
 	Made   map[string]string // content ids of the results, in hex, and the files that have them
 }
 
-// Fresh returns a name that no file of the bench has: two results may well be the
+// Fresh returns a name that no file of the bench has: two results may have the
 // same content.
 func (b *Bench) Fresh(prefix string) string {
 	b.n++
 	return prefix + strconv.Itoa(b.n)
 }
 
-// Path is where the file of that name lies.
+// Path is the path of the file with that name.
 func (b *Bench) Path(name string) string { return filepath.Join(b.Dir, name) }
 
 // Prefix begins the name of each bench's folder.
@@ -50,7 +50,7 @@ type Options struct {
 	Git    *git.Git
 	Store  *store.Store
 	Dir    string // the bench is a new folder in it
-	Origin string // the folder that changes are brought into; "" for none: both sides lie in the store
+	Origin string // the folder that changes are brought into; "" for none: both sides are in the store
 }
 
 // Open makes a bench; Close deletes it.
@@ -89,8 +89,8 @@ func (b *Bench) Close() error { return errors.Join(b.blobs.Close(), os.RemoveAll
 // Drop removes a file of the bench.
 func (b *Bench) Drop(name string) error { return os.Remove(b.Path(name)) }
 
-// fetchNow writes what a file holds now into a file of the bench: what the origin
-// holds or, where nothing is done about one, what was put together before.
+// fetchNow writes what a file holds now into a file of the bench: the origin's
+// content, or the result of an earlier merge.
 func (b *Bench) fetchNow(name string, e *snapshot.Entry) error {
 	if b.origin != "" {
 		return b.fetchOrigin(name, e)
@@ -102,7 +102,7 @@ func (b *Bench) fetchNow(name string, e *snapshot.Entry) error {
 	return errors.Join(b.Fill(e.ID.String(), f), f.Close())
 }
 
-// Write puts a text on the bench.
+// Write writes a text into a file of the bench.
 func (b *Bench) Write(name string, text []byte) (snapshot.Entry, error) {
 	if err := os.WriteFile(b.Path(name), text, 0o600); err != nil {
 		return snapshot.Entry{}, err
@@ -132,8 +132,8 @@ func (b *Bench) Fetch(name string, id snapshot.ID) error {
 	return errors.Join(b.blobs.Copy(id, f), f.Close())
 }
 
-// fetchOrigin writes what a file of the origin holds into a file. It must be what
-// it was when it was looked at.
+// fetchOrigin writes what a file of the origin holds into a file. It must not
+// have changed since Look.
 func (b *Bench) fetchOrigin(name string, e *snapshot.Entry) error {
 	return b.FetchFrom(b.origin, name, e)
 }
@@ -157,12 +157,12 @@ func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
 	h := b.Format.NewBlobHash(e.Size)
 	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, e.Size+1))
 	if err = errors.Join(err, out.Close()); err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
-		err = superqode.Errorf(superqode.ErrConflict, "%s changed while it was looked at", text.Printable(e.Path))
+		err = superqode.Errorf(superqode.ErrConflict, "%s changed meanwhile", text.Printable(e.Path))
 	}
 	return err
 }
 
-// Merge is a merger that asks git merge-file.
+// Merge merges with git merge-file.
 func (b *Bench) Merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
 		if err = errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
@@ -208,7 +208,7 @@ func (b *Bench) MergeFile(ctx context.Context, name string) (bool, error) {
 // MAX_XDIFF_SIZE).
 const maxText = 1023 << 20
 
-// IsBinary decides as git does: by a NUL byte in the first 8000.
+// IsBinary decides as git does: by a NUL byte in the first 8000 bytes.
 func IsBinary(path string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
-// OnlyHunks keeps of the changes what the chosen hunks hold. The changes are in
-// the order of the patch; those that it does not show are dropped.
+// OnlyHunks reduces the changes to the chosen hunks. The changes are in the
+// order of the patch; it drops those that the patch does not show.
 func (b *Bench) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges []HunkRange) ([]Change, error) {
 	if e.Base == "" {
 		_, err := selectHunks(ranges, 0)
@@ -44,11 +44,11 @@ func (b *Bench) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges [
 	if err != nil {
 		return nil, err
 	}
-	e.Left = nil // nobody asked for what has no number
+	e.Left = nil // what has no number was not chosen
 	return b.chooseHunks(ctx, list, files, sel)
 }
 
-var ErrNotThePatch = errors.New("the patch and the list of its files do not go together")
+var ErrNotThePatch = errors.New("the patch and the list of its files do not match")
 
 // chooseHunks goes through the patch's files and the changes side by side. A path
 // that turned from file to link, or back, is two files of a patch.
@@ -100,8 +100,8 @@ func (b *Bench) chooseHunks(ctx context.Context, list []Change, files []section,
 	return out, nil
 }
 
-// partly makes a change of some of its hunks. The name and the mode come along
-// with any of them.
+// partly makes a change of some of its hunks. Any of them brings the name and
+// the mode along.
 func (b *Bench) partly(ctx context.Context, c *Change, f *section, chosen []int) error {
 	if c.Old == nil || c.New == nil || c.Old.Kind != snapshot.File {
 		return ErrNotThePatch // a file that is made or deleted, or a link, has one hunk

@@ -16,7 +16,7 @@ type Change struct {
 	Binary         bool
 }
 
-// Path is where the change is told of.
+// Path is the path under which the change is reported.
 func (c *Change) Path() string {
 	if c.New != nil {
 		return c.New.Path
@@ -29,20 +29,20 @@ func (c *Change) Renamed() bool {
 	return c.Old != nil && c.New != nil && c.Old.Path != c.New.Path
 }
 
-// Step is what one change comes to.
+// Step is what to do about one change.
 type Step struct {
 	Change
 	Conflict *Conflict
-	Put      *snapshot.Entry // has to stand at its path in the end; nil: nothing to be made
-	Bits     bool            // only put's permission bits are to be set
-	Remove   *snapshot.Entry // as it is in the origin; nil: nothing to be deleted
+	Put      *snapshot.Entry // what its path has to hold in the end; nil: nothing to create
+	Bits     bool            // set only put's permission bits
+	Remove   *snapshot.Entry // as it is in the origin; nil: nothing to delete
 	Merged   bool            // put's contents are neither side's
 }
 
 // Done reports whether the origin has the change already.
 func (s *Step) Done() bool { return s.Conflict == nil && s.Put == nil && s.Remove == nil }
 
-// ConflictKind says what two sides disagree on, in git's words.
+// ConflictKind says what two sides disagree about, in git's words.
 type ConflictKind string
 
 // The kinds of conflict.
@@ -57,7 +57,7 @@ const (
 	ConflictTypes        ConflictKind = "distinct types"
 	ConflictFolder       ConflictKind = "file/directory"
 	ConflictLink         ConflictKind = "link"
-	ConflictClaim        ConflictKind = "claim" // of several agents: another one had the place to itself
+	ConflictClaim        ConflictKind = "claim" // of several agents: another one had claimed the place
 )
 
 // Conflict is one path that cannot be brought into the origin.
@@ -71,20 +71,20 @@ type Conflict struct {
 const sideOrigin, sideSession = "origin", "session"
 
 // merger merges two texts that both differ from base. ok is false when they
-// conflict, and then binary says that they were no texts.
+// conflict, and then binary says whether they were not texts.
 type merger func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error)
 
-// Decider decides against the origin as it was found.
+// Decider decides against the origin as Look found it.
 type Decider struct {
 	Now   *snapshot.Snapshot // every path of the changes, with the folders above and everything below
 	Merge merger
-	// similar reports whether a file of the origin is what became of base, as git
-	// decides on renames: when half of it is the same.
+	// similar reports whether a file of the origin comes from base, as git
+	// decides about renames: if half of it is the same.
 	Similar func(base, now *snapshot.Entry) (bool, error)
 
 	Ours   func(path string) string // who changed a path before; nil: the origin
 	Theirs string                   // whose changes these are; "": the session
-	Moved  map[string]string        // where files of the base are by now, if somebody is known to have renamed them
+	Moved  map[string]string        // where files of the base are by now, if somebody renamed them
 }
 
 // before names who changed a path before.
@@ -95,7 +95,7 @@ func (d *Decider) before(path string) string {
 	return d.Ours(path)
 }
 
-// side names whose changes are decided about.
+// side names whose changes these are.
 func (d *Decider) side() string {
 	if d.Theirs == "" {
 		return sideSession
@@ -184,7 +184,7 @@ func (d *Decider) at(path string) string {
 	return path
 }
 
-// replace plans to turn what is there into what is wanted.
+// replace plans to replace what is there by what is wanted.
 func (s *Step) replace(now *snapshot.Entry, want snapshot.Entry) {
 	want.Path = now.Path
 	switch {
@@ -217,8 +217,8 @@ func (d *Decider) rename(s *Step) error {
 	return nil
 }
 
-// renameGone is for a rename of a file that the origin does not have any more:
-// because it was renamed there, too, or because it was deleted.
+// renameGone decides about a rename of a file that the origin no longer has,
+// because it was renamed or deleted there.
 func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
 	if to != nil && alike(to, s.New) {
 		return nil
@@ -247,8 +247,8 @@ func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
 	return nil
 }
 
-// threeWay merges what the session did from old to new with what is there now.
-// The result has now's path. A conflict is noted in s.
+// threeWay merges the session's change from old to new with what is there now.
+// The result has now's path. It records a conflict in s.
 func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error) {
 	want := *now
 	if now.Kind != s.Old.Kind || s.New.Kind != s.Old.Kind {
@@ -286,8 +286,8 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 	return want, nil
 }
 
-// fail notes a conflict. git prints one of two binary files as one of contents,
-// after a warning.
+// fail records a conflict. git reports a conflict of two binary files as one of
+// contents, after a warning.
 func (s *Step) fail(kind ConflictKind, message string) {
 	shown := kind
 	if kind == ConflictBinary {
@@ -297,9 +297,9 @@ func (s *Step) fail(kind ConflictKind, message string) {
 	s.Put, s.Remove, s.Merged, s.Bits = nil, nil, false, false
 }
 
-// inTheWay finds what keeps a step's file from being made: something else than a
-// folder above it, or a folder in its place that is not empty when everything
-// that is to be removed is. Nothing is written, or deleted, through a link.
+// inTheWay finds what is in the way of a step's file: something other than a
+// folder above it, or a folder in its place that is not empty after all
+// removals. Nothing is written or deleted through a link.
 func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	if s.Put == nil || s.Bits {
 		return nil
@@ -338,8 +338,8 @@ func Below(sn *snapshot.Snapshot, dir string) []snapshot.Entry {
 	return sn.Entries[from:to]
 }
 
-// fresh returns an entry to be made at path. A set-id bit is nothing that a
-// session may bring along.
+// fresh returns an entry to create at path, without the set-id bits, which a
+// session may not bring along.
 func fresh(e *snapshot.Entry, at string) *snapshot.Entry {
 	return &snapshot.Entry{Path: at, Kind: e.Kind, Perm: e.Perm & 0o777, Size: e.Size, Link: e.Link, ID: e.ID}
 }
@@ -355,7 +355,7 @@ func SameData(a, b *snapshot.Entry) bool {
 	return a.Kind == snapshot.File && a.ID == b.ID
 }
 
-// alike compares as git does: contents, and whether it may be executed.
+// alike compares as git does: contents, and the execute bit.
 func alike(a, b *snapshot.Entry) bool {
 	return SameData(a, b) && (a.Kind == snapshot.Link || (a.Perm^b.Perm)&0o100 == 0)
 }

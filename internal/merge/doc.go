@@ -1,12 +1,12 @@
-// Package merge decides what becomes of one side's changes where another side
-// has changed things too, and puts the contents together. It writes nothing but
-// files on its own Bench.
+// Package merge decides what happens to one side's changes if another side has
+// changed things too, and merges the contents. It writes only files of its own
+// Bench.
 //
-// Ends are the two states that a session's patch lies between, and Ends.Pairs
-// its changes. Look reads the part of a folder that they are about, a Decider
-// makes a Step or a Conflict of each, and Plan brings the steps into an order in
-// which they can be carried out. The rules are those of git's three-way merge
-// with the base in the middle, the origin as "ours" and the session as "theirs":
+// Ends are the two states of a session's patch, and Ends.Pairs the changes
+// between them. Look reads the part of a folder that they affect, a Decider
+// makes a Step or a Conflict of each, and Plan sorts the steps so that they can
+// be carried out. The rules are those of git's three-way merge with the base in
+// the middle, the origin as "ours" and the session as "theirs":
 //
 //   - what only one side changed, that side wins; what both changed alike is done
 //   - two texts are merged line by line; permission bits are merged bit by bit
@@ -16,6 +16,6 @@
 //   - anything in the way that the session did not know is a conflict: a file, a
 //     folder that would not be empty, a link or file where a folder is needed
 //
-// Of a patch some hunks alone can be chosen: they are numbered from 1 over the
+// Hunks of a patch can be chosen one by one: they are numbered from 1 over the
 // whole diff as it is printed.
 package merge

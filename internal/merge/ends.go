@@ -11,15 +11,15 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Ends are what a session's patch lies between.
+// Ends are the two states of a session's patch.
 type Ends struct {
 	Base, Final string             // commits, or refs, of the store; "" when nothing changed
 	Changes     []superqode.Change // all of it, with the real permission bits
-	Left        []string           // what is no part of the patch
+	Left        []string           // what is not part of the patch
 }
 
-// Pairs returns the changes of a patch that lie in paths, with real permission
-// bits, and adds to e.left what git's trees could not hold.
+// Pairs returns the changes of a patch in paths, with real permission bits, and
+// adds to e.left what git's trees could not hold.
 func (e *Ends) Pairs(ctx context.Context, st *store.Store, paths []string) ([]Change, error) {
 	var list []Change
 	told := map[string]bool{}
@@ -65,7 +65,7 @@ func bitsOf(changes []superqode.Change) (bits [2]map[string]uint32) {
 }
 
 // addUnseen adds what git's trees do not show: permission bits other than the
-// owner's x. What they cannot hold at all is named in e.left.
+// owner's x. It names in e.left what they cannot hold at all.
 func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []Change {
 	for _, c := range e.Changes {
 		path := c.Path.String()
@@ -80,12 +80,12 @@ func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []
 			})
 			continue
 		}
-		e.Left = append(e.Left, text.Printable(path)+" is nothing that a patch can hold")
+		e.Left = append(e.Left, text.Printable(path)+" cannot be part of a patch")
 	}
 	return list
 }
 
-// InPaths reports whether a path is one of paths or lies below one; none means
+// InPaths reports whether a path is one of paths or is below one; none means
 // all.
 func InPaths(path string, paths []string) bool {
 	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })

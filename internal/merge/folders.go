@@ -7,10 +7,10 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// FolderMoves returns the folders that were renamed, by their old names, given
-// the files that were and whether a folder is left empty: those to whose files
-// most renames gave one and the same other folder, as git's merge-ort decides.
-// The new name "" is the workspace itself.
+// FolderMoves returns the renamed folders by their old names, given the renamed
+// files and whether a folder is left empty: those whose files mostly went to
+// one other folder, as git's merge-ort decides. The new name "" is the
+// workspace itself.
 func FolderMoves(renames map[string]string, empty func(dir string) bool) map[string]string {
 	counts := map[string]map[string]int{}
 	for old, fresh := range renames {
@@ -42,8 +42,8 @@ func FolderMoves(renames map[string]string, empty func(dir string) bool) map[str
 	return moves
 }
 
-// Along returns where a path goes with the folders that were renamed: with the
-// nearest one above it.
+// Along returns where a path goes with the renamed folders: with the nearest
+// one above it.
 func Along(moves map[string]string, p string) (to string, ok bool) {
 	for dir := snapshot.Parent(p); dir != ""; dir = snapshot.Parent(dir) {
 		if fresh, moved := moves[dir]; moved {

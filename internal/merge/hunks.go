@@ -32,13 +32,13 @@ func ParseHunks(s string) (HunkRange, error) {
 	first, err1 := strconv.ParseUint(a, 10, 31)
 	last, err2 := strconv.ParseUint(b, 10, 31)
 	if err1 != nil || err2 != nil || first == 0 || last < first {
-		return HunkRange{}, superqode.Errorf(superqode.ErrUsage, "%q is no hunk: expected a number, or a range such as 2-5", s)
+		return HunkRange{}, superqode.Errorf(superqode.ErrUsage, "%q is not a hunk: give a number, or a range such as 2-5", s)
 	}
 	return HunkRange{int(first), int(last)}, nil
 }
 
 // HunkReader follows a patch line by line. It counts the lines of each hunk, so
-// that nothing in a file is taken for part of the patch.
+// that it takes no line of a file for a part of the patch.
 type HunkReader struct{ old, new int }
 
 // patchLine is what one line of a patch is.
@@ -108,13 +108,13 @@ type numberWriter struct {
 	reader  HunkReader
 	line    []byte
 	n       int
-	pending bool // a file's header is under way and it has no number yet
+	pending bool // inside a file's header that has no number yet
 }
 
-// NewNumberWriter passes on to w; Close writes what is left.
+// NewNumberWriter passes everything on to w; Close writes the rest.
 func NewNumberWriter(w io.Writer) *numberWriter { return &numberWriter{w: bufio.NewWriter(w)} }
 
-// Write takes any pieces; lines are passed on whole.
+// Write takes pieces of any size and passes on whole lines.
 func (n *numberWriter) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')
@@ -143,7 +143,7 @@ func (n *numberWriter) flushLine() {
 		line = slices.Concat(line[:at], fmt.Appendf(nil, " [%d]", n.n), line[at:])
 	}
 	_, _ = n.w.Write(line)
-	_ = n.w.WriteByte('\n') // Close tells of an error that a write had
+	_ = n.w.WriteByte('\n') // Close reports the error of a write
 	n.line = n.line[:0]
 }
 
@@ -165,15 +165,15 @@ func (n *numberWriter) Close() error {
 	return n.w.Flush()
 }
 
-// section is one file of a patch: its hunks as they stand there, none for one
+// section is one file of a patch: its hunks as they are there, none for a file
 // without text.
 type section struct {
 	header string // its first line
 	hunks  [][]byte
 }
 
-// isOf reports whether the section can be that of a change. Names that git
-// quotes are believed.
+// isOf reports whether the section can belong to a change. It accepts names
+// that git quotes.
 func (s *section) isOf(c *Change) bool {
 	if strings.Contains(s.header, `"`) {
 		return true
@@ -221,10 +221,10 @@ func splitPatch(r io.Reader) ([]section, error) {
 	}
 }
 
-// selection says which hunks of a patch were asked for.
+// selection says which hunks of a patch were chosen.
 type selection map[int]bool
 
-// selectHunks checks ranges against the number of hunks that there are.
+// selectHunks checks ranges against the number of hunks.
 func selectHunks(ranges []HunkRange, total int) (selection, error) {
 	sel := selection{}
 	for _, r := range ranges {
@@ -263,7 +263,7 @@ func patchFile(w io.Writer, base *os.File, s *section, which []int) (added, remo
 		return 0, 0, fmt.Errorf("read hunks: %w", err)
 	}
 	if len(files) != 1 || len(files[0].TextFragments) != len(which) {
-		return 0, 0, errors.New("read hunks: they are not those of one file")
+		return 0, 0, errors.New("read hunks: they belong to several files")
 	}
 	for _, f := range files[0].TextFragments {
 		added, removed = added+int(f.LinesAdded), removed+int(f.LinesDeleted)

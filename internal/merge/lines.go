@@ -22,8 +22,8 @@ func (h Hunk) Old() LineRange {
 	return LineRange{h.OldStart, h.OldStart + h.OldLines - 1}
 }
 
-// Touches reports whether two hunks of the same old version meet, as they do for
-// git's merge: one line apart is apart.
+// Touches reports whether two hunks of the same old version meet, as in git's
+// merge: hunks one line apart do not.
 func (h Hunk) Touches(o Hunk) bool {
 	a, b := h.Old(), o.Old()
 	return a.Start <= b.End+1 && b.Start <= a.End+1
@@ -49,15 +49,15 @@ func overlaps(a, b []Hunk) []LineRange {
 	return list
 }
 
-// HunkCollector reads the hunks out of a patch without context that goes through
-// it, by file.
+// HunkCollector collects the hunks of a patch without context that is written
+// to it, by file.
 type HunkCollector struct {
 	reader HunkReader
 	line   []byte
 	Files  [][]Hunk
 }
 
-// Write takes any pieces.
+// Write takes pieces of any size.
 func (c *HunkCollector) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		i := bytes.IndexByte(rest, '\n')

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/swap"
 )
 
-// layout works out the order of what has to be done: out of the way first, then
-// folders from the top, then files.
+// layout finds the order of the steps: removals first, then folders from the
+// top, then files.
 type layout struct {
 	view    *View
 	steps   []Step
-	keep    string          // a folder of the origin that stays even when it is empty
-	removed map[string]bool // files and links that go
-	cleared map[string]bool // folders that go: true when a file takes their place, false when they only become empty
+	keep    string          // a folder of the origin that stays even if it is empty
+	removed map[string]bool // files and links to remove
+	cleared map[string]bool // folders to remove: true if a file takes their place, false if they only become empty
 	made    map[string]uint32
 	plan    *swap.Plan
 }
@@ -76,7 +76,7 @@ func (l *layout) addPuts() {
 	}
 }
 
-// clear plans to remove the folder, empty by then, that stands where a file will.
+// clear plans to remove the folder, empty by then, whose place a file takes.
 func (l *layout) clear(path string) {
 	if e := l.view.Now.Find(path); e == nil || e.Kind != snapshot.Dir {
 		return
@@ -89,9 +89,9 @@ func (l *layout) clear(path string) {
 	}
 }
 
-// makeFolders plans the folders above a new path. A folder of the session's is
-// no part of its patch; one is made so that whoever may read a file in it, and
-// nobody else, can get there.
+// makeFolders plans the folders above a new path. A session's folders are not
+// part of its patch; the new ones let those who may read a file in them get
+// there, and nobody else.
 func (l *layout) makeFolders(e *snapshot.Entry) {
 	perm := uint32(0o755)
 	if e.Kind == snapshot.File {
@@ -105,9 +105,9 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 	}
 }
 
-// clearEmptied plans to remove the folders in which nothing is left, as git does
-// when it deletes the last file of one. The folder in which the caller stands,
-// and those above it, stay.
+// clearEmptied plans to remove the folders in which nothing is left, as git
+// does when it deletes the last file of one. The caller's current folder, and
+// those above it, stay.
 func (l *layout) clearEmptied() {
 	left := map[string]int{} // what a folder will still hold
 	for i := range l.view.Now.Entries {

@@ -12,11 +12,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// StoreBench is a bench whose sides all lie in the store: on it the files of
-// agents are merged with each other.
+// StoreBench is a bench whose sides are all in the store: it merges the files
+// of agents with each other.
 type StoreBench struct {
 	*Bench
-	Labels [2]string // of the two sides, in files with marks
+	Labels [2]string // of the two sides, in files with conflict markers
 	marked int
 	kept   int // how many of the bench's results are in the store
 }
@@ -31,8 +31,8 @@ func OpenStoreBench(ctx context.Context, opt Options) (*StoreBench, error) {
 	return &StoreBench{Bench: b}, nil
 }
 
-// Merge is the merger of the bench. Files that are too big for the store count
-// as binary: git merges none of their size either.
+// Merge merges two files of the bench. Files that are too big for the store
+// count as binary: git does not merge files of that size either.
 func (b *StoreBench) Merge(ctx context.Context) merger {
 	merge := b.Bench.Merge(ctx)
 	return func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
@@ -51,9 +51,9 @@ func (b *StoreBench) Similar(base, now *snapshot.Entry) (bool, error) {
 	return b.Bench.Similar(base, now)
 }
 
-// Marks writes the merge of two texts that conflict, with git's marks around each
-// place and the base between them, and returns the lines of the base that both
-// sides changed.
+// Marks writes the merge of two conflicting texts, with git's conflict markers
+// around each place and the base between them, and returns the lines of the
+// base that both sides changed.
 func (b *StoreBench) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
 	if base == nil {
 		err = os.WriteFile(b.Path("base"), nil, 0o600)
@@ -119,7 +119,7 @@ func (b *Bench) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
 	return read.hunks(), nil
 }
 
-// Keep puts what was merged into the store.
+// Keep puts the results of merges into the store.
 func (b *StoreBench) Keep(ctx context.Context) error {
 	if len(b.Made) == b.kept {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// View is the part of the origin that an apply is about.
+// View is the part of the origin that an apply affects.
 type View struct {
 	Now      *snapshot.Snapshot // see decider
-	others   map[string]bool    // folders that hold something which was not looked at
+	others   map[string]bool    // folders with something that Look did not read
 	Problems []snapshot.Problem // what could not be read
 }
 
-// Err is what could not be read, for those who cannot do without.
+// Err is what could not be read, for callers that need it.
 func (v *View) Err() error {
 	var err error
 	for _, p := range v.Problems {
@@ -27,8 +27,8 @@ func (v *View) Err() error {
 	return err
 }
 
-// Look looks at the paths of the changes, at the folders above them and at
-// what lies below, and at nothing else. Contents of the paths themselves are read.
+// Look reads the paths of the changes with their contents, the folders above
+// them and what is below, and nothing else.
 func Look(ctx context.Context, root string, format snapshot.Format, changes []Change) (*View, error) {
 	wanted, above := map[string]bool{}, map[string]bool{}
 	for _, c := range changes {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read looks at one running process of the machine. On macOS the kernel
-// tells arguments of the same user's processes only (kern.procargs2: the number
-// of arguments, the executable's path, NULs, the arguments, the environment).
+// Read reads one running process. On macOS the kernel reports arguments of the
+// same user's processes only (kern.procargs2: the number of arguments, the
+// executable's path, NULs, the arguments, the environment).
 func Read(pid int) (Process, bool) {
 	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Read looks at one running process of the machine.
+// Read reads one running process.
 func Read(pid int) (Process, bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	stat, err := os.ReadFile(dir + "/stat")

@@ -44,7 +44,7 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 	if !ok {
 		until = time.Now().Add(requestTimeout)
 	}
-	_ = c.SetDeadline(until) // on a fresh connection this cannot fail in a way that the write does not show
+	_ = c.SetDeadline(until) // on a fresh connection this cannot fail without the write failing too
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })
 	defer stop()
 	if _, err := c.Write(append(line, '\n')); err != nil {

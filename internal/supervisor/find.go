@@ -10,14 +10,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// Found is a supervisor that is at work in a session, as the kernel knows it.
+// Found is a supervisor that runs in a session, as the kernel knows it.
 type Found struct {
 	Path string // its socket
 	PID  int
 }
 
-// Of returns the supervisors that listen in a session's folder. Whose
-// a socket is tells the kernel, not the socket's name or what is answered there.
+// Of returns the supervisors that listen in a session's folder. The kernel says
+// whose a socket is, not the socket's name or its answers.
 func Of(dir string) ([]Found, error) {
 	names, err := state.Names(dir)
 	if err != nil {
@@ -29,7 +29,7 @@ func Of(dir string) ([]Found, error) {
 			continue
 		}
 		path := filepath.Join(dir, name)
-		if pid, err := Listener(path); err == nil { // else it was left behind
+		if pid, err := Listener(path); err == nil { // otherwise it was left behind
 			list = append(list, Found{path, pid})
 		}
 	}
@@ -62,7 +62,7 @@ func InsideOf(p state.Project) string {
 	for _, id := range names {
 		list, err := Of(p.SessionPath(id))
 		if err != nil {
-			continue // it went away meanwhile
+			continue // it ended meanwhile
 		}
 		for _, sup := range list {
 			if sup.PID != os.Getpid() && Descends(os.Getpid(), sup.PID) {
@@ -73,10 +73,10 @@ func InsideOf(p state.Project) string {
 	return ""
 }
 
-// MaxAncestors bounds the way up the process table.
+// MaxAncestors bounds the search up the process table.
 const MaxAncestors = 64
 
-// Descends reports whether a process is below another one, or that one itself.
+// Descends reports whether a process descends from another one, or is that one.
 func Descends(pid, from int) bool {
 	for range MaxAncestors {
 		if pid == from {
@@ -88,5 +88,5 @@ func Descends(pid, from int) bool {
 		}
 		pid = p.Parent
 	}
-	return true // too deep to be told apart
+	return true // too deep to tell them apart
 }

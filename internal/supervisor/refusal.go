@@ -6,13 +6,13 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Refusal is an error on its way over a socket or a pipe.
+// Refusal is an error in the form that crosses a socket or a pipe.
 type Refusal struct {
 	Code    string `json:"code"` // one of codes, or "error"
 	Message string `json:"message"`
 }
 
-// Refuse makes a Refusal of an error.
+// Refuse turns an error into a Refusal.
 func Refuse(err error) *Refusal {
 	for _, c := range codes() {
 		if errors.Is(err, c.err) {
@@ -22,7 +22,7 @@ func Refuse(err error) *Refusal {
 	return &Refusal{"error", err.Error()}
 }
 
-// Err makes an error of a Refusal that came over.
+// Err turns a received Refusal into an error.
 func (r *Refusal) Err() error {
 	for _, c := range codes() {
 		if c.code == r.Code {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxConnections is how many conversations one supervisor holds at a time.
+// MaxConnections is how many connections one supervisor serves at a time.
 const MaxConnections = 64
 
 const (
@@ -64,7 +64,7 @@ func Listen(path string, handlers map[string]Handler) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	l.SetUnlinkOnClose(false) // by the short name it could hit another file; close removes path
+	l.SetUnlinkOnClose(false) // the short name could mean another file; close removes path
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -74,7 +74,7 @@ func Listen(path string, handlers map[string]Handler) (*Server, error) {
 	return s, nil
 }
 
-// Close stops listening, ends open conversations and waits for them.
+// Close stops listening, ends open connections and waits for them.
 func (s *Server) Close() error {
 	s.cancel()
 	err := s.l.Close()
@@ -88,7 +88,7 @@ func (s *Server) accept(ctx context.Context) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of file descriptors, say: the next attempt may work
+		if err != nil { // out of file descriptors, for example: the next attempt may work
 			select {
 			case <-ctx.Done():
 				return
@@ -102,7 +102,7 @@ func (s *Server) accept(ctx context.Context) {
 				defer func() { <-s.slots }()
 				s.converse(ctx, c)
 			})
-		default: // a program that opens connections without end must not use up ours
+		default: // a program that keeps opening connections must not exhaust our file descriptors
 			_ = c.Close()
 		}
 	}
@@ -114,20 +114,20 @@ func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
 	defer stop()
 	pid, uid, err := peer(c)
 	if err != nil || uid != os.Getuid() && uid != 0 {
-		_ = reply(c, response{Error: &Refusal{"denied", "only processes of the session's user are answered"}})
+		_ = reply(c, response{Error: &Refusal{"denied", "the supervisor answers only processes of the session's user"}})
 		return
 	}
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 4096), maxRequest)
 	for {
-		_ = c.SetDeadline(time.Now().Add(requestTimeout)) // a deadline on a closed connection: the next read tells
+		_ = c.SetDeadline(time.Now().Add(requestTimeout)) // a deadline on a closed connection: the next read reports it
 		if !lines.Scan() {
 			if errors.Is(lines.Err(), bufio.ErrTooLong) {
 				_ = reply(c, response{Error: &Refusal{"usage", "the line is longer than 1 MiB"}})
 			}
 			return
 		}
-		_ = c.SetDeadline(time.Time{}) // who waits for a claim may take longer; whileOpen looks after the connection
+		_ = c.SetDeadline(time.Time{}) // waiting for a claim may take longer; whileOpen watches the connection
 		asked, stop := whileOpen(ctx, c)
 		answer := s.answer(asked, pid, lines.Bytes())
 		stop()
@@ -138,8 +138,9 @@ func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
 	}
 }
 
-// whileOpen returns a context that ends when who asked has closed the connection
-// or died. It begins to look after a moment: most answers are faster.
+// whileOpen returns a context that ends when the client has closed the
+// connection or died. It begins to check after a moment: most answers are
+// faster.
 func whileOpen(ctx context.Context, c *net.UnixConn) (context.Context, context.CancelFunc) {
 	const pause = 200 * time.Millisecond
 	ctx, cancel := context.WithCancel(ctx)
@@ -174,7 +175,7 @@ func (s *Server) answer(ctx context.Context, pid int, line []byte) response {
 		return response{Error: &Refusal{"usage", "not a JSON object: " + err.Error()}}
 	}
 	if q.SchemaVersion != state.SchemaVersion {
-		return response{Error: &Refusal{"usage", fmt.Sprintf("schema_version %d is not spoken here, 1 is", q.SchemaVersion)}}
+		return response{Error: &Refusal{"usage", fmt.Sprintf("schema_version is %d, this superqode knows 1", q.SchemaVersion)}}
 	}
 	h, ok := s.handlers[q.Op]
 	if !ok {

@@ -10,8 +10,8 @@ import (
 // that superqode runs on (104 bytes on macOS, 108 on Linux, with a final NUL).
 const maxSocketPath = 103
 
-// socketAddr returns an address for a socket file. One that is too long for a
-// socket address is reached through an open handle of its folder.
+// socketAddr returns an address for a socket file. If its path is too long for
+// a socket address, the address leads through an open handle of its folder.
 func socketAddr(path string) (addr string, release func(), err error) {
 	if len(path) <= maxSocketPath {
 		return path, func() {}, nil
