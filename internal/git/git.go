@@ -123,9 +123,10 @@ func (g *Git) CheckVersion(ctx context.Context) error {
 }
 
 func (g *Git) setVersion(v Version) error {
-	if g.Version = v; v.Before(MinVersion) {
+	if v.Before(MinVersion) {
 		return superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, v, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
 	}
+	g.Version = v
 	return nil
 }
 

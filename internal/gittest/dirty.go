@@ -13,7 +13,15 @@ import (
 // its end, empty folders and names that tools trip over.
 func Dirty(tb TB) *Fixture {
 	tb.Helper()
-	f := Repo(tb)
+	f := dirtyTemplate.make(tb)
+	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh") // exits 1 since something is modified; the rest is clean again
+	return f
+}
+
+var dirtyTemplate = template{build: makeDirty}
+
+func makeDirty(f *Fixture) {
+	f.Git("init", "-q")
 	dirtyHistory(f)
 	dirtyRemote(f)
 	f.Write("stashed.txt", "changed in the stash\n")
@@ -23,7 +31,6 @@ func Dirty(tb TB) *Fixture {
 	f.Git("config", "superqode.fixture", "kept")
 	dirtyIndex(f)
 	dirtyWorkTree(f)
-	return f
 }
 
 // oddNames are names that tools trip over; those that are not UTF-8 are for

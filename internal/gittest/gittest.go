@@ -72,10 +72,15 @@ func Env(tb TB) []string {
 // caller's to make.
 func Repo(tb TB, initArgs ...string) *Fixture {
 	tb.Helper()
+	if len(initArgs) == 0 {
+		return emptyTemplate.make(tb)
+	}
 	f := Plain(tb)
 	f.Git(append([]string{"init", "-q"}, initArgs...)...)
 	return f
 }
+
+var emptyTemplate = template{build: func(f *Fixture) { f.Git("init", "-q") }}
 
 // Plain makes an empty directory that is in no repository.
 func Plain(tb TB) *Fixture {
@@ -261,6 +266,13 @@ func (f *Fixture) Commit(message string) string {
 	f.tb.Helper()
 	f.Git("add", "-A")
 	f.Git("commit", "-q", "--no-verify", "--allow-empty", "-m", message)
+	if head, err := os.ReadFile(f.Path(".git/HEAD")); err == nil {
+		if branch, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/"); ok {
+			if id, err := os.ReadFile(f.Path(".git/refs/heads/" + branch)); err == nil {
+				return strings.TrimSpace(string(id))
+			}
+		}
+	}
 	return f.Git("rev-parse", "HEAD")
 }
 
