@@ -21,9 +21,8 @@ import (
 func TestAgentsKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	points := pointsOf(t, "team", superqode.ModeWorktree, 2, nil)
-	if len(points) < 30 {
-		t.Fatalf("only %d points are reached: %q", len(points), points)
-	}
+	mustReach(t, points, lifePoints...)
+	mustReach(t, points, "agents.recorded", "agents.opened", "agents.looked", "agents.merged", "agents.stored", "agents.settled", "agents.gathered", "agents.taken", "agents.forgotten")
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
