@@ -72,6 +72,18 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPathsOfThePages checks that every file and package of the source tree that
+// docs/architecture.md names in code exists.
+func TestPathsOfThePages(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "docs/architecture.md")
+	for _, m := range regexp.MustCompile("`((?:cmd|internal|guard|hooks|session|revert|worktree|artifacts)(?:/[\\w.-]+)+)`").FindAllStringSubmatch(page, -1) {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Errorf("docs/architecture.md names %s, which does not exist", m[1])
+		}
+	}
+}
+
 func readPage(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(name)
