@@ -2,7 +2,6 @@ package revert
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -53,7 +52,7 @@ func (p *Plan) Overwritten() []snapshot.Entry {
 			list = append(list, *e)
 		}
 	}
-	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, snapshot.ByPath)
 	return slices.CompactFunc(list, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
 }
 
@@ -62,7 +61,7 @@ func (p *Plan) Overwritten() []snapshot.Entry {
 func (p *Plan) Spare(path string, reason error) {
 	p.spared = append(p.spared, snapshot.Problem{Path: path, Err: reason})
 	meets := func(e snapshot.Entry) bool {
-		return e.Path == path || parentIs(e.Path, path) || e.Kind != snapshot.Dir && parentIs(path, e.Path)
+		return superqode.Within(e.Path, path) || e.Kind != snapshot.Dir && superqode.Within(path, e.Path)
 	}
 	p.Write = slices.DeleteFunc(p.Write, meets)
 	p.Remove = slices.DeleteFunc(p.Remove, func(e snapshot.Entry) bool { return e.Path == path })
@@ -73,19 +72,19 @@ func (p *Plan) Spare(path string, reason error) {
 // it to some paths and what lies below them; none means all.
 func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
 	p := &Plan{Now: now}
-	walk(t.Base.Entries, now.Entries, func(b, n int) {
+	for old, e := range snapshot.Join(t.Base.Entries, now.Entries) {
 		switch {
-		case b < 0:
-			if e := now.Entries[n]; inside(e.Path, within) {
-				p.Remove = append(p.Remove, e)
+		case old == nil:
+			if inside(e.Path, within) {
+				p.Remove = append(p.Remove, *e)
 			}
-		case !inside(t.Base.Entries[b].Path, within):
-		case n < 0:
-			p.write(t, t.Base.Entries[b])
+		case !inside(old.Path, within):
+		case e == nil:
+			p.write(t, *old)
 		default:
-			p.both(t, t.Base.Entries[b], now.Entries[n])
+			p.both(t, *old, *e)
 		}
-	})
+	}
 	p.joinTwins(t, within)
 	if len(within) > 0 {
 		p.addParents(t)
@@ -123,21 +122,10 @@ func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
 	}
 }
 
-// same reports whether two entries of one path and kind hold the same.
+// same reports whether two entries of one path and kind hold the same. A file
+// whose contents are not known does while nobody can have written to it.
 func same(old, now *snapshot.Entry) bool {
-	switch old.Kind {
-	case snapshot.Link, snapshot.Other:
-		return old.Link == now.Link
-	case snapshot.File:
-		if old.Size != now.Size {
-			return false
-		}
-		if old.ID.IsZero() || now.ID.IsZero() {
-			return old.Stat.Mtime == now.Stat.Mtime && old.Stat.Ino == now.Stat.Ino && old.Stat.Dev == now.Stat.Dev
-		}
-		return old.ID == now.ID
-	}
-	return true
+	return old.SameContent(now) || old.Kind == snapshot.File && (old.ID.IsZero() || now.ID.IsZero()) && old.SameFile(now)
 }
 
 // addParents adds the folders above what is written, where they are missing or
@@ -160,20 +148,12 @@ func (p *Plan) addParents(t *Tree) {
 			p.Write = append(p.Write, *old)
 		}
 	}
-	byPath := func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) }
-	slices.SortFunc(p.Write, byPath)
-	slices.SortFunc(p.Remove, byPath)
+	slices.SortFunc(p.Write, snapshot.ByPath)
+	slices.SortFunc(p.Remove, snapshot.ByPath)
 }
 
+// inside reports whether a path is one of within, or lies below one; none means
+// all.
 func inside(path string, within []superqode.RelPath) bool {
-	if len(within) == 0 {
-		return true
-	}
-	for _, w := range within {
-		dir := w.String()
-		if path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/' {
-			return true
-		}
-	}
-	return false
+	return len(within) == 0 || slices.ContainsFunc(within, func(w superqode.RelPath) bool { return superqode.Within(path, w.String()) })
 }

@@ -127,7 +127,7 @@ func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) 
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, snapshot.ByPath)
 	return out
 }
 
@@ -151,7 +151,7 @@ func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, snapshot.ByPath)
 	return out
 }
 

@@ -59,42 +59,22 @@ func (t *Tree) Scan(ctx context.Context, how Method) (*snapshot.Snapshot, []snap
 // readDoubtful fills in the ids of files that have the base's size and not its
 // stat data.
 func (t *Tree) readDoubtful(ctx context.Context, now *snapshot.Snapshot) ([]snapshot.Problem, error) {
-	var at []int
-	part := &snapshot.Snapshot{Root: now.Root, Format: now.Format, Taken: now.Taken}
-	walk(t.Base.Entries, now.Entries, func(b, n int) {
-		if b < 0 || n < 0 {
-			return
+	var doubtful []*snapshot.Entry
+	part := now.With(nil)
+	for old, e := range snapshot.Join(t.Base.Entries, now.Entries) {
+		if old == nil || e == nil || old.Kind != snapshot.File || e.Kind != snapshot.File {
+			continue
 		}
-		old, e := &t.Base.Entries[b], &now.Entries[n]
-		if e.Kind == snapshot.File && old.Kind == snapshot.File && e.ID.IsZero() && !old.ID.IsZero() && e.Size == old.Size {
-			at = append(at, n)
+		if e.ID.IsZero() && !old.ID.IsZero() && e.Size == old.Size {
+			doubtful = append(doubtful, e)
 			part.Entries = append(part.Entries, *e)
 		}
-	})
+	}
 	problems, err := snapshot.HashMissing(ctx, part)
-	for i, n := range at {
-		now.Entries[n] = part.Entries[i]
+	for i, e := range doubtful {
+		*e = part.Entries[i]
 	}
 	return problems, err
-}
-
-// walk joins two sorted lists of entries and calls each with the positions of
-// one path in both, -1 where it is not.
-func walk(a, b []snapshot.Entry, each func(i, k int)) {
-	i, k := 0, 0
-	for i < len(a) || k < len(b) {
-		switch {
-		case k == len(b) || i < len(a) && a[i].Path < b[k].Path:
-			each(i, -1)
-			i++
-		case i == len(a) || b[k].Path < a[i].Path:
-			each(-1, k)
-			k++
-		default:
-			each(i, k)
-			i, k = i+1, k+1
-		}
-	}
 }
 
 // open gives back the permissions that somebody took from what the base has

@@ -2,7 +2,6 @@ package revert
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -57,7 +56,7 @@ func (p *Plan) joinTwins(t *Tree, within []superqode.RelPath) {
 			}
 		}
 	}
-	slices.SortFunc(p.Write, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(p.Write, snapshot.ByPath)
 }
 
 // twin returns the entry, as it is now, of the file of which e was another name,

@@ -40,7 +40,7 @@ func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within
 		v.Differences = append(v.Differences, Describe(t.Base.Find(path), now.Find(path)))
 	}
 	for _, q := range problems {
-		if old := t.Base.Find(q.Path); !told[q.Path] && inside(q.Path, within) && (old == nil || !old.ID.IsZero() || old.Kind == snapshot.Dir && holds(t.Base, q.Path)) {
+		if old := t.Base.Find(q.Path); !told[q.Path] && inside(q.Path, within) && (old == nil || !old.ID.IsZero() || old.Kind == snapshot.Dir && len(t.Base.Below(q.Path)) > 0) {
 			v.Differences = append(v.Differences, text.Printable(q.Path)+": can not be read: "+q.Err.Error())
 		}
 	}
@@ -75,28 +75,7 @@ func part(s *snapshot.Snapshot, within []superqode.RelPath) *snapshot.Snapshot {
 	if len(within) == 0 {
 		return s
 	}
-	out := &snapshot.Snapshot{Root: s.Root, Format: s.Format, Taken: s.Taken}
-	for i := range s.Entries {
-		if inside(s.Entries[i].Path, within) {
-			out.Entries = append(out.Entries, s.Entries[i])
-		}
-	}
-	return out
-}
-
-// holds reports whether a snapshot has anything below a folder.
-func holds(s *snapshot.Snapshot, dir string) bool {
-	i, _ := slices.BinarySearchFunc(s.Entries, dir+"/", func(e snapshot.Entry, p string) int {
-		if e.Path < p {
-			return -1
-		}
-		return 1
-	})
-	return i < len(s.Entries) && parentIs(s.Entries[i].Path, dir)
-}
-
-func parentIs(path, dir string) bool {
-	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
+	return s.Only(func(e *snapshot.Entry) bool { return inside(e.Path, within) })
 }
 
 // Describe tells in one line how a path differs; nil is an entry that is not

@@ -20,7 +20,7 @@ import (
 // movedBefore are the folders that agents before have renamed.
 func (m *teamMerge) movedBefore() map[string]string {
 	return merge.FolderMoves(m.moved, func(dir string) bool {
-		return !slices.ContainsFunc(merge.Below(m.now, dir), func(e snapshot.Entry) bool { return e.Kind != snapshot.Dir })
+		return !slices.ContainsFunc(m.now.Below(dir), func(e snapshot.Entry) bool { return e.Kind != snapshot.Dir })
 	})
 }
 
@@ -95,7 +95,7 @@ func (m *teamMerge) follow(w *agentWork, steps []merge.Step, entries map[string]
 
 // holdsBase reports whether something of the base is still in a folder.
 func (m *teamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) bool {
-	return slices.ContainsFunc(merge.Below(m.base, dir), func(e snapshot.Entry) bool {
+	return slices.ContainsFunc(m.base.Below(dir), func(e snapshot.Entry) bool {
 		now, ok := entries[e.Path]
 		return ok && now.Kind != snapshot.Dir
 	})

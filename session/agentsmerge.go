@@ -164,7 +164,7 @@ func (m *teamMerge) who(path string) []superqode.AgentID {
 		return list
 	}
 	for p := range m.touched {
-		if strings.HasPrefix(p, path+"/") || strings.HasPrefix(path, p+"/") {
+		if p != path && (superqode.Within(p, path) || superqode.Within(path, p)) {
 			add(p)
 		}
 	}
@@ -235,11 +235,11 @@ func (m *teamMerge) take(w *agentWork, steps []merge.Step) {
 	}
 	m.follow(w, steps, entries)
 	m.folders(w, entries)
-	now := &snapshot.Snapshot{Root: m.now.Root, Format: m.now.Format, Taken: m.now.Taken, Entries: make([]snapshot.Entry, 0, len(entries))}
+	now := m.now.With(make([]snapshot.Entry, 0, len(entries)))
 	for _, e := range entries {
 		now.Entries = append(now.Entries, e)
 	}
-	slices.SortFunc(now.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(now.Entries, snapshot.ByPath)
 	m.now = now
 }
 

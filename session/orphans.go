@@ -222,7 +222,7 @@ func (s *Session) likeOrigin(ctx context.Context) (*snapshot.Snapshot, error) {
 	}
 	for _, e := range here.Entries {
 		o := origin.Find(e.Path)
-		if o != nil && o.Kind == e.Kind && o.Perm == e.Perm && o.Size == e.Size && o.Link == e.Link && (e.Kind != snapshot.File || o.Stat.Mtime == e.Stat.Mtime) {
+		if o != nil && o.Perm == e.Perm && o.LooksCopied(&e) {
 			base.Entries = append(base.Entries, e)
 		}
 	}

@@ -172,7 +172,7 @@ func (r *radarSide) touches(path string) bool {
 		}
 	}
 	for p := range r.touched {
-		if strings.HasPrefix(p, path+"/") {
+		if p != path && superqode.Within(p, path) {
 			return true
 		}
 	}

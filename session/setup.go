@@ -252,7 +252,7 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 	}
 	ws := string(s.Rec.Workspace)
 	skip := func(p string, _ snapshot.Kind) bool {
-		return p != path && !strings.HasPrefix(p, path+"/") && !strings.HasPrefix(path, p+"/")
+		return !superqode.Within(p, path) && !superqode.Within(path, p)
 	}
 	sn, problems, err := snapshot.Scan(ctx, ws, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 		return how + " (kernel layer: " + k.Layer.State + ")", false
 	}
 	for _, w := range k.Plan.Writable {
-		if path == w.Path || strings.HasPrefix(path, w.Path+"/") || strings.HasPrefix(w.Path, path+"/") {
+		if superqode.Within(path, w.Path) || superqode.Within(w.Path, path) {
 			return how + ", since the session may write to " + text.Printable(w.Path), false
 		}
 	}

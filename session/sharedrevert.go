@@ -155,7 +155,7 @@ func (s *Session) withoutAgent(l *mode.Look, b *merge.Bench, files []sharedFile,
 			r.Mixed = append(r.Mixed, text.Printable(f.Path())+": made or deleted by more than one")
 		}
 	}
-	target := &snapshot.Snapshot{Root: l.Final.Root, Format: l.Final.Format, Taken: l.Final.Taken}
+	target := l.Final.With(nil)
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		target.Entries = append(target.Entries, entries[p])
 	}

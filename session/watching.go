@@ -4,8 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"path/filepath"
-	"sort"
-	"strings"
 	"sync"
 	"time"
 
@@ -146,11 +144,8 @@ func (b baseline) Find(path string) (watch.Stamp, bool) {
 
 // Below lists a folder's contents.
 func (b baseline) Below(dir string, yield func(string, watch.Stamp)) {
-	if dir != "" {
-		dir += "/"
-	}
-	list := b.s.Entries
-	for i := sort.Search(len(list), func(i int) bool { return list[i].Path >= dir }); i < len(list) && strings.HasPrefix(list[i].Path, dir); i++ {
+	list := b.s.Below(dir)
+	for i := range list {
 		yield(list[i].Path, stampOf(&list[i]))
 	}
 }

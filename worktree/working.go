@@ -103,7 +103,7 @@ func (c *creation) writeIndex() error {
 // sameContents reports whether the copy is of the file that was scanned, and not
 // of what took its place meanwhile.
 func sameContents(from, to *snapshot.Entry) bool {
-	return from.Size == to.Size && from.Stat.Mtime == to.Stat.Mtime && (from.ID.IsZero() || from.ID == to.ID)
+	return from.LooksCopied(to) && (from.ID.IsZero() || from.ID == to.ID)
 }
 
 // missing lists the entries of base whose contents no index entry names.

@@ -172,7 +172,7 @@ func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 		p.OldPath, _ = superqode.ParseRelPath(st.Old.Path)
 	case st.Old.Kind != st.New.Kind:
 		p.Type = superqode.ChangeKind
-	case merge.SameData(st.Old, st.New):
+	case st.Old.SameContent(st.New):
 		p.Type = superqode.ChangeMode
 	default:
 		p.Type = superqode.ChangeModified

@@ -227,7 +227,7 @@ func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge
 			if same && closed[e.Path] && e.Perm&0o400 == 0 { // the session removed the permission to read it
 				same = is.Kind == e.Kind && is.Size == e.Size
 			} else if same {
-				same = merge.SameData(is, e)
+				same = is.SameContent(e)
 			}
 			if !same {
 				wrong = append(wrong, text.Printable(e.Path))

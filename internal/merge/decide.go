@@ -1,9 +1,6 @@
 package merge
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -188,9 +185,9 @@ func (d *Decider) at(path string) string {
 func (s *Step) replace(now *snapshot.Entry, want snapshot.Entry) {
 	want.Path = now.Path
 	switch {
-	case SameData(now, &want) && (now.Perm == want.Perm || now.Kind == snapshot.Link):
+	case now.SameContent(&want) && (now.Perm == want.Perm || now.Kind == snapshot.Link):
 		s.Merged = false
-	case SameData(now, &want):
+	case now.SameContent(&want):
 		s.Put, s.Bits, s.Merged = &want, true, false
 	default:
 		s.Put = &want
@@ -224,7 +221,7 @@ func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
 		return nil
 	}
 	if to != nil && to.Kind == s.Old.Kind {
-		renamed := SameData(to, s.Old)
+		renamed := to.SameContent(s.Old)
 		if !renamed && to.Kind == snapshot.File {
 			var err error
 			if renamed, err = d.Similar(s.Old, to); err != nil {
@@ -265,8 +262,8 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 		want.Perm = now.Perm&^changed | s.New.Perm&changed
 	}
 	switch {
-	case SameData(s.Old, s.New), SameData(now, s.New):
-	case SameData(now, s.Old):
+	case s.Old.SameContent(s.New), now.SameContent(s.New):
+	case now.SameContent(s.Old):
 		want.ID, want.Size, want.Link = s.New.ID, s.New.Size, s.New.Link
 	case now.Kind == snapshot.Link:
 		s.fail(ConflictContent, "Merge conflict in "+text.Printable(s.New.Path))
@@ -319,7 +316,7 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	if e := d.Now.Find(s.Put.Path); e == nil || e.Kind != snapshot.Dir {
 		return nil
 	}
-	for _, e := range Below(d.Now, s.Put.Path) {
+	for _, e := range d.Now.Below(s.Put.Path) {
 		if e.Kind != snapshot.Dir && !removed[e.Path] {
 			s.fail(ConflictFolder, "directory in the way of "+text.Printable(s.Path())+" from "+d.side()+": it holds "+text.Printable(e.Path)+".")
 			return s.Conflict
@@ -328,34 +325,13 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 	return nil
 }
 
-// Below returns the entries below a folder.
-func Below(sn *snapshot.Snapshot, dir string) []snapshot.Entry {
-	from, _ := slices.BinarySearchFunc(sn.Entries, dir+"/", func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
-	to := from
-	for to < len(sn.Entries) && strings.HasPrefix(sn.Entries[to].Path, dir+"/") {
-		to++
-	}
-	return sn.Entries[from:to]
-}
-
 // fresh returns an entry to create at path, without the set-id bits, which a
 // session may not bring along.
 func fresh(e *snapshot.Entry, at string) *snapshot.Entry {
 	return &snapshot.Entry{Path: at, Kind: e.Kind, Perm: e.Perm & 0o777, Size: e.Size, Link: e.Link, ID: e.ID}
 }
 
-// SameData compares contents, or targets, of two files or links.
-func SameData(a, b *snapshot.Entry) bool {
-	if a.Kind != b.Kind {
-		return false
-	}
-	if a.Kind == snapshot.Link {
-		return a.Link == b.Link
-	}
-	return a.Kind == snapshot.File && a.ID == b.ID
-}
-
 // alike compares as git does: contents, and the execute bit.
 func alike(a, b *snapshot.Entry) bool {
-	return SameData(a, b) && (a.Kind == snapshot.Link || (a.Perm^b.Perm)&0o100 == 0)
+	return a.SameContent(b) && (a.Kind == snapshot.Link || (a.Perm^b.Perm)&0o100 == 0)
 }

@@ -88,7 +88,7 @@ func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []
 // InPaths reports whether a path is one of paths or is below one; none means
 // all.
 func InPaths(path string, paths []string) bool {
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return path == p || strings.HasPrefix(path, p+"/") })
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return superqode.Within(path, p) })
 }
 
 // WithoutOwn leaves superqode's own folder alone; a rename out of it, or into it,

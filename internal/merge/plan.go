@@ -82,7 +82,7 @@ func (l *layout) clear(path string) {
 		return
 	}
 	l.cleared[path] = true
-	for _, e := range Below(l.view.Now, path) {
+	for _, e := range l.view.Now.Below(path) {
 		if e.Kind == snapshot.Dir {
 			l.cleared[e.Path] = true
 		}

@@ -163,7 +163,7 @@ func copySource(ctx context.Context, s *site.Site, opt Options, unread []snapsho
 		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
 	}
 	skip := excluded(opt.Exclude)
-	sn := &snapshot.Snapshot{Root: s.OriginBase.Root, Format: s.OriginBase.Format, Taken: s.OriginBase.Taken}
+	sn := s.OriginBase.With(nil)
 	dropped := ""
 	for _, e := range s.OriginBase.Entries {
 		if dropped != "" && strings.HasPrefix(e.Path, dropped) {

@@ -96,13 +96,8 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 // newEntries returns the entries of now whose paths base does not have.
 func newEntries(base, now *snapshot.Snapshot) []*snapshot.Entry {
 	var fresh []*snapshot.Entry
-	i := 0
-	for k := range now.Entries {
-		e := &now.Entries[k]
-		for i < len(base.Entries) && base.Entries[i].Path < e.Path {
-			i++
-		}
-		if i == len(base.Entries) || base.Entries[i].Path != e.Path {
+	for old, e := range snapshot.Join(base.Entries, now.Entries) {
+		if old == nil {
 			fresh = append(fresh, e)
 		}
 	}

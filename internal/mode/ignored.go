@@ -132,7 +132,7 @@ func KeepBase(ctx context.Context, s *site.Site, l *Look) error {
 			list = append(list, e)
 		}
 	}
-	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, snapshot.ByPath)
 	if err := s.Store.WriteBlobs(ctx, root, list); err != nil {
 		return fmt.Errorf("keep the base's contents: %w", err)
 	}

@@ -167,8 +167,8 @@ func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
 		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
 			sizes = append(sizes, folderSize{name: ignored[k]})
 			at = len(sizes) - 1
-		} else if at < 0 || !strings.HasPrefix(e.Path, sizes[at].name+"/") {
-			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return strings.HasPrefix(e.Path, f.name+"/") }); at < 0 {
+		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
+			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
 				continue
 			}
 		}
@@ -182,17 +182,11 @@ func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
 // fills in the content ids on the way.
 func keepTree(ctx context.Context, s *site.Site, survey *worktree.Survey) error {
 	tree := survey.Tree
-	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}
 	unsaved := map[string]bool{}
 	for _, e := range survey.Unsaved() {
 		unsaved[e.Path] = true
 	}
-	for i := range tree.Entries {
-		e := &tree.Entries[i]
-		if e.Kind == snapshot.File && unsaved[e.Path] {
-			wanted.Entries = append(wanted.Entries, *e)
-		}
-	}
+	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File && unsaved[e.Path] })
 	return copyAside(ctx, s, wanted, "tree", tree)
 }
 
@@ -292,12 +286,7 @@ func fillSharedPlain(ctx context.Context, s *site.Site, opt Options) error {
 	if err := checkSize(tree, opt.MaxBytes); err != nil {
 		return err
 	}
-	wanted := &snapshot.Snapshot{Root: tree.Root, Format: tree.Format, Taken: tree.Taken}
-	for _, e := range tree.Entries {
-		if e.Kind == snapshot.File {
-			wanted.Entries = append(wanted.Entries, e)
-		}
-	}
+	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File })
 	s.Base = tree
 	return onlyWarn(s, copyAside(ctx, s, wanted, "tree", tree))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -40,7 +39,7 @@ func CheckOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 	}
 	diffs := []string{}
 	for _, p := range problems {
-		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && !holds(then, p.Path) {
+		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && len(then.Below(p.Path)) == 0 {
 			continue // it could not be read before either, or there was nothing to read
 		}
 		diffs = append(diffs, text.Printable(p.Path)+": can not be read: "+p.Err.Error())
@@ -54,26 +53,12 @@ func CheckOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 	return append(diffs, repo...), err
 }
 
-// holds reports whether a snapshot has anything below a folder.
-func holds(sn *snapshot.Snapshot, dir string) bool {
-	i, _ := slices.BinarySearchFunc(sn.Entries, dir+"/", func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
-	return i < len(sn.Entries) && strings.HasPrefix(sn.Entries[i].Path, dir+"/")
-}
-
 // knowContents gives files of the origin the content ids that their copies in
 // the base have, so that the check at the end can read instead of guess. The
 // copy of a file has its size and its time.
 func knowContents(origin, base *snapshot.Snapshot) {
-	k := 0
-	for i := range origin.Entries {
-		e := &origin.Entries[i]
-		for k < len(base.Entries) && base.Entries[k].Path < e.Path {
-			k++
-		}
-		if k == len(base.Entries) {
-			return
-		}
-		if b := &base.Entries[k]; b.Path == e.Path && e.ID.IsZero() && e.Kind == snapshot.File && b.Kind == snapshot.File && b.Size == e.Size && b.Stat.Mtime == e.Stat.Mtime {
+	for e, b := range snapshot.Join(origin.Entries, base.Entries) {
+		if e != nil && b != nil && e.Kind == snapshot.File && e.ID.IsZero() && b.LooksCopied(e) {
 			e.ID = b.ID
 		}
 	}
@@ -84,37 +69,29 @@ func knowContents(origin, base *snapshot.Snapshot) {
 // it held.
 func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string, error) {
 	var diffs []string
-	read := &snapshot.Snapshot{Root: now.Root, Format: now.Format, Taken: now.Taken}
+	read := now.With(nil)
 	was := map[string]*snapshot.Entry{}
-	i, k := 0, 0
-	for i < len(then.Entries) || k < len(now.Entries) {
+	for a, b := range snapshot.Join(then.Entries, now.Entries) {
 		switch {
-		case k == len(now.Entries) || i < len(then.Entries) && then.Entries[i].Path < now.Entries[k].Path:
-			diffs = append(diffs, text.Printable(then.Entries[i].Path)+": deleted")
-			i++
-		case i == len(then.Entries) || now.Entries[k].Path < then.Entries[i].Path:
-			diffs = append(diffs, text.Printable(now.Entries[k].Path)+": created")
-			k++
+		case b == nil:
+			diffs = append(diffs, text.Printable(a.Path)+": deleted")
+		case a == nil:
+			diffs = append(diffs, text.Printable(b.Path)+": created")
+		case a.Kind != b.Kind:
+			diffs = append(diffs, text.Printable(a.Path)+": type changed")
+		case a.Perm != b.Perm && a.Kind != snapshot.Link:
+			diffs = append(diffs, text.Printable(a.Path)+": mode changed")
+		case a.Kind == snapshot.Link && a.Link != b.Link, a.Kind == snapshot.File && a.Size != b.Size:
+			diffs = append(diffs, text.Printable(a.Path)+": modified")
+		case a.Kind != snapshot.File || a.Stat == b.Stat:
+		case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
+			// Times can be set back after a write, but for the change time: nobody can say that this is the old content.
+			diffs = append(diffs, text.Printable(a.Path)+": its owner, links or content changed; the content was not recorded")
+		case a.ID.IsZero():
+			diffs = append(diffs, text.Printable(a.Path)+": modified (by its times; its content was not recorded)")
 		default:
-			a, b := &then.Entries[i], &now.Entries[k]
-			i, k = i+1, k+1
-			switch {
-			case a.Kind != b.Kind:
-				diffs = append(diffs, text.Printable(a.Path)+": type changed")
-			case a.Perm != b.Perm && a.Kind != snapshot.Link:
-				diffs = append(diffs, text.Printable(a.Path)+": mode changed")
-			case a.Kind == snapshot.Link && a.Link != b.Link, a.Kind == snapshot.File && a.Size != b.Size:
-				diffs = append(diffs, text.Printable(a.Path)+": modified")
-			case a.Kind != snapshot.File || a.Stat == b.Stat:
-			case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
-				// Times can be set back after a write, but for the change time: nobody can say that this is the old content.
-				diffs = append(diffs, text.Printable(a.Path)+": its owner, links or content changed; the content was not recorded")
-			case a.ID.IsZero():
-				diffs = append(diffs, text.Printable(a.Path)+": modified (by its times; its content was not recorded)")
-			default:
-				read.Entries = append(read.Entries, *b)
-				was[b.Path] = a
-			}
+			read.Entries = append(read.Entries, *b)
+			was[b.Path] = a
 		}
 	}
 	if len(read.Entries) == 0 {

@@ -139,7 +139,7 @@ func sameObjects(ctx context.Context, dir string, sn *snapshot.Snapshot) (bool, 
 		was := sn.Find("objects/" + e.Path)
 		name := path.Base(e.Path)
 		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
-		if was == nil || was.Kind != snapshot.File || was.Size != e.Size || was.Stat.Mtime != e.Stat.Mtime || temporary && e.Stat.Mtime > now.Taken.Add(-gcQuiet).UnixNano() {
+		if was == nil || !was.LooksCopied(e) || temporary && e.Stat.Mtime > now.Taken.Add(-gcQuiet).UnixNano() {
 			return false, nil
 		}
 	}
@@ -198,7 +198,7 @@ func fitWorktrees(s *site.Site, sn *snapshot.Snapshot) error {
 		e.Path = name
 		sn.Entries = slices.Insert(sn.Entries, at, e)
 	}
-	if there || !found || holds(sn, name) {
+	if there || !found || len(sn.Below(name)) > 0 {
 		return nil
 	}
 	neighbours, err := state.Names(neighboursDir(s))
@@ -237,7 +237,7 @@ func linkAside(ctx context.Context, s *site.Site, list []snapshot.Entry, sn *sna
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("keep the repository's objects: %w", err)
 	}
-	copies := &snapshot.Snapshot{Root: sn.Root, Format: sn.Format, Taken: sn.Taken, Entries: slices.Concat(left...)}
+	copies := sn.With(slices.Concat(left...))
 	if len(copies.Entries) == 0 {
 		return nil
 	}

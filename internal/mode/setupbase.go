@@ -95,7 +95,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 		return err
 	}
 	if effect == nil {
-		effect = &setupEffect{&snapshot.Snapshot{Root: base.Root, Format: base.Format, Taken: base.Taken}, &snapshot.Snapshot{Root: base.Root, Format: base.Format, Taken: base.Taken}}
+		effect = &setupEffect{base.With(nil), base.With(nil)}
 	}
 	old, first := pathSet{}, []string(nil)
 	for _, e := range slices.Concat(effect.before.Entries, effect.after.Entries) {
@@ -174,7 +174,7 @@ func withEntries(sn *snapshot.Snapshot, paths []string, from *snapshot.Snapshot)
 			out.Entries = append(out.Entries, *e)
 		}
 	}
-	slices.SortFunc(out.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(out.Entries, snapshot.ByPath)
 	return &out
 }
 
@@ -210,13 +210,13 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
 			}
 		}
 	}
-	there := &snapshot.Snapshot{Root: e.after.Root, Format: e.after.Format, Taken: e.after.Taken}
+	there := e.after.With(nil)
 	for p := range paths {
 		if entry := now.Find(p); entry != nil {
 			there.Entries = append(there.Entries, *entry)
 		}
 	}
-	slices.SortFunc(there.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(there.Entries, snapshot.ByPath)
 	differs := map[string]bool{}
 	for _, c := range snapshot.Compare(e.after, there, snapshot.CompareOptions{Dirs: true}) {
 		differs[c.Path.String()] = true

@@ -86,7 +86,7 @@ func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record
 		list.Entries, sv.LeftOut = append(list.Entries, kept...), append(sv.LeftOut, left...)
 	}
 	failpoint.Hit("salvage.contents")
-	slices.SortFunc(list.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list.Entries, snapshot.ByPath)
 	sv.Files, sv.Bytes = list.Count()
 	k.warnLeftOut(sv.LeftOut)
 	last, err := k.last(ctx)
@@ -126,7 +126,7 @@ func freePrefixes(parts []Part) []Part {
 				continue
 			}
 			if p.Prefix == prefix || p.Prefix == "" && slices.ContainsFunc(p.Entries, func(e snapshot.Entry) bool {
-				return e.Path == prefix || strings.HasPrefix(e.Path, prefix+"/")
+				return superqode.Within(e.Path, prefix)
 			}) {
 				return true
 			}
@@ -269,7 +269,7 @@ func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *sna
 			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + e.ID.String(), Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
 		}
 	}
-	slices.SortFunc(sn.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(sn.Entries, snapshot.ByPath)
 	return sn, nil
 }
 

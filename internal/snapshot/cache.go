@@ -16,13 +16,6 @@ func racyWindow() time.Duration { return clockTick() + time.Millisecond }
 // coarseWindow is the same for file systems that keep whole seconds (FAT: two).
 const coarseWindow = 2 * time.Second
 
-// sameState reports whether b's stat data say that it is a in the same state.
-// Whether that proves anything is another question: see vouches.
-func (e *Entry) sameState(b *Entry) bool {
-	return e.Kind == b.Kind && e.Size == b.Size && e.Stat.Mtime == b.Stat.Mtime && e.Stat.Ctime == b.Stat.Ctime &&
-		e.Stat.Ino == b.Stat.Ino && e.Stat.Dev == b.Stat.Dev
-}
-
 // vouches reports whether the stat data of p, an entry of s, prove that a file
 // that still has them was not changed since it was looked at.
 func (s *Snapshot) vouches(p *Entry) bool {
@@ -47,7 +40,7 @@ type snapshotKnown struct{ s *Snapshot }
 // Lookup answers from the snapshot.
 func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
 	p := k.s.Find(path)
-	if p == nil || p.ID.IsZero() || !p.sameState(e) || !k.s.vouches(p) {
+	if p == nil || p.ID.IsZero() || !p.SameState(e) || !k.s.vouches(p) {
 		return ID{}, false
 	}
 	return p.ID, true

@@ -3,7 +3,6 @@ package snapshot
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
@@ -24,29 +23,9 @@ type CompareOptions struct {
 // OldMode and NewMode may differ.
 func Compare(base, final *Snapshot, opt CompareOptions) []superqode.Change {
 	c := comparison{dirs: opt.Dirs}
-	a, b := base.Entries, final.Entries
-	for len(a) > 0 || len(b) > 0 {
-		order := 0
-		switch {
-		case len(a) == 0:
-			order = 1
-		case len(b) == 0:
-			order = -1
-		default:
-			order = strings.Compare(a[0].Path, b[0].Path)
-		}
-		switch {
-		case order < 0:
-			c.differ(&a[0], nil)
-			a = a[1:]
-		case order > 0:
-			c.differ(nil, &b[0])
-			b = b[1:]
-		default:
-			if !c.same(&a[0], &b[0]) {
-				c.differ(&a[0], &b[0])
-			}
-			a, b = a[1:], b[1:]
+	for old, now := range Join(base.Entries, final.Entries) {
+		if old == nil || now == nil || !old.Same(now) {
+			c.differ(old, now)
 		}
 	}
 	if opt.Renames {
@@ -76,23 +55,6 @@ func (c *comparison) differ(old, now *Entry) {
 	if old != nil || now != nil {
 		c.pairs = append(c.pairs, pair{old, now})
 	}
-}
-
-// same compares two entries of one path.
-func (c *comparison) same(old, now *Entry) bool {
-	return old.Kind == now.Kind && (old.Perm == now.Perm || old.Kind == Link) && sameContent(old, now)
-}
-
-func sameContent(a, b *Entry) bool {
-	switch {
-	case a.Kind == Link, a.Kind == Other:
-		return a.Link == b.Link
-	case a.Kind != File:
-		return true
-	case a.ID.IsZero() || b.ID.IsZero():
-		return a.sameState(b)
-	}
-	return a.ID == b.ID
 }
 
 // renameTries is how many deleted files of one content are looked at for one of
@@ -185,7 +147,7 @@ func (p pair) change() superqode.ChangeType {
 		return superqode.ChangeRenamed
 	case p.old.Kind != p.now.Kind:
 		return superqode.ChangeKind
-	case !sameContent(p.old, p.now):
+	case !p.old.SameContent(p.now):
 		return superqode.ChangeModified
 	}
 	return superqode.ChangeMode

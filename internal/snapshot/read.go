@@ -1,13 +1,11 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash"
 	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -64,7 +62,7 @@ func (r *fileReader) hash(ctx context.Context, dir int, name string, e *Entry) e
 	}
 	after := Entry{}
 	after.fill(&st)
-	if before.Perm != after.Perm || !before.sameState(&after) {
+	if before.Perm != after.Perm || !before.SameState(&after) {
 		return ErrChangedWhileRead
 	}
 	*e = before
@@ -143,7 +141,7 @@ func HashMissing(ctx context.Context, s *Snapshot) ([]Problem, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Root, err)
 	}
-	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	SortProblems(problems)
 	return problems, nil
 }
 

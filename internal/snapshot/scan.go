@@ -1,11 +1,9 @@
 package snapshot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,6 +84,6 @@ func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Proble
 		return nil, nil, fmt.Errorf("scan %s: %w", dir, w.topErr)
 	}
 	s.Entries = w.collect(top)
-	slices.SortFunc(w.problems, func(a, b Problem) int { return cmp.Compare(a.Path, b.Path) })
+	SortProblems(w.problems)
 	return s, w.problems, nil
 }

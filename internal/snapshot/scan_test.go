@@ -42,7 +42,7 @@ func TestScanRecordsOddThings(t *testing.T) {
 	dir := snaptest.Tree(t, files)
 	snaptest.Must(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 	s := snaptest.Scan(t, dir, snapshot.ScanOptions{})
-	if !slices.IsSortedFunc(s.Entries, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) }) {
+	if !slices.IsSortedFunc(s.Entries, snapshot.ByPath) {
 		t.Error("entries are not sorted")
 	}
 	for name, data := range files {

@@ -10,10 +10,8 @@
 package snapshot
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -82,15 +80,6 @@ type Snapshot struct {
 	Format  Format    // hash of the content ids
 	Taken   time.Time // when the scan began: see Known
 	Entries []Entry
-}
-
-// Find returns the entry at path, or nil.
-func (s *Snapshot) Find(path string) *Entry {
-	i, ok := slices.BinarySearchFunc(s.Entries, path, func(e Entry, p string) int { return cmp.Compare(e.Path, p) })
-	if !ok {
-		return nil
-	}
-	return &s.Entries[i]
 }
 
 // Count returns the number of files and links and the sum of their sizes in

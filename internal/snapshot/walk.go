@@ -322,7 +322,7 @@ func (w *walkWorker) state(dir int, names []byte, it *walkItem, e, p *Entry) err
 		return err
 	}
 	e.fill(&w.st)
-	if p != nil && p.sameState(e) && w.opt.Previous.vouches(p) {
+	if p != nil && p.SameState(e) && w.opt.Previous.vouches(p) {
 		e.Link, e.ID = p.Link, p.ID
 	}
 	if e.Kind != Link || !e.ID.IsZero() {

@@ -186,7 +186,7 @@ func under(dir, path string) string {
 }
 
 func (w *watched) concerns(e watch.Event) bool {
-	in := func(p string) bool { return p == w.below || strings.HasPrefix(p, w.below+"/") }
+	in := func(p string) bool { return superqode.Within(p, w.below) }
 	return w.below == "" || in(e.Path) || e.Old != "" && in(e.Old)
 }
 

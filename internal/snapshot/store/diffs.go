@@ -264,7 +264,7 @@ func endsOf(base, final *snapshot.Snapshot, changes []superqode.Change) (old, fr
 }
 
 func sortedOnce(entries []snapshot.Entry) []snapshot.Entry {
-	slices.SortFunc(entries, func(a, b snapshot.Entry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(entries, snapshot.ByPath)
 	return slices.CompactFunc(entries, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
 }
 

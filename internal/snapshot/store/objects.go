@@ -163,7 +163,7 @@ func (s *Store) Tree(ctx context.Context, rev string) (*snapshot.Snapshot, error
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(list, func(a, b snapshot.Entry) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(list, snapshot.ByPath)
 	return &snapshot.Snapshot{Root: s.dir, Format: s.format, Entries: list}, nil
 }
 

@@ -4,7 +4,6 @@
 package treecopy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +107,7 @@ func Copy(ctx context.Context, src *snapshot.Snapshot, dst string, opt CopyOptio
 		return nil, c.problems, fmt.Errorf("copy %s to %s: %w", src.Root, dst, err)
 	}
 	out := slices.DeleteFunc(c.out, func(e snapshot.Entry) bool { return e.Kind == 0 })
-	slices.SortFunc(c.problems, func(a, b snapshot.Problem) int { return cmp.Compare(a.Path, b.Path) })
+	snapshot.SortProblems(c.problems)
 	return &snapshot.Snapshot{Root: dst, Format: src.Format, Taken: taken, Entries: out}, c.problems, nil
 }
 
@@ -181,7 +180,7 @@ func withParents(entries []snapshot.Entry) ([]snapshot.Entry, error) {
 		return entries, nil
 	}
 	all := append(slices.Clone(entries), missing...)
-	slices.SortFunc(all, func(a, b snapshot.Entry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(all, snapshot.ByPath)
 	return withParents(all)
 }
 
