@@ -98,7 +98,6 @@ func (p *claimPlace) printConflict(c *coordinator.ConflictError, err error) erro
 		text, _ := superqode.JSONPath(e.Target.String())
 		circle = append(circle, edgeJSON{e.From.Agent, e.From.Session, text, e.To.Agent, e.To.Session, e.Queued})
 	}
-	p.a.Printed = true
 	_, code := app.Classify(err, "")
 	return errors.Join(p.a.PrintJSON(struct {
 		SchemaVersion int           `json:"schema_version"`

@@ -51,7 +51,7 @@ type App struct {
 
 	Flags   Globals
 	Log     zerolog.Logger
-	Printed bool // the command's one JSON document is on stdout
+	printed bool // the command's one JSON document is on stdout
 	Manager *session.Manager
 }
 
@@ -221,13 +221,20 @@ func (a *App) Fail(err error, command string) int {
 	if hint != "" {
 		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
 	}
-	if a.Flags.JSON && !a.Printed {
+	if a.Flags.JSON && !a.printed {
 		werr := a.PrintJSON(jsonError{Error: ErrorBody{Code: name, Message: sentence, Hint: hint, Paths: ErrorPaths(err)}})
 		if werr != nil && !errors.Is(werr, syscall.EPIPE) {
 			fmt.Fprintf(a.Err, "superqode: %s\n", text.Printable(werr.Error()))
 		}
 	}
 	return code
+}
+
+// PrintJSON prints the command's one document. An error that follows is not printed
+// as another one.
+func (a *App) PrintJSON(v any) error {
+	a.printed = true
+	return a.PrintLine(v)
 }
 
 // hintOf returns an error's hint. A disk can be full at any write, so what helps

@@ -1,8 +1,6 @@
 package app
 
-import (
-	"testing"
-)
+import "testing"
 
 func TestProgressIsForPeople(t *testing.T) {
 	t.Parallel()

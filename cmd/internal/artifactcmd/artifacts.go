@@ -178,7 +178,6 @@ func (*Verify) Run(ctx context.Context, a *app.App) error {
 	}
 	warnStore(a, store)
 	if a.Flags.JSON {
-		a.Printed = true
 		err = a.PrintJSON(verifyDocument(check))
 	} else {
 		err = printCheck(a, check)

@@ -136,7 +136,7 @@ func (c *FindingAdd) adder(ctx context.Context, a *app.App) (findingAdder, error
 
 func printAdded(a *app.App, id string) error {
 	if a.Flags.JSON {
-		return a.PrintJSON(map[string]any{"schema_version": 1, "id": id})
+		return a.PrintLine(map[string]any{"schema_version": 1, "id": id})
 	}
 	_, err := fmt.Fprintln(a.Out, id)
 	return err

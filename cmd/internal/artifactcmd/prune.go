@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/session"
 )
 
 // Prune takes away what old sessions left.
@@ -32,7 +33,7 @@ type prunedJSON struct {
 }
 
 // Run prints what went and what was spared.
-func (c *Prune) Run(ctx context.Context, a *app.App) error {
+func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
 		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not take artifacts away")
 	}
@@ -54,10 +55,7 @@ func (c *Prune) Run(ctx context.Context, a *app.App) error {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which sets no limit"), "superqode artifacts prune --keep-sessions 50")
 		}
 	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+	var err error
 	if opt.Preserved, err = m.KeptSessions(ctx, a.Flags.Repo); err != nil {
 		return err
 	}

@@ -103,6 +103,7 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(a),
+		kong.BindSingletonProvider(a.Sessions),
 		kong.KindMapper(reflect.String, kong.MapperFunc(decodeString)),
 	}
 	list := commands()

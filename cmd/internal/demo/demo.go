@@ -93,7 +93,6 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) (err error) {
 	}
 	out.OK, out.Problems, out.Seconds = len(d.problems) == 0, app.NotNil(d.problems), float64(time.Since(start).Milliseconds())/1000
 	if a.Flags.JSON {
-		a.Printed = true
 		if err := a.PrintJSON(out); err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ type guardStatusJSON struct {
 }
 
 // Run tries everything and prints what was found.
-func (c *Status) Run(ctx context.Context, a *app.App) error {
+func (c *Status) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	doc := guardStatusJSON{SchemaVersion: 1}
 	var err error
 	if c.Operations {
@@ -54,10 +54,6 @@ func (c *Status) Run(ctx context.Context, a *app.App) error {
 		if !a.Flags.JSON {
 			return printOperations(a, doc.Operations)
 		}
-	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
 	}
 	g, err := git.Find(ctx, a.Env)
 	if err != nil {

@@ -3,6 +3,7 @@ package runcmd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -114,8 +115,6 @@ func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec s
 	if res == nil {
 		return err
 	}
-	if perr := printResult(a, res); perr != nil && err == nil {
-		err = perr
-	}
+	err = errors.Join(err, printResult(a, res))
 	return app.ProgramError(res.ExitCode, err)
 }

@@ -31,7 +31,7 @@ type createdJSON struct {
 }
 
 // Run prints the session's id and its workspace.
-func (c *Create) Run(ctx context.Context, a *app.App) error {
+func (c *Create) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
@@ -50,10 +50,6 @@ func (c *Create) Run(ctx context.Context, a *app.App) error {
 	if c.DryRun {
 		opt.Setup = c.setupFlags.given(a, cfg)
 		return dryRun(ctx, a, opt, session.ExecOptions{}, cfg)
-	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
 	}
 	if opt.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
 		return err
@@ -113,9 +109,7 @@ func (c *End) Run(ctx context.Context, a *app.App) error {
 	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
 	if res != nil {
 		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID))
-		if perr := printResult(a, res); perr != nil && err == nil {
-			err = perr
-		}
+		err = errors.Join(err, printResult(a, res))
 	}
 	return err
 }

@@ -240,9 +240,7 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 	opt.Started = func(n int) { run = n }
 	res, err := s.ExecAll(ctx, opt)
 	if a.Flags.JSON && !res.Started.IsZero() {
-		if perr := printRuns(a, s, run, c.blocks); perr != nil && err == nil {
-			err = perr
-		}
+		err = errors.Join(err, printRuns(a, s, run, c.blocks))
 	}
 	return app.ProgramError(res.ExitCode, err)
 }
@@ -275,11 +273,7 @@ func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt s
 type Supervise struct{}
 
 // Run answers on stdout; who started it reads that.
-func (*Supervise) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (*Supervise) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	out, ok := a.Out.(io.WriteCloser)
 	if !ok {
 		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own", session.DetachCommand)

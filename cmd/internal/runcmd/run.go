@@ -32,7 +32,7 @@ func (*Run) Help() string {
 }
 
 // Run opens a session, runs the program and prints what came of it.
-func (c *Run) Run(ctx context.Context, a *app.App) error {
+func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
@@ -80,10 +80,6 @@ func (c *Run) Run(ctx context.Context, a *app.App) error {
 		}
 		return runAgents(ctx, a, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
 	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
 	res, err := m.Run(ctx, open, exec)
 	if failed, ok := errors.AsType[*setup.Error](err); ok {
 		tellOutput(a, failed.Step)
@@ -92,9 +88,7 @@ func (c *Run) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID))
-	if perr := printResult(a, res); perr != nil && err == nil {
-		err = perr
-	}
+	err = errors.Join(err, printResult(a, res))
 	return app.ProgramError(res.ExitCode, err)
 }
 
@@ -116,7 +110,6 @@ func programArgs(args []string, usage string) ([]string, error) {
 // printResult prints a session's end: a document with --json, else a summary.
 func printResult(a *app.App, res *artifacts.Result) error {
 	if a.Flags.JSON {
-		a.Printed = true
 		return a.PrintJSON(res)
 	}
 	if !a.Flags.Quiet {

@@ -42,7 +42,6 @@ func printRuns(a *app.App, s *session.Session, number int, blocks []session.Bloc
 	if err != nil {
 		return err
 	}
-	a.Printed = true
 	if len(blocks) == 0 {
 		return a.PrintJSON(run)
 	}
@@ -64,11 +63,7 @@ func printRuns(a *app.App, s *session.Session, number int, blocks []session.Bloc
 type Ps struct{ app.SessionFlag }
 
 // Run prints a table, or one document.
-func (c *Ps) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	sessions, err := c.sessions(ctx, a, m)
 	if err != nil {
 		return err

@@ -91,9 +91,7 @@ func (c *Setup) Run(ctx context.Context, a *app.App) error {
 	defer s.Close()
 	opt := session.SetupOptions{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: func(s setup.Step) { tellSetup(a, s) }}
 	steps, err := s.Setup(ctx, opt)
-	if perr := printSetup(a, l.ID, steps, err); perr != nil && err == nil {
-		err = perr
-	}
+	err = errors.Join(err, printSetup(a, l.ID, steps, err))
 	if failed, ok := errors.AsType[*setup.Error](err); ok {
 		tellOutput(a, failed.Step)
 	}
@@ -105,7 +103,6 @@ func printSetup(a *app.App, id superqode.SessionID, steps []setup.Step, failed e
 		if steps == nil && failed != nil {
 			return nil // the error is the document
 		}
-		a.Printed = true
 		return a.PrintJSON(struct {
 			SchemaVersion int                 `json:"schema_version"`
 			SessionID     superqode.SessionID `json:"session_id"`

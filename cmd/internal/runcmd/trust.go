@@ -39,13 +39,9 @@ type trustListJSON struct {
 }
 
 // Run shows the commands and asks.
-func (c *Trust) Run(ctx context.Context, a *app.App) error {
+func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if c.All && !c.List && !c.Revoke {
 		return superqode.Errorf(superqode.ErrUsage, "--all needs --list or --revoke")
-	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
 	}
 	switch {
 	case c.List:

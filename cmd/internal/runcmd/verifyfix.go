@@ -31,7 +31,7 @@ type verifyFixJSON struct {
 }
 
 // Run prints what came of it.
-func (c *VerifyFix) Run(ctx context.Context, a *app.App) error {
+func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	args, err := programArgs(c.Cmd, "superqode verify-fix FINDING -- TEST [ARG…]")
 	if err != nil {
 		return err
@@ -48,10 +48,6 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App) error {
 	if open.KernelOptions, err = (&kernelFlags{}).options(a, cfg); err != nil {
 		return err
 	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
 	v, err := m.VerifyFix(ctx, session.VerifyFixOptions{
 		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
 		Exec: session.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: time.Duration(c.Timeout), Signals: a.Signals, KernelOptions: open.KernelOptions},
@@ -60,7 +56,6 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if a.Flags.JSON {
-		a.Printed = true
 		err = a.PrintJSON(verifyFixJSON{1, v})
 	} else {
 		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), text.Printable(v.Evidence))

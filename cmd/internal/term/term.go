@@ -67,8 +67,8 @@ func (t *Terminal) Warn(line string) {
 	t.Note("%s %s", t.PaintErr("superqode: warning:", Yellow), text.Printable(line))
 }
 
-// PrintJSON prints one document, one line of it, on stdout.
-func (t *Terminal) PrintJSON(v any) error {
+// PrintLine prints v as a line of JSON on Out.
+func (t *Terminal) PrintLine(v any) error {
 	enc := json.NewEncoder(t.Out)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)

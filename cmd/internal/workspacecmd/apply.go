@@ -103,7 +103,6 @@ func printApplyJSON(a *app.App, res *artifacts.Applied, rec state.Record, err er
 		_, code := app.Classify(err, "")
 		doc.Error = &app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}
 	}
-	a.Printed = true
 	return a.PrintJSON(doc)
 }
 

@@ -45,7 +45,6 @@ func (c *Apply) commits(ctx context.Context, a *app.App, l *state.Listed) error 
 			_, code := app.Classify(err, "")
 			doc.Error = &app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}
 		}
-		a.Printed = true
 		return errors.Join(a.PrintJSON(doc), err)
 	}
 	if err != nil {

@@ -18,11 +18,7 @@ type Sweep struct {
 }
 
 // Run prints nothing: nobody looks.
-func (c *Sweep) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *Sweep) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	return m.SweepProject(ctx, c.Project)
 }
 
@@ -56,7 +52,7 @@ type sparedJSON struct {
 
 // Run prints one line for each session; that some were spared is no failure,
 // that one could not be removed is.
-func (c *Cleanup) Run(ctx context.Context, a *app.App) error {
+func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	opt := session.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: time.Duration(c.OlderThan), Force: c.Force, DryRun: c.DryRun}
 	if opt.OlderThan == 0 {
 		cfg, err := a.Configuration(ctx)
@@ -64,10 +60,6 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 		opt.OlderThan = cfg.Workspace.CleanupAfter
-	}
-	m, err := a.Sessions()
-	if err != nil {
-		return err
 	}
 	res, err := m.Cleanup(ctx, opt)
 	if res == nil {
@@ -79,7 +71,6 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App) error {
 		}
 	}
 	if a.Flags.JSON {
-		a.Printed = true
 		return errors.Join(err, a.PrintJSON(cleanupDocument(res, c.DryRun)))
 	}
 	w := bufio.NewWriter(a.Out)

@@ -24,11 +24,7 @@ func (*Conflicts) Help() string {
 }
 
 // Run prints one line a conflict.
-func (c *Conflicts) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	list, err := m.Radar(ctx, a.Flags.Repo)
 	if err != nil {
 		return err
@@ -41,7 +37,6 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App) error {
 		list = session.ConflictsOf(list, l.ID)
 	}
 	if a.Flags.JSON {
-		a.Printed = true
 		err = a.PrintJSON(struct {
 			SchemaVersion int                     `json:"schema_version"`
 			Conflicts     []session.RadarConflict `json:"conflicts"`

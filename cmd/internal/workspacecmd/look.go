@@ -68,11 +68,7 @@ type brokenJSON struct {
 
 // Run prints a table, newest first. Sessions whose files are broken are named on
 // stderr and do not hide the others.
-func (c *List) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *List) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	sessions, broken, err := m.List(ctx, a.Flags.Repo, c.All)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/session"
 )
 
 // Recover finishes what a crash left.
@@ -19,11 +20,7 @@ type recoveredJSON struct {
 }
 
 // Run prints one line for each session that had died.
-func (c *Recover) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *Recover) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	done, err := m.Recover(ctx, a.Flags.Repo, c.Session)
 	if err != nil {
 		return err
@@ -44,7 +41,6 @@ func (c *Recover) Run(ctx context.Context, a *app.App) error {
 		a.Note("nothing to recover")
 	}
 	if a.Flags.JSON {
-		a.Printed = true
 		if err := a.PrintJSON(struct {
 			SchemaVersion int             `json:"schema_version"`
 			Recovered     []recoveredJSON `json:"recovered"`

@@ -49,11 +49,7 @@ func pathsJSON(paths []string) []pathJSON {
 }
 
 // Run prints the folder's path, or the list.
-func (c *Restore) Run(ctx context.Context, a *app.App) error {
-	m, err := a.Sessions()
-	if err != nil {
-		return err
-	}
+func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	switch {
 	case c.List && (c.Salvage != "" || c.To != ""), c.Salvage == "" && c.To != "":
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--list goes without a salvage and --to needs one"), "superqode workspace restore --list")
@@ -77,7 +73,6 @@ func (c *Restore) Run(ctx context.Context, a *app.App) error {
 	}
 	a.Note("restored %s of %s, verified %s", text.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
 	if a.Flags.JSON {
-		a.Printed = true
 		return errors.Join(err, a.PrintJSON(restoredJSON{1, r.Salvage.ID, superqode.HostPath(r.Path), r.Files, r.Digest, pathsJSON(r.Special), pathsJSON(r.Lost), r.Salvage.LeftOut}))
 	}
 	path := r.Path

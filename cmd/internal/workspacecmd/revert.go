@@ -65,7 +65,6 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	}
 	if a.Flags.JSON {
 		if err == nil || len(res.Differences)+len(mixed) > 0 {
-			a.Printed = true
 			perr := a.PrintJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), app.NotNil(res.Differences), app.NotNil(res.Salvages), mixed})
 			if perr != nil && err == nil {
 				err = perr
@@ -151,10 +150,7 @@ func (c *Verify) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if a.Flags.JSON {
-		a.Printed = true
-		if perr := a.PrintJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, app.NotNil(v.Differences)}); perr != nil && err == nil {
-			err = perr
-		}
+		err = errors.Join(err, a.PrintJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, app.NotNil(v.Differences)}))
 		return err
 	}
 	for _, d := range v.Differences {

@@ -195,7 +195,7 @@ func printEvent(a *app.App, e watch.Event) error {
 		j := watchJSON{SchemaVersion: 1, Type: e.Type, Dir: e.Dir, At: e.At.UTC()}
 		j.Path, j.PathBytes = superqode.JSONPath(e.Path)
 		j.OldPath, j.OldPathBytes = superqode.JSONPath(e.Old)
-		return a.PrintJSON(j)
+		return a.PrintLine(j)
 	}
 	name := func(p string) string {
 		if e.Dir {
