@@ -32,7 +32,31 @@ type Place struct {
 // sessions of the origin, and whoever works in the origin itself, see the same ones.
 type Claims struct {
 	Place
-	Table *Table
+	Table  *Table
+	Agent  superqode.AgentID // in whose name Ask speaks
+	Holder Holder            // whose end ends what is claimed; zero: nobody's
+}
+
+// Asker answers the claim operations. Claims does for whoever stands outside of a session, Supervised for a session's program.
+type Asker interface {
+	// Ask does one operation. The error wraps a ConflictError when a claim was not granted.
+	Ask(ctx context.Context, op string, c Call) (Answer, error)
+}
+
+// Ask does what the supervisor of a session would do for its program.
+func (c *Claims) Ask(ctx context.Context, op string, call Call) (a Answer, err error) {
+	a.Owner = Owner{Session: c.Session, Agent: c.Agent}
+	switch op {
+	case OpAcquire:
+		a.Claims, err = c.Acquire(ctx, Request{Owner: a.Owner, Targets: call.Targets, TTL: call.TTL, Holder: c.Holder}, call.Wait)
+	case OpRelease:
+		a.Claims, err = c.Table.Release(ctx, a.Owner, call.Targets)
+	case OpList:
+		a.Claims, a.Waiting, err = c.Table.List(ctx)
+	case OpCheck:
+		a.Verdict, err = c.Table.verdict(ctx, a.Owner, call.Edits, c.Lines)
+	}
+	return a, err
 }
 
 // Open returns the claims. Nothing is made on disk.

@@ -195,12 +195,6 @@ func (t *Table) List(context.Context) ([]Lease, []Waiter, error) {
 	return b.Leases, b.Waiters, nil
 }
 
-// Free returns the claims of others that overlap the targets.
-func (t *Table) Free(ctx context.Context, o Owner, targets []Target) ([]Lease, error) {
-	leases, _, err := t.List(ctx)
-	return Held(leases, o, targets), err
-}
-
 // Held returns which of the claims are others' and overlap the targets.
 func Held(leases []Lease, o Owner, targets []Target) (held []Lease) {
 	r := Request{Owner: o, Targets: targets}

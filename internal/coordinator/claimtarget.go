@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -12,8 +14,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"os"
-	"path/filepath"
 )
 
 // TargetKind says what a claim is on.
@@ -202,19 +202,46 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	case err != nil && IsPattern(name):
 		kind = KindGlob
 	}
+	_, rel, ok := locate(roots, full)
+	if !ok {
+		return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(roots[0]))
+	}
+	if rel == "." {
+		kind = KindDir
+	}
+	return NewTarget(kind, rel, lines)
+}
+
+// locate returns the first of the roots that an absolute path lies in, as it is written or where its links lead, and the path relative
+// to it. An empty root is none.
+func locate(roots []string, full string) (root, rel string, ok bool) {
 	for _, try := range []string{full, filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
 		for _, root := range roots {
 			rel, err := filepath.Rel(root, try)
-			if root == "" || err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-				continue
+			if root != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+				return root, rel, true
 			}
-			if rel == "." {
-				kind = KindDir
-			}
-			return NewTarget(kind, rel, lines)
 		}
 	}
-	return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(roots[0]))
+	return "", "", false
+}
+
+// EditsOf turns what a coding agent's tool is about to do, in the folder dir, into edits of the files as they are. What lies below
+// none of the roots is nobody's and left out.
+func EditsOf(list []ToolEdit, dir string, roots []string) []CallEdit {
+	var out []CallEdit
+	for _, e := range list {
+		root, rel, ok := locate(roots, filepath.Clean(below(dir, e.Path)))
+		if !ok || rel == "." {
+			continue
+		}
+		lines := []Lines{{}}
+		if now, err := readBelow(root, rel); err == nil {
+			lines = e.Lines(now)
+		}
+		out = append(out, CallEdit{Bytes: []byte(rel), Lines: lines})
+	}
+	return out
 }
 
 // below makes a path absolute.

@@ -195,23 +195,57 @@ func (h *Handler) check(ctx context.Context, c Call) (a Answer, err error) {
 	if a.Owner, err = h.owner(c.Agent); err != nil {
 		return a, err
 	}
+	a.Verdict, err = h.table.verdict(ctx, a.Owner, c.Edits, h.Base.Translate)
+	return a, err
+}
+
+// verdict holds edits, in lines of the files as they are, against the claims. base turns such lines into those of the base.
+func (t *Table) verdict(ctx context.Context, o Owner, list []CallEdit, base func(context.Context, string, []Lines) ([]Lines, error)) (*Verdict, error) {
 	var edits []Edit
-	for _, e := range c.Edits {
+	for _, e := range list {
 		path, err := superqode.ParseRelPath(string(e.Bytes))
 		if err != nil {
-			return a, superqode.Errorf(superqode.ErrUsage, "%v", err)
+			return nil, superqode.Errorf(superqode.ErrUsage, "%v", err)
 		}
-		lines, err := h.Base.Translate(ctx, path.String(), e.Lines)
+		lines, err := base(ctx, path.String(), e.Lines)
 		if err != nil {
-			return a, err
+			return nil, err
 		}
 		for _, l := range lines {
 			edits = append(edits, Edit{Path: path.String(), Lines: l})
 		}
 	}
-	leases, _, err := h.table.List(ctx)
-	v := Check(leases, a.Owner, edits)
-	a.Verdict = &v
+	leases, _, err := t.List(ctx)
+	v := Check(leases, o, edits)
+	return &v, err
+}
+
+// maxWait is as good as for ever.
+const maxWait = 366 * 24 * time.Hour
+
+// Supervised asks the supervisor of the session whose program has the environment Env. Agent may be zero: then it is the run's own.
+type Supervised struct {
+	Env   []string
+	Agent superqode.AgentID
+}
+
+// Ask sends one operation, and waits for the answer as long as the call may take.
+func (s Supervised) Ask(ctx context.Context, op string, c Call) (a Answer, err error) {
+	c.Agent = s.Agent
+	if c.Wait.Forever || c.Wait.For > maxWait {
+		c.Wait = Wait{For: maxWait}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.Wait.For+10*time.Second)
+	defer cancel()
+	err = supervisor.Call(ctx, s.Env, op, c, &a)
+	switch {
+	case err != nil:
+	case a.Conflict != nil:
+		a.Conflict.Wanted, a.Conflict.Owner = c.Targets, a.Owner
+		err = &ConflictError{Conflict: *a.Conflict}
+	case op == OpCheck && a.Verdict == nil:
+		err = errors.New("the supervisor gave no verdict")
+	}
 	return a, err
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
-	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -27,28 +26,27 @@ type claimWho struct {
 // claimPlace is how a command reaches the claims: by the session's supervisor
 // when a program of the session asks, else by the state's own files.
 type claimPlace struct {
+	coordinator.Asker
 	a      *app.App
-	inside bool
-	agent  superqode.AgentID
-	claims *coordinator.Claims // outside
+	claims *coordinator.Claims // nil inside of a session
 	roots  []string
 }
 
 func (w claimWho) place(ctx context.Context, a *app.App, needAgent bool) (*claimPlace, error) {
-	p := &claimPlace{a: a, inside: w.Session == "" && a.Getenv("SUPERQODE_SOCKET") != ""}
 	name := w.Agent
 	if name == "" && w.Session == "" {
 		name = a.Getenv("SUPERQODE_AGENT_ID")
 	}
-	var err error
+	var agent superqode.AgentID
 	if name != "" {
-		if p.agent, err = superqode.ParseAgentID(name); err != nil {
+		var err error
+		if agent, err = superqode.ParseAgentID(name); err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %v", err)
 		}
 	}
-	if p.inside {
-		p.roots = []string{a.Getenv("SUPERQODE_WORKSPACE"), a.Getenv("SUPERQODE_ORIGIN")}
-		return p, nil
+	if w.Session == "" && a.Getenv("SUPERQODE_SOCKET") != "" {
+		roots := []string{a.Getenv("SUPERQODE_WORKSPACE"), a.Getenv("SUPERQODE_ORIGIN")}
+		return &claimPlace{Asker: coordinator.Supervised{Env: a.Env, Agent: agent}, a: a, roots: roots}, nil
 	}
 	if name == "" && needAgent {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "whose claim? outside of a session --agent says it"), "superqode claim … --agent NAME")
@@ -57,18 +55,16 @@ func (w claimWho) place(ctx context.Context, a *app.App, needAgent bool) (*claim
 	if err != nil {
 		return nil, err
 	}
-	if p.claims, err = m.Claims(ctx, a.Flags.Repo, w.Ref(a)); err != nil {
+	claims, err := m.Claims(ctx, a.Flags.Repo, w.Ref(a))
+	if err != nil {
 		return nil, err
 	}
-	p.roots = []string{p.claims.Root}
-	if !p.claims.Session.IsZero() {
-		p.roots = append(p.roots, app.OriginDir(a.Flags.Repo))
+	claims.Agent = agent
+	roots := []string{claims.Root}
+	if !claims.Session.IsZero() {
+		roots = append(roots, app.OriginDir(a.Flags.Repo))
 	}
-	return p, nil
-}
-
-func (p *claimPlace) owner() coordinator.Owner {
-	return coordinator.Owner{Session: p.claims.Session, Agent: p.agent}
+	return &claimPlace{Asker: claims, a: a, claims: claims, roots: roots}, nil
 }
 
 // targets reads the names on the command line.
@@ -84,21 +80,18 @@ func (p *claimPlace) targets(args []string) ([]coordinator.Target, error) {
 	return out, nil
 }
 
-// ask sends one operation to the supervisor; wait is how long it may take.
-func (p *claimPlace) ask(ctx context.Context, op string, call coordinator.Call) (coordinator.Answer, error) {
-	call.Agent = p.agent
-	if call.Wait.Forever {
-		call.Wait = coordinator.Wait{For: maxWait}
+// print prints the document, or a line for each claim: its fencing number and what it is on.
+func (p *claimPlace) print(doc any, claims []coordinator.Lease) error {
+	if p.a.Flags.JSON {
+		return p.a.PrintJSON(doc)
 	}
-	ctx, cancel := context.WithTimeout(ctx, call.Wait.For+10*time.Second)
-	defer cancel()
-	var answer coordinator.Answer
-	err := supervisor.Call(ctx, p.a.Env, op, call, &answer)
-	return answer, err
+	for _, l := range claims {
+		if _, err := fmt.Fprintf(p.a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
-
-// maxWait is as good as for ever.
-const maxWait = 366 * 24 * time.Hour
 
 // ClaimAcquire claims.
 type ClaimAcquire struct {
@@ -124,7 +117,11 @@ func (c *ClaimAcquire) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	leases, err := c.acquire(ctx, p, targets)
+	call, err := c.call(p, targets)
+	if err != nil {
+		return err
+	}
+	answer, err := p.Ask(ctx, coordinator.OpAcquire, call)
 	if conflict, ok := errors.AsType[*coordinator.ConflictError](err); ok {
 		hint := "superqode claim list"
 		if c.Wait == nil && len(conflict.Circle) == 0 {
@@ -138,52 +135,33 @@ func (c *ClaimAcquire) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int         `json:"schema_version"`
-			Granted       bool        `json:"granted"`
-			Claims        []claimJSON `json:"claims"`
-		}{1, true, claimsJSON(leases)})
-	}
-	for _, l := range leases {
-		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.print(struct {
+		SchemaVersion int         `json:"schema_version"`
+		Granted       bool        `json:"granted"`
+		Claims        []claimJSON `json:"claims"`
+	}{1, true, claimsJSON(answer.Claims)}, answer.Claims)
 }
 
-func (c *ClaimAcquire) acquire(ctx context.Context, p *claimPlace, targets []coordinator.Target) ([]coordinator.Lease, error) {
-	var wait coordinator.Wait
+// call is what is asked for. Outside of a session a claim ends with a process or at
+// a time.
+func (c *ClaimAcquire) call(p *claimPlace, targets []coordinator.Target) (call coordinator.Call, err error) {
+	call.Targets = targets
 	if c.Wait != nil {
-		wait = coordinator.Wait(*c.Wait)
+		call.Wait = coordinator.Wait(*c.Wait)
 	}
-	var ttl time.Duration
 	if c.TTL != nil {
-		ttl = time.Duration(*c.TTL)
+		call.TTL = time.Duration(*c.TTL)
 	}
-	if p.inside {
-		if c.PID != 0 {
-			return nil, superqode.Errorf(superqode.ErrUsage, "--pid: inside a session a claim is held by the run itself")
-		}
-		answer, err := p.ask(ctx, coordinator.OpAcquire, coordinator.Call{Targets: targets, TTL: ttl, Wait: wait})
-		if err == nil && answer.Conflict != nil {
-			answer.Conflict.Wanted, answer.Conflict.Owner = targets, answer.Owner
-			err = &coordinator.ConflictError{Conflict: *answer.Conflict}
-		}
-		return answer.Claims, err
-	}
-	r := coordinator.Request{Owner: p.owner(), Targets: targets, TTL: ttl}
 	switch {
+	case p.claims == nil && c.PID != 0:
+		err = superqode.Errorf(superqode.ErrUsage, "--pid: inside a session a claim is held by the run itself")
+	case p.claims == nil:
 	case c.PID != 0:
-		var err error
-		if r.Holder, err = coordinator.ProcessHolder(c.PID); err != nil {
-			return nil, err
-		}
+		p.claims.Holder, err = coordinator.ProcessHolder(c.PID)
 	case c.TTL == nil:
-		r.TTL = defaultTTL
+		call.TTL = defaultTTL
 	}
-	return p.claims.Acquire(ctx, r, wait)
+	return call, err
 }
 
 // ClaimRelease lets claims go.
@@ -213,32 +191,18 @@ func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	var ended []coordinator.Lease
-	if p.inside {
-		answer, err := p.ask(ctx, coordinator.OpRelease, coordinator.Call{Targets: targets})
-		if err != nil {
-			return err
-		}
-		ended = answer.Claims
-	} else if ended, err = p.claims.Table.Release(ctx, p.owner(), targets); err != nil {
+	answer, err := p.Ask(ctx, coordinator.OpRelease, coordinator.Call{Targets: targets})
+	if err != nil {
 		return err
 	}
-	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int         `json:"schema_version"`
-			Released      []claimJSON `json:"released"`
-		}{1, claimsJSON(ended)})
-	}
-	for _, l := range ended {
-		if _, err := fmt.Fprintf(a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.print(struct {
+		SchemaVersion int         `json:"schema_version"`
+		Released      []claimJSON `json:"released"`
+	}{1, claimsJSON(answer.Claims)}, answer.Claims)
 }
 
 func (p *claimPlace) forget(ctx context.Context) error {
-	if p.inside {
+	if p.claims == nil {
 		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let the claims of others go")
 	}
 	n, err := p.claims.Table.Forget(ctx)
@@ -268,6 +232,6 @@ func (w *waitFlag) UnmarshalText(b []byte) error {
 	if err := d.UnmarshalText(b); err != nil {
 		return err
 	}
-	w.For = min(time.Duration(d), maxWait)
+	w.For = time.Duration(d)
 	return nil
 }

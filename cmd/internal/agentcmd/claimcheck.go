@@ -2,18 +2,15 @@ package agentcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -141,7 +138,7 @@ func (c *ClaimCheck) hook(ctx context.Context, a *app.App, format guard.Format) 
 	if err != nil {
 		return guard.Reply{}, err
 	}
-	edits := p.edits(coordinator.ToolEdits(payload, request.Writes), request.Dir)
+	edits := coordinator.EditsOf(coordinator.ToolEdits(payload, request.Writes), cmp.Or(request.Dir, a.Flags.Repo), p.roots)
 	if len(edits) == 0 {
 		return allowed()
 	}
@@ -164,66 +161,7 @@ func wanted(v coordinator.Verdict) string {
 	if len(v.Uncovered) == 0 {
 		return "FILE:START-END"
 	}
-	return "'" + strings.ReplaceAll(text.Printable(v.Uncovered[0].String()), "'", `'\''`) + "'"
-}
-
-// edits finds the lines that a tool would change. Files outside of the workspace
-// are nobody's.
-func (p *claimPlace) edits(list []coordinator.ToolEdit, dir string) []coordinator.CallEdit {
-	if dir == "" {
-		dir = p.a.Flags.Repo
-	}
-	var out []coordinator.CallEdit
-	for _, e := range list {
-		root, rel, ok := p.locate(dir, e.Path)
-		if !ok {
-			continue
-		}
-		lines := []coordinator.Lines{{}}
-		if now, err := readFileBelow(root, rel); err == nil {
-			lines = e.Lines(now)
-		}
-		out = append(out, coordinator.CallEdit{Bytes: []byte(rel), Lines: lines})
-	}
-	return out
-}
-
-// locate returns the root that a file lies below, and where.
-func (p *claimPlace) locate(dir, name string) (root, rel string, ok bool) {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(dir, name)
-	}
-	tries := []string{filepath.Clean(name)}
-	if real, err := filepath.EvalSymlinks(filepath.Dir(name)); err == nil {
-		tries = append(tries, filepath.Join(real, filepath.Base(name)))
-	}
-	for _, try := range tries {
-		for _, root := range p.roots {
-			rel, err := filepath.Rel(root, try)
-			if root != "" && err == nil && rel != "." && rel != ".." && !strings.HasPrefix(rel, "../") {
-				return root, rel, true
-			}
-		}
-	}
-	return "", "", false
-}
-
-// readFileBelow reads a file as the editing tool will find it; a link that leads
-// out is not followed.
-func readFileBelow(root, rel string) (_ []byte, err error) {
-	r, err := atomicfile.OpenRoot(root)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	st, err := r.Stat(rel)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > maxHookPayload {
-		return nil, os.ErrInvalid
-	}
-	return r.ReadFile(rel)
+	return text.QuoteSingle(text.Printable(v.Uncovered[0].String()))
 }
 
 // decide holds edits, in lines of the files as they are, against the claims.
@@ -233,30 +171,9 @@ func (c *ClaimCheck) decide(ctx context.Context, p *claimPlace, list []coordinat
 		return coordinator.Verdict{}, "", err
 	}
 	mode := coordinator.Mode(cfg.Claims)
-	if p.inside {
-		answer, err := p.ask(ctx, coordinator.OpCheck, coordinator.Call{Edits: list})
-		if err != nil || answer.Verdict == nil {
-			return coordinator.Verdict{}, mode, errors.Join(err, noVerdict(answer))
-		}
-		return *answer.Verdict, mode, nil
+	answer, err := p.Ask(ctx, coordinator.OpCheck, coordinator.Call{Edits: list})
+	if err != nil {
+		return coordinator.Verdict{}, mode, err
 	}
-	var edits []coordinator.Edit
-	for _, e := range list {
-		lines, err := p.claims.Lines(ctx, string(e.Bytes), e.Lines)
-		if err != nil {
-			return coordinator.Verdict{}, mode, err
-		}
-		for _, l := range lines {
-			edits = append(edits, coordinator.Edit{Path: string(e.Bytes), Lines: l})
-		}
-	}
-	leases, _, err := p.claims.Table.List(ctx)
-	return coordinator.Check(leases, p.owner(), edits), mode, err
-}
-
-func noVerdict(a coordinator.Answer) error {
-	if a.Verdict == nil {
-		return errors.New("the supervisor gave no verdict")
-	}
-	return nil
+	return *answer.Verdict, mode, nil
 }

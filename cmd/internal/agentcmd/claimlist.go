@@ -114,14 +114,6 @@ type ClaimList struct {
 	claimWho
 }
 
-func (p *claimPlace) list(ctx context.Context) ([]coordinator.Lease, []coordinator.Waiter, error) {
-	if !p.inside {
-		return p.claims.Table.List(ctx)
-	}
-	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
-	return answer.Claims, answer.Waiting, err
-}
-
 // Run prints a table: the claims of all agents, or of one, then the queue.
 func (c *ClaimList) Run(ctx context.Context, a *app.App) error {
 	only := c.Agent
@@ -130,12 +122,12 @@ func (c *ClaimList) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	leases, waiting, err := p.list(ctx)
+	answer, err := p.Ask(ctx, coordinator.OpList, coordinator.Call{})
 	if err != nil {
 		return err
 	}
 	var shown []coordinator.Lease
-	for _, l := range leases {
+	for _, l := range answer.Claims {
 		if (only == "" || l.Agent.String() == only) && (c.Session == "" || l.Session == p.claims.Session) {
 			shown = append(shown, l)
 		}
@@ -145,13 +137,13 @@ func (c *ClaimList) Run(ctx context.Context, a *app.App) error {
 			SchemaVersion int           `json:"schema_version"`
 			Claims        []claimJSON   `json:"claims"`
 			Waiting       []waitingJSON `json:"waiting"`
-		}{1, claimsJSON(shown), toWaitingJSON(waiting)})
+		}{1, claimsJSON(shown), toWaitingJSON(answer.Waiting)})
 	}
-	if len(shown)+len(waiting) == 0 {
+	if len(shown)+len(answer.Waiting) == 0 {
 		a.Note("no claims")
 		return nil
 	}
-	return a.Table([]string{"FENCE", "AGENT", "SESSION", "SINCE", "UNTIL", "CLAIM"}, claimRows(shown, waiting))
+	return a.Table([]string{"FENCE", "AGENT", "SESSION", "SINCE", "UNTIL", "CLAIM"}, claimRows(shown, answer.Waiting))
 }
 
 func claimRows(leases []coordinator.Lease, waiting []coordinator.Waiter) [][]string {
@@ -202,22 +194,19 @@ func (c *ClaimWait) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	wait := maxWait
-	if c.Wait != nil && !c.Wait.Forever {
-		wait = c.Wait.For
-	}
 	for start := time.Now(); ; {
-		held, err := p.others(ctx, targets)
+		answer, err := p.Ask(ctx, coordinator.OpList, coordinator.Call{})
 		if err != nil {
 			return err
 		}
+		held := coordinator.Held(answer.Claims, answer.Owner, targets)
 		if len(held) == 0 {
 			if a.Flags.JSON {
 				return a.PrintJSON(map[string]any{"schema_version": 1, "free": true})
 			}
 			return nil
 		}
-		if waited := time.Since(start); waited >= wait {
+		if waited := time.Since(start); c.Wait != nil && !c.Wait.Forever && waited >= c.Wait.For {
 			err := &coordinator.ConflictError{Conflict: coordinator.Conflict{Wanted: targets, Held: held, Waited: waited}}
 			return p.printConflict(err, superqode.WithHint(err, "superqode claim list"))
 		}
@@ -227,13 +216,4 @@ func (c *ClaimWait) Run(ctx context.Context, a *app.App) error {
 		case <-time.After(waitPause):
 		}
 	}
-}
-
-// others are the claims on the targets that are not the asking agent's.
-func (p *claimPlace) others(ctx context.Context, targets []coordinator.Target) ([]coordinator.Lease, error) {
-	if !p.inside {
-		return p.claims.Table.Free(ctx, p.owner(), targets)
-	}
-	answer, err := p.ask(ctx, coordinator.OpList, coordinator.Call{})
-	return coordinator.Held(answer.Claims, answer.Owner, targets), err
 }

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
@@ -115,11 +113,14 @@ func (c *Track) place(a *app.App, name string) (superqode.RelPath, error) {
 func (c *Track) fromArgs(a *app.App) ([]session.Track, error) {
 	var list []session.Track
 	for _, arg := range c.Files {
-		name, lines, err := splitTarget(arg)
+		name, lines, err := coordinator.SplitRange(arg)
 		if err != nil {
 			return nil, err
 		}
-		t := session.Track{Lines: lines}
+		t := session.Track{}
+		if !lines.Whole() {
+			t.Lines = []merge.LineRange{{Start: lines.Start, End: lines.End}}
+		}
 		if t.Path, err = c.place(a, name); err != nil {
 			return nil, err
 		}
@@ -127,26 +128,6 @@ func (c *Track) fromArgs(a *app.App) ([]session.Track, error) {
 	}
 	return list, nil
 }
-
-// splitTarget reads FILE, FILE:LINE and FILE:START-END.
-func splitTarget(arg string) (name string, lines []merge.LineRange, err error) {
-	at := strings.LastIndexByte(arg, ':')
-	if at < 0 || at == len(arg)-1 || strings.Trim(arg[at+1:], "0123456789-") != "" {
-		return arg, nil, nil
-	}
-	first, last, many := strings.Cut(arg[at+1:], "-")
-	if !many {
-		last = first
-	}
-	start, err1 := strconv.ParseUint(first, 10, 31)
-	end, err2 := strconv.ParseUint(last, 10, 31)
-	if err1 != nil || err2 != nil || start == 0 || end < start {
-		return "", nil, superqode.Errorf(superqode.ErrUsage, "%q is no range of lines: expected START-END, counted from 1", arg[at+1:])
-	}
-	return arg[:at], []merge.LineRange{{Start: int(start), End: int(end)}}, nil
-}
-
-const maxHook = 16 << 20
 
 // hookDone is what of the agents' payloads tells what came of the tool.
 type hookDone struct {
@@ -180,12 +161,12 @@ func (h *hookDone) failed() bool {
 
 // fromHook reads what an agent's tool has written.
 func (c *Track) fromHook(a *app.App) ([]session.Track, error) {
-	data, err := io.ReadAll(io.LimitReader(a.In, maxHook+1))
+	data, err := io.ReadAll(io.LimitReader(a.In, maxHookPayload+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the hook's input: %w", err)
 	}
-	if len(data) > maxHook {
-		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is larger than %d MiB", maxHook>>20)
+	if len(data) > maxHookPayload {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the hook's input is larger than %d MiB", maxHookPayload>>20)
 	}
 	format := guard.Format(c.Format)
 	if format == guard.JSON {
