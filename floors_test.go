@@ -60,6 +60,7 @@ var floors = map[string]int{
 	"internal/coordinator":       25,
 	"internal/site":              25,
 	"internal/custody":           27,
+	"internal/trust":             27,
 	"internal/gitdir":            28,
 	"internal/apply":             30,
 	"internal/findings":          30,

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trust"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -25,7 +26,7 @@ func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec sess
 		return err
 	}
 	if slices.ContainsFunc(open.Setup.Spec.Entries, func(e config.SetupEntry) bool { return e.Run != nil }) {
-		t, err := m.Untrusted(ctx, app.OriginDir(a.Flags.Repo), cfg)
+		t, err := trust.Untrusted(ctx, m.Host, app.OriginDir(a.Flags.Repo), cfg)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trust"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -140,7 +141,7 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 		return err
 	}
 	dir := app.OriginDir(a.Flags.Repo)
-	t, err := m.Untrusted(ctx, dir, cfg)
+	t, err := trust.Untrusted(ctx, m.Host, dir, cfg)
 	if err != nil || t == nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 	if a.Flags.Config != "" {
 		hint = "superqode -C " + text.Quote(dir) + " --config " + text.Quote(a.Flags.Config) + " trust"
 	}
-	if a.Flags.NoInput || !term.IsTerminal(a.In) || m.OnlyOutside("let commands run") != nil {
+	if a.Flags.NoInput || !term.IsTerminal(a.In) || trust.OnlyOutside(m.Host, "let commands run") != nil {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s says to run commands that nobody has trusted yet (%s: %s)",
 			text.Printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, text.Printable(t.Commands[0].Line)), "%s", hint)
 	}
@@ -156,11 +157,11 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 	if err := a.Confirm("Let these commands run, now and until they change?"); err != nil {
 		return superqode.WithHint(err, "%s", hint)
 	}
-	return m.Approve(ctx, t)
+	return trust.Approve(ctx, m.Host, t)
 }
 
 // showTrust prints what a person is asked about.
-func showTrust(a *app.App, t *session.Trust) {
+func showTrust(a *app.App, t *trust.Grant) {
 	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
 	for _, c := range t.Commands {
 		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))

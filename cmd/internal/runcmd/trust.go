@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trust"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -28,14 +29,14 @@ func (*Trust) Help() string {
 }
 
 type trustJSON struct {
-	SchemaVersion int            `json:"schema_version"`
-	Trusted       bool           `json:"trusted"`
-	Trust         *session.Trust `json:"trust"` // null where there is nothing to trust
+	SchemaVersion int          `json:"schema_version"`
+	Trusted       bool         `json:"trusted"`
+	Trust         *trust.Grant `json:"trust"` // null where there is nothing to trust
 }
 
 type trustListJSON struct {
-	SchemaVersion int             `json:"schema_version"`
-	Trusted       []session.Trust `json:"trusted"`
+	SchemaVersion int           `json:"schema_version"`
+	Trusted       []trust.Grant `json:"trusted"`
 }
 
 // Run shows the commands and asks.
@@ -53,7 +54,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	t, err := m.NeedsTrust(ctx, app.OriginDir(a.Flags.Repo), cfg)
+	t, err := trust.Needed(ctx, m.Host, app.OriginDir(a.Flags.Repo), cfg)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		a.Note("nothing here needs trust")
 		return printTrust(a, nil, false)
 	}
-	open, err := m.Untrusted(ctx, app.OriginDir(a.Flags.Repo), cfg)
+	open, err := trust.Untrusted(ctx, m.Host, app.OriginDir(a.Flags.Repo), cfg)
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		}
 		return printTrust(a, t, open == nil)
 	}
-	if err := m.OnlyOutside("let commands run"); err != nil {
+	if err := trust.OnlyOutside(m.Host, "let commands run"); err != nil {
 		return err
 	}
 	// Who is not at a terminal has typed the command all the same: as with direnv
@@ -84,13 +85,13 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 			return err
 		}
 	}
-	if err := m.Approve(ctx, t); err != nil {
+	if err := trust.Approve(ctx, m.Host, t); err != nil {
 		return err
 	}
 	return printTrust(a, t, true)
 }
 
-func printTrust(a *app.App, t *session.Trust, trusted bool) error {
+func printTrust(a *app.App, t *trust.Grant, trusted bool) error {
 	if a.Flags.JSON {
 		return a.PrintJSON(trustJSON{1, trusted, t})
 	}
@@ -107,12 +108,12 @@ func printTrust(a *app.App, t *session.Trust, trusted bool) error {
 
 // list prints what is trusted, of every origin.
 func (c *Trust) list(a *app.App, m *session.Manager) error {
-	list, err := m.Trusted()
+	list, err := trust.Trusted(m.Host)
 	if err != nil {
 		return err
 	}
 	if list == nil {
-		list = []session.Trust{}
+		list = []trust.Grant{}
 	}
 	if a.Flags.JSON {
 		return a.PrintJSON(trustListJSON{1, list})
@@ -133,7 +134,7 @@ func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) erro
 	if c.All {
 		dir = ""
 	}
-	gone, err := m.Revoke(ctx, dir)
+	gone, err := trust.Revoke(ctx, m.Host, dir)
 	if err != nil {
 		return err
 	}
@@ -142,11 +143,11 @@ func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) erro
 	}
 	if a.Flags.JSON {
 		if gone == nil {
-			gone = []session.Trust{}
+			gone = []trust.Grant{}
 		}
 		return a.PrintJSON(struct {
-			SchemaVersion int             `json:"schema_version"`
-			Revoked       []session.Trust `json:"revoked"`
+			SchemaVersion int           `json:"schema_version"`
+			Revoked       []trust.Grant `json:"revoked"`
 		}{1, gone})
 	}
 	for _, t := range gone {

@@ -1,4 +1,6 @@
-package session
+// Package trust remembers which commands of an origin's committed configuration a
+// person lets run, by one digest over the commands and the files that they name.
+package trust
 
 import (
 	"context"
@@ -22,41 +24,42 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Trust is what a person lets the files of one origin run, as one digest: that
+// Grant is what a person lets the files of one origin run, as one digest: that
 // of the commands and of the files in the origin that they name.
-type Trust struct {
+type Grant struct {
 	Origin   state.HostPath   `json:"origin"` // links resolved
 	Digest   superqode.Digest `json:"digest"`
-	Commands []TrustCommand   `json:"commands"`
+	Commands []Command        `json:"commands"`
 	Files    []string         `json:"files"`  // of the origin, relative; printable
 	Writes   []string         `json:"writes"` // what the setup writes first, in the workspace; printable
 	At       time.Time        `json:"trusted_at"`
 }
 
-// TrustCommand is one command of a Trust.
-type TrustCommand struct {
+// Command is one command of a Grant.
+type Command struct {
 	Key  string `json:"key"`
 	Line string `json:"command"`
 	From string `json:"from"` // file and line
 }
 
-// trustFile is $SUPERQODE_HOME/trust.json. The kernel layer keeps sessions'
+// grants is $SUPERQODE_HOME/trust.json. The kernel layer keeps sessions'
 // programs out of that folder.
-type trustFile struct {
+type grants struct {
 	SchemaVersion int     `json:"schema_version"`
-	Origins       []Trust `json:"origins"`
+	Origins       []Grant `json:"origins"`
 }
 
-func (m *Manager) trustPath() string { return filepath.Join(m.Home, "trust.json") }
+func path(m *site.Host) string { return filepath.Join(m.Home, "trust.json") }
 
-func (m *Manager) readTrust() (trustFile, error) {
-	f := trustFile{SchemaVersion: state.SchemaVersion, Origins: []Trust{}}
-	data, err := atomicfile.Read(m.trustPath())
+func read(m *site.Host) (grants, error) {
+	f := grants{SchemaVersion: state.SchemaVersion, Origins: []Grant{}}
+	data, err := atomicfile.Read(path(m))
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
 	}
@@ -64,16 +67,16 @@ func (m *Manager) readTrust() (trustFile, error) {
 		return f, err
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
-		return f, fmt.Errorf("%s: %w", m.trustPath(), err)
+		return f, fmt.Errorf("%s: %w", path(m), err)
 	}
 	if f.SchemaVersion > state.SchemaVersion {
-		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", m.trustPath(), f.SchemaVersion, state.SchemaVersion)
+		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path(m), f.SchemaVersion, state.SchemaVersion)
 	}
 	return f, nil
 }
 
 // changeTrust changes trust.json under its lock.
-func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust) (err error) {
+func change(ctx context.Context, m *site.Host, change func([]Grant) []Grant) (err error) {
 	if err := os.MkdirAll(m.Home, 0o700); err != nil {
 		return state.Unwritable(err, m.Home)
 	}
@@ -82,17 +85,17 @@ func (m *Manager) changeTrust(ctx context.Context, change func([]Trust) []Trust)
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	f, err := m.readTrust()
+	f, err := read(m)
 	if err != nil {
 		return err
 	}
 	f.Origins = change(f.Origins)
-	return atomicfile.WriteJSON(m.trustPath(), f)
+	return atomicfile.WriteJSON(path(m), f)
 }
 
 // Trusted returns everything that is trusted.
-func (m *Manager) Trusted() ([]Trust, error) {
-	f, err := m.readTrust()
+func Trusted(m *site.Host) ([]Grant, error) {
+	f, err := read(m)
 	return f.Origins, err
 }
 
@@ -101,16 +104,16 @@ func (m *Manager) Trusted() ([]Trust, error) {
 // need nobody's trust; those of superqode.yaml do, and those of
 // superqode.local.yaml and --config when git tracks the file in the origin, or
 // somebody else owns it; outside of git those of superqode.local.yaml always.
-func (m *Manager) Untrusted(ctx context.Context, originDir string, cfg *config.Config) (*Trust, error) {
-	t, err := m.NeedsTrust(ctx, originDir, cfg)
+func Untrusted(ctx context.Context, m *site.Host, originDir string, cfg *config.Config) (*Grant, error) {
+	t, err := Needed(ctx, m, originDir, cfg)
 	if err != nil || t == nil {
 		return nil, err
 	}
-	f, err := m.readTrust()
+	f, err := read(m)
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(f.Origins, func(k Trust) bool { return k.Origin == t.Origin && k.Digest == t.Digest }) {
+	if slices.ContainsFunc(f.Origins, func(k Grant) bool { return k.Origin == t.Origin && k.Digest == t.Digest }) {
 		return nil, nil
 	}
 	return t, nil
@@ -118,25 +121,25 @@ func (m *Manager) Untrusted(ctx context.Context, originDir string, cfg *config.C
 
 // NeedsTrust returns the commands of cfg that need trust, whether or not they
 // have it, or nil where there are none.
-func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.Config) (*Trust, error) {
+func Needed(ctx context.Context, m *site.Host, originDir string, cfg *config.Config) (*Grant, error) {
 	real, err := filepath.EvalSymlinks(originDir)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trust{Origin: state.HostPath(real), Commands: []TrustCommand{}, Files: []string{}, Writes: []string{}}
-	h := trustHash{origin: real, inputs: cfg.Inputs, out: sha256.New()}
+	t := &Grant{Origin: state.HostPath(real), Commands: []Command{}, Files: []string{}, Writes: []string{}}
+	h := digester{origin: real, inputs: cfg.Inputs, out: sha256.New()}
 	asked := map[string]bool{}
 	for _, c := range cfg.Commands() {
 		file := c.Origin.Name
 		if _, known := asked[file]; !known {
-			if asked[file], err = m.foreign(ctx, real, c.Origin); err != nil {
+			if asked[file], err = foreign(ctx, m, real, c.Origin); err != nil {
 				return nil, err
 			}
 		}
 		if !asked[file] {
 			continue
 		}
-		t.Commands = append(t.Commands, TrustCommand{c.Key, c.Line, c.Origin.String()})
+		t.Commands = append(t.Commands, Command{c.Key, c.Line, c.Origin.String()})
 		if err := h.command(c); err != nil {
 			return nil, err
 		}
@@ -157,7 +160,7 @@ func (m *Manager) NeedsTrust(ctx context.Context, originDir string, cfg *config.
 }
 
 // foreign reports whether what a file says may be somebody else's words.
-func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (bool, error) {
+func foreign(ctx context.Context, m *site.Host, origin string, o config.Origin) (bool, error) {
 	switch o.Layer {
 	case config.LayerOrigin:
 		return true, nil
@@ -193,21 +196,21 @@ func (m *Manager) foreign(ctx context.Context, origin string, o config.Origin) (
 
 // trustHash hashes commands and the files of the origin that they name, every
 // field with its length.
-type trustHash struct {
+type digester struct {
 	origin string
 	inputs []config.Input // through them a command may name a file by another path
 	out    hash.Hash
 	files  []string
 }
 
-func (h *trustHash) field(s string) {
+func (h *digester) field(s string) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 	_, _ = h.out.Write(n[:]) // a hash never fails
 	_, _ = io.WriteString(h.out, s)
 }
 
-func (h *trustHash) list(fields []string) {
+func (h *digester) list(fields []string) {
 	h.field(fmt.Sprint(len(fields)))
 	for _, f := range fields {
 		h.field(f)
@@ -217,7 +220,7 @@ func (h *trustHash) list(fields []string) {
 // maxTrustScript bounds what is read of one file; a bigger one is no script.
 const maxTrustScript = 16 << 20
 
-func (h *trustHash) command(c config.Command) error {
+func (h *digester) command(c config.Command) error {
 	h.list(c.Fields())
 	dir := ""
 	if c.Run != nil {
@@ -245,7 +248,7 @@ func (h *trustHash) command(c config.Command) error {
 
 // places are the paths that a word of a command that starts in dir may mean: one
 // in the origin, and where an input would bring it from.
-func (h *trustHash) places(dir, word string) []string {
+func (h *digester) places(dir, word string) []string {
 	if filepath.IsAbs(word) {
 		return []string{word}
 	}
@@ -262,7 +265,7 @@ func (h *trustHash) places(dir, word string) []string {
 // file returns the path in the origin and the hash of a file whose contents count,
 // "" for one whose do not: what is elsewhere, and data that a command reads. What
 // is named by an absolute path, as ./x is by now, counts always.
-func (h *trustHash) file(path string, always bool) (rel, sum string, err error) {
+func (h *digester) file(path string, always bool) (rel, sum string, err error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", "", nil
@@ -281,28 +284,28 @@ func (h *trustHash) file(path string, always bool) (rel, sum string, err error) 
 
 // Approve records a person's yes. From inside a session it is refused with an
 // error that wraps superqode.ErrDenied.
-func (m *Manager) Approve(ctx context.Context, t *Trust) error {
-	if err := m.OnlyOutside("let commands run"); err != nil {
+func Approve(ctx context.Context, m *site.Host, t *Grant) error {
+	if err := OnlyOutside(m, "let commands run"); err != nil {
 		return err
 	}
 	yes := *t
 	yes.At = m.Now().UTC()
-	return m.changeTrust(ctx, func(list []Trust) []Trust {
-		return append(slices.DeleteFunc(list, func(k Trust) bool { return k.Origin == t.Origin }), yes)
+	return change(ctx, m, func(list []Grant) []Grant {
+		return append(slices.DeleteFunc(list, func(k Grant) bool { return k.Origin == t.Origin }), yes)
 	})
 }
 
 // Revoke takes back what was said of one origin, or of all ("").  It returns what
 // was trusted.
-func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error) {
+func Revoke(ctx context.Context, m *site.Host, originDir string) ([]Grant, error) {
 	if originDir != "" {
 		if real, err := filepath.EvalSymlinks(originDir); err == nil {
 			originDir = real
 		}
 	}
-	var gone []Trust
-	err := m.changeTrust(ctx, func(list []Trust) []Trust {
-		return slices.DeleteFunc(list, func(k Trust) bool {
+	var gone []Grant
+	err := change(ctx, m, func(list []Grant) []Grant {
+		return slices.DeleteFunc(list, func(k Grant) bool {
 			match := originDir == "" || string(k.Origin) == originDir
 			if match {
 				gone = append(gone, k)
@@ -315,7 +318,7 @@ func (m *Manager) Revoke(ctx context.Context, originDir string) ([]Trust, error)
 
 // OnlyOutside refuses, with an error that wraps superqode.ErrDenied, what only a
 // person outside of every session may do.
-func (m *Manager) OnlyOutside(what string) error {
+func OnlyOutside(m *site.Host, what string) error {
 	names, err := state.Names(m.WorkingPath())
 	if err != nil {
 		return err
