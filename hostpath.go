@@ -43,6 +43,14 @@ func Within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
+// Under returns path as it reads in dir: itself when it is absolute.
+func Under(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
+}
+
 // RealPrefix resolves the links of the longest part of path that exists.
 func RealPrefix(path string) string {
 	rest := ""

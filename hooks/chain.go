@@ -161,10 +161,10 @@ func (a *answer) configuredHooks(ctx context.Context) string {
 
 // inside makes a path absolute; "" stays "".
 func inside(dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if path == "" {
+		return ""
 	}
-	return filepath.Join(dir, path)
+	return superqode.Under(dir, path)
 }
 
 func realPath(path string) string {

@@ -103,7 +103,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 		return nil, err
 	}
 	c.Source = s.asOrigin()
-	if err := c.checkKernel(pl.kernelOptions()); err != nil {
+	if err := c.guard().CheckKernel(pl.kernelOptions()); err != nil {
 		return nil, errors.Join(err, c.discard())
 	}
 	if err := c.fillGuarded(ctx, pl); err != nil {

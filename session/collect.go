@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -132,7 +133,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	for _, kind := range kinds {
 		file := filepath.Join(s.Folder, "log", kind+".log")
 		if kind == "guard" {
-			file = guardLog(s.Folder)
+			file = layers.LogPath(s.Folder)
 		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
 			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.Rec.ID, Agent: s.Rec.Agent}

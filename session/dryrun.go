@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
@@ -58,7 +59,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 		return nil, err
 	}
 	p := m.ProjectOf(o)
-	if _, err := newGuardRecord(pl, p); err != nil {
+	if _, err := layers.NewRecord(layers.Options(pl.Guard), pl.Enforce, p); err != nil {
 		return nil, err
 	}
 	if p.Exists() {

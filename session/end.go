@@ -120,7 +120,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
 		Base: r.Base, Final: r.Final, Changes: c.Changes, Artifacts: artifacts.Refs(c.artifacts),
-		Guard:     s.guardResult(),
+		Guard:     s.guard().Result(),
 		Commits:   c.commits,
 		Workspace: artifacts.Workspace{Path: string(r.Workspace), Preserved: kept},
 		Idle:      r.Runs == 0, Limit: r.Limit, Truncated: r.Truncated, Runner: r.Agent.String(), Outputs: c.outputs,

@@ -50,7 +50,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"TMPDIR=" + s.TmpDir(),
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(s.Folder, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
-	}, append(append(s.portEnv(), addGitConfig(s.guardEnv(), s.gitConfig(env))...), opt.Env...)...)
+	}, append(append(s.portEnv(), addGitConfig(s.guard().Environ(), s.gitConfig(env))...), opt.Env...)...)
 	return superqode.Override(env, set)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -50,17 +51,17 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if opt.Args, err = opt.Code.write(opt.Args, paths); err != nil {
 		return runner.Result{}, err
 	}
-	files, err := s.sealGuard(ctx)
+	files, err := s.guard().Seal(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	desk, err := s.openDesk()
+	blocked, err := s.guard().Handle()
 	if err != nil {
 		return runner.Result{}, err
 	}
 	env := s.environ(opt, paths)
 	s.noteSecrets(env)
-	kernel, err := s.openKernel(opt.KernelOptions, env)
+	kernel, err := s.guard().OpenKernel(layers.KernelOptions(opt.KernelOptions), env)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -69,7 +70,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	side := s.openBeside(opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(paths.socket, side.handlers(desk.handlers(findings.Handle(s.handlers(kill), s.AddFindings))))
+	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.AddFindings))))
 	if err != nil {
 		err = errors.Join(err, s.custody.Close(), kernel.Close())
 		s.custody = nil
@@ -88,7 +89,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.custody.Release(s.Site), s.keepLog(paths, opt.logName()))
 	s.custody = nil
-	err = errors.Join(err, s.unsealGuard(after, files), s.closeDesk(desk))
+	err = errors.Join(err, s.guard().Unseal(after, files), s.guard().Close(blocked))
 	s.warnOf(res)
 	err = errors.Join(err, s.Update(after, func(r *state.Record) {
 		r.Kernel = state.Weaker(r.Kernel, kernel.Layer.State)

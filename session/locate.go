@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -59,14 +60,14 @@ func commonDirOf(dir string) string {
 		return ""
 	}
 	if !st.IsDir() {
-		target, ok := strings.CutPrefix(readLine(gitDir), "gitdir: ")
+		target, ok := strings.CutPrefix(atomicfile.ReadLine(gitDir), "gitdir: ")
 		if !ok {
 			return ""
 		}
-		gitDir = under(dir, target)
+		gitDir = superqode.Under(dir, target)
 	}
-	if common := readLine(filepath.Join(gitDir, "commondir")); common != "" {
-		gitDir = under(gitDir, common)
+	if common := atomicfile.ReadLine(filepath.Join(gitDir, "commondir")); common != "" {
+		gitDir = superqode.Under(gitDir, common)
 	}
 	if _, err := os.Lstat(filepath.Join(gitDir, "HEAD")); err != nil {
 		return ""
@@ -76,20 +77,4 @@ func commonDirOf(dir string) string {
 		return ""
 	}
 	return real
-}
-
-func under(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
-}
-
-// readLine returns a small file's contents without the last newline, or "".
-func readLine(path string) string {
-	data, err := atomicfile.ReadThrough(path)
-	if err != nil || len(data) > 8192 {
-		return ""
-	}
-	return strings.TrimSuffix(string(data), "\n")
 }

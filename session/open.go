@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/redact"
@@ -83,7 +84,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	p := m.ProjectOf(o)
-	if plan.guard, err = newGuardRecord(plan, p); err != nil {
+	if plan.guard, err = layers.NewRecord(layers.Options(plan.Guard), plan.Enforce, p); err != nil {
 		return nil, err
 	}
 	if err := p.Create(o.Key(), m.Now()); err != nil {
@@ -97,7 +98,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkKernel(plan.kernelOptions()); err != nil {
+	if err := s.guard().CheckKernel(plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
 	s.Meter = &treecopy.Meter{}

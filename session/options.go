@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -87,4 +88,19 @@ type DiffOptions struct {
 	Agent superqode.AgentID // only what this agent changed; zero: all
 	Stat  bool              // a diffstat instead of the patch
 	Color bool
+}
+
+// GuardOptions says how a session is guarded. The zero value is the default policy with
+// all layers that this machine has.
+type GuardOptions struct {
+	Off   bool     // --allow-git-operations: nothing is denied
+	Allow []string // guard.allow and guard.deny of the configuration
+	Deny  []string
+}
+
+// KernelOptions say what is asked of the guard's kernel layer.
+type KernelOptions struct {
+	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
+	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
+	NoNetwork  bool           // no TCP
 }

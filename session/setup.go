@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
@@ -273,7 +274,7 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 	} else {
 		how = "nothing protects it from what the session's programs write"
 	}
-	k, err := s.openKernel(KernelOptions{}, s.Env)
+	k, err := s.guard().OpenKernel(layers.KernelOptions{}, s.Env)
 	if err != nil {
 		return how, false
 	}

@@ -205,10 +205,10 @@ func methodOf(l installation.Layout, at place) string {
 
 // inside makes a path absolute; "" stays "".
 func inside(dir, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
+	if path == "" {
+		return ""
 	}
-	return filepath.Join(dir, path)
+	return superqode.Under(dir, path)
 }
 
 func samePath(a, b string) bool {

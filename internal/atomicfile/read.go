@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -62,6 +63,16 @@ func ReadThrough(path string) ([]byte, error) {
 		return nil, err
 	}
 	return Read(real)
+}
+
+// ReadLine returns the contents of a small file of git's without the last newline, or
+// "". Links at path are followed.
+func ReadLine(path string) string {
+	data, err := ReadThrough(path)
+	if err != nil || len(data) > 8192 {
+		return ""
+	}
+	return strings.TrimSuffix(string(data), "\n")
 }
 
 func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {

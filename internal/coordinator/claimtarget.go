@@ -190,10 +190,10 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	if name == "" {
 		return Target{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q names no file", arg), "FILE:10-20")
 	}
-	if name != arg && !isThere(below(dir, name)) && isThere(below(dir, arg)) {
+	if name != arg && !isThere(superqode.Under(dir, name)) && isThere(superqode.Under(dir, arg)) {
 		name, lines = arg, Lines{} // a:1-2 is a file, and a is none
 	}
-	full := filepath.Clean(below(dir, name))
+	full := filepath.Clean(superqode.Under(dir, name))
 	kind := KindFile
 	st, err := os.Lstat(full)
 	switch {
@@ -242,14 +242,6 @@ func EditsOf(list []ToolEdit, dir string, roots []string) []CallEdit {
 		out = append(out, CallEdit{Bytes: []byte(rel), Lines: lines})
 	}
 	return out
-}
-
-// below makes a path absolute.
-func below(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 func isThere(path string) bool {

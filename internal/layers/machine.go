@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/site"
 )
 
 // Machine is what the guard's layers are made of and tried with on this machine.
@@ -20,7 +21,12 @@ type Machine struct {
 	Now  func() time.Time
 }
 
-// Unavailable is the state of a layer that can not be had.
+// MachineOf is this machine for the sessions of a host.
+func MachineOf(h *site.Host) *Machine {
+	return &Machine{Home: h.Home, Shim: h.Shim, Env: h.Env, Git: h.Git, Now: h.Now}
+}
+
+// Unavailable is the state of a layer that this machine does not have.
 func Unavailable(why error) string { return "unavailable: " + why.Error() }
 
 // FillShim makes bin and exec in a session's folder, or in one that stands for it

@@ -158,11 +158,11 @@ func (w *watched) only(a *app.App, path string) error {
 		}
 		return err
 	}
-	full, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(under(a.Flags.Repo, path))))
+	full, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(superqode.Under(a.Flags.Repo, path))))
 	if err != nil {
 		return superqode.Errorf(superqode.ErrNotFound, "%s: %v", text.Printable(path), err)
 	}
-	full = filepath.Join(full, filepath.Base(filepath.Clean(under(a.Flags.Repo, path))))
+	full = filepath.Join(full, filepath.Base(filepath.Clean(superqode.Under(a.Flags.Repo, path))))
 	rel, err := filepath.Rel(w.opt.Root, full)
 	if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 		if rel != "." {
@@ -176,13 +176,6 @@ func (w *watched) only(a *app.App, path string) error {
 	}
 	w.opt.Root = full
 	return nil
-}
-
-func under(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 func (w *watched) concerns(e watch.Event) bool {

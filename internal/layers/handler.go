@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"bytes"
@@ -25,9 +25,9 @@ import (
 // tries for ever must not fill the disk.
 const maxAttempts = 5000
 
-// guardDesk takes what the guard's layers report while a program runs, and keeps a
+// Handler takes what the guard's layers report while a program runs, and keeps a
 // person's allowances. Its log is the supervisor's: what a program removes comes back.
-type guardDesk struct {
+type Handler struct {
 	dir   string // the session's folder
 	agent superqode.AgentID
 	warn  func(string)
@@ -41,40 +41,42 @@ type guardDesk struct {
 	passed  map[process]guard.Attempt // what a person let through
 }
 
-func (s *Session) openDesk() (*guardDesk, error) {
-	d := &guardDesk{dir: s.Folder, agent: s.Actor(), warn: s.Tell, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
+// Handle opens the handler of one run. Close ends it.
+func (g *Guard) Handle() (*Handler, error) {
+	h := &Handler{dir: g.Folder, agent: g.Actor(), warn: g.Tell, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
 	var err error
-	if d.before, err = atomicfile.Read(d.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if h.before, err = atomicfile.Read(h.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {
 			return nil, err
 		}
-		if err := atomicfile.ClearWay(d.log()); err != nil {
+		if err := atomicfile.ClearWay(h.log()); err != nil {
 			return nil, err
 		}
 	}
-	d.allowed, err = readAllowances(d.dir)
-	return d, err
+	h.allowed, err = readAllowances(h.dir)
+	return h, err
 }
 
-func (d *guardDesk) log() string { return guardLog(d.dir) }
+func (h *Handler) log() string { return LogPath(h.dir) }
 
-func guardLog(dir string) string { return filepath.Join(dir, "log", "guard.jsonl") }
+// LogPath is the log of refused attempts in a session's folder.
+func LogPath(dir string) string { return filepath.Join(dir, "log", "guard.jsonl") }
 
-// handlers adds the guard's operations to those that a program may ask for.
-func (d *guardDesk) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
+// AddTo adds the guard's operations to those that a program may ask for.
+func (h *Handler) AddTo(m map[string]supervisor.Handler) map[string]supervisor.Handler {
 	m[guard.OpBlocked] = func(_ context.Context, _ int, args json.RawMessage) (any, error) {
 		a, err := parseAttempt(args)
 		if err != nil {
 			return nil, err
 		}
-		return struct{}{}, d.blocked(a)
+		return struct{}{}, h.blocked(a)
 	}
 	m[guard.OpConsume] = func(ctx context.Context, pid int, args json.RawMessage) (any, error) {
 		a, err := parseAttempt(args)
 		if err != nil {
 			return nil, err
 		}
-		ok, err := d.consume(ctx, pid, a)
+		ok, err := h.consume(ctx, pid, a)
 		return map[string]bool{"allowed": ok}, err
 	}
 	m[opAllow] = func(ctx context.Context, pid int, args json.RawMessage) (any, error) {
@@ -85,9 +87,9 @@ func (d *guardDesk) handlers(m map[string]supervisor.Handler) map[string]supervi
 		if supervisor.Descends(pid, os.Getpid()) {
 			return nil, superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let anything through there")
 		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return struct{}{}, d.allowed.add(ctx, d.dir, a)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return struct{}{}, h.allowed.add(ctx, h.dir, a)
 	}
 	return m
 }
@@ -102,61 +104,61 @@ func parseAttempt(args json.RawMessage) (guard.Attempt, error) {
 
 // blocked writes one refused attempt down. Two layers that refuse the same one
 // make one line.
-func (d *guardDesk) blocked(a guard.Attempt) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (h *Handler) blocked(a guard.Attempt) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	key := fmt.Sprintf("%d %s", a.Process, a.Operation)
-	if a.Process != 0 && d.seen[key] {
+	if a.Process != 0 && h.seen[key] {
 		return nil
 	}
-	if len(d.added) >= maxAttempts {
-		d.dropped++
+	if len(h.added) >= maxAttempts {
+		h.dropped++
 		return nil
 	}
-	d.seen[key] = true
-	return d.write(a)
+	h.seen[key] = true
+	return h.write(a)
 }
 
 // write appends a line; the caller holds the lock.
-func (d *guardDesk) write(a guard.Attempt) error {
+func (h *Handler) write(a guard.Attempt) error {
 	if a.Agent.IsZero() {
-		a.Agent = d.agent
+		a.Agent = h.agent
 	}
 	line, err := ledger.Lines(a)
 	if err != nil {
 		return err
 	}
-	d.added = append(d.added, line)
-	return ledger.AppendLines(d.log(), line, false)
+	h.added = append(h.added, line)
+	return ledger.AppendLines(h.log(), line, false)
 }
 
 // consume reports whether a person let this attempt through, and uses that up.
 // What git does by itself within a command that was let through is part of it: then
 // the asking process descends from one that was. What an editor or a hook starts
 // there is not.
-func (d *guardDesk) consume(ctx context.Context, pid int, a guard.Attempt) (bool, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (h *Handler) consume(ctx context.Context, pid int, a guard.Attempt) (bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for p, up := pid, 0; p > 1 && up < supervisor.MaxAncestors; up++ {
 		now, ok := proctable.Read(p)
 		if !ok {
 			break
 		}
-		if through, ok := d.passed[process{p, now.Start}]; ok && a.PartOf(through) {
+		if through, ok := h.passed[process{p, now.Start}]; ok && a.PartOf(through) {
 			return true, nil
 		}
 		p = now.Parent
 	}
-	used, err := d.allowed.use(ctx, d.dir, a)
+	used, err := h.allowed.use(ctx, h.dir, a)
 	if err != nil || !used {
 		return false, err
 	}
 	if subject, ok := proctable.Read(a.Process); ok && supervisor.Descends(pid, a.Process) {
-		d.passed[process{a.Process, subject.Start}] = a
+		h.passed[process{a.Process, subject.Start}] = a
 	}
 	a.Allowed = true
-	d.warn(fmt.Sprintf("let through once: %s", text.Printable(strings.Join(a.Command, " "))))
-	return true, d.write(a)
+	h.warn(fmt.Sprintf("let through once: %s", text.Printable(strings.Join(a.Command, " "))))
+	return true, h.write(a)
 }
 
 // process is a process by what does not change when it becomes another program.
@@ -165,30 +167,30 @@ type process struct {
 	start uint64
 }
 
-// close puts the log back where the program changed it, and reports that it did.
-func (d *guardDesk) close() (tampered bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dropped > 0 {
-		d.warn(fmt.Sprintf("%d more refused attempts are not in the log: it keeps %d of one run", d.dropped, maxAttempts))
+// restore puts the log back where the program changed it, and reports that it did.
+func (h *Handler) restore() (tampered bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.dropped > 0 {
+		h.warn(fmt.Sprintf("%d more refused attempts are not in the log: it keeps %d of one run", h.dropped, maxAttempts))
 	}
-	got, rerr := atomicfile.Read(d.log())
-	if errors.Is(rerr, os.ErrNotExist) && len(d.before)+len(d.added) == 0 {
+	got, rerr := atomicfile.Read(h.log())
+	if errors.Is(rerr, os.ErrNotExist) && len(h.before)+len(h.added) == 0 {
 		return false, nil
 	}
-	want, intact := d.before, rerr == nil && bytes.HasPrefix(got, d.before)
-	for _, line := range d.added {
+	want, intact := h.before, rerr == nil && bytes.HasPrefix(got, h.before)
+	for _, line := range h.added {
 		want, intact = ledger.Extend(want, line), intact && bytes.Contains(got, line)
 	}
 	if intact {
 		return false, nil
 	}
-	return true, errors.Join(atomicfile.ClearWay(d.log()), atomicfile.Write(d.log(), want, 0o600))
+	return true, errors.Join(atomicfile.ClearWay(h.log()), atomicfile.Write(h.log(), want, 0o600))
 }
 
 // attempts reads the session's log: what was refused, and what was let through.
-func (s *Session) attempts() (blocked []artifacts.Blocked, passed []guard.Attempt, err error) {
-	data, err := atomicfile.Read(guardLog(s.Folder))
+func (g *Guard) attempts() (blocked []artifacts.Blocked, passed []guard.Attempt, err error) {
+	data, err := atomicfile.Read(LogPath(g.Folder))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil, nil
 	}

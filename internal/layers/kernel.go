@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"path/filepath"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -17,20 +18,20 @@ type KernelOptions struct {
 	NoNetwork  bool           // no TCP
 }
 
-// checkKernel decides what the session's programs will be held to, and tries it,
+// CheckKernel decides what the session's programs will be held to, and tries it,
 // before anything is made of the origin.
-func (s *Session) checkKernel(opt KernelOptions) error {
-	rec := &s.Rec
+func (g *Guard) CheckKernel(opt KernelOptions) error {
+	rec := &g.Rec
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
 		rec.Enforce = kernel.EnforceAuto
 	}
 	rec.NoNetwork = opt.NoNetwork
-	o := s.kernelOptions(KernelOptions{}, s.Env)
+	o := g.kernelOptions(KernelOptions{}, g.Env)
 	var err error
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
 		return err
 	}
-	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{s.ArtifactDir(), o.Scratch} // there is no workspace yet
+	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{g.ArtifactDir(), o.Scratch} // there is no workspace yet
 	k, err := kernel.Open(o)
 	if err != nil {
 		return err
@@ -39,9 +40,9 @@ func (s *Session) checkKernel(opt KernelOptions) error {
 	return k.Close()
 }
 
-// openKernel prepares the kernel layer for one program; close it.
-func (s *Session) openKernel(opt KernelOptions, env []string) (*kernel.Confiner, error) {
-	o := s.kernelOptions(opt, env)
+// OpenKernel prepares the kernel layer for one program; close it.
+func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, error) {
+	o := g.kernelOptions(opt, env)
 	more, err := allowWrite(o, opt.AllowWrite)
 	if err != nil {
 		return nil, err
@@ -52,23 +53,23 @@ func (s *Session) openKernel(opt KernelOptions, env []string) (*kernel.Confiner,
 		return nil, err
 	}
 	for _, d := range k.Plan.Dropped {
-		s.Log.Debug().Stringer("session", s.Rec.ID).Msg(d.String())
+		g.Log.Debug().Stringer("session", g.Rec.ID).Msg(d.String())
 	}
 	return k, nil
 }
 
-func (s *Session) kernelOptions(opt KernelOptions, env []string) kernel.Options {
-	rec := &s.Rec
+func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
+	rec := &g.Rec
 	o := kernel.Options{
-		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(s.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
-		Own: []string{s.ArtifactDir(), filepath.Join(s.Folder, "tmp")}, Scratch: filepath.Join(s.Folder, "tmp"),
+		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
+		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 	}
 	if o.Enforce == "" {
 		o.Enforce = rec.Enforce
 	}
 	if o.InPlace {
-		o.Helper, _ = s.m.Helper() // without one .git needs root's right to mount
+		o.Helper, _ = g.Machine.Helper() // without one .git needs root's right to mount
 	}
 	if !o.InPlace {
 		o.Own = append(o.Own, string(rec.Workspace))
@@ -122,14 +123,14 @@ func relatedTrees(commonDir, origin string) []string {
 		if _, err := superqode.ParseSessionID(name); err == nil {
 			continue // lies in SUPERQODE_HOME, which is guarded whole
 		}
-		if file := readLine(filepath.Join(commonDir, "worktrees", name, "gitdir")); file != "" {
-			add(filepath.Dir(under(filepath.Join(commonDir, "worktrees", name), file)))
+		if file := atomicfile.ReadLine(filepath.Join(commonDir, "worktrees", name, "gitdir")); file != "" {
+			add(filepath.Dir(superqode.Under(filepath.Join(commonDir, "worktrees", name), file)))
 		}
 	}
 	objects := filepath.Join(commonDir, "objects")
-	for line := range strings.Lines(readLine(filepath.Join(objects, "info", "alternates"))) {
+	for line := range strings.Lines(atomicfile.ReadLine(filepath.Join(objects, "info", "alternates"))) {
 		if line = strings.TrimSuffix(line, "\n"); line != "" && line[0] != '#' {
-			add(under(objects, line))
+			add(superqode.Under(objects, line))
 		}
 	}
 	return list

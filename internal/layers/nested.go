@@ -1,37 +1,37 @@
-package session
+package layers
 
 import (
 	"context"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// guardNested guards the user's other repositories in the origin, where that is
+// OpenNested guards the user's other repositories in the origin, where that is
 // the workspace: a program may make repositories there as it likes, and must leave
 // those alone that it found.
-func (s *Session) guardNested(ctx context.Context) error {
-	r := &s.Rec.Guard
-	if !s.Rec.Mode.InPlace() || s.Base == nil || len(guardFiles(*r)) == 0 {
+func (g *Guard) OpenNested(ctx context.Context) error {
+	r := &g.Rec.Guard
+	if !g.Rec.Mode.InPlace() || g.Base == nil || len(files(*r)) == 0 {
 		return nil
 	}
-	if r.Nested = nestedRepositories(string(s.Rec.Origin), string(s.Rec.CommonDir), s.Base); len(r.Nested) == 0 {
+	if r.Nested = nestedRepositories(string(g.Rec.Origin), string(g.Rec.CommonDir), g.Base); len(r.Nested) == 0 {
 		return nil
 	}
-	st, err := s.guardState(ctx)
+	st, err := g.state(ctx)
 	if err == nil {
-		err = s.makeGuard(ctx, st, *r, nil)
+		err = g.fill(ctx, st, *r, nil)
 	}
 	if err != nil {
 		return err
 	}
-	return s.Save()
+	return g.Save()
 }
 
 // nestedRepositories returns the git directories of the repositories below dir
@@ -40,7 +40,7 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 	list := []state.HostPath{}
 	for i := range tree.Entries {
 		e := &tree.Entries[i]
-		if e.Kind != snapshot.Dir || mode.InsideGit(e.Path) {
+		if e.Kind != snapshot.Dir || slices.Contains(strings.Split(e.Path, "/"), ".git") {
 			continue
 		}
 		sub := filepath.Join(dir, e.Path)

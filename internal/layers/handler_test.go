@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"context"
@@ -17,15 +17,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
 
-// testDesk is a desk in a folder of its own.
-func testDesk(t *testing.T) *guardDesk {
+// testHandler is a handler in a folder of its own.
+func testHandler(t *testing.T) *Handler {
 	t.Helper()
-	m := NewManager(Config{})
-	s := &Session{Site: &site.Site{Host: m.Host, Folder: t.TempDir()}, m: m}
-	if err := os.Mkdir(filepath.Join(s.Folder, "log"), 0o700); err != nil {
+	g := &Guard{Site: &site.Site{Host: &site.Host{Tell: func(string) {}}, Folder: t.TempDir()}}
+	if err := os.Mkdir(filepath.Join(g.Folder, "log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.openDesk()
+	d, err := g.Handle()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,11 +35,11 @@ func attempt(process int, op guard.Operation) guard.Attempt {
 	return guard.Attempt{Operation: op, Command: []string{"git", string(op)}, Layer: guard.LayerShim, Process: process}.Tidy()
 }
 
-// TestDeskTellsOnce: shim and hooks that refuse the same attempt make one line;
+// TestHandlerReportsOnce: shim and hooks that refuse the same attempt make one line;
 // two attempts make two.
-func TestDeskTellsOnce(t *testing.T) {
+func TestHandlerReportsOnce(t *testing.T) {
 	t.Parallel()
-	d := testDesk(t)
+	d := testHandler(t)
 	for _, a := range []guard.Attempt{attempt(7, "commit"), attempt(7, "commit"), attempt(8, "commit"), attempt(7, "push")} {
 		if err := d.blocked(a); err != nil {
 			t.Fatal(err)
@@ -55,9 +54,9 @@ func TestDeskTellsOnce(t *testing.T) {
 	}
 }
 
-// TestDeskLogIsKept: what a program takes out of the log, or puts in its place, is
+// TestHandlerLogIsKept: what a program takes out of the log, or puts in its place, is
 // put back and told.
-func TestDeskLogIsKept(t *testing.T) {
+func TestHandlerLogIsKept(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(path string) error{
 		"untouched": func(string) error { return nil },
@@ -65,14 +64,14 @@ func TestDeskLogIsKept(t *testing.T) {
 		"emptied":   func(p string) error { return os.Truncate(p, 0) },
 		"a folder":  func(p string) error { return errors.Join(os.Remove(p), os.MkdirAll(filepath.Join(p, "x"), 0o700)) },
 	} {
-		d := testDesk(t)
+		d := testHandler(t)
 		if err := d.blocked(attempt(1, "commit")); err != nil {
 			t.Fatal(err)
 		}
 		if err := spoil(d.log()); err != nil {
 			t.Fatal(err)
 		}
-		tampered, err := d.close()
+		tampered, err := d.restore()
 		data, rerr := os.ReadFile(d.log())
 		list, _ := guard.ParseAttempts(data)
 		if err != nil || rerr != nil || tampered != (name != "untouched") || len(list) != 1 {
@@ -81,17 +80,17 @@ func TestDeskLogIsKept(t *testing.T) {
 	}
 }
 
-// TestDeskIsBounded: a program that tries for ever does not fill the disk.
-func TestDeskIsBounded(t *testing.T) {
+// TestHandlerIsBounded: a program that tries for ever does not fill the disk.
+func TestHandlerIsBounded(t *testing.T) {
 	t.Parallel()
-	d := testDesk(t)
+	d := testHandler(t)
 	warned := ""
 	d.warn = func(s string) { warned = s }
 	d.added = make([][]byte, maxAttempts)
 	if err := d.blocked(attempt(1, "commit")); err != nil || d.dropped != 1 {
 		t.Errorf("%v, %d dropped", err, d.dropped)
 	}
-	if _, err := d.close(); err != nil || !strings.Contains(warned, "1 more") {
+	if _, err := d.restore(); err != nil || !strings.Contains(warned, "1 more") {
 		t.Errorf("%v, %q", err, warned)
 	}
 }
@@ -100,7 +99,7 @@ func TestDeskIsBounded(t *testing.T) {
 // through, and only for what was allowed.
 func TestAllowanceServesOnce(t *testing.T) {
 	t.Parallel()
-	d := testDesk(t)
+	d := testHandler(t)
 	ctx := t.Context()
 	if err := d.allowed.add(ctx, d.dir, allowance{SchemaVersion: state.SchemaVersion, ID: "ONE", Operation: "stash"}); err != nil {
 		t.Fatal(err)
@@ -139,7 +138,7 @@ func TestAllowanceServesOnce(t *testing.T) {
 // supervisor's memory; one that is replayed is used up there.
 func TestForgedAllowance(t *testing.T) {
 	t.Parallel()
-	d := testDesk(t)
+	d := testHandler(t)
 	ctx := t.Context()
 	forge := func() {
 		if err := appendAllowance(d.dir, allowance{SchemaVersion: state.SchemaVersion, ID: "FORGED", Operation: "commit"}); err != nil {
@@ -168,11 +167,11 @@ func TestForgedAllowance(t *testing.T) {
 	}
 }
 
-// TestAllowFromInside: a process below the supervisor can not allow anything.
+// TestAllowFromInside: a process below the supervisor cannot allow anything.
 func TestAllowFromInside(t *testing.T) {
 	t.Parallel()
-	d := testDesk(t)
-	h := d.handlers(map[string]supervisor.Handler{})
+	d := testHandler(t)
+	h := d.AddTo(map[string]supervisor.Handler{})
 	args, err := json.Marshal(allowance{ID: "X", Operation: "commit"})
 	if err != nil {
 		t.Fatal(err)
@@ -187,15 +186,5 @@ func TestAllowFromInside(t *testing.T) {
 		if _, err := h[opAllow](context.Background(), os.Getppid(), json.RawMessage(bad)); !errors.Is(err, superqode.ErrUsage) {
 			t.Errorf("%s: %v", bad, err)
 		}
-	}
-}
-
-func TestDescends(t *testing.T) {
-	t.Parallel()
-	if !supervisor.Descends(os.Getpid(), os.Getpid()) || !supervisor.Descends(os.Getpid(), os.Getppid()) {
-		t.Error("a process descends from itself and from its parent")
-	}
-	if supervisor.Descends(os.Getppid(), os.Getpid()) {
-		t.Error("a parent descends from no child")
 	}
 }

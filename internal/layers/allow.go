@@ -1,4 +1,4 @@
-package session
+package layers
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func openAllowances(dir string) ([]allowance, error) {
 	return list, err
 }
 
-// add records an allowance. Every supervisor of the session is told of it; the
+// add records an allowance. Every supervisor of the session hears of it; the
 // line is written once.
 func (a *allowances) add(ctx context.Context, dir string, one allowance) (err error) {
 	if one.ID == "" || one.UsedAt != nil {
@@ -127,39 +127,36 @@ func (a *allowances) use(ctx context.Context, dir string, at guard.Attempt) (use
 }
 
 // AllowOnce lets one operation of a session's program through, once. It is for a
-// person: from inside a session it is refused with an error that wraps
-// superqode.ErrDenied. An unknown operation wraps ErrUsage.
-func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Operation) (superqode.SessionID, error) {
-	l, err := m.find(ctx, dir, ref)
-	if err != nil {
-		return superqode.SessionID{}, err
-	}
+// person: from inside the session it is refused with an error that wraps
+// superqode.ErrDenied. An unknown operation wraps ErrUsage, a session that has ended or
+// that runs no program ErrNotFound.
+func AllowOnce(ctx context.Context, l state.Listed, op guard.Operation, now time.Time) error {
 	if l.State.Ended() {
-		return l.ID, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", l.ID)
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended", l.ID)
 	}
 	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
-		return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
 	}
 	supervisors, err := supervisor.Of(l.Dir)
 	if err != nil {
-		return l.ID, err
+		return err
 	}
-	one := allowance{SchemaVersion: state.SchemaVersion, ID: rand.Text(), Operation: op, At: m.Now().UTC()}
+	one := allowance{SchemaVersion: state.SchemaVersion, ID: rand.Text(), Operation: op, At: now.UTC()}
 	for _, sup := range supervisors {
 		if supervisor.Descends(os.Getpid(), sup.PID) {
-			return l.ID, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")
 		}
 	}
 	for _, sup := range supervisors {
 		if err := supervisor.CallSocket(ctx, sup.Path, opAllow, one, &struct{}{}); err != nil {
-			return l.ID, fmt.Errorf("tell the session's supervisor: %w", err)
+			return fmt.Errorf("report to the session's supervisor: %w", err)
 		}
 	}
-	if len(supervisors) > 0 {
-		return l.ID, nil
+	switch {
+	case len(supervisors) > 0:
+		return nil
+	case l.Owned:
+		return superqode.Errorf(superqode.ErrNotFound, "session %s runs no program that could be let through", l.ID)
 	}
-	if l.Owned {
-		return l.ID, superqode.Errorf(superqode.ErrNotFound, "session %s has no program under way that could be let through", l.ID)
-	}
-	return l.ID, (&allowances{}).add(ctx, l.Dir, one)
+	return (&allowances{}).add(ctx, l.Dir, one)
 }
