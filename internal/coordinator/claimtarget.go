@@ -231,7 +231,7 @@ func locate(roots []string, full string) (root, rel string, ok bool) {
 func EditsOf(list []ToolEdit, dir string, roots []string) []CallEdit {
 	var out []CallEdit
 	for _, e := range list {
-		root, rel, ok := locate(roots, filepath.Clean(below(dir, e.Path)))
+		root, rel, ok := locate(roots, filepath.Clean(superqode.Under(dir, e.Path)))
 		if !ok || rel == "." {
 			continue
 		}
