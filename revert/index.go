@@ -9,8 +9,8 @@ import (
 )
 
 // sameEntries reports whether the index at path holds the same entries as the
-// copy that Capture made. What git only remembers of files' stat data, and how
-// the file is laid out, does not count.
+// copy that Capture made. Cached stat data and the layout of the file do not
+// count.
 func (s *RepoState) sameEntries(path string) (bool, error) {
 	if len(s.IndexCopy) == 0 || s.IndexSum == "" {
 		return false, nil
@@ -39,9 +39,9 @@ func (s *RepoState) sameEntries(path string) (bool, error) {
 	return true, nil
 }
 
-// nilIfCorrupt takes an index that can not be understood for a changed one: what
-// it held is gone either way. A copy of a split index lacks its shared half and
-// is told the same way, from its bytes alone.
+// nilIfCorrupt treats an unreadable index as a changed one: what it held is
+// gone either way. A copy of a split index lacks its shared half and is
+// compared by its bytes alone.
 func nilIfCorrupt(err error) error {
 	if errors.Is(err, git.ErrIndexCorrupt) || errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -7,20 +7,20 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// Plan is what has to change in a directory, decided before anything is
-// touched. All lists are sorted by path.
+// Plan is what has to change in a directory, decided before anything changes.
+// All lists are sorted by path.
 type Plan struct {
-	Now    *snapshot.Snapshot // what the plan was made from
-	Write  []snapshot.Entry   // to be made or replaced, as they have to be in the end
+	Now    *snapshot.Snapshot // the scan that the plan was made from
+	Write  []snapshot.Entry   // to create or replace, as they have to be in the end
 	Adjust []snapshot.Entry   // the same contents with other permission bits, owner or time, as they have to be
-	Remove []snapshot.Entry   // not wanted, as they are now
-	Lost   []string           // differ, but what they held was not recorded
+	Remove []snapshot.Entry   // to remove, as they are now
+	Lost   []string           // differ, but their contents were not recorded
 
-	spared []snapshot.Problem        // what is left alone after all, see Spare
-	twins  map[inode]*snapshot.Entry // files that had several names and still have one of them
+	spared []snapshot.Problem        // left alone after all, see Spare
+	links  map[inode]*snapshot.Entry // files with several hard links of which one still exists
 }
 
-// Empty reports whether nothing has to be done.
+// Empty reports whether there is nothing to do.
 func (p *Plan) Empty() bool {
 	return len(p.Write) == 0 && len(p.Adjust) == 0 && len(p.Remove) == 0
 }
@@ -43,8 +43,8 @@ func (p *Plan) Paths() []string {
 	return slices.Compact(paths)
 }
 
-// Overwritten returns the entries that are there now and that the plan replaces
-// or removes, sorted: what has to be kept before it is applied.
+// Overwritten returns the existing entries that the plan replaces or removes,
+// sorted: what to save before applying it.
 func (p *Plan) Overwritten() []snapshot.Entry {
 	list := slices.Clone(p.Remove)
 	for i := range p.Write {
@@ -56,8 +56,8 @@ func (p *Plan) Overwritten() []snapshot.Entry {
 	return slices.CompactFunc(list, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
 }
 
-// Spare takes a path out of the plan, with what has to be made below or in the
-// place of it: what it holds could not be saved, for the reason given.
+// Spare takes a path out of the plan, with what the plan creates below it or in
+// its place: its content could not be saved, for the reason given.
 func (p *Plan) Spare(path string, reason error) {
 	p.spared = append(p.spared, snapshot.Problem{Path: path, Err: reason})
 	meets := func(e snapshot.Entry) bool {
@@ -69,7 +69,7 @@ func (p *Plan) Spare(path string, reason error) {
 }
 
 // Plan compares the directory, as a scan found it, with the base. within limits
-// it to some paths and what lies below them; none means all.
+// it to some paths and what is below them; none means all.
 func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
 	p := &Plan{Now: now}
 	for old, e := range snapshot.Join(t.Base.Entries, now.Entries) {
@@ -85,14 +85,14 @@ func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
 			p.both(t, *old, *e)
 		}
 	}
-	p.joinTwins(t, within)
+	p.joinHardLinks(t, within)
 	if len(within) > 0 {
 		p.addParents(t)
 	}
 	return p
 }
 
-// write plans to make an entry, if what it held is known.
+// write plans to create an entry, if its content is known.
 func (p *Plan) write(t *Tree, e snapshot.Entry) {
 	if e.Kind == snapshot.File && e.ID.IsZero() && t.Aside == "" {
 		p.Lost = append(p.Lost, e.Path)
@@ -101,16 +101,16 @@ func (p *Plan) write(t *Tree, e snapshot.Entry) {
 	p.Write = append(p.Write, e)
 }
 
-// both plans for a path that is in the base and there now.
+// both plans for a path that is in the base and exists now.
 func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
 	if old.Kind != now.Kind {
-		if old.Kind == snapshot.Dir || now.Kind == snapshot.Dir { // a rename can not replace the one by the other
+		if old.Kind == snapshot.Dir || now.Kind == snapshot.Dir { // a rename cannot replace one by the other
 			p.Remove = append(p.Remove, now)
 		}
 		p.write(t, old)
 		return
 	}
-	// A name of another file that holds the same would change with it.
+	// Another file's hard link with the same content would change with it.
 	joined := old.Kind == snapshot.File && old.Stat.Nlink == 1 && now.Stat.Nlink > 1 && inodeOf(&old) != inodeOf(&now)
 	if joined || !same(&old, &now) {
 		p.write(t, old)
@@ -122,14 +122,14 @@ func (p *Plan) both(t *Tree, old, now snapshot.Entry) {
 	}
 }
 
-// same reports whether two entries of one path and kind hold the same. A file
-// whose contents are not known does while nobody can have written to it.
+// same reports whether two entries of one path and kind have the same content.
+// A file with unknown content has, as long as nobody can have written to it.
 func same(old, now *snapshot.Entry) bool {
 	return old.SameContent(now) || old.Kind == snapshot.File && (old.ID.IsZero() || now.ID.IsZero()) && old.SameFile(now)
 }
 
-// addParents adds the folders above what is written, where they are missing or
-// are no folders now: a path alone can not come back without them.
+// addParents adds the folders above what is written if they are missing or are
+// not folders now: a path cannot come back without them.
 func (p *Plan) addParents(t *Tree) {
 	have := map[string]bool{}
 	for i := range p.Write {
@@ -152,8 +152,7 @@ func (p *Plan) addParents(t *Tree) {
 	slices.SortFunc(p.Remove, snapshot.ByPath)
 }
 
-// inside reports whether a path is one of within, or lies below one; none means
-// all.
+// inside reports whether a path is one of within, or below one; none means all.
 func inside(path string, within []superqode.RelPath) bool {
 	return len(within) == 0 || slices.ContainsFunc(within, func(w superqode.RelPath) bool { return superqode.Within(path, w.String()) })
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Apply carries out a plan. What is not as the plan found it is left alone and
-// named by a *snapshot.MovedError, which wraps superqode.ErrConflict, when all
-// else is done; the caller looks again. No link is followed. When Apply returns
-// nil, or one of these, or a *LostError, what was done survives a power cut.
+// Apply carries out a plan. It leaves alone what has changed since the plan was
+// made, does everything else, and returns a *snapshot.MovedError, which wraps
+// superqode.ErrConflict and names these paths; the caller looks again. It
+// follows no link. When Apply returns nil, or one of these, or a *LostError,
+// what was done survives a power cut.
 func (t *Tree) Apply(ctx context.Context, p *Plan) error {
 	if err := failpoint.Err("revert.apply"); err != nil {
 		return err
@@ -65,11 +66,12 @@ func hard(err error) error {
 	return err
 }
 
-// LostError names what a plan could not bring back because its contents are lost
-// or damaged, or because it takes more rights. All else was done.
+// LostError names what a plan could not restore because its contents are lost
+// or damaged, or because restoring it needs more rights. Everything else was
+// done.
 type LostError struct{ Problems []snapshot.Problem }
 
-// Error tells of the first.
+// Error describes the first.
 func (e *LostError) Error() string {
 	if n := len(e.Problems); n > 1 {
 		return fmt.Sprintf("%v, and %d more", e.Problems[0], n-1)
@@ -97,12 +99,12 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Proble
 	}
 	wanted := &snapshot.Snapshot{Root: t.Dir, Format: t.Base.Format, Entries: withFolders(p.Write, t.folder(p.Now))}
 	return treecopy.Materialize(ctx, wanted, t.Store, t.Dir, treecopy.MaterializeOptions{
-		Replace: true, Now: now, Twin: p.twin, Aside: t.Aside, Special: true, Partial: true,
+		Replace: true, Now: now, HardLink: p.hardLink, Aside: t.Aside, Special: true, Partial: true,
 	})
 }
 
-// folder returns what a folder has to be in the end: as the base has it, or as
-// it is.
+// folder returns what a folder has to be in the end: as in the base, or as it
+// is.
 func (t *Tree) folder(now *snapshot.Snapshot) func(string) *snapshot.Entry {
 	return func(dir string) *snapshot.Entry {
 		if e := t.Base.Find(dir); e != nil && e.Kind == snapshot.Dir {
@@ -132,7 +134,7 @@ func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) 
 }
 
 // adjustments are the plan's own and the folders in which something was removed
-// or replaced: that moved their times.
+// or replaced, which changed their times.
 func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
 	out := slices.Clone(p.Adjust)
 	have := make(map[string]bool, len(out))
@@ -155,17 +157,17 @@ func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
 	return out
 }
 
-// RestoreOptions says what to bring back, and how it is proven.
+// RestoreOptions says what to restore, and how to prove it.
 type RestoreOptions struct {
-	Within []superqode.RelPath // only these paths and what lies below them; none: all
+	Within []superqode.RelPath // only these paths and what is below them; none: all
 	How    Method              // "" is Stat
-	DryRun bool                // make the plan only
+	DryRun bool                // only make the plan
 	// Seen is what the caller has just found in the directory, by a scan that
-	// believed stat data; nil: nothing. It saves one look.
+	// trusted stat data; nil: nothing. It saves one scan.
 	Seen *Seen
-	// Keep is called with each plan before it is applied, to save what it
-	// overwrites and removes. nil saves nothing. It returns ErrAgain when what it
-	// did makes another plan necessary.
+	// Restore calls Keep with each plan before it applies it, to save what it
+	// overwrites and removes. nil saves nothing. Keep returns ErrAgain if what
+	// it did makes another plan necessary.
 	Keep func(ctx context.Context, p *Plan) error
 }
 
@@ -175,7 +177,7 @@ type Seen struct {
 	Problems []snapshot.Problem
 }
 
-// Restored tells what Restore did and what it found afterwards.
+// Restored says what Restore did and what it found afterwards.
 type Restored struct {
 	Paths       []string // that were not as in the base
 	Digest      superqode.Digest
@@ -183,19 +185,19 @@ type Restored struct {
 	Differences []string // what still differs, one line each
 }
 
-// ErrAgain is what RestoreOptions.Keep returns for another look.
+// ErrAgain is what RestoreOptions.Keep returns to ask for another plan.
 var ErrAgain = errors.New("the directory has to be looked at again")
 
-// errUnsteady is why a path is not brought back.
+// errUnsteady is why a path is not restored.
 var errUnsteady = errors.New("somebody keeps changing it; it was left alone")
 
-// restoreTries bounds how often a plan is made again because something changed
-// under it.
+// restoreTries bounds how often Restore makes a new plan because something
+// changed meanwhile.
 const restoreTries = 5
 
-// Restore brings the directory back to the base and then looks whether it is
-// there. The error is not nil when that could not be done or looked at; what
-// still differs is told by Restored.
+// Restore brings the directory back to the base and then checks it. The error
+// is not nil if it could not do so or could not check; Restored says what still
+// differs.
 func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	var res Restored
 	var lost *LostError
@@ -261,7 +263,7 @@ func (v *Verified) explain(lost *LostError) {
 	}
 }
 
-// with adds what a look afterwards found; nil is none.
+// with adds what a later check found; nil is none.
 func (r *Restored) with(v *Verified) *Restored {
 	if v != nil {
 		r.Digest, r.Differences, r.Verified = v.Digest, v.Differences, len(v.Differences) == 0
@@ -269,7 +271,7 @@ func (r *Restored) with(v *Verified) *Restored {
 	return r
 }
 
-// firstLook is look, or what the caller saw.
+// firstLook is look, or what the caller has seen.
 func (t *Tree) firstLook(ctx context.Context, opt RestoreOptions, try int) (*Seen, error) {
 	if opt.Seen != nil && try == 1 && len(opt.Seen.Problems) == 0 {
 		more, err := t.readDoubtful(ctx, opt.Seen.Now)

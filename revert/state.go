@@ -18,7 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// RepoState is a repository beside its work tree and its objects, as it was at
+// RepoState is a repository without its work tree and its objects, as it was at
 // one moment.
 type RepoState struct {
 	SchemaVersion int               `json:"schema_version"`
@@ -31,7 +31,7 @@ type RepoState struct {
 	IndexSum      string            `json:"index_sum"` // of the index's bytes
 }
 
-// Difference is one way in which a repository is not what it was.
+// Difference is one way in which a repository differs from what it was.
 type Difference struct {
 	What string // "HEAD", "ref refs/heads/main", "index", "config", "hooks/pre-commit", …
 	Old  string // "" where it did not exist
@@ -52,9 +52,9 @@ func (d Difference) String() string {
 }
 
 // fileRoots lists what belongs to the state, as paths below the work tree's git
-// dir and below the common dir. FETCH_HEAD, ORIG_HEAD, COMMIT_EDITMSG, gc's own
-// files and the list of linked worktrees are left out: fetching, looking and
-// other sessions change them and lose nothing.
+// dir and below the common dir, without FETCH_HEAD, ORIG_HEAD, COMMIT_EDITMSG,
+// gc's own files and the list of linked worktrees: fetching, reading and other
+// sessions change them and lose nothing.
 func fileRoots() (gitDir, commonDir []string) {
 	gitDir = []string{"HEAD", "config.worktree", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "AUTO_MERGE",
 		"rebase-merge", "rebase-apply", "sequencer", "BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_EXPECTED_REV", "BISECT_NAMES", "refs/bisect", "info/sparse-checkout"}
@@ -62,8 +62,8 @@ func fileRoots() (gitDir, commonDir []string) {
 	return gitDir, commonDir
 }
 
-// Capture records the state of a repository. The index is copied to indexCopy,
-// so that its entries can be compared later even when its bytes changed; an
+// Capture records the state of a repository. It copies the index to indexCopy,
+// so that its entries can be compared later even if its bytes have changed; an
 // empty indexCopy keeps none.
 func Capture(r *git.Repo, indexCopy string) (*RepoState, error) {
 	s := &RepoState{SchemaVersion: 1, GitDir: []byte(r.GitDir), CommonDir: []byte(r.CommonDir), ObjectFormat: r.ObjectFormat, Files: map[string]string{}, IndexCopy: []byte(indexCopy)}
@@ -111,7 +111,7 @@ func (s *RepoState) addTree(prefix, dir, root string) error {
 }
 
 // fileSum describes a file by mode and contents, a link by its target, and
-// anything else by its type, which is never opened.
+// anything else by its type, without opening it.
 func fileSum(path string, d fs.DirEntry) (string, error) {
 	info, err := d.Info()
 	if err != nil {
@@ -148,8 +148,8 @@ func (s *RepoState) captureIndex(path string) error {
 	return os.WriteFile(string(s.IndexCopy), data, 0o600)
 }
 
-// ReadRefs reads loose and packed refs below a common dir, per-worktree ones
-// left out. A loose ref hides the packed one of its name.
+// ReadRefs reads loose and packed refs below a common dir, without per-worktree
+// ones. A loose ref hides the packed one of its name.
 func ReadRefs(common string) (map[string]string, error) {
 	refs := map[string]string{}
 	packed, err := atomicfile.ReadThrough(filepath.Join(common, "packed-refs"))
@@ -191,8 +191,8 @@ func ReadRefs(common string) (map[string]string, error) {
 	return refs, err
 }
 
-// readRef returns what a loose ref holds. A link and anything that is no file
-// are told as what they are.
+// readRef returns what a loose ref holds. It describes a link, and anything
+// that is not a file, as such.
 func readRef(path string, d fs.DirEntry) (string, error) {
 	if !d.Type().IsRegular() {
 		return fileSum(path, d)

@@ -12,11 +12,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
-// Method says how a directory is compared with a snapshot.
+// Method says how to compare a directory with a snapshot.
 type Method string
 
-// The methods. Stat believes the stat data of files that nobody touched and
-// reads the others; Full reads every byte.
+// The methods. Stat trusts the stat data of files that nobody touched and reads
+// the others; Full reads every byte.
 const (
 	Stat Method = "stat"
 	Full Method = "full"
@@ -28,20 +28,20 @@ func ParseMethod(s string) (Method, error) {
 	case Stat, Full:
 		return m, nil
 	}
-	return "", superqode.Errorf(superqode.ErrUsage, "%q is no way to verify: expected stat or full", s)
+	return "", superqode.Errorf(superqode.ErrUsage, "%q is not a way to verify: use stat or full", s)
 }
 
-// Tree is a directory that can be brought back to a snapshot.
+// Tree is a directory that can be restored to a snapshot.
 type Tree struct {
 	Dir   string                                     // absolute
-	Base  *snapshot.Snapshot                         // what it is brought back to
-	Skip  func(path string, kind snapshot.Kind) bool // what is no part of it; nil: nothing
-	Store *store.Store                               // where contents are
-	Aside string                                     // a folder that holds some of the files, asked before the store; "" for none
+	Base  *snapshot.Snapshot                         // the snapshot to restore
+	Skip  func(path string, kind snapshot.Kind) bool // what is not part of it; nil: nothing
+	Store *store.Store                               // the contents
+	Aside string                                     // a folder with some of the files, which has precedence over the store; "" for none
 }
 
-// Scan records what the directory holds now. With Stat only those contents are
-// read that decide whether a file is that of the base: content ids of files that
+// Scan records what the directory holds now. With Stat it reads only the
+// contents that decide whether a file is the base's: content ids of files that
 // are new, or of another size, stay zero.
 func (t *Tree) Scan(ctx context.Context, how Method) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	opt := snapshot.ScanOptions{Format: t.Base.Format, Skip: t.Skip}
@@ -56,7 +56,7 @@ func (t *Tree) Scan(ctx context.Context, how Method) (*snapshot.Snapshot, []snap
 	return now, append(problems, more...), err
 }
 
-// readDoubtful fills in the ids of files that have the base's size and not its
+// readDoubtful fills in the ids of files that have the base's size but not its
 // stat data.
 func (t *Tree) readDoubtful(ctx context.Context, now *snapshot.Snapshot) ([]snapshot.Problem, error) {
 	var doubtful []*snapshot.Entry
@@ -77,9 +77,8 @@ func (t *Tree) readDoubtful(ctx context.Context, now *snapshot.Snapshot) ([]snap
 	return problems, err
 }
 
-// open gives back the permissions that somebody took from what the base has
-// otherwise, or not at all, so that it can be looked at. It reports whether
-// there was anything.
+// open adds the permissions to read what somebody has made unreadable, and
+// reports whether there was anything.
 func (t *Tree) open(ctx context.Context, now *snapshot.Snapshot, problems []snapshot.Problem) (bool, error) {
 	var wide []snapshot.Entry
 	for _, p := range problems {
@@ -102,8 +101,8 @@ func (t *Tree) open(ctx context.Context, now *snapshot.Snapshot, problems []snap
 	return len(wide) > 0, treecopy.Adjust(ctx, t.Dir, wide)
 }
 
-// maxOpenings bounds how often a directory is scanned again because folders in
-// it had to be opened first; each scan gets at least one level deeper.
+// maxOpenings bounds how often Scan starts again because it had to make folders
+// readable first; each scan gets at least one level deeper.
 const maxOpenings = 64
 
 // look scans for a plan.

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Verified is what a look at a directory found.
+// Verified is the result of comparing a directory with its base.
 type Verified struct {
-	Digest      superqode.Digest // of what is there now; zero when not all of it is known
-	Differences []string         // one line each, sorted by path; none when the directory is as in the base
+	Digest      superqode.Digest // of what is there now; zero if some of it is unknown
+	Differences []string         // one line each, sorted by path; none if the directory is as in the base
 }
 
-// Verify compares the directory with the base and changes nothing. within limits
-// the look to some paths; the digest is theirs then.
+// Verify compares the directory with the base and changes nothing. within
+// limits it to some paths; then the digest covers only these.
 func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPath) (*Verified, error) {
 	now, problems, err := t.Scan(ctx, how)
 	if err != nil {
@@ -26,7 +26,7 @@ func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPat
 	return t.judge(now, problems, within)
 }
 
-// judge compares what a scan found with the base.
+// judge compares the result of a scan with the base.
 func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within []superqode.RelPath) (*Verified, error) {
 	v := &Verified{Differences: []string{}}
 	told := map[string]bool{}
@@ -41,7 +41,7 @@ func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within
 	}
 	for _, q := range problems {
 		if old := t.Base.Find(q.Path); !told[q.Path] && inside(q.Path, within) && (old == nil || !old.ID.IsZero() || old.Kind == snapshot.Dir && len(t.Base.Below(q.Path)) > 0) {
-			v.Differences = append(v.Differences, text.Printable(q.Path)+": can not be read: "+q.Err.Error())
+			v.Differences = append(v.Differences, text.Printable(q.Path)+": cannot be read: "+q.Err.Error())
 		}
 	}
 	slices.Sort(v.Differences)
@@ -51,12 +51,12 @@ func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within
 	return v, t.prove(v, now, within)
 }
 
-// prove compares the digests: they cover every field of every entry, so they are
-// the last word.
+// prove compares the digests, which cover every field of every entry and so
+// decide.
 func (t *Tree) prove(v *Verified, now *snapshot.Snapshot, within []superqode.RelPath) error {
 	was, is := part(t.Base, within), part(now, within)
 	if slices.ContainsFunc(was.Entries, func(e snapshot.Entry) bool { return e.Kind == snapshot.File && e.ID.IsZero() }) {
-		return nil // compared entry by entry, but there is no digest of what was never read
+		return nil // compared entry by entry, but what was never read has no digest
 	}
 	want, err := was.Digest()
 	if err != nil {
@@ -78,8 +78,7 @@ func part(s *snapshot.Snapshot, within []superqode.RelPath) *snapshot.Snapshot {
 	return s.Only(func(e *snapshot.Entry) bool { return inside(e.Path, within) })
 }
 
-// Describe tells in one line how a path differs; nil is an entry that is not
-// there.
+// Describe says in one line how a path differs; nil is a missing entry.
 func Describe(old, now *snapshot.Entry) string {
 	switch {
 	case old == nil && now == nil:

@@ -200,7 +200,7 @@ func openUp(dir string) {
 		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
 			_ = os.Chmod(path, info.Mode().Perm()|0o700)
 		}
-		return nil // what can not be opened fails its test
+		return nil // what cannot be opened fails its test
 	})
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// The rights that a rule gives. Device nodes can be made nowhere: root would
-// reach the disk below the file system through one.
+// The rights that a rule gives. None allows creating device nodes: through one,
+// root would reach the disk below the file system.
 const (
 	fileRights   = ll.AccessFSWriteFile | ll.AccessFSTruncate
 	folderRights = fileRights | ll.AccessFSRemoveDir | ll.AccessFSRemoveFile | ll.AccessFSMakeDir | ll.AccessFSMakeReg |
@@ -24,12 +24,12 @@ const (
 	handledRights = folderRights | ll.AccessFSMakeChar | ll.AccessFSMakeBlock
 )
 
-// erratumSignals is the bit of the correction without which a confined thread
-// can not signal its own process's other threads, as the Go runtime does (Linux
-// 6.15 and stable kernels, Documentation/userspace-api/landlock.rst).
+// erratumSignals is the bit of the fix without which a confined thread cannot
+// signal its own process's other threads, as the Go runtime does (Linux 6.15
+// and stable kernels, Documentation/userspace-api/landlock.rst).
 const erratumSignals = 1 << 1
 
-// Confiner holds a session's programs to a confinement.
+// Confiner confines a session's programs.
 type Confiner struct {
 	Layer Layer
 	Plan  Confinement
@@ -37,18 +37,18 @@ type Confiner struct {
 	rules     int      // the ruleset's descriptor; -1: none
 	lent      *os.File // the same for a child process
 	binds     bool
-	wraps     bool // the helper binds, since this process may not
+	wraps     bool // the helper mounts, since this process may not
 	ownMounts bool // this process has mounts of its own already
 	helper    string
 	scratch   string
 }
 
-// Open decides the confinement of a session's programs, prepares it, and
-// tries it on a thread of its own. Where it can not be had the error tells why if
-// o.Enforce is EnforceRequired; otherwise Layer.State does. Folders of tools that
-// do not exist yet are made. Close gives back what it holds.
+// Open decides the confinement of a session's programs, prepares it, and tests
+// it on a thread of its own. If it is not possible, the error says why if
+// o.Enforce is EnforceRequired; otherwise Layer.State does. Open creates
+// folders of tools that do not exist yet. Close releases what it holds.
 //
-// Landlock is applied to single threads: package landlock's functions would
+// It applies Landlock to single threads: package landlock's functions would
 // confine this whole process, which has to write the session's state.
 func Open(o Options) (*Confiner, error) {
 	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off}}
@@ -60,7 +60,7 @@ func Open(o Options) (*Confiner, error) {
 	}
 	err := k.open(o)
 	if err == nil && o.Enforce == EnforceRequired && !k.Layer.Active() {
-		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard; superqode doctor tells what this machine offers")
+		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard; superqode doctor shows what this machine offers")
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.Close())
@@ -85,7 +85,7 @@ func (k *Confiner) open(o Options) (err error) {
 		return err
 	}
 	for _, dir := range k.Plan.Make {
-		_ = os.MkdirAll(dir, 0o700) // where it can not be made the tool could not have made it either
+		_ = os.MkdirAll(dir, 0o700) // if it cannot be created, the tool could not have created it either
 	}
 	if k.rules, err = k.Plan.ruleset(); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (k *Confiner) open(o Options) (err error) {
 	return nil
 }
 
-// try finds out on scratch threads what is to be had.
+// try finds out on scratch threads what is possible.
 func (k *Confiner) try() {
 	if len(k.Plan.ReadOnly) > 0 {
 		k.binds = true
@@ -107,7 +107,7 @@ func (k *Confiner) try() {
 		}
 		k.binds = false
 		if k.Layer.Active() {
-			k.Layer.State = unavailableState(fmt.Sprintf("Landlock can not keep .git read-only inside a writable tree, and %s; what lies outside of the origin is read-only", err))
+			k.Layer.State = unavailableState(fmt.Sprintf("Landlock cannot keep .git read-only inside a writable tree, and %s; everything outside the origin is read-only", err))
 		}
 	}
 	if err := onThread(k.Confine); err != nil {
@@ -123,7 +123,8 @@ func noLandlock(err error) string {
 	return fmt.Sprintf("this kernel offers no Landlock (%v), Linux 6.2 or newer does", err)
 }
 
-// ruleset tells the kernel what may be written to and returns the descriptor.
+// ruleset makes the kernel's ruleset of what is writable and returns its
+// descriptor.
 func (c Confinement) ruleset() (fd int, err error) {
 	mask := uint64(handledRights)
 	if c.ABI < abiTruncate {
@@ -148,8 +149,8 @@ func (c Confinement) ruleset() (fd int, err error) {
 	return fd, nil
 }
 
-// addRule opens path for the confined. The path is resolved already: a link in
-// it was put there since.
+// addRule makes path writable. The path is resolved already: a link in it was
+// put there since.
 func addRule(rules int, path string, mask uint64) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -167,8 +168,8 @@ func addRule(rules int, path string, mask uint64) error {
 	return ll.LandlockAddPathBeneathRule(rules, &ll.PathBeneathAttr{AllowedAccess: rights & mask, ParentFd: fd}, 0)
 }
 
-// Confine confines the calling thread, for ever, and then checks it: what must
-// not be writable is tried. A process that this thread starts is confined with
+// Confine confines the calling thread, for ever, and then checks that it cannot
+// write where it must not. A process that this thread starts is confined, with
 // all its descendants. The caller has locked the thread and lets it end.
 func (k *Confiner) Confine() error {
 	if !k.Layer.Applied {
@@ -181,8 +182,8 @@ func (k *Confiner) Confine() error {
 	}
 	err := ll.LandlockRestrictSelf(k.rules, 0)
 	if errors.Is(err, unix.EPERM) {
-		// Without CAP_SYS_ADMIN the kernel wants to be sure that no set-user-id
-		// program can be fooled. Root keeps sudo and su working.
+		// Without CAP_SYS_ADMIN the kernel demands that set-user-id programs
+		// gain nothing. For root, sudo and su keep working.
 		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
 			err = ll.LandlockRestrictSelf(k.rules, 0)
 		}
@@ -202,23 +203,22 @@ func (k *Confiner) check() error {
 	for _, dir := range deny {
 		switch err := tryMake(dir); {
 		case err == nil:
-			return fmt.Errorf("%s could be written to all the same", dir)
+			return fmt.Errorf("%s is writable all the same", dir)
 		case !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOENT):
-			return fmt.Errorf("writing to %s could not be tried: %w", dir, err)
+			return fmt.Errorf("could not try to write to %s: %w", dir, err)
 		}
 	}
 	if k.scratch == "" {
 		return nil
 	}
 	if err := tryMake(k.scratch); errors.Is(err, unix.EACCES) || errors.Is(err, unix.EROFS) {
-		return fmt.Errorf("%s can not be written to: %w", k.scratch, err)
+		return fmt.Errorf("%s is not writable: %w", k.scratch, err)
 	}
 	return nil
 }
 
-// tryMake makes a folder in dir and takes it away again. Nothing of a file
-// system's own can be in the way of that, and where it is refused nothing is left
-// behind.
+// tryMake creates a folder in dir and removes it again. No property of a file
+// system prevents that, and nothing is left behind if it is refused.
 func tryMake(dir string) error {
 	path := filepath.Join(dir, ".superqode-check-"+rand.Text())
 	if err := unix.Mkdir(path, 0o700); err != nil {
@@ -233,7 +233,7 @@ func (k *Confiner) GuardsGit() bool {
 	return k.Layer.Applied && (len(k.Plan.ReadOnly) == 0 || k.binds)
 }
 
-// Close gives the ruleset back. Programs that were started stay confined.
+// Close closes the ruleset. Programs that are running stay confined.
 func (k *Confiner) Close() error {
 	if k.rules < 0 {
 		return nil
@@ -246,13 +246,13 @@ func (k *Confiner) Close() error {
 	return unix.Close(fd)
 }
 
-// onThread runs fn on a thread that ends with it, whatever fn did to it. It is
-// never the main thread, which can not end and stands for the whole process in
-// /proc.
+// onThread runs fn on a thread that ends with it, whatever fn did to it. It
+// never uses the main thread, which cannot end and represents the whole process
+// in /proc.
 func onThread(fn func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // a goroutine that ends locked takes its thread along
+		runtime.LockOSThread() // a goroutine that ends locked ends its thread
 		if unix.Gettid() != unix.Getpid() {
 			done <- fn()
 			return

@@ -12,14 +12,14 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Confiner holds a session's programs to a confinement; see the Linux version.
+// Confiner confines a session's programs; see the Linux version.
 type Confiner struct {
 	Layer Layer
 	Plan  Confinement
 }
 
-// Open tells that there is no kernel layer here: with EnforceRequired by an
-// error, otherwise by Layer.State.
+// Open reports that there is no kernel layer here: with EnforceRequired as an
+// error, otherwise in Layer.State.
 func Open(o Options) (*Confiner, error) {
 	k := &Confiner{Layer: Layer{State: unavailableState("Landlock is a part of Linux, and this is " + runtime.GOOS)}}
 	switch {
@@ -46,7 +46,7 @@ func (k *Confiner) Wrap(path string, argv []string, _ *os.ProcAttr) (string, []s
 
 // ConfineProgram refuses.
 func ConfineProgram(_, _ []string, errOut io.Writer) int {
-	fmt.Fprintln(errOut, "superqode: programs can not be confined on this system")
+	fmt.Fprintln(errOut, "superqode: this system cannot confine programs")
 	return 125
 }
 
@@ -56,7 +56,7 @@ func (k *Confiner) GuardsGit() bool { return false }
 // Close does nothing.
 func (k *Confiner) Close() error { return nil }
 
-// Probe tells that there is no kernel layer here.
+// Probe reports that there is no kernel layer here.
 func Probe(_ context.Context, _, _ string) (apart, inPlace Layer, err error) {
 	k, err := Open(Options{})
 	if err != nil {
@@ -65,5 +65,5 @@ func Probe(_ context.Context, _, _ string) (apart, inPlace Layer, err error) {
 	return k.Layer, k.Layer, nil
 }
 
-// Expect tells what the kernel layer would be here.
+// Expect reports what the kernel layer would be here.
 func Expect() (state string) { return unavailableState("only Linux has it") }

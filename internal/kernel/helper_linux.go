@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wrap changes how a program is started, so that the helper makes what this
-// process may not: a user namespace, in which mounts are the program's own. path
-// and argv are the program's; attr has its streams and nothing behind them.
+// Wrap changes how a program starts, so that the helper makes what this process
+// may not: a user namespace, in which the program has its own mounts. path and
+// argv are the program's; attr has its streams and no further files.
 func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string) {
 	attr.Files = append(slices.Clone(attr.Files), k.rulesFile())
 	ownNamespaces(attr.Sys)
 	return k.helper, append(append(k.helperArgs(), path), argv...)
 }
 
-// Wraps reports whether programs are started by Wrap, and not on a thread that
+// Wraps reports whether programs start by Wrap, and not on a thread that
 // Confine has confined.
 func (k *Confiner) Wraps() bool { return k.Layer.Applied && k.wraps }
 
@@ -31,7 +31,7 @@ func (k *Confiner) helperArgs() []string {
 	return append(append([]string{k.helper, ConfineCommand}, k.Plan.ReadOnly...), "--")
 }
 
-// rulesFile lends the ruleset's descriptor; it stays this process's.
+// rulesFile returns a copy of the ruleset's descriptor for the child.
 func (k *Confiner) rulesFile() *os.File {
 	if k.lent == nil {
 		k.lent = os.NewFile(uintptr(k.rules), "ruleset")
@@ -39,8 +39,9 @@ func (k *Confiner) rulesFile() *os.File {
 	return k.lent
 }
 
-// ownNamespaces asks for a user namespace in which everybody is who he was, and
-// for the one capability that mounting takes. It is given up before the program.
+// ownNamespaces asks for a user namespace that keeps all user ids, and for the
+// one capability that mounting needs. The helper drops it before it starts the
+// program.
 func ownNamespaces(sys *syscall.SysProcAttr) {
 	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
@@ -48,7 +49,7 @@ func ownNamespaces(sys *syscall.SysProcAttr) {
 	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 }
 
-// tryWrapped checks what the helper can make, and the rules by themselves.
+// tryWrapped checks what the helper can do, and the rules by themselves.
 func (k *Confiner) tryWrapped() error {
 	err := k.tryHelper()
 	if err == nil {
@@ -60,7 +61,7 @@ func (k *Confiner) tryWrapped() error {
 	return err
 }
 
-// tryHelper lets the helper do all but the program.
+// tryHelper lets the helper do everything but start the program.
 func (k *Confiner) tryHelper() error {
 	args := k.helperArgs()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -78,15 +79,15 @@ func (k *Confiner) tryHelper() error {
 }
 
 // ConfineProgram is the helper: args are the words after ConfineCommand. It
-// returns only when the program could not be started.
+// returns only if the program could not be started.
 func ConfineProgram(args, env []string, errOut io.Writer) int {
-	runtime.LockOSThread() // all of this is the thread's that executes the program
+	runtime.LockOSThread() // all of this belongs to the thread that executes the program
 	end := slices.Index(args, "--")
 	if end < 0 || len(args) == end+2 {
-		fmt.Fprintf(errOut, "superqode: %s is called by superqode only\n", ConfineCommand)
+		fmt.Fprintf(errOut, "superqode: only superqode calls %s\n", ConfineCommand)
 		return 125
 	}
-	// Becoming somebody with a capability may have undone it.
+	// Gaining a capability may have undone it.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		fmt.Fprintf(errOut, "superqode: %v\n", err)
 		return 125
@@ -112,7 +113,7 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 	return 126
 }
 
-// giveUpRights leaves the program no capability in its user namespace.
+// giveUpRights drops all capabilities of the program in its user namespace.
 func giveUpRights() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

@@ -1,9 +1,8 @@
 // Package kernel is the guard's kernel layer: Landlock (Linux) makes everything
-// read-only for a session's program and all that it starts, except for what
-// Confinement.Writable names.
+// read-only for a session's program and everything that it starts, except for
+// what Confinement.Writable names.
 //
-// The decision (Options.confinement) is made before anything is done, and follows
-// these rules:
+// Options.confinement decides before anything is done, by these rules:
 //
 //  1. The session's own folders are writable: workspace, artifacts, tmp and the
 //     private index and objects.
@@ -30,12 +29,12 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Enforce says how much is asked of the kernel layer.
+// Enforce says whether the kernel layer is used.
 type Enforce string
 
 // The choices of --enforce. The zero value is EnforceAuto.
 const (
-	EnforceAuto     Enforce = "auto"     // what can be had
+	EnforceAuto     Enforce = "auto"     // if the machine supports it
 	EnforceRequired Enforce = "required" // no program runs without it
 	EnforceOff      Enforce = "off"
 )
@@ -59,23 +58,23 @@ const (
 
 func unavailableState(why string) string { return "unavailable: " + why }
 
-// Layer is the kernel layer as it was found.
+// Layer is the result of testing the kernel layer.
 type Layer struct {
-	// State is Active, Off or "unavailable: " with the reason. Active
-	// means that nothing which rule 2 names can be written.
+	// State is Active, Off or "unavailable: " with the reason. Active means
+	// that nothing of rule 2 is writable.
 	State string
 	// ABI is the version of Landlock in this kernel; 0 is none.
 	ABI int
-	// Applied means that programs are confined, though not wholly where State
+	// Applied means that programs are confined, though not completely if State
 	// says unavailable.
 	Applied bool
 }
 
-// Active reports whether the layer does all that it promises.
+// Active reports whether the layer does everything that it promises.
 func (l Layer) Active() bool { return l.State == Active }
 
-// Options are the facts that a session's confinement is decided from. Every
-// path is absolute and free of symbolic links, but for those in Env.
+// Options are the facts that decide a session's confinement. Every path is
+// absolute and free of symbolic links, except those in Env.
 type Options struct {
 	Enforce Enforce
 	Env     []string // the program's whole environment: HOME, GOCACHE, …
@@ -86,13 +85,13 @@ type Options struct {
 	GitDirs []string // the origin's git directories; none outside git
 	Trees   []string // the origin's other linked worktrees and borrowed object stores
 
-	Own       []string // the session's folders that its program writes
-	Scratch   string   // one of Own (or below one), where the check may make and remove a folder
+	Own       []string // the session's folders that its program may write
+	Scratch   string   // one of Own (or below one), where the check may create and remove a folder
 	Allow     []string // --allow-write
 	NoNetwork bool     // no TCP
 
-	// Helper is a program that answers to ConfineCommand, for sessions in place of
-	// users who may not mount; "" is none.
+	// Helper is a program that implements ConfineCommand, for in-place sessions
+	// of users who may not mount; "" is none.
 	Helper string
 }
 
@@ -100,36 +99,35 @@ type Options struct {
 type Writable struct {
 	Path string
 	Dir  bool
-	// Own marks the session's folders and what a person allowed: these must be
-	// there, where a default that has gone meanwhile is left out.
+	// Own marks the session's folders and what a person allowed: these must
+	// exist, while a default that has disappeared is left out.
 	Own bool
 }
 
-// Confinement is what the kernel is told: the decision, made before anything is
-// done.
+// Confinement is the decision, made before anything is done.
 type Confinement struct {
 	ABI      int
 	Writable []Writable
 	// ReadOnly are folders inside a writable one that only a read-only mount can
 	// protect.
 	ReadOnly []string
-	// Deny are folders in which the check must fail to make something.
+	// Deny are folders in which the check must fail to create something.
 	Deny []string
-	// Make are folders of tools that do not exist yet and will be made.
+	// Make are folders of tools to create, since they do not exist yet.
 	Make      []string
 	NoNetwork bool
 	Dropped   []Dropped
 }
 
-// Dropped is a default that a confinement does without.
+// Dropped is a default that a confinement leaves out.
 type Dropped struct{ Path, Why string }
 
 // String returns one line for a log.
 func (d Dropped) String() string { return d.Path + " stays read-only: it " + d.Why }
 
-// abiWanted is the first version of Landlock that stops every write (Linux 6.2):
-// version 1 can not let files move between folders, which builds need, and
-// version 2 does not know truncate(2).
+// abiWanted is the first version of Landlock that stops every write (Linux
+// 6.2): version 1 does not let files move between folders, which builds need,
+// and version 2 does not know truncate(2).
 const (
 	abiRefer    = 2
 	abiTruncate = 3
@@ -137,7 +135,7 @@ const (
 	abiScope    = 6
 )
 
-// stateOf says what a version of Landlock is good for.
+// stateOf says what a version of Landlock can do.
 func stateOf(abi int) (state string, apply bool) {
 	switch {
 	case abi < abiRefer:
@@ -154,7 +152,7 @@ func (o Options) AllowWrite(path string) (string, error) {
 	look := diskView()
 	real, _, err := look.resolve(path)
 	if err != nil || look.kind(real) == missing {
-		return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--allow-write %s: it does not exist, and only what is there can be allowed", path), "mkdir %s", path)
+		return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--allow-write %s: it does not exist", path), "mkdir %s", path)
 	}
 	return real, checkAllowed(path, real, o.protected(look))
 }
@@ -179,17 +177,17 @@ func checkAllowed(asked, real string, protected []protectedDir) error {
 type protectedDir struct {
 	path string
 	what string // for messages
-	git  bool   // what the mount has to keep when the origin is the workspace
+	git  bool   // what the mount has to protect if the origin is the workspace
 }
 
-// ConfineCommand is the word with which superqode starts its helper in front of a
+// ConfineCommand is the word with which superqode starts its helper before a
 // program that needs mounts of its own and is not root's:
 //
 //	HELPER ConfineCommand FOLDER… -- [PATH ARGV0 ARG…]
 //
 // The folders become read-only, then the Landlock ruleset in descriptor
-// confineRules is applied, then the helper becomes the program. Without one it
-// ends with 0, which says that all of this can be had.
+// confineRules is applied, then the helper becomes the program. Without a
+// program it exits with 0, which means that all of this works.
 const ConfineCommand = "confined-program"
 
 // confineRules is the descriptor of the ruleset: the first after the streams.

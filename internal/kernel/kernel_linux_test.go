@@ -167,7 +167,7 @@ func TestConfinedWorks(t *testing.T) {
 	}
 }
 
-// TestConfinesOneThread: this process goes on writing where its programs can not.
+// TestConfinesOneThread: this process goes on writing where its programs cannot.
 func TestConfinesOneThread(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)
@@ -182,7 +182,7 @@ func TestConfinesOneThread(t *testing.T) {
 	}
 }
 
-// TestSignalsStayInside: a confined program can not end the process that watches
+// TestSignalsStayInside: a confined program cannot end the process that watches
 // over it.
 func TestSignalsStayInside(t *testing.T) {
 	t.Parallel()

@@ -12,19 +12,20 @@ type need struct {
 	// vars are the variables that name the place; the first one that is set to an
 	// absolute path counts.
 	vars []string
-	// path is the place otherwise: absolute, or below "~" (HOME), "@cache",
-	// "@config", "@data", "@state" (the XDG folders) or "@gopath". A last element
-	// that ends in "*" stands for all names that begin so. "" is no place.
+	// path is the place if no variable is set: absolute, or below "~" (HOME),
+	// "@cache", "@config", "@data", "@state" (the XDG folders) or "@gopath". A
+	// last element that ends in "*" stands for all names with that prefix. ""
+	// is no place.
 	path string
-	// tool is the program that would make the folder if it were missing; then it
-	// is made here, because it could not be made inside. "" makes nothing.
+	// tool is the program that would create the folder if it were missing; Open
+	// creates it then, because the confined tool could not. "" creates nothing.
 	tool string
-	// whole means that the place is of no use but whole: when something that must
-	// not be written lies in it, it is dropped and not narrowed.
+	// whole means that the place is useful only as a whole: if it contains
+	// something that must not be written, it is dropped and not narrowed.
 	whole bool
 }
 
-// needs is the table of what is writable beside the session's own folders.
+// needs is the table of what is writable besides the session's own folders.
 // Sources: the tools' own documentation of their cache and state folders.
 func needs(root bool) []need {
 	list := []need{
@@ -65,8 +66,8 @@ func needs(root bool) []need {
 		}
 	}
 	if !root {
-		// What is there of one's own is guarded by its owner and by ptrace rules;
-		// root's /proc/sys would open the whole machine.
+		// File owners and ptrace rules guard what is there; root's /proc/sys
+		// would open the whole machine.
 		list = append(list, need{path: "/proc"})
 	}
 	return list
@@ -89,7 +90,7 @@ func newPlaces(env []string, look view) *places {
 	return p
 }
 
-// of returns the absolute paths of a need, none where it has no place here.
+// of returns the absolute paths of a need, none if it has no place here.
 func (p *places) of(n need) []string {
 	for _, v := range n.vars {
 		if path := p.variable(v); filepath.IsAbs(path) {
@@ -148,8 +149,8 @@ func (p *places) expand(path string) string {
 	return filepath.Join(dir, rest)
 }
 
-// xdg follows the base directory specification: what is not absolute counts as
-// not set.
+// xdg follows the base directory specification: a relative path counts as not
+// set.
 func (p *places) xdg(name, otherwise string) string {
 	if dir := superqode.Getenv(p.env, name); filepath.IsAbs(dir) {
 		return dir

@@ -21,7 +21,7 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 	for _, path := range own {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
 	}
-	for _, path := range o.Allow { // checked when it was given; what is mounted may have changed
+	for _, path := range o.Allow { // checked when it was given; mounts may have changed since
 		if err := checkAllowed(path, path, protected); err != nil {
 			return c, err
 		}
@@ -41,7 +41,7 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 	return c, nil
 }
 
-// protected lists what is never writable, under every name that it has.
+// protected lists what is never writable, under each of its names.
 func (o Options) protected(look view) []protectedDir {
 	var list []protectedDir
 	add := func(git bool, what string, paths ...string) {
@@ -52,7 +52,7 @@ func (o Options) protected(look view) []protectedDir {
 	add(true, "SUPERQODE_HOME", o.Home)
 	add(false, "the origin", o.Origin)
 	add(true, "the origin's git directory", o.GitDirs...)
-	if o.InPlace && len(o.GitDirs) > 0 { // one mount more where there is one anyhow
+	if o.InPlace && len(o.GitDirs) > 0 { // one more mount where there is one anyway
 		add(true, "superqode's folder in the origin", filepath.Join(o.Origin, ".superqode"))
 	}
 	add(false, "another worktree, or an object store, of the origin", o.Trees...)
@@ -65,7 +65,7 @@ func (o Options) protected(look view) []protectedDir {
 	return list
 }
 
-// candidate is a default with the folders that held links on the way to it.
+// candidate is a default with the folders of the links on the way to it.
 type candidate struct {
 	need
 	asked, real string
@@ -76,7 +76,7 @@ type candidate struct {
 // candidates resolves the table of needs for one environment.
 func candidates(env []string, root bool, look view) []candidate {
 	at := newPlaces(env, look)
-	home, _, _ := look.resolve(at.home) // "" where there is none: nothing lies above it
+	home, _, _ := look.resolve(at.home) // "" if there is none: nothing is above it
 	var list []candidate
 	for _, n := range needs(root) {
 		for _, path := range at.of(n) {
@@ -116,7 +116,7 @@ func (c *Confinement) addNeeds(list []candidate, protected []protectedDir, look 
 		case inside && n.whole:
 			drop(n, "holds what a session's program never writes to")
 		case inside:
-			drop(n, "holds what a session's program never writes to; what lies beside that can be written")
+			drop(n, "holds what a session's program never writes to; everything beside that is writable")
 			c.narrow(n.real, protected, look)
 		default:
 			c.add(n.real, k == folder)
@@ -124,7 +124,7 @@ func (c *Confinement) addNeeds(list []candidate, protected []protectedDir, look 
 	}
 }
 
-// through reports whether one of the links on the way to n lies in a folder that
+// through reports whether one of the links on the way to n is in a folder that
 // another default opens: a program could have put it there.
 func through(n candidate, list []candidate) bool {
 	return slices.ContainsFunc(n.hops, func(hop string) bool {
@@ -138,7 +138,7 @@ func (c *Confinement) add(path string, dir bool) {
 	}
 }
 
-// narrow opens what lies in dir beside the protected folders.
+// narrow opens what is in dir beside the protected folders.
 func (c *Confinement) narrow(dir string, protected []protectedDir, look view) {
 	for _, name := range look.names(dir) {
 		path := filepath.Join(dir, name)
@@ -157,7 +157,7 @@ func (c *Confinement) narrow(dir string, protected []protectedDir, look view) {
 	}
 }
 
-// outermost leaves out what lies in another entry.
+// outermost leaves out what is inside another entry.
 func outermost(paths []string) []string {
 	slices.Sort(paths)
 	var out []string

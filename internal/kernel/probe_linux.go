@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probe finds out in a scratch folder below dir what the kernel layer is
-// here: for a workspace of its own, and for a session in place. A confined
-// program tries to write where it may and where it must not. helper is
-// Options.Helper.
+// Probe tests the kernel layer in a scratch folder below dir: for a separate
+// workspace, and for a session in place. A confined program tries to write
+// where it may and where it must not. helper is Options.Helper.
 func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return apart, inPlace, err
@@ -40,15 +39,15 @@ func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err e
 	return apart, inPlace, err
 }
 
-// probe runs a program that tries to write to denied, if the layer is said to
-// keep it from that.
+// probe runs a program that tries to write to denied, if the layer claims to
+// prevent that.
 func probe(ctx context.Context, o Options, denied string) (Layer, error) {
 	k, err := Open(o)
 	if err != nil {
 		return Layer{}, err
 	}
 	layer := k.Layer
-	if layer.Active() && !k.Wraps() { // else the helper has tried
+	if layer.Active() && !k.Wraps() { // otherwise the helper has tried
 		if err := onThread(func() error { return k.tryProgram(ctx, o.Scratch, denied) }); err != nil {
 			layer.State, layer.Applied = unavailableState("the probe failed: "+err.Error()), false
 		}
@@ -62,14 +61,14 @@ func (k *Confiner) tryProgram(ctx context.Context, allowed, denied string) error
 	}
 	const line = `mkdir "$1/in" && rmdir "$1/in" || exit 8; mkdir "$2/out" 2>/dev/null && exit 9; exit 0`
 	out, err := exec.CommandContext(ctx, "/bin/sh", "-c", line, "sh", allowed, denied).CombinedOutput()
-	if err != nil && !errors.Is(err, unix.ENOENT) { // without a shell the thread's own check has to do
+	if err != nil && !errors.Is(err, unix.ENOENT) { // without a shell the thread's own check has to suffice
 		return fmt.Errorf("%w: %q", err, out)
 	}
 	return nil
 }
 
-// Expect tells what the kernel layer would be here, by the kernel's version
-// alone: nothing is tried, and nothing touched. Open knows better.
+// Expect reports what the kernel layer would be here, from the kernel's version
+// alone: it tries nothing and touches nothing. Open knows better.
 func Expect() (state string) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// view is what the decision on a confinement asks of the file system.
+// view is what the decision about a confinement asks the file system.
 type view interface {
-	// resolve follows the links in an absolute path. hops are the folders that
-	// held the links, resolved. What of the path does not exist is kept as it is.
+	// resolve follows the links in an absolute path. hops are the folders of
+	// the links, resolved. The part of the path that does not exist stays as it
+	// is.
 	resolve(path string) (real string, hops []string, err error)
-	// kind looks at a path without following a last link.
+	// kind returns a path's type without following a last link.
 	kind(path string) kind
-	// names lists a folder, links left out.
+	// names lists a folder without links.
 	names(dir string) []string
 	// read returns a small file, or "".
 	read(path string) string
@@ -33,7 +34,7 @@ type kind int
 
 const (
 	missing kind = iota
-	file         // anything that is no folder
+	file         // anything that is not a folder
 	folder
 	link
 )
@@ -58,8 +59,7 @@ func (disk) resolve(path string) (string, []string, error) {
 	})
 }
 
-// follow is resolve with the one question that it asks: where does p, whose
-// folder is resolved, lead to? "" is nowhere.
+// follow answers where p, whose folder is resolved, leads to; "" is nowhere.
 func follow(path string, readlink func(p string) (string, error)) (string, []string, error) {
 	var hops []string
 	real, rest := "/", strings.Split(path, "/")
@@ -138,8 +138,8 @@ func (disk) mounts() []mount {
 	return parseMounts(string(data))
 }
 
-// mount is one line of mountinfo: the folder root of file system dev stands at
-// point.
+// mount is one line of mountinfo: the folder root of file system dev is mounted
+// at point.
 type mount struct{ dev, root, point string }
 
 // parseMounts reads /proc/self/mountinfo (proc_pid_mountinfo(5)): fields 3 to 5
@@ -175,7 +175,7 @@ func unescapeOctal(s string) string {
 }
 
 // aliases returns the other names that mounts give to the folder at path, or to
-// a part of it: a bind mount of it, of a folder above it, or of one in it.
+// a part of it: a bind mount of the folder, of one above it, or of one in it.
 func aliases(mounts []mount, path string) []string {
 	var home mount
 	for _, m := range mounts { // of two at one point the later one covers the earlier
@@ -206,7 +206,7 @@ func aliases(mounts []mount, path string) []string {
 	return names
 }
 
-// rebase takes path, which is within from, to the same place below to.
+// rebase maps path, which is within from, to the same place below to.
 func rebase(path, from, to string) string {
 	return filepath.Join(to, strings.TrimPrefix(path, from))
 }

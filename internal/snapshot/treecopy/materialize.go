@@ -28,10 +28,10 @@ type MaterializeOptions struct {
 	// when its turn comes is left as it is and named by the error, a *MovedError,
 	// when all else is done. nil replaces whatever is there.
 	Now *snapshot.Snapshot
-	// Twin finds, with Now, a file in dst of which e was another name, as it is
+	// HardLink finds, with Now, a file in dst of which e was another name, as it is
 	// now; nil for none. Files of which snap itself has several names become so
 	// again without it.
-	Twin func(e *snapshot.Entry) *snapshot.Entry
+	HardLink func(e *snapshot.Entry) *snapshot.Entry
 	// Aside is a folder that holds some of the files under their own paths; what
 	// is not there comes from the store. "" is none.
 	Aside string
@@ -96,7 +96,7 @@ type materializer struct {
 	contents *store.Reader // started when first needed
 	aside    *dirfd.Cursor // nil for none
 	problems []snapshot.Problem
-	twins    map[inode]twin // what was made of files that had several names
+	links    map[inode]hardLink // the files written for those that had several hard links
 }
 
 func (m *materializer) openAside() error {
@@ -137,8 +137,8 @@ func (m *materializer) entry(ctx context.Context, e *snapshot.Entry) error {
 			m.problems = append(m.problems, snapshot.Problem{Path: e.Path, Err: lost.error})
 			return nil
 		}
-		if err == nil && m.hasTwins(e) {
-			m.rememberTwin(at, name, e)
+		if err == nil && m.hasLinks(e) {
+			m.rememberLink(at, name, e)
 		}
 		return err
 	case snapshot.Link:
@@ -252,7 +252,7 @@ func (m *materializer) file(ctx context.Context, at int, name string, e *snapsho
 	if err := failpoint.Err("snapshot.write"); err != nil {
 		return err
 	}
-	if m.hasTwins(e) && m.linkTwin(at, name, e) {
+	if m.hasLinks(e) && m.hardLink(at, name, e) {
 		return nil
 	}
 	fd, err := dirfd.Open(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -406,25 +406,26 @@ type inode struct{ dev, ino uint64 }
 
 func inodeOf(e *snapshot.Entry) inode { return inode{e.Stat.Dev, e.Stat.Ino} }
 
-// twin is a file that Materialize may give further names.
-type twin struct {
+// hardLink is a file to which Materialize may make further hard links.
+type hardLink struct {
 	path string
 	inode
 }
 
-// hasTwins reports whether e was one name of several and is to become that again.
-func (m *materializer) hasTwins(e *snapshot.Entry) bool {
+// hasLinks reports whether e was one of several hard links and is to become one
+// again.
+func (m *materializer) hasLinks(e *snapshot.Entry) bool {
 	return m.opt.Now != nil && e.Kind == snapshot.File && e.Stat.Nlink > 1
 }
 
-// linkTwin makes e a further name of the file that it was a name of, where that
-// has its other name, or has been made. It reports whether it did; a file of its
-// own does as well.
-func (m *materializer) linkTwin(at int, name string, e *snapshot.Entry) bool {
-	t, ok := m.twins[inodeOf(e)]
-	if !ok && m.opt.Twin != nil {
-		if now := m.opt.Twin(e); now != nil {
-			t, ok = twin{now.Path, inodeOf(now)}, true
+// hardLink links e to its former file if that exists under another name, or has
+// been written. It reports whether it did; otherwise e becomes a file of its
+// own.
+func (m *materializer) hardLink(at int, name string, e *snapshot.Entry) bool {
+	t, ok := m.links[inodeOf(e)]
+	if !ok && m.opt.HardLink != nil {
+		if now := m.opt.HardLink(e); now != nil {
+			t, ok = hardLink{now.Path, inodeOf(now)}, true
 		}
 	}
 	if !ok {
@@ -447,16 +448,16 @@ func (m *materializer) linkTwin(at int, name string, e *snapshot.Entry) bool {
 	return false
 }
 
-// rememberTwin notes what was made of e, for its other names.
-func (m *materializer) rememberTwin(at int, name string, e *snapshot.Entry) {
+// rememberLink records the file written for e, for its other hard links.
+func (m *materializer) rememberLink(at int, name string, e *snapshot.Entry) {
 	now, err := snapshot.StatAt(at, name)
 	if err != nil {
 		return
 	}
-	if m.twins == nil {
-		m.twins = map[inode]twin{}
+	if m.links == nil {
+		m.links = map[inode]hardLink{}
 	}
-	m.twins[inodeOf(e)] = twin{e.Path, inodeOf(&now)}
+	m.links[inodeOf(e)] = hardLink{e.Path, inodeOf(&now)}
 }
 
 // makeSpecial makes the special file that e describes, without its permission

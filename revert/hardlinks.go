@@ -7,15 +7,15 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// inode names a file whatever its paths.
+// inode identifies a file whatever its paths.
 type inode struct{ dev, ino uint64 }
 
 func inodeOf(e *snapshot.Entry) inode { return inode{e.Stat.Dev, e.Stat.Ino} }
 
-// joinTwins plans for paths that were names of one file and are names of several
-// by now, although these hold the same: the first that is still what it was is
-// the file of them all.
-func (p *Plan) joinTwins(t *Tree, within []superqode.RelPath) {
+// joinHardLinks plans for paths that were hard links to one file and are
+// separate files now, with the same content: all become links to the first one
+// that is still the same.
+func (p *Plan) joinHardLinks(t *Tree, within []superqode.RelPath) {
 	names := map[inode][]*snapshot.Entry{}
 	for i := range t.Base.Entries {
 		if e := &t.Base.Entries[i]; e.Kind == snapshot.File && e.Stat.Nlink > 1 {
@@ -29,9 +29,9 @@ func (p *Plan) joinTwins(t *Tree, within []superqode.RelPath) {
 	for _, path := range p.Lost {
 		written[path] = true
 	}
-	p.twins = map[inode]*snapshot.Entry{}
+	p.links = map[inode]*snapshot.Entry{}
 	for file, list := range names {
-		if len(list) < 2 { // its other names are somewhere else
+		if len(list) < 2 { // its other links are elsewhere
 			continue
 		}
 		var keeper *snapshot.Entry
@@ -49,7 +49,7 @@ func (p *Plan) joinTwins(t *Tree, within []superqode.RelPath) {
 		if keeper == nil {
 			continue
 		}
-		p.twins[file] = keeper
+		p.links[file] = keeper
 		for _, e := range others {
 			if inodeOf(p.Now.Find(e.Path)) != inodeOf(keeper) && inside(e.Path, within) {
 				p.Write = append(p.Write, *e)
@@ -59,6 +59,6 @@ func (p *Plan) joinTwins(t *Tree, within []superqode.RelPath) {
 	slices.SortFunc(p.Write, snapshot.ByPath)
 }
 
-// twin returns the entry, as it is now, of the file of which e was another name,
-// or nil.
-func (p *Plan) twin(e *snapshot.Entry) *snapshot.Entry { return p.twins[inodeOf(e)] }
+// hardLink returns the entry, as it is now, of the file to which e was another
+// hard link, or nil.
+func (p *Plan) hardLink(e *snapshot.Entry) *snapshot.Entry { return p.links[inodeOf(e)] }
