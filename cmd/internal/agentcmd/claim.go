@@ -20,7 +20,7 @@ const defaultTTL = time.Hour
 // claimWho names the owner of claims.
 type claimWho struct {
 	app.SessionFlag
-	Agent string `placeholder:"NAME" help:"Whose claims (default: $$SUPERQODE_AGENT_ID; inside a session the run's own agent)."`
+	Agent string `placeholder:"NAME" help:"The owner of the claims (default: $$SUPERQODE_AGENT_ID; inside a session the run's own agent)."`
 }
 
 // claimPlace is how a command reaches the claims: by the session's supervisor
@@ -96,15 +96,10 @@ func (p *claimPlace) print(doc any, claims []coordinator.Lease) error {
 // ClaimAcquire claims.
 type ClaimAcquire struct {
 	claimWho
-	Wait  *waitFlag         `placeholder:"DUR" help:"Wait for DUR (30s, 5m; or for ever) when somebody else has a claim on it; who asked first is served first."`
-	TTL   *app.DurationFlag `name:"ttl" placeholder:"DUR" help:"End the claim after DUR (default: 1h outside of a session without --pid, else no end)."`
-	PID   int               `name:"pid" placeholder:"PID" help:"Outside of a session: end the claim when this process ends."`
-	Files []string          `arg:"" name:"file" sep:"none" help:"FILE, FILE:START-END (lines of the base, from 1, both included), a folder, or a pattern in quotes."`
-}
-
-// Help tells the rules.
-func (*ClaimAcquire) Help() string {
-	return "Exit code 4: somebody else has it, or the agents would wait for one another. Inside a session the claim ends with the run of its program. A file whose name looks like a range is written with a colon behind it: 'a:1-2:'."
+	Wait  *waitFlag         `placeholder:"DUR" help:"If another agent has a claim, queue for up to DUR (30s, 5m, forever). First come, first served."`
+	TTL   *app.DurationFlag `name:"ttl" placeholder:"DUR" help:"Let the claim expire after DUR (default: never; 1h outside of a session without --pid)."`
+	PID   int               `name:"pid" placeholder:"PID" help:"Outside of a session: release the claim when this process ends."`
+	Files []string          `arg:"" name:"file" sep:"none" help:"FILE, FILE:START-END (lines of the base, counted from 1, inclusive), a folder, or a quoted pattern."`
 }
 
 // Run prints a line for each claim: its fencing number and what it is on.
@@ -167,9 +162,9 @@ func (c *ClaimAcquire) call(p *claimPlace, targets []coordinator.Target) (call c
 // ClaimRelease lets claims go.
 type ClaimRelease struct {
 	claimWho
-	All   bool     `help:"All of the agent's claims."`
-	Force bool     `help:"With --all and without --agent: the claims of every agent on this origin, also those in a file that can not be read."`
-	Files []string `arg:"" optional:"" name:"file" sep:"none" help:"What to let go, as in claim acquire; a part of a range is taken out of it."`
+	All   bool     `help:"Release all of the agent's claims."`
+	Force bool     `help:"With --all and without --agent: release the claims of every agent on this origin, even if the file of claims is unreadable."`
+	Files []string `arg:"" optional:"" name:"file" sep:"none" help:"What to release, as for claim acquire. Part of a claimed range can be released."`
 }
 
 // Run prints what was let go.

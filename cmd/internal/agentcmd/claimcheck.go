@@ -19,12 +19,7 @@ import (
 type ClaimCheck struct {
 	claimWho
 	Format string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
-	Files  []string `arg:"" optional:"" name:"file" sep:"none" help:"text and json: what would be edited, FILE or FILE:START-END in lines of the file as it is now. The hooks read standard input."`
-}
-
-// Help tells the exit codes.
-func (*ClaimCheck) Help() string {
-	return "Exit code 0: allowed. 3: denied (2 where a hook protocol wants it). With `claims: enforced` in the configuration an edit needs a claim of one's own."
+	Files  []string `arg:"" optional:"" name:"file" sep:"none" help:"What would be edited, for text and json: FILE or FILE:START-END, in lines of the file as it is now. The hooks read stdin."`
 }
 
 // maxHookPayload is what guard check takes, too.

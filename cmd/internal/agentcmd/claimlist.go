@@ -173,12 +173,7 @@ func claimRows(leases []coordinator.Lease, waiting []coordinator.Waiter) [][]str
 type ClaimWait struct {
 	claimWho
 	Wait  *waitFlag `aliases:"timeout" placeholder:"DUR" help:"Give up after DUR (default: never)."`
-	Files []string  `arg:"" name:"file" sep:"none" help:"What to wait for, as in claim acquire."`
-}
-
-// Help tells the exit code.
-func (*ClaimWait) Help() string {
-	return "Exit code 4: it was still claimed when the time was up. Another agent may claim it before you do: claim acquire --wait stands in the queue."
+	Files []string  `arg:"" name:"file" sep:"none" help:"What to wait for, as for claim acquire."`
 }
 
 // waitPause is how often claim wait looks.

@@ -23,14 +23,9 @@ import (
 // Track tells a session what an agent has changed.
 type Track struct {
 	app.SessionFlag
-	Agent  app.AgentFlag `placeholder:"NAME" help:"Who changed it (default: the agent that runs here)."`
-	Format string        `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read an agent's hook (after a tool has run) on stdin: claude, codex, gemini, cursor, copilot or json."`
-	Files  []string      `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent has changed."`
-}
-
-// Help tells what it is for.
-func (*Track) Help() string {
-	return "Where several agents work in one workspace, workspace blame, changes and revert --agent go by what the agents say. Call it after each edit, best from the agent's own hook: PostToolUse of Claude Code and Codex, AfterTool of Gemini CLI, afterFileEdit of Cursor, postToolUse of Copilot. A hook's payload that is about no file, or that comes outside of a session, is passed over."
+	Agent  app.AgentFlag `placeholder:"NAME" help:"The agent that made the change (default: the agent that runs here)."`
+	Format string        `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read the payload of an agent's hook, after a tool has run, from stdin: claude, codex, gemini, cursor, copilot or json."`
+	Files  []string      `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent changed."`
 }
 
 // Run sends what is stated to the session's supervisor or, from outside of the

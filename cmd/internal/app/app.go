@@ -28,14 +28,14 @@ import (
 
 // Globals are the flags that every command takes, before or after its name.
 type Globals struct {
-	Repo    string `short:"C" placeholder:"DIR" help:"Work on the repository that holds DIR (default: the current directory)." sep:"none"`
-	Home    string `placeholder:"DIR" help:"Where sessions are kept (default: $$SUPERQODE_HOME, else ~/.superqode)." sep:"none"`
+	Repo    string `short:"C" placeholder:"DIR" help:"Use the repository that contains DIR (default: the current directory)." sep:"none"`
+	Home    string `placeholder:"DIR" help:"The folder for sessions (default: $$SUPERQODE_HOME or ~/.superqode)." sep:"none"`
 	JSON    bool   `name:"json" help:"Print the result as JSON."`
 	Quiet   bool   `short:"q" help:"Print results and errors only."`
-	Verbose int    `short:"v" type:"counter" help:"Tell more on stderr; twice: everything."`
+	Verbose int    `short:"v" type:"counter" help:"Log more to stderr; -vv logs everything."`
 	Color   string `enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"Colour the output: auto, always or never."`
 	Config  string `placeholder:"FILE" help:"Read this configuration file instead of the origin's superqode.yaml." sep:"none"`
-	NoInput bool   `name:"no-input" help:"Never ask."`
+	NoInput bool   `name:"no-input" help:"Never prompt."`
 }
 
 // App is what every command works with: the streams, the global flags and what

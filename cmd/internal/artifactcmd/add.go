@@ -18,15 +18,10 @@ import (
 // Add puts a file into the store.
 type Add struct {
 	app.SessionFlag
-	File        string `arg:"" sep:"none" help:"The file; - reads stdin."`
+	File        string `arg:"" sep:"none" help:"The file, or - for stdin."`
 	Type        string `required:"" placeholder:"TYPE" help:"patch, fix, test_unit, …, coverage, summary, log, screenshot, trace or error."`
-	Name        string `help:"Save it under this name, as the name's next version: name@1, name@2, …"`
-	Description string `help:"What it is."`
-}
-
-// Help tells what becomes of it inside a session.
-func (*Add) Help() string {
-	return "Inside a session the file is copied to $SUPERQODE_ARTIFACT_DIR and becomes an artifact when the session ends. Elsewhere it is added at once, to the session of --session or to none."
+	Name        string `help:"Save it as the next version of this name: name@1, name@2, …"`
+	Description string `help:"A description."`
 }
 
 // Run prints the artifact's id; inside a session, where it has none yet, its path

@@ -26,27 +26,21 @@ type FindingAdd struct {
 	app.SessionFlag
 	Severity     string   `placeholder:"LEVEL" help:"critical, high, medium, low or info."`
 	Title        string   `help:"The finding in one line."`
-	File         string   `sep:"none" help:"The file it is about, from here or from the top."`
-	Line         string   `placeholder:"N[-M]" help:"The lines it is about."`
-	Category     string   `help:"What kind of finding."`
-	Description  string   `help:"The finding at length."`
-	Evidence     string   `help:"What shows it."`
-	SuggestedFix string   `help:"What would mend it."`
-	Patch        string   `placeholder:"FILE" sep:"none" help:"A patch that would mend it; checked against the session's base."`
-	PatchID      string   `placeholder:"ID" help:"The artifact that would mend it."`
-	Priority     *int     `placeholder:"0-3" help:"0 is the first to be done."`
-	Confidence   *float64 `placeholder:"0-1" help:"How sure."`
+	File         string   `sep:"none" help:"The file, relative to the current directory or to the top."`
+	Line         string   `placeholder:"N[-M]" help:"The line or lines."`
+	Category     string   `help:"The category."`
+	Description  string   `help:"A detailed description."`
+	Evidence     string   `help:"Evidence for the finding."`
+	SuggestedFix string   `help:"A suggested fix, in words."`
+	Patch        string   `placeholder:"FILE" sep:"none" help:"A patch that fixes it; it must apply to the session's base."`
+	PatchID      string   `placeholder:"ID" help:"The artifact that holds a fix."`
+	Priority     *int     `placeholder:"0-3" help:"The priority; 0 is the highest."`
+	Confidence   *float64 `placeholder:"0-1" help:"The confidence."`
 	FoundBy      string   `placeholder:"NAME" help:"Who found it (default: the agent)."`
 	Rule         string   `placeholder:"ID" help:"The rule of the tool that found it."`
-	ID           string   `name:"id" help:"An id of your own (default: finding-001, …)."`
+	ID           string   `name:"id" help:"The finding's id (default: finding-001, …)."`
 	Tag          []string `placeholder:"TAG" sep:"none" help:"A tag (repeatable)."`
-	Stdin        string   `arg:"" optional:"" enum:"-," default:"" name:"-" help:"Read findings from stdin, one JSON object a line."`
-}
-
-// Help tells about findings on stdin.
-func (*FindingAdd) Help() string {
-	return "With - each line of stdin is one JSON object with the fields of superqode-qr-v1. Lines that are no findings are named with the field that is wrong, the others are kept, and the exit code is 80. " +
-		"Findings can also be left as files: JSON in $SUPERQODE_ARTIFACT_DIR/findings, SARIF 2.1.0 and JUnit XML anywhere in $SUPERQODE_ARTIFACT_DIR; patches as fixes/<finding-id>.patch."
+	Stdin        string   `arg:"" optional:"" enum:"-," default:"" name:"-" help:"Read findings from stdin, one JSON object per line."`
 }
 
 // findingAdder is the way in for findings.
@@ -219,7 +213,7 @@ func parseLines(s string) (artifacts.LineRange, error) {
 // FindingList lists findings.
 type FindingList struct {
 	app.SessionFlag
-	Severity []string `placeholder:"LEVEL" help:"Only these severities (repeatable, or separated by commas)."`
+	Severity []string `placeholder:"LEVEL" help:"Only list these severities (repeatable, or separated by commas)."`
 }
 
 // Run prints a table in the order in which they were found.

@@ -17,14 +17,9 @@ import (
 // FindingSuppress enters a finding into the file of those that do not count.
 type FindingSuppress struct {
 	app.SessionFlag
-	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
-	Reason  string `help:"Why it does not count."`
-	Expires string `placeholder:"DATE" help:"Until when (2026-12-31); without it for good."`
-}
-
-// Help tells where it goes.
-func (*FindingSuppress) Help() string {
-	return "The entry goes into " + findings.SuppressionsFile + " in the origin's top folder, beside superqode.yaml: commit it, and it holds for everybody. Suppressed findings are listed apart and count nowhere. A finding that is suppressed already gets the new reason and date."
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
+	Reason  string `help:"Why the finding does not count."`
+	Expires string `placeholder:"DATE" help:"The last day of the suppression, for example 2026-12-31 (default: it never expires)."`
 }
 
 // Run prints the fingerprint.
@@ -49,12 +44,7 @@ func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
 // FindingUnsuppress takes a finding out of that file.
 type FindingUnsuppress struct {
 	app.SessionFlag
-	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, the beginning of it, or its id in the session."`
-}
-
-// Help tells what becomes of the file.
-func (*FindingUnsuppress) Help() string {
-	return "The entry is taken out of " + findings.SuppressionsFile + "; everything else there stays, comments too. The report of the session is written anew."
+	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
 }
 
 // Run prints the fingerprint.

@@ -16,13 +16,8 @@ import (
 // Prune takes away what old sessions left.
 type Prune struct {
 	KeepSessions *int        `placeholder:"N" help:"Keep the artifacts of the N newest sessions (default: artifacts.keep_sessions)."`
-	OlderThan    app.AgeFlag `placeholder:"AGE" help:"Only sessions whose newest artifact is older (36h, 30d)."`
-	DryRun       bool        `help:"Only say what would go."`
-}
-
-// Help tells what stays.
-func (*Prune) Help() string {
-	return "Artifacts of sessions that are open, preserved or pinned stay, and so does what was added outside of a session or saved under a name. With both limits a session goes only when it is beyond both."
+	OlderThan    app.AgeFlag `placeholder:"AGE" help:"Only prune sessions whose newest artifact is older than AGE (36h, 30d)."`
+	DryRun       bool        `help:"Print what would be removed, without removing it."`
 }
 
 type prunedJSON struct {

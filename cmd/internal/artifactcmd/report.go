@@ -20,15 +20,10 @@ import (
 // Report prints a session's report.
 type Report struct {
 	app.SessionFlag
-	Format   string `default:"md" enum:"md,json,html,sarif,junit,summary" placeholder:"FORMAT" help:"md, json, html, sarif, junit, or summary: a short one for a workflow's step."`
-	Output   string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE."`
-	NoRedact bool   `help:"Show secrets."`
-	Schema   string `enum:"qr,result," default:"" placeholder:"NAME" help:"Print a JSON Schema instead: qr of this report, result of what run --json prints."`
-}
-
-// Help gives an example for continuous integration.
-func (*Report) Help() string {
-	return "In a GitHub workflow: superqode report --format summary >> \"$GITHUB_STEP_SUMMARY\". The values of secrets are masked in every format; --no-redact shows them as long as the session's own folder is there."
+	Format   string `default:"md" enum:"md,json,html,sarif,junit,summary" placeholder:"FORMAT" help:"md, json, html, sarif, junit, or summary (short, for a workflow step)."`
+	Output   string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE instead of stdout."`
+	NoRedact bool   `help:"Do not mask secrets."`
+	Schema   string `enum:"qr,result," default:"" placeholder:"NAME" help:"Print a JSON Schema instead: qr (this report) or result (the output of run --json)."`
 }
 
 // Run prints the report that the session's end wrote.

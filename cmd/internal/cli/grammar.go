@@ -23,36 +23,36 @@ import (
 // artifactsCmd groups the commands on the artifact store.
 type artifactsCmd struct {
 	List   artifactcmd.List   `cmd:"" help:"List artifacts."`
-	Show   artifactcmd.Show   `cmd:"" help:"Print an artifact's content."`
+	Show   artifactcmd.Show   `cmd:"" help:"Print an artifact."`
 	Verify artifactcmd.Verify `cmd:"" help:"Compare every file with the manifest."`
 	Add    artifactcmd.Add    `cmd:"" help:"Add a file."`
-	Prune  artifactcmd.Prune  `cmd:"" help:"Take away the artifacts of old sessions."`
+	Prune  artifactcmd.Prune  `cmd:"" help:"Remove the artifacts of old sessions."`
 }
 
 // claimCmd groups the commands on claims.
 type claimCmd struct {
-	Acquire agentcmd.ClaimAcquire `cmd:"" help:"Claim files, or lines of them, for an agent: all that are named, or none."`
-	Release agentcmd.ClaimRelease `cmd:"" help:"Let claims go."`
-	List    agentcmd.ClaimList    `cmd:"" help:"List the claims on this origin, and who waits for some."`
-	Wait    agentcmd.ClaimWait    `cmd:"" help:"Wait until nobody else has a claim on what is named; claims nothing."`
-	Check   agentcmd.ClaimCheck   `cmd:"" help:"Decide an edit by the claims, for a coding agent's hook or a script."`
+	Acquire agentcmd.ClaimAcquire `cmd:"" help:"Claim files or lines for an agent, all or none."`
+	Release agentcmd.ClaimRelease `cmd:"" help:"Release claims."`
+	List    agentcmd.ClaimList    `cmd:"" help:"List claims and waiting requests on this origin."`
+	Wait    agentcmd.ClaimWait    `cmd:"" help:"Wait until nobody else has a claim, without claiming."`
+	Check   agentcmd.ClaimCheck   `cmd:"" help:"Check an edit against the claims, for an agent's hook or a script."`
 }
 
 // configCmd groups the commands on superqode.yaml.
 type configCmd struct {
-	Show   configShowCmd   `cmd:"" help:"Print every key with its value and where that comes from."`
-	Init   configInitCmd   `cmd:"" help:"Write a commented superqode.yaml into the origin."`
+	Show   configShowCmd   `cmd:"" help:"Print every key with its value and its source."`
+	Init   configInitCmd   `cmd:"" help:"Create a commented superqode.yaml in the origin."`
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of superqode.yaml."`
-	Path   configPathCmd   `cmd:"" help:"Print the files that are read, strongest first."`
+	Path   configPathCmd   `cmd:"" help:"Print the files that are read, highest precedence first."`
 }
 
 // findingCmd groups the commands on findings.
 type findingCmd struct {
-	Add  artifactcmd.FindingAdd  `cmd:"" help:"Add a finding to the running session, or to --session."`
+	Add  artifactcmd.FindingAdd  `cmd:"" help:"Add a finding to a session."`
 	List artifactcmd.FindingList `cmd:"" help:"List a session's findings."`
 
-	Suppress   artifactcmd.FindingSuppress   `cmd:"" help:"Let a finding count no more, in this session and in those to come."`
-	Unsuppress artifactcmd.FindingUnsuppress `cmd:"" help:"Let a suppressed finding count again."`
+	Suppress   artifactcmd.FindingSuppress   `cmd:"" help:"Suppress a finding in this session and in future ones."`
+	Unsuppress artifactcmd.FindingUnsuppress `cmd:"" help:"Stop suppressing a finding."`
 }
 
 // A command is one word of the first level. A hidden one is
@@ -68,22 +68,22 @@ type command struct {
 // it.
 func commands() []command {
 	return []command{
-		{name: "run", help: "Run a program in a session of its own: open, run, collect, report, remove.", build: func() any { return &runcmd.Run{} }},
-		{name: "workspace", help: "Open, use, look at and end sessions.", build: func() any { return &workspaceCmd{} }},
-		{name: "artifacts", help: "What sessions left behind.", build: func() any { return &artifactsCmd{} }},
-		{name: "finding", help: "Findings of a session.", build: func() any { return &findingCmd{} }},
-		{name: "verify-fix", help: "Try the fix of a finding in a fresh session: tests before, tests after.", build: func() any { return &runcmd.VerifyFix{} }},
+		{name: "run", help: "Run a program in a new session.", build: func() any { return &runcmd.Run{} }},
+		{name: "workspace", help: "Open, use, inspect and end sessions.", build: func() any { return &workspaceCmd{} }},
+		{name: "artifacts", help: "Work with the artifacts of sessions.", build: func() any { return &artifactsCmd{} }},
+		{name: "finding", help: "Work with the findings of sessions.", build: func() any { return &findingCmd{} }},
+		{name: "verify-fix", help: "Test a finding's fix in a new session.", build: func() any { return &runcmd.VerifyFix{} }},
 		{name: "report", help: "Print a session's report.", build: func() any { return &artifactcmd.Report{} }},
-		{name: "config", help: "The configuration and where each value comes from.", build: func() any { return &configCmd{} }},
-		{name: "trust", help: "Let the commands of this origin's superqode.yaml run.", build: func() any { return &runcmd.Trust{} }},
-		{name: "guard", help: "Decide on git commands, alone or for a coding agent's hook.", build: func() any { return &guardCmd{} }},
-		{name: "claim", help: "Leases of agents on files and ranges of lines.", build: func() any { return &claimCmd{} }},
-		{name: "watch", help: "Tell of changes as they happen.", build: func() any { return &workspacecmd.Watch{} }},
-		{name: "hooks", help: "What goes into coding agents' own configurations.", build: func() any { return &hooksCmd{} }},
-		{name: "doctor", help: "Check git, the file system, the kernel and what earlier sessions left; each with its remedy.", build: func() any { return &doctor.Cmd{} }},
-		{name: "demo", help: "See it work: an unruly program in a throw-away repository, in a few seconds.", build: func() any { return &demo.Cmd{} }},
-		{name: "completion", help: "Print the completion code for a shell.", build: func() any { return &completion.Cmd{} }},
-		{name: "track", help: "Tell the session which lines an agent has changed, by hand or from an agent's hook.", build: func() any { return &agentcmd.Track{} }},
+		{name: "config", help: "Show and create the configuration.", build: func() any { return &configCmd{} }},
+		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", build: func() any { return &runcmd.Trust{} }},
+		{name: "guard", help: "Check git commands and guard repositories.", build: func() any { return &guardCmd{} }},
+		{name: "claim", help: "Claim files and lines so that agents do not collide.", build: func() any { return &claimCmd{} }},
+		{name: "watch", help: "Print file changes as they happen.", build: func() any { return &workspacecmd.Watch{} }},
+		{name: "hooks", help: "Connect coding agents through their hooks.", build: func() any { return &hooksCmd{} }},
+		{name: "doctor", help: "Check this machine and the state of superqode.", build: func() any { return &doctor.Cmd{} }},
+		{name: "demo", help: "Run an unruly program in a throw-away repository, to see superqode at work.", build: func() any { return &demo.Cmd{} }},
+		{name: "completion", help: "Print shell completion code.", build: func() any { return &completion.Cmd{} }},
+		{name: "track", help: "Record which lines an agent changed.", build: func() any { return &agentcmd.Track{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
 		{name: session.DetachCommand, build: func() any { return &runcmd.Supervise{} }, hidden: true},
 		{name: session.SweepCommand, build: func() any { return &workspacecmd.Sweep{} }, hidden: true},
@@ -118,7 +118,11 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 		}
 		options = append(options, kong.DynamicCommand(c.name, c.help, "", target, tags...))
 	}
-	return kong.New(&a.Flags, options...)
+	parser, err := kong.New(&a.Flags, options...)
+	if err == nil {
+		describe(parser.Model.Node, "")
+	}
+	return parser, err
 }
 
 // decodeString takes a value as the bytes that it is. kong's own mapper sends it
@@ -162,43 +166,43 @@ func commandWord(args []string) string {
 
 // workspaceCmd groups the commands on sessions.
 type workspaceCmd struct {
-	Create    runcmd.Create          `cmd:"" help:"Open a session and leave it active; prints its id and its workspace."`
-	Exec      runcmd.Exec            `cmd:"" help:"Run a command in an active session's workspace."`
-	Setup     runcmd.Setup           `cmd:"" help:"Bring a session's workspace into the state that superqode.yaml asks for; says what it does and why."`
-	Ps        runcmd.Ps              `cmd:"" help:"List the programs that run, and ran, in sessions."`
-	Logs      runcmd.Logs            `cmd:"" help:"Print the output of a program that runs, or ran, in a session."`
-	Kill      runcmd.Kill            `cmd:"" help:"End a program that runs in a session, with all that it started."`
-	Collect   workspacecmd.Collect   `cmd:"" help:"Select files of a session by pattern, and keep them."`
-	End       runcmd.End             `cmd:"" help:"Collect, report and remove a session."`
-	List      workspacecmd.List      `cmd:"" help:"List the sessions of this origin."`
-	Info      workspacecmd.Info      `cmd:"" help:"Show one session whole."`
-	Path      workspacecmd.Path      `cmd:"" help:"Print a session's workspace path."`
-	Conflicts workspacecmd.Conflicts `cmd:"" help:"Tell which open workspaces changed the same places."`
-	Blame     workspacecmd.Blame     `cmd:"" help:"Print who wrote each line of a file: the base, or which agent."`
-	Diff      workspacecmd.Diff      `cmd:"" help:"Print what a session changed as a patch."`
-	Changes   workspacecmd.Changes   `cmd:"" help:"List what a session changed."`
-	Apply     workspacecmd.Apply     `cmd:"" help:"Bring a session's changes into the origin: all of them or none."`
-	Revert    workspacecmd.Revert    `cmd:"" help:"Bring a session's workspace, in git_snapshot mode the origin, back to how it was; proven."`
-	Verify    workspacecmd.Verify    `cmd:"" help:"Compare a session's workspace, in git_snapshot mode the origin, with how it was."`
-	Recover   workspacecmd.Recover   `cmd:"" help:"Finish, or roll back, what a crash left."`
-	Restore   workspacecmd.Restore   `cmd:"" help:"Get back what a revert or a cleanup had salvaged."`
-	Cleanup   workspacecmd.Cleanup   `cmd:"" help:"Remove ended and forgotten sessions, their records and the trash."`
-	Pin       workspacecmd.Pin       `cmd:"" help:"Keep cleanup away from a session."`
-	Unpin     workspacecmd.Unpin     `cmd:"" help:"Let cleanup at a pinned session again."`
+	Create    runcmd.Create          `cmd:"" help:"Open a session and print its id and workspace."`
+	Exec      runcmd.Exec            `cmd:"" help:"Run a command in a session's workspace."`
+	Setup     runcmd.Setup           `cmd:"" help:"Set up a session's workspace as superqode.yaml describes."`
+	Ps        runcmd.Ps              `cmd:"" help:"List the runs of sessions."`
+	Logs      runcmd.Logs            `cmd:"" help:"Print the output of a run."`
+	Kill      runcmd.Kill            `cmd:"" help:"End a run and everything it started."`
+	Collect   workspacecmd.Collect   `cmd:"" help:"Collect files of a session by pattern."`
+	End       runcmd.End             `cmd:"" help:"End a session: collect its results, report, remove it."`
+	List      workspacecmd.List      `cmd:"" help:"List sessions."`
+	Info      workspacecmd.Info      `cmd:"" help:"Show a session in detail."`
+	Path      workspacecmd.Path      `cmd:"" help:"Print the path of a session's workspace."`
+	Conflicts workspacecmd.Conflicts `cmd:"" help:"Find changes in open workspaces that would conflict."`
+	Blame     workspacecmd.Blame     `cmd:"" help:"Print which agent, if any, wrote each line of a file."`
+	Diff      workspacecmd.Diff      `cmd:"" help:"Print a session's changes as a patch."`
+	Changes   workspacecmd.Changes   `cmd:"" help:"List the paths that a session changed."`
+	Apply     workspacecmd.Apply     `cmd:"" help:"Apply a session's changes to the origin, all or none."`
+	Revert    workspacecmd.Revert    `cmd:"" help:"Revert a session's workspace to its base and verify it."`
+	Verify    workspacecmd.Verify    `cmd:"" help:"Compare a session's workspace with its base."`
+	Recover   workspacecmd.Recover   `cmd:"" help:"Finish or roll back what a crash interrupted."`
+	Restore   workspacecmd.Restore   `cmd:"" help:"Restore files that a revert or a cleanup salvaged."`
+	Cleanup   workspacecmd.Cleanup   `cmd:"" help:"Remove ended and abandoned sessions, and empty the trash."`
+	Pin       workspacecmd.Pin       `cmd:"" help:"Protect a session from cleanup."`
+	Unpin     workspacecmd.Unpin     `cmd:"" help:"Stop protecting a session from cleanup."`
 }
 
 // guardCmd groups the commands of the guard.
 type guardCmd struct {
-	Check  guardcmd.Check  `cmd:"" help:"Decide one command line, or a coding agent's hook payload."`
-	Status guardcmd.Status `cmd:"" help:"Show what guards here, and whether it holds; --operations: what the guard decides on."`
+	Check  guardcmd.Check  `cmd:"" help:"Check a command line or a coding agent's hook payload."`
+	Status guardcmd.Status `cmd:"" help:"Show which guard layers are active and whether they hold."`
 
-	Install   guardcmd.Install   `cmd:"" help:"Refuse commits, pushes and what else moves refs to programs in this repository, without a session."`
-	Uninstall guardcmd.Uninstall `cmd:"" help:"Take out what guard install put in."`
+	Install   guardcmd.Install   `cmd:"" help:"Guard this repository outside of sessions, with git hooks."`
+	Uninstall guardcmd.Uninstall `cmd:"" help:"Undo guard install."`
 
-	Allow guardcmd.Allow `cmd:"" help:"Let one operation through, once: of a session's program, or in a repository with guard install."`
+	Allow guardcmd.Allow `cmd:"" help:"Permit one operation, once."`
 }
 
 // hooksCmd groups what goes into coding agents' own configurations.
 type hooksCmd struct {
-	Print guardcmd.HooksPrint `cmd:"" help:"Print the configuration that makes a coding agent ask before it runs a command or edits a file."`
+	Print guardcmd.HooksPrint `cmd:"" help:"Print the configuration that makes a coding agent ask superqode before it acts."`
 }

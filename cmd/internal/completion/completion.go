@@ -28,11 +28,6 @@ type Cmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-// Help shows how to use it.
-func (*Cmd) Help() string {
-	return "For this shell only: source <(superqode completion bash). For good: put that line into ~/.bashrc, ~/.zshrc, or `superqode completion fish | source` into ~/.config/fish/config.fish."
-}
-
 // Run prints the code. It names this program by its path, which may hold blanks:
 // the shells take what follows -C for a command line, not for a name.
 func (c *Cmd) Run(a *app.App) error {

@@ -26,12 +26,7 @@ import (
 // throw-away repository, once in a work tree of its own and once in the repository
 // itself. Nothing of it is acted: the sessions are real, and so are the digests.
 type Cmd struct {
-	Keep bool `help:"Leave the folder, with the reports, to look at."`
-}
-
-// Help tells what the exit code says.
-func (*Cmd) Help() string {
-	return "Works in a new folder below TMPDIR with a HOME of its own, needs git and sh only, and touches nothing of yours. What an earlier demo left that was killed goes first. The exit code is 6 when anything is not as promised."
+	Keep bool `help:"Keep the folder with the reports."`
 }
 
 // demoAct is one session of the demo.

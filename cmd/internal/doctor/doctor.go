@@ -19,7 +19,7 @@ import (
 
 // Cmd checks what superqode needs and what it would like to have.
 type Cmd struct {
-	Fix bool `help:"Put right what can be put right."`
+	Fix bool `help:"Repair what can be repaired."`
 }
 
 // The results of one check. A missing ability that has a substitute is a note,

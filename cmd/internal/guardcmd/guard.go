@@ -20,13 +20,8 @@ import (
 // Check decides on text.
 type Check struct {
 	Format  string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
-	Explain bool     `help:"Show on stderr how the line was read."`
-	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --: one word is shell text, several are the words of one command. - or none: standard input."`
-}
-
-// Help tells the exit codes.
-func (*Check) Help() string {
-	return "Exit code 0: allowed. 3: denied (2 where a hook protocol wants it)."
+	Explain bool     `help:"Explain on stderr how the line was read."`
+	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --. One word is shell text, several are the words of one command. - or nothing reads stdin."`
 }
 
 // Run prints the verdict.

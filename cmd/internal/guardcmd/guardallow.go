@@ -14,8 +14,8 @@ import (
 // Allow lets one operation through.
 type Allow struct {
 	app.SessionFlag
-	Once string `required:"" placeholder:"OPERATION" help:"The operation to let through once: commit, reset.hard, … (see guard status --operations)."`
-	Yes  bool   `short:"y" help:"Do not ask; for a person's own script, outside of the session."`
+	Once string `required:"" placeholder:"OPERATION" help:"The operation to permit once: commit, reset.hard, … (see guard status --operations)."`
+	Yes  bool   `short:"y" help:"Do not ask for confirmation. For your own scripts outside of the session."`
 }
 
 type guardAllowJSON struct {

@@ -18,12 +18,7 @@ import (
 
 // Install puts hooks into the user's own repository.
 type Install struct {
-	Strict bool `help:"Refuse people at a terminal, too; they let single operations through with guard allow --once."`
-}
-
-// Help tells what it does and how to be rid of it.
-func (*Install) Help() string {
-	return "Commits, pushes and everything else that moves a branch, a tag or the stash is refused to programs; a person at a terminal passes. Hooks that are there (husky, lefthook, pre-commit, hand-made) go on running. guard uninstall takes it out again, byte for byte."
+	Strict bool `help:"Also refuse people at a terminal, who can permit single operations with guard allow --once."`
 }
 
 type guardInstallJSON struct {

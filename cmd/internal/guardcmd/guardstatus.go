@@ -21,12 +21,7 @@ import (
 // Status shows what guards here: the layers of sessions, the hooks of guard
 // install, the operations.
 type Status struct {
-	Operations bool `help:"The operations by name, with the decision that holds here."`
-}
-
-// Help tells the exit code.
-func (*Status) Help() string {
-	return "Exit code 1: guard install was run here, and its hooks do not fire."
+	Operations bool `help:"List the operations with the decision that applies here."`
 }
 
 type guardOperationJSON struct {

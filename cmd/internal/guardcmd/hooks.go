@@ -11,7 +11,7 @@ import (
 // HooksPrint prints a snippet for one agent.
 type HooksPrint struct {
 	Agent   string `arg:"" enum:"claude,codex,gemini,cursor,copilot" help:"claude, codex, gemini, cursor or copilot."`
-	Program string `placeholder:"PATH" help:"How the agent finds superqode (default: superqode, by PATH)." default:"superqode"`
+	Program string `placeholder:"PATH" help:"How the agent calls superqode (default: superqode, from PATH)." default:"superqode"`
 }
 
 // Run prints the snippet on stdout and its place on stderr.

@@ -17,9 +17,9 @@ import (
 
 // agentsFlags say how several agents work in one session.
 type agentsFlags struct {
-	Agents      string `placeholder:"all|NAME,…" help:"Run these agents of the configuration, each in a workspace of its own."`
-	MaxParallel int    `placeholder:"N" help:"How many agents run at the same time (default: all)."`
-	SharedSpace bool   `name:"shared-workspace" help:"All agents work in one workspace."`
+	Agents      string `placeholder:"all|NAME,…" help:"Run these agents from the configuration, each in its own workspace."`
+	MaxParallel int    `placeholder:"N" help:"Run at most N agents at the same time (default: all)."`
+	SharedSpace bool   `name:"shared-workspace" help:"Let all agents share one workspace."`
 }
 
 // team returns the agents that the command line asks for, in the order given;

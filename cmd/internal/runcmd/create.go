@@ -83,8 +83,8 @@ const endGrace = 2 * time.Second
 type End struct {
 	app.SessionFlag
 	Keep  bool `help:"Keep the workspace."`
-	Force bool `help:"End first what still runs in the session."`
-	Apply bool `help:"Bring the session's changes into the origin, all or none; what conflicts preserves the session."`
+	Force bool `help:"End the session's running programs first."`
+	Apply bool `help:"Apply the session's changes to the origin, all or none. A conflict preserves the session."`
 }
 
 // Run prints the summary. Who ends a session wants it gone: a program that

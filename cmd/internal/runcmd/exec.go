@@ -20,11 +20,11 @@ import (
 // programFlags say what is run, where that is no plain command line, and what it
 // reads.
 type programFlags struct {
-	Stdin      app.PathFlag `placeholder:"FILE" sep:"none" help:"The program reads FILE."`
-	TTY        bool         `name:"tty" help:"Give the program a terminal even where ours is none."`
-	Lang       string       `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by the file's extension)."`
-	CodeFile   app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- is stdin); CMD are its arguments."`
-	CodeBlocks app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- is stdin), one after the other."`
+	Stdin      app.PathFlag `placeholder:"FILE" sep:"none" help:"Let the program read FILE as its stdin."`
+	TTY        bool         `name:"tty" help:"Give the program a terminal even if superqode has none."`
+	Lang       string       `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by file extension)."`
+	CodeFile   app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- for stdin) with CMD as its arguments."`
+	CodeBlocks app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- for stdin) in order."`
 
 	usage  string                // how a line that names a program looks; "" is that of run
 	blocks []session.BlockResult // of --code-blocks, as they ended
@@ -206,7 +206,7 @@ type Exec struct {
 	app.SessionFlag
 	execFlags
 	programFlags
-	Detach bool     `short:"d" help:"Print the run's number and let it go on; see workspace logs, ps and kill."`
+	Detach bool     `short:"d" help:"Run in the background and print the run's number; see workspace logs, ps and kill."`
 	Cmd    []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
 }
 

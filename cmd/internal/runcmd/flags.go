@@ -14,26 +14,26 @@ import (
 
 // openFlags say what session to open; run and workspace create share them.
 type openFlags struct {
-	Mode        superqode.Mode `placeholder:"MODE" xor:"mode" help:"How the workspace is made: auto, worktree, snapshot, git_snapshot, directory or shared."`
+	Mode        superqode.Mode `placeholder:"MODE" xor:"mode" help:"How to make the workspace: auto, worktree, snapshot, git_snapshot, directory or shared."`
 	Worktree    bool           `xor:"mode" help:"Same as --mode worktree."`
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
-	From        string         `default:"working" placeholder:"REV" help:"Begin with what you see now (working) or with a commit's tree."`
-	Template    app.PathFlag   `placeholder:"DIR" sep:"none" help:"Directory mode: begin with a copy of DIR."`
-	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Bring ignored files along that match (gitignore syntax; repeatable)."`
-	Name        string         `help:"A name for people."`
-	Agent       []string       `placeholder:"NAME[=CMD]" sep:"none" help:"Who works in the session; with run, NAME=SHELL COMMAND gives it a program of its own (repeatable)."`
-	Case        *string        `placeholder:"ID" sep:"none" help:"The case that the session belongs to (SUPERQODE_CASE_ID)."`
-	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"Keep the workspace at the end: always, failure (default) or never."`
+	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or from a commit's tree."`
+	Template    app.PathFlag   `placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
+	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match (gitignore syntax; repeatable)."`
+	Name        string         `help:"A name for the session."`
+	Agent       []string       `placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
+	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
+	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
-	NoRevert    bool           `help:"Apply the patch to the origin at the end; in place, leave the changes."`
-	Budget      app.SizeFlag   `name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot: keep copies of ignored files up to SIZE in all (default 256M)."`
-	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot: do not protect ignored files that match (repeatable)."`
-	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off; the report says so."`
-	Output      []string       `placeholder:"GLOB" sep:"none" help:"Keep what matches as artifacts (repeatable)."`
-	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Write these reports beside the usual ones (md, json, html): sarif, junit, summary. summary goes to $$GITHUB_STEP_SUMMARY as well."`
-	NoRedact    bool           `help:"Leave secrets in logs and reports as they are."`
-	DryRun      bool           `help:"Say what would be done."`
+	NoRevert    bool           `help:"Apply the changes to the origin at the end; in place, leave them there."`
+	Budget      app.SizeFlag   `name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
+	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot mode: do not protect ignored files that match (repeatable)."`
+	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
+	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts (repeatable)."`
+	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Write these reports in addition to md, json and html: sarif, junit, summary. summary is also appended to $$GITHUB_STEP_SUMMARY."`
+	NoRedact    bool           `help:"Do not mask secrets in logs and reports."`
+	DryRun      bool           `help:"Print what would be done, without doing it."`
 }
 
 // mode returns the mode that the flags ask for, or "" when they do not say.

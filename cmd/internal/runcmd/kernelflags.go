@@ -11,9 +11,9 @@ import (
 // kernelFlags say what the guard's kernel layer does. A session keeps what run
 // and workspace create were given; workspace exec may add to it for one command.
 type kernelFlags struct {
-	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer: auto (default), required or off."`
-	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Let the program write to this file or folder, too (repeatable)."`
-	NoNetwork  bool     `help:"Let the program use no TCP (Linux 6.7)."`
+	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
+	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
+	NoNetwork  bool     `help:"Deny the program TCP (Linux 6.7)."`
 }
 
 // options turns the flags into what the kernel layer is asked for; what they

@@ -15,16 +15,16 @@ import (
 // execFlags say how a program runs. A session keeps what workspace create was
 // given as defaults of the programs that are run in it later.
 type execFlags struct {
-	Timeout   app.DurationFlag `placeholder:"DUR" help:"End the program and all that it started after DUR (90s, 15m; a plain number is seconds)."`
-	Env       []string         `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone takes yours (repeatable)."`
-	CleanEnv  bool             `help:"Begin with PATH, HOME, TERM, LANG and USER only."`
-	EnvAllow  app.NamesFlag    `placeholder:"K,…" help:"Begin with these variables of yours only, beside the few of --clean-env; * and ? match."`
-	Memory    app.SizeFlag     `placeholder:"SIZE" help:"Limit of memory, of the program and all that it starts."`
-	Pids      app.CountFlag    `placeholder:"N" help:"Limit of processes and threads, of the program and all that it starts."`
-	CPUTime   app.DurationFlag `name:"cpu-time" placeholder:"DUR" help:"Limit of processor time, of the program and all that it starts."`
-	MaxOutput app.SizeFlag     `placeholder:"SIZE" help:"Pass on that much of stdout and of stderr; the log has all of it."`
+	Timeout   app.DurationFlag `placeholder:"DUR" help:"End the program and everything it started after DUR (90s, 15m; a plain number is seconds)."`
+	Env       []string         `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone passes yours on (repeatable)."`
+	CleanEnv  bool             `help:"Start with PATH, HOME, TERM, LANG and USER only."`
+	EnvAllow  app.NamesFlag    `placeholder:"K,…" help:"Start with only these of your variables and those of --clean-env; * and ? are wildcards."`
+	Memory    app.SizeFlag     `placeholder:"SIZE" help:"Memory limit for the program and everything it starts."`
+	Pids      app.CountFlag    `placeholder:"N" help:"Limit on processes and threads for the program and everything it starts."`
+	CPUTime   app.DurationFlag `name:"cpu-time" placeholder:"DUR" help:"CPU time limit for the program and everything it starts."`
+	MaxOutput app.SizeFlag     `placeholder:"SIZE" help:"Pass on at most SIZE each of stdout and stderr; the log keeps everything."`
 	Cwd       app.PathFlag     `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
-	MaxDisk   app.SizeFlag     `placeholder:"SIZE" help:"Limit of what the program writes into the workspace and its temporary folders."`
+	MaxDisk   app.SizeFlag     `placeholder:"SIZE" help:"Limit on what the program writes to the workspace and its temporary folders."`
 	kernelFlags
 }
 

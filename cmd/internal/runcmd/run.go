@@ -26,11 +26,6 @@ type Run struct {
 	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
 }
 
-// Help tells what happens to the exit code.
-func (*Run) Help() string {
-	return "The exit code is the program's own. 124: time-out. 125: superqode itself failed. 126, 127: the program could not be executed, was not found. 6: the program succeeded and a check afterwards did not."
-}
-
 // Run opens a session, runs the program and prints what came of it.
 func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)

@@ -19,7 +19,7 @@ import (
 
 // runFlag names a run of a session.
 type runFlag struct {
-	Number runNumber `name:"run" placeholder:"N" help:"The run: the number that workspace ps shows (default: the last one)."`
+	Number runNumber `name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the last run)."`
 }
 
 // runNumber is a run's number; "run-3" is 3.
@@ -126,10 +126,10 @@ func (c *Ps) sessions(ctx context.Context, a *app.App, m *session.Manager) ([]st
 type Logs struct {
 	app.SessionFlag
 	runFlag
-	Offset int64 `placeholder:"N" help:"Begin after the first N bytes."`
-	Follow bool  `short:"f" help:"Go on until the run has ended."`
-	Stdout bool  `xor:"stream" help:"What it wrote to stdout only."`
-	Stderr bool  `xor:"stream" help:"What it wrote to stderr only."`
+	Offset int64 `placeholder:"N" help:"Skip the first N bytes."`
+	Follow bool  `short:"f" help:"Follow the output until the run ends."`
+	Stdout bool  `xor:"stream" help:"Print stdout only."`
+	Stderr bool  `xor:"stream" help:"Print stderr only."`
 }
 
 type logJSON struct {
@@ -180,7 +180,7 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 // Kill ends a run.
 type Kill struct {
 	app.SessionFlag
-	Number runNumber `name:"run" placeholder:"N" help:"The run: the number that workspace ps shows (default: the only one that runs)."`
+	Number runNumber `name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the only active run)."`
 	Grace  graceFlag `default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
 }
 

@@ -20,9 +20,9 @@ import (
 // setupFlags say what must be there before the program runs; run and workspace
 // create share them.
 type setupFlags struct {
-	Bootstrap []string `placeholder:"CMD" sep:"none" help:"Run this line with sh in the workspace first, after the configured setup (repeatable)."`
-	Input     []string `placeholder:"FROM[:TO[:ro,link,optional]]" sep:"none" help:"Put a file or folder, or artifact://NAME[@VERSION], into the workspace (repeatable)."`
-	NoSetup   bool     `help:"Leave out the configured inputs and setup."`
+	Bootstrap []string `placeholder:"CMD" sep:"none" help:"Run this shell command in the workspace after the configured setup and before the program (repeatable)."`
+	Input     []string `placeholder:"FROM[:TO[:ro,link,optional]]" sep:"none" help:"Copy a file, a folder or artifact://NAME[@VERSION] into the workspace (repeatable)."`
+	NoSetup   bool     `help:"Skip the configured inputs and setup."`
 }
 
 // options turns the flags and the configuration into a setup. Commands that need
@@ -57,13 +57,8 @@ func tellSetup(a *app.App, s setup.Step) {
 // Setup reconciles a session's workspace with the configuration.
 type Setup struct {
 	app.SessionFlag
-	Force  bool `help:"Apply everything again."`
-	DryRun bool `help:"Only say what would be applied, and why."`
-}
-
-// Help tells what counts.
-func (*Setup) Help() string {
-	return "Inputs, files and commands of superqode.yaml, and what was given on the command line when the session was opened. What holds already is skipped. Exit code 125: a required entry failed."
+	Force  bool `help:"Apply every entry again."`
+	DryRun bool `help:"Print what would be applied and why, without doing it."`
 }
 
 // Run prints one row for each entry.

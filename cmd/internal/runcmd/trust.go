@@ -16,16 +16,11 @@ import (
 
 // Trust lets an origin's committed commands run.
 type Trust struct {
-	List   bool `xor:"do" help:"Print what is trusted."`
-	Revoke bool `xor:"do" help:"Take it back, for this origin or with --all for all."`
-	Show   bool `xor:"do" help:"Print what there is to trust, and change nothing."`
+	List   bool `xor:"do" help:"List what is trusted."`
+	Revoke bool `xor:"do" help:"Revoke the trust in this origin, or with --all in every origin."`
+	Show   bool `xor:"do" help:"Print the commands that need trust, without changing anything."`
 	All    bool `help:"With --list and --revoke: every origin."`
-	Yes    bool `short:"y" help:"Do not ask."`
-}
-
-// Help tells what is trusted.
-func (*Trust) Help() string {
-	return "Commands in setup: and agents: of a superqode.yaml that came with a repository run only after this. What counts is their text and the contents of the files in the origin that they name; when either changes, this is needed again. A session's program can not do it."
+	Yes    bool `short:"y" help:"Do not ask for confirmation."`
 }
 
 type trustJSON struct {

@@ -14,15 +14,9 @@ import (
 // VerifyFix tries a fix.
 type VerifyFix struct {
 	app.SessionFlag
-	ID      string           `arg:"" name:"id" help:"The finding's id, or that of the fix's artifact."`
-	Timeout app.DurationFlag `placeholder:"DUR" help:"End each run of the tests after DUR."`
-	Cmd     []string         `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The tests and their arguments, after --."`
-}
-
-// Help tells what counts.
-func (*VerifyFix) Help() string {
-	return "The fix is applied in a fresh session that begins with what the finding's session began with; the tests run before and after it, their output goes to stderr. It is verified when the tests pass after it, and mends something when they failed before. " +
-		"Both go into the report of the finding's session. The exit code is 0 when the fix is verified, else 1."
+	ID      string           `arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
+	Timeout app.DurationFlag `placeholder:"DUR" help:"Time out each run of the tests after DUR."`
+	Cmd     []string         `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The test command and its arguments, after --."`
 }
 
 type verifyFixJSON struct {

@@ -19,16 +19,11 @@ import (
 // Apply brings a session's changes into the origin's work tree.
 type Apply struct {
 	app.SessionFlag
-	Agent   app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
-	Hunk    []hunkFlag    `placeholder:"N,N-M" help:"Only these hunks, as workspace diff --hunks numbers them for the same PATHs (repeatable)."`
-	Commits bool          `help:"Put the session's commits on the origin's current branch, as git am would."`
-	Check   bool          `help:"Say what would be applied and whether it conflicts, and change nothing."`
-	Paths   []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
-}
-
-// Help tells what all or nothing means.
-func (*Apply) Help() string {
-	return "The changes are merged with what the origin holds now, as git does; its index, HEAD and refs are not touched. All of them are applied, or none: exit code 4 when something conflicts. What is overwritten or deleted can be had back with workspace restore."
+	Agent   app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
+	Hunk    []hunkFlag    `placeholder:"N,N-M" help:"Apply only these hunks, numbered as in workspace diff --hunks for the same paths (repeatable)."`
+	Commits bool          `help:"Apply the session's commits to the origin's current branch, as git am does."`
+	Check   bool          `help:"Check whether the changes apply, without changing anything."`
+	Paths   []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
 // hunkFlag is a hunk's number, or a range of them.

@@ -18,7 +18,7 @@ import (
 // Blame prints who wrote each line of a file.
 type Blame struct {
 	app.SessionFlag
-	File string `arg:"" name:"file" sep:"none" help:"The file; as in git it counts from where you are."`
+	File string `arg:"" name:"file" sep:"none" help:"The file, relative to the current directory."`
 }
 
 type blameJSON struct {

@@ -24,10 +24,10 @@ func (c *Sweep) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 
 // Cleanup removes what has ended or was forgotten.
 type Cleanup struct {
-	OlderThan app.AgeFlag `placeholder:"AGE" help:"Spare what was used since then: 24h, 90m, 7d (default: workspace.cleanup_after_hours)."`
-	Force     bool        `help:"Take pinned sessions too, and those with changes that are kept nowhere else; all is salvaged first."`
-	DryRun    bool        `help:"Say what would be done."`
-	All       bool        `short:"a" help:"The sessions of every origin."`
+	OlderThan app.AgeFlag `placeholder:"AGE" help:"Spare sessions used within AGE: 24h, 90m, 7d (default: workspace.cleanup_after_hours)."`
+	Force     bool        `help:"Also remove pinned sessions and sessions whose changes are kept nowhere else. Everything is salvaged first."`
+	DryRun    bool        `help:"Print what would be done, without doing it."`
+	All       bool        `short:"a" help:"Clean up the sessions of every origin."`
 }
 
 type cleanupJSON struct {

@@ -15,12 +15,12 @@ import (
 // Collect selects files of a session.
 type Collect struct {
 	app.SessionFlag
-	Globs         []string      `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}; they may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
-	Save          bool          `help:"Keep what is found as artifacts; a name that is saved again gets the next version (name@2)."`
-	Inline        bool          `help:"With --json: bring the contents along."`
-	MaxFiles      app.CountFlag `default:"100" placeholder:"N" help:"Take the first N files (default 100)."`
-	MaxFileBytes  app.SizeFlag  `default:"4M" placeholder:"SIZE" help:"Skip files above SIZE (default 4M)."`
-	MaxTotalBytes app.SizeFlag  `default:"64M" placeholder:"SIZE" help:"Take files up to SIZE in all (default 64M)."`
+	Globs         []string      `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
+	Save          bool          `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
+	Inline        bool          `help:"With --json: include the contents."`
+	MaxFiles      app.CountFlag `default:"100" placeholder:"N" help:"Collect at most N files (default 100)."`
+	MaxFileBytes  app.SizeFlag  `default:"4M" placeholder:"SIZE" help:"Skip files larger than SIZE (default 4M)."`
+	MaxTotalBytes app.SizeFlag  `default:"64M" placeholder:"SIZE" help:"Collect at most SIZE in total (default 64M)."`
 }
 
 // Run prints one line a file: sum, size, mode and path; what was left out goes to

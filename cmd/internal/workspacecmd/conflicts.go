@@ -15,12 +15,7 @@ import (
 
 // Conflicts asks the radar.
 type Conflicts struct {
-	Session string `short:"s" placeholder:"ID" help:"Only those that this session takes part in."`
-}
-
-// Help tells what is looked at.
-func (*Conflicts) Help() string {
-	return "Looks into every open workspace of this origin, those of agents at work too, and merges their changes with each other as git would, on the base. Exit code 4 when something would conflict."
+	Session string `short:"s" placeholder:"ID" help:"Only conflicts that involve this session."`
 }
 
 // Run prints one line a conflict.

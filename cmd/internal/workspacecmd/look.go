@@ -37,8 +37,8 @@ func guardLine(r state.Record) string {
 
 // List lists sessions.
 type List struct {
-	All       bool `short:"a" help:"Those of every origin."`
-	Conflicts bool `help:"Look into every open workspace for changes that would conflict; else only where that takes no time."`
+	All       bool `short:"a" help:"List the sessions of every origin."`
+	Conflicts bool `help:"Search every open workspace for changes that would conflict, not only where that is cheap."`
 }
 
 type listedJSON struct {
@@ -248,7 +248,7 @@ func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, er
 // Changes lists changes.
 type Changes struct {
 	app.SessionFlag
-	Agent app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
+	Agent app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
 }
 
 // Run prints one row, or with --json one object a line, for each change.
@@ -319,10 +319,10 @@ func lineCount(n int, binary bool) string {
 // Diff prints a session's patch.
 type Diff struct {
 	app.SessionFlag
-	Stat  bool          `help:"Print how much each path changed, not what."`
-	Hunks bool          `help:"Number the hunks, for workspace apply --hunk; on a terminal they always are."`
-	Agent app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed."`
-	Paths []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these files and folders, taken literally."`
+	Stat  bool          `help:"Print a diffstat instead of the patch."`
+	Hunks bool          `help:"Number the hunks for workspace apply --hunk (always on a terminal)."`
+	Agent app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
+	Paths []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
 // Run prints the patch as git would: exact bytes into a file or a pipe, made

@@ -16,10 +16,10 @@ import (
 
 // Restore gets back what a revert or a cleanup had salvaged.
 type Restore struct {
-	Salvage string `arg:"" optional:"" help:"The salvage: SESSION/N, a session that has one salvage, or the salvage's ref; SESSION is any unique beginning or end of the id."`
-	To      string `placeholder:"DIR" sep:"none" help:"Write into DIR, which must not exist or be empty (default: .superqode/salvage/SESSION-N in the origin)."`
+	Salvage string `arg:"" optional:"" help:"The salvage: SESSION/N, a session with a single salvage, or the salvage's ref. SESSION is any unique prefix or suffix of the id."`
+	To      string `placeholder:"DIR" sep:"none" help:"Write into DIR, which must be empty or not exist (default: .superqode/salvage/SESSION-N in the origin)."`
 	List    bool   `help:"List the salvages."`
-	All     bool   `short:"a" help:"With --list: those of every origin."`
+	All     bool   `short:"a" help:"With --list: include every origin."`
 }
 
 type restoredJSON struct {

@@ -15,7 +15,7 @@ import (
 
 // verifyFlag says how a directory is compared with the base.
 type verifyFlag struct {
-	Verify string `enum:"stat,full" default:"stat" placeholder:"HOW" help:"stat: believe the stat data of files that nobody touched (default); full: read every byte."`
+	Verify string `enum:"stat,full" default:"stat" placeholder:"HOW" help:"stat: trust the stat data of untouched files (default); full: read every byte."`
 }
 
 func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
@@ -24,9 +24,9 @@ func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
 type Revert struct {
 	app.SessionFlag
 	verifyFlag
-	DryRun bool          `help:"Print what would be brought back, and do nothing."`
-	Agent  app.AgentFlag `placeholder:"NAME" help:"Only what this agent changed, where that can be told."`
-	Paths  []string      `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
+	DryRun bool          `help:"Print what would be reverted, without changing anything."`
+	Agent  app.AgentFlag `placeholder:"NAME" help:"Revert only this agent's changes, where they can be told apart."`
+	Paths  []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
 type revertJSON struct {
@@ -122,7 +122,7 @@ func spaced(d superqode.Digest) string {
 type Verify struct {
 	app.SessionFlag
 	verifyFlag
-	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Only these paths; as in git they count from where you are."`
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
 type verifiedJSON struct {

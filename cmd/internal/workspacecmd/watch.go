@@ -22,15 +22,10 @@ import (
 // Watch tells of changes as they happen.
 type Watch struct {
 	app.SessionFlag
-	Debounce app.DurationFlag `placeholder:"DUR" help:"Tell of a path when it was quiet for DUR (default: workspace.watcher.debounce_ms)."`
-	Ignore   []string         `placeholder:"PATTERN" sep:"none" help:"Do not look at what matches, beside workspace.watcher.ignore_patterns (repeatable)."`
-	Poll     app.DurationFlag `placeholder:"DUR" help:"Look every DUR instead of asking the system."`
-	Path     string           `arg:"" optional:"" name:"path" sep:"none" help:"Only this file or folder (default: all of the repository, or of the session's workspace)."`
-}
-
-// Help tells when it ends.
-func (*Watch) Help() string {
-	return "Ends when it is interrupted, and when the session ends. Paths are relative to the root of the repository or workspace."
+	Debounce app.DurationFlag `placeholder:"DUR" help:"Report a path once it has been quiet for DUR (default: workspace.watcher.debounce_ms)."`
+	Ignore   []string         `placeholder:"PATTERN" sep:"none" help:"Ignore paths that match, in addition to workspace.watcher.ignore_patterns (repeatable)."`
+	Poll     app.DurationFlag `placeholder:"DUR" help:"Scan every DUR instead of using the system's notifications."`
+	Path     string           `arg:"" optional:"" name:"path" sep:"none" help:"Watch only this file or folder (default: the whole repository or workspace)."`
 }
 
 // watchJSON is one line of the stream.
