@@ -141,7 +141,7 @@ func rewriteSalvageRefs(ctx context.Context, p state.Project, store *store.Store
 		if len(list) == 0 {
 			continue
 		}
-		refs, err := store.Refs(ctx, id)
+		refs, err := store.Refs(id)
 		if err != nil {
 			return err
 		}

@@ -165,7 +165,7 @@ func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 		}
 		return list, nil
 	}
-	refs, err := a.j.Store.Refs(ctx, a.j.ID)
+	refs, err := a.j.Store.Refs(a.j.ID)
 	if err != nil || refs["base"] == "" {
 		return nil, err
 	}

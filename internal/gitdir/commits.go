@@ -286,7 +286,7 @@ func AgentCommits(ctx context.Context, s, child *site.Site) (*artifacts.New, err
 
 // StoredCommits describes the commits of a session that the store has.
 func StoredCommits(ctx context.Context, s *site.Site) (*Commits, error) {
-	refs, err := s.Store.Refs(ctx, s.Rec.ID)
+	refs, err := s.Store.Refs(s.Rec.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
 // Merge merges with git merge-file.
 func (b *Bench) Merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
-		if err = errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
+		if err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
 			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
 		}
 		for _, name := range []string{"base", "ours", "theirs"} {

@@ -17,7 +17,7 @@ import (
 func (b *Bench) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges []HunkRange) ([]Change, error) {
 	if e.Base == "" {
 		_, err := selectHunks(ranges, 0)
-		return nil, err
+		return nil, errors.Join(err, context.Cause(ctx))
 	}
 	do := store.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths}
 	var patch bytes.Buffer

@@ -21,6 +21,9 @@ type Ends struct {
 // Pairs returns the changes of a patch in paths, with real permission bits, and
 // adds to e.left what git's trees could not hold.
 func (e *Ends) Pairs(ctx context.Context, st *store.Store, paths []string) ([]Change, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	var list []Change
 	told := map[string]bool{}
 	if e.Base != "" {

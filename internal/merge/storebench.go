@@ -55,6 +55,9 @@ func (b *StoreBench) Similar(base, now *snapshot.Entry) (bool, error) {
 // around each place and the base between them, and returns the lines of the
 // base that both sides changed.
 func (b *StoreBench) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", nil, err
+	}
 	if base == nil {
 		err = os.WriteFile(b.Path("base"), nil, 0o600)
 	} else {
@@ -122,7 +125,7 @@ func (b *Bench) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
 // Keep puts the results of merges into the store.
 func (b *StoreBench) Keep(ctx context.Context) error {
 	if len(b.Made) == b.kept {
-		return nil
+		return context.Cause(ctx)
 	}
 	var list []snapshot.Entry
 	for hex, name := range b.Made {

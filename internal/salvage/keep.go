@@ -301,7 +301,7 @@ func (k *Keeper) last(ctx context.Context) (last Record, err error) {
 	if err != nil {
 		return last, err
 	}
-	refs, err := k.Store.Refs(ctx, k.Session)
+	refs, err := k.Store.Refs(k.Session)
 	if err != nil {
 		return last, err
 	}

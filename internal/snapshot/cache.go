@@ -70,6 +70,9 @@ func (s *Snapshot) Settle(ctx context.Context) error {
 		case <-timer.C:
 		}
 	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	s.Taken = time.Now()
 	return nil
 }

@@ -113,7 +113,7 @@ func HashMissing(ctx context.Context, s *Snapshot) ([]Problem, error) {
 		}
 	}
 	if len(todo) == 0 {
-		return nil, nil
+		return nil, context.Cause(ctx)
 	}
 	root, err := dirfd.OpenRoot(s.Root)
 	if err != nil {

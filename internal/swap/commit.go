@@ -18,6 +18,9 @@ import (
 // *MovedError. After an error, Undo; what Commit did not reach is harmless to
 // it. It skips steps that were done before.
 func (d *Dir) Commit(ctx context.Context, p *Plan) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := p.Check(); err != nil {
 		return err
 	}

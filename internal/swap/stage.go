@@ -25,6 +25,9 @@ const syncEach = 64
 // checks that the folders are writable, so that little is left that could stop
 // Commit. After an error nothing of it stays and the directory is as it was.
 func (d *Dir) Stage(ctx context.Context, p *Plan, fill func(ctx context.Context, s *Step, w io.Writer) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := p.Check(); err != nil {
 		return err
 	}

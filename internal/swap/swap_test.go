@@ -454,3 +454,20 @@ func TestHoles(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// A context that ended before the call ends the call, however little there is to
+// do.
+func TestCancelledBefore(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d, err := Open(t.TempDir())
+	must(t, err)
+	defer d.Close()
+	if err := d.Stage(ctx, &Plan{}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("stage: %v", err)
+	}
+	if err := d.Commit(ctx, &Plan{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("commit: %v", err)
+	}
+}

@@ -68,6 +68,9 @@ func packLevel(entries []*snapshot.Entry) int {
 // file is gone, the error is a *ChangedError with the paths; the contents found
 // instead are stored too, and all others are.
 func (s *Store) WriteBlobs(ctx context.Context, root string, entries []snapshot.Entry) (err error) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	unlock, err := s.share(ctx)
 	if err != nil {
 		return err

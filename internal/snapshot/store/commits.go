@@ -168,6 +168,9 @@ func (s *Store) Commit(ctx context.Context, ref string, snap *snapshot.Snapshot,
 // CommitAll is Commit for several, which costs little more than one. The refs are
 // written in the order of the list, after all objects.
 func (s *Store) CommitAll(ctx context.Context, list []CommitRequest) (ids []string, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	for _, r := range list {
 		if err := r.check(); err != nil {
 			return nil, err

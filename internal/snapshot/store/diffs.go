@@ -216,7 +216,7 @@ func (s *Store) fillSizes(ctx context.Context, files []*snapshot.Entry) error {
 func (s *Store) Describe(ctx context.Context, base, final *snapshot.Snapshot, changes []superqode.Change) (_ []superqode.Change, err error) {
 	old, fresh := endsOf(base, final, changes)
 	if len(old)+len(fresh) == 0 {
-		return withoutLines(changes), nil
+		return withoutLines(changes), context.Cause(ctx)
 	}
 	objects, err := os.MkdirTemp(s.dir, "describe-*")
 	if err != nil {

@@ -31,6 +31,9 @@ func (s *Store) index(ctx context.Context, opt CheckApplyOptions, in []byte, arg
 // CheckApply asks git whether a patch applies to a commit's tree, and returns
 // git's reason when it does not. Nothing but the scratch folder is written.
 func (s *Store) CheckApply(ctx context.Context, opt CheckApplyOptions) (why string, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
 	if len(bytes.TrimSpace(opt.Patch)) == 0 {
 		return "the patch is empty", nil
 	}

@@ -62,6 +62,9 @@ type Packed struct {
 // git repack would do less: with --local it also drops what the origin happens
 // to have at the moment, and without it packs the origin's objects too.
 func (s *Store) Pack(ctx context.Context, opt PackOptions) (p Packed, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return p, err
+	}
 	unlock, err := lockfile.TryLock(s.lockPath())
 	if errors.Is(err, lockfile.ErrHeld) {
 		return p, nil

@@ -51,6 +51,9 @@ type Store struct {
 // processes may do so at once. originObjects is the origin's objects folder, ""
 // for none; a store whose origin has moved is pointed at the new place.
 func Open(ctx context.Context, g *git.Git, dir, originObjects string, f snapshot.Format) (*Store, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	s := &Store{git: g, dir: dir, format: f, mine: map[snapshot.ID]bool{}}
 	if err := s.create(originObjects); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
@@ -254,7 +257,7 @@ func (s *Store) ReadBlob(ctx context.Context, id snapshot.ID, w io.Writer) error
 
 // Refs returns a session's refs in the store: name (for example "base") to
 // commit id. The store is ours, so its files are read without asking git.
-func (s *Store) Refs(_ context.Context, session superqode.SessionID) (map[string]string, error) {
+func (s *Store) Refs(session superqode.SessionID) (map[string]string, error) {
 	prefix := refPrefix + session.String() + "/"
 	refs := map[string]string{}
 	packed, err := os.ReadFile(filepath.Join(s.dir, "packed-refs"))
@@ -292,7 +295,10 @@ func (s *Store) Refs(_ context.Context, session superqode.SessionID) (map[string
 // DeleteRefs deletes all refs of a session; its objects stay until the store is
 // packed.
 func (s *Store) DeleteRefs(ctx context.Context, session superqode.SessionID) error {
-	refs, err := s.Refs(ctx, session)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	refs, err := s.Refs(session)
 	if err != nil || len(refs) == 0 {
 		return err
 	}
@@ -415,7 +421,7 @@ func (s *Store) Missing(ctx context.Context, entries []snapshot.Entry) (map[snap
 		}
 	}
 	if len(ids) == 0 {
-		return nil, nil
+		return nil, context.Cause(ctx)
 	}
 	c, err := s.reader(ctx, "--batch-check")
 	if err != nil {

@@ -118,7 +118,7 @@ func TestStoreRefs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refs, err := s.Refs(t.Context(), one)
+	refs, err := s.Refs(one)
 	if err != nil || len(refs) != 2 || refs["base"] == "" || refs["salvage/x"] == "" {
 		t.Error(refs, err)
 	}
@@ -128,8 +128,8 @@ func TestStoreRefs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	refs, err = s.Refs(t.Context(), one)
-	refs2, err2 := s.Refs(t.Context(), two)
+	refs, err = s.Refs(one)
+	refs2, err2 := s.Refs(two)
 	if err != nil || err2 != nil || len(refs) != 0 || len(refs2) != 1 {
 		t.Error(refs, err, refs2, err2)
 	}

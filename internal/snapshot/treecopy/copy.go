@@ -79,6 +79,9 @@ const copyChunk = 512
 // All work is relative to open folders and follows no link, so a program that
 // moves folders about meanwhile can not lead it elsewhere.
 func Copy(ctx context.Context, src *snapshot.Snapshot, dst string, opt CopyOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, fmt.Errorf("copy %s to %s: %w", src.Root, dst, err)
+	}
 	entries, err := withParents(src.Entries)
 	if err != nil {
 		return nil, nil, fmt.Errorf("copy %s: %w", src.Root, err)

@@ -21,7 +21,7 @@ import (
 // in which something is left stays. No link is followed.
 func Erase(ctx context.Context, dir string, entries []snapshot.Entry) (err error) {
 	if len(entries) == 0 {
-		return nil
+		return context.Cause(ctx)
 	}
 	c, err := editTree(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func Erase(ctx context.Context, dir string, entries []snapshot.Entry) (err error
 // and, for root, owners. What is not there, or of another kind, is passed over.
 func Adjust(ctx context.Context, dir string, entries []snapshot.Entry) (err error) {
 	if len(entries) == 0 {
-		return nil
+		return context.Cause(ctx)
 	}
 	c, err := editTree(dir)
 	if err != nil {
@@ -196,6 +196,9 @@ func Sync(dir string) error {
 // and deleted. Each must still be as its entry says, else the error is a
 // *MovedError. No link below dir is followed.
 func MoveOut(ctx context.Context, dir, to string, format snapshot.Format, files []snapshot.Entry) (err error) {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	c, err := editTree(dir)
 	if err != nil {
 		return fmt.Errorf("move out of %s: %w", dir, err)

@@ -53,6 +53,9 @@ type MaterializeOptions struct {
 // while they are written. Special files that are not made are named in the
 // problems with ErrSpecial.
 func Materialize(ctx context.Context, snap *snapshot.Snapshot, st *store.Store, dst string, opt MaterializeOptions) (_ []snapshot.Problem, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	entries, err := withParents(snap.Entries)
 	if err != nil {
 		return nil, fmt.Errorf("materialize: %w", err)
