@@ -212,7 +212,7 @@ const workers = 4
 type copyBuffer [1 << 17]byte
 
 // stage copies the contents into the folders where they will stand, under
-// temporary names, hashing them on the way. A content that can not be read sets
+// temporary names, hashing them on the way. A content that cannot be read sets
 // its item's err; the error returned is about the store.
 func (s *Store) stage(ctx context.Context, items []*item) error {
 	p, err := s.open(true)
@@ -501,7 +501,7 @@ func (p *plan) run() (err error) {
 			}
 		}
 	}()
-	// What replaces our own earlier content can not be undone, so it comes last.
+	// What replaces our own earlier content cannot be undone, so it comes last.
 	slices.SortStableFunc(p.moves, func(a, b move) int { return cmp.Compare(btoi(a.over), btoi(b.over)) })
 	for _, mv := range p.moves {
 		if err := failpoint.Err("artifacts.place"); err != nil {

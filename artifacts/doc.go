@@ -16,7 +16,7 @@
 //     leaves the old manifest or the new one.
 //   - A content file is complete and on disk before the manifest names it.
 //   - Fields that this version does not know survive every rewrite, at the top and
-//     inside entries; entries that it can not read are kept as they are.
+//     inside entries; entries that it cannot read are kept as they are.
 //   - No symbolic link is followed, in the store or in what a program left to be
 //     collected: folders are opened one component at a time through os.Root, and
 //     what was opened is compared with what was looked at.

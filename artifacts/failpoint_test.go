@@ -102,7 +102,7 @@ func TestDiskFull(t *testing.T) {
 	id := sessionAt(t, 0)
 	for _, point := range pointsOf(t, "replace", prepared(t, id).origin, id.String(), "two") {
 		if !strings.HasPrefix(point, "artifacts.create") && !strings.HasPrefix(point, "artifacts.write") && !strings.HasPrefix(point, "artifacts.place:") {
-			continue // can not fail by itself
+			continue // cannot fail by itself
 		}
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()

@@ -131,7 +131,7 @@ const maxText = 1 << 20
 // MaxTags bounds the tags of one finding.
 const MaxTags = 100
 
-// CheckFindingID returns a *FieldError for what can not be a finding's id.
+// CheckFindingID returns a *FieldError for what cannot be a finding's id.
 func CheckFindingID(id string) error {
 	ok := len(id) > 0 && len(id) <= 64 && strings.IndexByte("._-", id[0]) < 0
 	for i := 0; ok && i < len(id); i++ { // thousands are read at once: no pattern

@@ -96,6 +96,6 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 	return rooted.Sync(dir)
 }
 
-// staleTemp is the age at which a temporary file can not belong to a writer that
+// staleTemp is the age at which a temporary file cannot belong to a writer that
 // still lives.
 const staleTemp = 24 * time.Hour

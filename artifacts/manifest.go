@@ -61,7 +61,7 @@ func parseManifest(data []byte) (manifest, []Problem, error) {
 		e := &m.entries[i]
 		if err := json.Unmarshal(e.raw, &e.Artifact); err != nil {
 			e.opaque = true
-			problems = append(problems, Problem{manifestName, fmt.Sprintf("entry %d is kept but can not be read: %v", i+1, err)})
+			problems = append(problems, Problem{manifestName, fmt.Sprintf("entry %d is kept but cannot be read: %v", i+1, err)})
 			continue
 		}
 		m.counter = max(m.counter, idNumber(e.ID))

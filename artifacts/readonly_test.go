@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestReadOnly looks at a store that it can not write to. Root may write
+// TestReadOnly looks at a store that it cannot write to. Root may write
 // everywhere, so as root the test runs itself again as nobody.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()

@@ -220,7 +220,7 @@ func (p *AppliedPath) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &p.Change)
 }
 
-// ApplyConflict is one path that can not be brought into the origin.
+// ApplyConflict is one path that cannot be brought into the origin.
 type ApplyConflict struct {
 	Path    superqode.RelPath
 	Kind    string // content, binary, add/add, modify/delete, …

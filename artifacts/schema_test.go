@@ -17,7 +17,7 @@ import (
 // checker holds a value against a JSON Schema. It knows the keywords that our
 // schemas use and fails on any other, and it is stricter than the specification in
 // one point: a key that the schema does not list is wrong, so that code and schema
-// can not drift apart.
+// cannot drift apart.
 type checker struct {
 	defs  map[string]any
 	wrong []string

@@ -344,7 +344,7 @@ func (s *Store) Prepare() error {
 	return p.close()
 }
 
-// readOnly reports whether err says that the store's folder can not be written.
+// readOnly reports whether err says that the store's folder cannot be written.
 func readOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
@@ -566,7 +566,7 @@ func (s *Store) Verify(ctx context.Context) (c Check, err error) {
 	return c, err
 }
 
-// whileLocked runs do under the lock, or without it where the folder can not be
+// whileLocked runs do under the lock, or without it where the folder cannot be
 // written: then nobody else writes to it either.
 func (s *Store) whileLocked(ctx context.Context, p *place, do func() error) (err error) {
 	unlock, err := s.lock(ctx, p)

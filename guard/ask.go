@@ -168,7 +168,7 @@ func connect(fd int, path string) error {
 }
 
 // Report tells of a refused attempt: the supervisor writes it down; without one
-// it goes to the log directly. What can not be told changes nothing: the attempt
+// it goes to the log directly. What cannot be told changes nothing: the attempt
 // stays refused.
 func (st *SessionState) Report(env []string, a Attempt) error {
 	a = a.Tidy()

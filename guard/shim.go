@@ -22,7 +22,7 @@ type ShimCall struct {
 	Exe  string   // the shim's own path, see StateOf
 	Argv []string // argv[0] may be git, a path to it, or git-NAME
 	Env  []string
-	Dir  string // the working directory; "" when it can not be told
+	Dir  string // the working directory; "" when it cannot be told
 	Err  io.Writer
 }
 
@@ -30,7 +30,7 @@ type ShimCall struct {
 // the same arguments, streams, directory and process number. Shim returns only
 // when git did not start, with the exit code: 3 for a denial.
 //
-// Where the session's state can not be read, what the default policy denies stays
+// Where the session's state cannot be read, what the default policy denies stays
 // denied in every repository and everything else runs.
 func Shim(ctx context.Context, c ShimCall) int {
 	st, err := StateOf(c.Exe)
@@ -51,7 +51,7 @@ func Shim(ctx context.Context, c ShimCall) int {
 	}
 	policy, err := st.Policy()
 	if err == nil {
-		in.Policy = policy // a list that can not be read leaves the default, which denies more
+		in.Policy = policy // a list that cannot be read leaves the default, which denies more
 	}
 	v := Check(ctx, c.command(), in)
 	if v.Denied() && !gitsOwn(ctx, st, bin, c, in.Policy, v.Operation) {

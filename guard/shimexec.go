@@ -20,7 +20,7 @@ func (c ShimCall) exec(bin string, env []string) int {
 	for tries := 0; errors.Is(err, syscall.EINTR) && tries < 10; tries++ {
 		err = syscall.Exec(bin, argv, env)
 	}
-	fmt.Fprintf(c.Err, "superqode: can not run %s: %v\n", bin, err)
+	fmt.Fprintf(c.Err, "superqode: cannot run %s: %v\n", bin, err)
 	if errors.Is(err, os.ErrNotExist) {
 		return exitNotFound
 	}

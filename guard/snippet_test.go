@@ -58,7 +58,7 @@ func TestAgentSnippet(t *testing.T) {
 	}
 }
 
-// TestMalformedPayloads: what can not be understood is blocked in the way of the
+// TestMalformedPayloads: what cannot be understood is blocked in the way of the
 // protocol, so that no agent takes a failing hook for a yes.
 func TestMalformedPayloads(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ type Call struct {
 	Name string   // what it was called as: "pre-commit", "fsmonitor", RemoteHelper
 	Args []string // without the name
 	Env  []string
-	Dir  string // the working directory; "" when it can not be told
+	Dir  string // the working directory; "" when it cannot be told
 	In   io.Reader
 	Out  io.Writer
 	Err  io.Writer
@@ -73,7 +73,7 @@ func Answer(ctx context.Context, c Call) int {
 	a.st, a.broken = guard.StateOf(c.Exe)
 	if a.st != nil {
 		if p, err := a.st.Policy(); err == nil {
-			a.policy = p // a list that can not be read leaves the default, which denies more
+			a.policy = p // a list that cannot be read leaves the default, which denies more
 		}
 	}
 	if a.Name == RemoteHelper {
@@ -141,7 +141,7 @@ func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 		return 0, nil
 	}
 	chain := a.commands()
-	if len(chain) == 0 { // who called can not be told: what this hook is for decides
+	if len(chain) == 0 { // who called cannot be told: what this hook is for decides
 		if a.policy.Decide(usual) == guard.Deny {
 			return a.refuse(subject{verdict: guard.Refusal(usual, []string{"git", string(usual)})}), nil
 		}

@@ -69,7 +69,7 @@ func (a *answer) receive(ctx context.Context) int {
 // become replaces this process by the real git.
 func (a *answer) become(argv []string) int {
 	err := syscall.Exec(string(a.st.Git.Bin), argv, git.CleanEnv(a.Env))
-	fmt.Fprintf(a.Err, "superqode: can not run %s: %v\n", a.st.Git.Bin, err)
+	fmt.Fprintf(a.Err, "superqode: cannot run %s: %v\n", a.st.Git.Bin, err)
 	return exitFailed
 }
 

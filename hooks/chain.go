@@ -40,7 +40,7 @@ func (a *answer) userHook(ctx context.Context, input []byte) int {
 		if errors.Is(err, syscall.ENOEXEC) { // no "#!" line: git gives it to the shell, too
 			err = syscall.Exec("/bin/sh", append([]string{"sh"}, args...), a.Env)
 		}
-		fmt.Fprintf(a.Err, "superqode: can not run the hook %s: %v\n", path, err)
+		fmt.Fprintf(a.Err, "superqode: cannot run the hook %s: %v\n", path, err)
 		return exitFailed
 	}
 	code, err := a.run(ctx, args, input)
@@ -48,7 +48,7 @@ func (a *answer) userHook(ctx context.Context, input []byte) int {
 		code, err = a.run(ctx, append([]string{"/bin/sh"}, args...), input)
 	}
 	if err != nil {
-		fmt.Fprintf(a.Err, "superqode: can not run the hook %s: %v\n", path, err)
+		fmt.Fprintf(a.Err, "superqode: cannot run the hook %s: %v\n", path, err)
 		return exitFailed
 	}
 	return code

@@ -63,7 +63,7 @@ func Env(st *guard.SessionState, dir string) []string {
 	return env
 }
 
-// gitVersion is the session's git; one that can not be read counts as the oldest.
+// gitVersion is the session's git; one that cannot be read counts as the oldest.
 func gitVersion(st *guard.SessionState) git.Version {
 	v, err := git.ParseVersion("git version " + st.Git.Version)
 	if err != nil {

@@ -25,7 +25,7 @@ func inNamespace(t *testing.T, more ...string) []string {
 }
 
 // TestPIDNamespace: git's number in another PID namespace is not the one that /proc
-// has; it is found and ended all the same, and held where it can not be ended.
+// has; it is found and ended all the same, and held where it cannot be ended.
 func TestPIDNamespace(t *testing.T) {
 	t.Parallel()
 	base := gittest.Dirty(t)

@@ -13,12 +13,12 @@ func atTerminal(pid int) (yes bool, why string) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
-		return false, "the process that asks can not be seen"
+		return false, "the process that asks cannot be seen"
 	}
 	// proc_pid_stat(5): state ppid pgrp session tty_nr tpgid, after the name.
 	f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(f) < 6 {
-		return false, "the process that asks can not be seen"
+		return false, "the process that asks cannot be seen"
 	}
 	tty, _ := strconv.Atoi(string(f[4]))
 	switch {

@@ -27,7 +27,7 @@ const zeroID = "0000000000000000000000000000000000000000"
 const maxRef = 8 << 10
 
 // value returns a ref's object id, "ref:<target>" for a symbolic one, zeros when
-// there is none; false when that can not be told.
+// there is none; false when that cannot be told.
 func (r *refReader) value(ctx context.Context, ref string) (string, bool) {
 	common := r.a.repo.CommonDir
 	if r.a.repo.GitDir == "" || strings.Contains(ref, "..") || strings.HasPrefix(ref, "/") {

@@ -103,7 +103,7 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 // maxAttempts bounds the log of an installation, in bytes.
 const maxAttempts = 1 << 20
 
-// note writes the refused attempt down, for guard status. A log that can not be
+// note writes the refused attempt down, for guard status. A log that cannot be
 // written, or is full, changes nothing.
 func (i *installedCall) note(a *answer, s subject) {
 	path := filepath.Join(i.state, installation.AttemptsFile)

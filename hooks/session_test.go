@@ -103,7 +103,7 @@ func (s *session) must(err error) {
 
 // linkOrCopy puts this test binary at path; it finds the session by that path. A
 // copy is made by another process: a file that this one has open for writing is
-// open in whatever another test starts meanwhile, and can not be run.
+// open in whatever another test starts meanwhile, and cannot be run.
 func linkOrCopy(path string) error {
 	self, err := os.Executable()
 	if err != nil || os.Link(self, path) == nil {

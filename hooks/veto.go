@@ -53,8 +53,8 @@ func (a *answer) fsmonitor(ctx context.Context) int {
 
 // veto ends the denied command and those that it runs, the outermost first, so
 // that none can go on when another fails. It does not return before they are gone:
-// git waits for this process. One that can not be ended, as the first process of a
-// PID namespace can not from inside, is held.
+// git waits for this process. One that cannot be ended, as the first process of a
+// PID namespace cannot from inside, is held.
 func (a *answer) veto(s subject, code int) int {
 	for _, c := range slices.Backward(s.commands) {
 		err := endProcess(c.Process, a.indexLock())

@@ -228,7 +228,7 @@ func TestApplyKilledWhileFinishing(t *testing.T) {
 	}
 }
 
-// When somebody changed a path after the crash, it can not go forward: everything
+// When somebody changed a path after the crash, it cannot go forward: everything
 // else is taken back, also when that is killed at any point, and their change
 // stays.
 func TestApplyKilledWhileTakenBack(t *testing.T) {

@@ -48,7 +48,7 @@ func (m *Manager) recoverApplies(ctx context.Context, p state.Project) (done []R
 
 // hasIntents reports whether some session's apply is under way or was cut short.
 func hasIntents(p state.Project) bool {
-	names, _ := p.SessionNames() // what can not be listed can not be recovered
+	names, _ := p.SessionNames() // what cannot be listed cannot be recovered
 	return slices.ContainsFunc(names, func(id string) bool { return apply.Pending(p.SessionPath(id)) })
 }
 

@@ -14,10 +14,10 @@ import (
 func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), c.m.session(l)
 	if err := s.own(); err != nil {
-		c.failed(id, "it can not be locked", err)
+		c.failed(id, "it cannot be locked", err)
 		return
 	}
-	defer s.Close() //nolint:errcheck // a lock that can not be given back ends with the process
+	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
 	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
 		c.spare(id, "in use by another process")
 		return
@@ -25,7 +25,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	differs, err := mode.Differs(ctx, s.Site)
 	if err != nil {
-		differs = fmt.Sprintf("whether that is as it was can not be known: %v", err)
+		differs = fmt.Sprintf("whether that is as it was cannot be known: %v", err)
 	}
 	if differs != "" && !c.opt.Force {
 		c.spare(id, state+"; it keeps what the origin was ("+differs+"): superqode workspace revert --session "+id)
@@ -38,12 +38,12 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 	var d mode.Disposal
 	if differs != "" {
 		if d.Salvage, err = mode.SalvageAside(ctx, s.Site); err != nil {
-			c.failed(id, "what it keeps of the origin can not be salvaged", err)
+			c.failed(id, "what it keeps of the origin cannot be salvaged", err)
 			return
 		}
 	}
 	if err := s.dispose(ctx, d, c.opt.Force); err != nil {
-		c.failed(id, "it can not be removed", err)
+		c.failed(id, "it cannot be removed", err)
 		return
 	}
 	c.removed(id, state, d.Salvage.Name())

@@ -25,7 +25,7 @@ const DetachCommand = "supervise-detached"
 
 // A detached run is supervised by a superqode process of its own, in a session of
 // its own, which no terminal's end reaches. It shares the session's lock like any
-// other run, so the session can not be ended under it; who started it keeps the
+// other run, so the session cannot be ended under it; who started it keeps the
 // lock until the answer is there.
 
 // detachRequest is what the supervisor needs to know.

@@ -60,7 +60,7 @@ func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
 	case l.Gone != "" || len(l.Changes) == 0 && len(l.Problems) == 0:
 		return "", nil
 	case len(l.Problems) > 0:
-		return fmt.Sprintf("it holds %s that can not be read", text.Plural(len(l.Problems), "path")), nil
+		return fmt.Sprintf("it holds %s that cannot be read", text.Plural(len(l.Problems), "path")), nil
 	}
 	if s.Rec.State == superqode.StatePreserved && s.Rec.Collected {
 		digest, err := l.Final.Digest()

@@ -86,14 +86,14 @@ func (f *fixer) project(ctx context.Context, p state.Project) {
 	if !f.dryRun {
 		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
 		if err != nil {
-			f.list = append(f.list, Finding{What: p.Dir + " can not be locked", Err: err})
+			f.list = append(f.list, Finding{What: p.Dir + " cannot be locked", Err: err})
 			return
 		}
-		defer unlock() //nolint:errcheck // a lock that can not be given back ends with the process
+		defer unlock() //nolint:errcheck // a lock that cannot be given back ends with the process
 	}
 	names, err := p.SessionNames()
 	if err != nil {
-		f.list = append(f.list, Finding{What: p.SessionsPath() + " can not be read", Err: err})
+		f.list = append(f.list, Finding{What: p.SessionsPath() + " cannot be read", Err: err})
 		return
 	}
 	slices.Sort(names)
@@ -157,7 +157,7 @@ func (f *fixer) unborn(p state.Project, id string) {
 func (f *fixer) orphans(ctx context.Context, p state.Project) {
 	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.Now(), res: &CleanedUp{}}
 	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " can not be looked for", Err: err})
+		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " cannot be looked for", Err: err})
 	}
 	for _, r := range c.res.Removed {
 		done := "removed"
@@ -180,7 +180,7 @@ func (f *fixer) trash(ctx context.Context, p state.Project) {
 		return
 	}
 	if err := c.trash(ctx, p); err != nil {
-		f.list = append(f.list, Finding{What: p.TrashPath() + " can not be read", Err: err})
+		f.list = append(f.list, Finding{What: p.TrashPath() + " cannot be read", Err: err})
 		return
 	}
 	f.found(fmt.Sprintf("%s of trash in %s", site.Megabytes(c.res.Swept), p.TrashPath()), func() (string, error) {

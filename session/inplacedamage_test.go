@@ -39,7 +39,7 @@ func TestGitSnapshotSurvivesLossOfItsState(t *testing.T) {
 	}
 }
 
-// What a program writes into the copies themselves can not be undone. The rest
+// What a program writes into the copies themselves cannot be undone. The rest
 // comes back, what did not is named, and nobody claims otherwise.
 func TestGitSnapshotTellsOfDamage(t *testing.T) {
 	t.Parallel()

@@ -110,7 +110,7 @@ func kinds() map[string]kindOf {
 
 // clean puts the fixture's changes aside.
 func clean(f *gittest.Fixture) {
-	f.Git("reset", "-q") // git can not stash what is only intended to be added
+	f.Git("reset", "-q") // git cannot stash what is only intended to be added
 	f.Git("stash", "push", "-qu")
 }
 

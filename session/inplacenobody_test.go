@@ -46,7 +46,7 @@ func TestGitSnapshotUnprivileged(t *testing.T) {
 	}
 }
 
-// What can not be read when the session begins can not be protected. It is named,
+// What cannot be read when the session begins cannot be protected. It is named,
 // left alone, and the rest comes back.
 func TestGitSnapshotUnreadable(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func openUp(dir string) {
 		if info, err := os.Lstat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) {
 			_ = os.Chmod(path, info.Mode().Perm()|0o700)
 		}
-		return nil // what can not be opened fails its test
+		return nil // what cannot be opened fails its test
 	})
 }
 

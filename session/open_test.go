@@ -11,7 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// TestOpenFailsUnderTheLock holds that a session whose folder can not be filled is
+// TestOpenFailsUnderTheLock holds that a session whose folder cannot be filled is
 // given up at once: whoever makes it holds the project's lock, and must not wait
 // for it.
 func TestOpenFailsUnderTheLock(t *testing.T) {

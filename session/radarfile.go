@@ -66,7 +66,7 @@ func writeRadar(p state.Project, at time.Time, list []RadarConflict) error {
 	return atomicfile.WriteJSON(radarPath(p), radarFile{state.SchemaVersion, at.UTC(), list})
 }
 
-// readRadar returns what was seen last. A file that can not be understood counts
+// readRadar returns what was seen last. A file that cannot be understood counts
 // as none: it is a convenience, and the next look writes it anew.
 func readRadar(p state.Project) ([]RadarConflict, error) {
 	data, err := atomicfile.Read(radarPath(p))

@@ -123,7 +123,7 @@ func occupied(path, id string) error {
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is there already, and is not an empty folder", path), "superqode workspace restore %s --to DIR", id)
 }
 
-// dropLost takes out of the list what can not be written.
+// dropLost takes out of the list what cannot be written.
 func (r *Restored) dropLost(ctx context.Context, store *store.Store, list *snapshot.Snapshot) error {
 	missing, err := store.Missing(ctx, list.Entries)
 	if err != nil {

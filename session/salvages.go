@@ -23,7 +23,7 @@ func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage
 	for _, p := range projects {
 		refs, err := m.salvageRefs(ctx, p)
 		if err != nil {
-			m.Tell(fmt.Sprintf("the store %s can not be asked for salvages: %v", p.StorePath(), err))
+			m.Tell(fmt.Sprintf("the store %s cannot be asked for salvages: %v", p.StorePath(), err))
 		}
 		found, err := salvage.In(p, refs)
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// What can not be read is opened, a folder before what is in it, and closed
+// What cannot be read is opened, a folder before what is in it, and closed
 // again as it was; links are left alone, and so is everything in place.
 func TestOpenUnreadable(t *testing.T) {
 	t.Parallel()

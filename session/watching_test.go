@@ -65,7 +65,7 @@ func TestWatcherKilled(t *testing.T) {
 	}
 }
 
-// TestWatcherBroken runs with a watcher that can not start.
+// TestWatcherBroken runs with a watcher that cannot start.
 func TestWatcherBroken(t *testing.T) {
 	t.Parallel()
 	f := gittest.Repo(t)

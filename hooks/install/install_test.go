@@ -694,7 +694,7 @@ func TestPolicyIsKept(t *testing.T) {
 	s.refused("commit", "--allow-empty", "-m", "x")
 }
 
-// TestBrokenInstallation: a state that can not be read denies by the default, and can be
+// TestBrokenInstallation: a state that cannot be read denies by the default, and can be
 // taken out.
 func TestBrokenInstallation(t *testing.T) {
 	t.Parallel()

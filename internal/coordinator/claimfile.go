@@ -41,7 +41,7 @@ type bookHead struct {
 	Sum           string `json:"sum"`
 }
 
-// BrokenError means that the file with the claims can not be believed. Nothing
+// BrokenError means that the file with the claims cannot be believed. Nothing
 // is granted until somebody has let all claims go.
 type BrokenError struct {
 	Path string
@@ -50,7 +50,7 @@ type BrokenError struct {
 
 // Error names the file.
 func (e *BrokenError) Error() string {
-	return fmt.Sprintf("the claims in %s can not be read, so none is granted: %s", e.Path, e.Why)
+	return fmt.Sprintf("the claims in %s cannot be read, so none is granted: %s", e.Path, e.Why)
 }
 
 // Table is the claims of one origin. Several processes may use it at once.
@@ -172,7 +172,7 @@ func (t *Table) locked(change func(b *book, now moment) (bool, error)) (served [
 
 func (t *Table) homeError(err error) error {
 	if errors.Is(err, os.ErrPermission) {
-		return superqode.WithHint(fmt.Errorf("can not write the claims: %w", err), "superqode --home DIR … with a folder that you may write")
+		return superqode.WithHint(fmt.Errorf("cannot write the claims: %w", err), "superqode --home DIR … with a folder that you may write")
 	}
 	return err
 }

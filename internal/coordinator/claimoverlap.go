@@ -22,7 +22,7 @@ func (t Target) Overlaps(u Target) bool {
 	return false
 }
 
-// Holds reports whether all of u is surely in t: where that can not be told of
+// Holds reports whether all of u is surely in t: where that cannot be told of
 // two patterns, it is not.
 func (t Target) Holds(u Target) bool {
 	switch {

@@ -275,7 +275,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestBrokenBook refuses to grant anything from a file that can not be believed.
+// TestBrokenBook refuses to grant anything from a file that cannot be believed.
 func TestBrokenBook(t *testing.T) {
 	t.Parallel()
 	good := OpenTable(t.TempDir())

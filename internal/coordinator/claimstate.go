@@ -78,7 +78,7 @@ func (b *book) request(r *Request, now moment) ([]Lease, *Conflict, error) {
 	return b.grant(r, now), nil, nil
 }
 
-// enqueue puts a request that can not be granted at the end of the queue, or
+// enqueue puts a request that cannot be granted at the end of the queue, or
 // returns the circle of waiting owners that it would close. Only a request that
 // comes can close one: a grant makes those who waited behind the request wait
 // for the claim of the same owner, and everything else takes waiting away.

@@ -34,7 +34,7 @@ type Target struct {
 	Lines Lines
 }
 
-// maxLine bounds line numbers, so that arithmetic on them can not overflow.
+// maxLine bounds line numbers, so that arithmetic on them cannot overflow.
 const maxLine = 1<<31 - 2
 
 // SplitRange takes the range off FILE[:START-END]; N alone is N-N. What follows

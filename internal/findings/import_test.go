@@ -253,7 +253,7 @@ func FuzzImport(f *testing.F) {
 				t.Fatal(err)
 			}
 			if back, err := artifacts.ParseFinding(line); err != nil || back.Title != strings.ToValidUTF8(f.Title, "\uFFFD") {
-				t.Errorf("it can not be read back: %v\n%s", err, line)
+				t.Errorf("it cannot be read back: %v\n%s", err, line)
 			}
 			if f.Fingerprint() == "" || !artifacts.IsFingerprint(f.Fingerprint()) {
 				t.Error(fmt.Sprint("no fingerprint: ", f))

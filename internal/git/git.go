@@ -47,7 +47,7 @@ var versionPattern = sync.OnceValue(func() *regexp.Regexp {
 func ParseVersion(s string) (Version, error) {
 	m := versionPattern().FindStringSubmatch(s)
 	if m == nil {
-		return Version{}, fmt.Errorf("can not read a git version from %q", s)
+		return Version{}, fmt.Errorf("cannot read a git version from %q", s)
 	}
 	var v Version
 	for i := range v {
@@ -99,7 +99,7 @@ func HasLFS(env []string) bool {
 
 // WithoutLFS is the configuration (key and value) for machines without git-lfs whose
 // user's configuration names it: its files stay the pointers that they are. Git ends
-// with an error when a filter that is required can not be run; an empty one is none.
+// with an error when a filter that is required cannot be run; an empty one is none.
 func WithoutLFS() [][2]string {
 	return [][2]string{{"filter.lfs.smudge", ""}, {"filter.lfs.clean", ""}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}}
 }

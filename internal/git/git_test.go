@@ -92,7 +92,7 @@ func TestFindRefuses(t *testing.T) {
 		{"no PATH", "", "git is not in PATH"},
 		{"not runnable", notRunnable, "git is not in PATH"},
 		{"relative", "bin", "git is not in PATH"},
-		{"not git", fakeGit(t, "echo hello"), `can not read a git version from "hello\n"`},
+		{"not git", fakeGit(t, "echo hello"), `cannot read a git version from "hello\n"`},
 		{"broken", fakeGit(t, "echo fatal: no luck >&2; exit 3"), "git version: no luck"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -75,7 +75,7 @@ const (
 
 // ReadIndex reads the index file at path. format is the repository's object
 // format, "sha1" or "sha256". A missing file is an empty index. An error wraps
-// ErrIndexCorrupt when the file can not be understood.
+// ErrIndexCorrupt when the file cannot be understood.
 func ReadIndex(path, format string) (*Index, error) {
 	data, mod, err := readString(path)
 	if errors.Is(err, fs.ErrNotExist) {

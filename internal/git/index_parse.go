@@ -145,7 +145,7 @@ func (x *Index) stage(i int) uint8 {
 
 // TreeIDs returns the raw ids of the tree objects that the index's TREE
 // extension holds as valid: git has written them, so they exist. An extension
-// that can not be understood gives none, as in git.
+// that cannot be understood gives none, as in git.
 func (x *Index) TreeIDs() []string {
 	for _, e := range x.exts {
 		if e.sig == "TREE" {

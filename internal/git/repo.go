@@ -222,7 +222,7 @@ func commonDir(gitDir string) (string, error) {
 }
 
 // revParse asks several questions in one process and, when an answer holds a
-// newline so that the lines can not be told apart, one question a process.
+// newline so that the lines cannot be told apart, one question a process.
 func (g *Git) revParse(ctx context.Context, dir string, ask []string) ([]string, error) {
 	out, err := g.Output(ctx, Cmd{Dir: dir, Args: append([]string{"rev-parse"}, ask...)})
 	if err != nil {

@@ -87,7 +87,7 @@ func (g *Guard) Open(ctx context.Context) (state.GuardRecord, error) {
 	if err != nil {
 		r.Shim, r.Hooks = Unavailable(err), Unavailable(err)
 		if !errors.Is(err, ErrNoHelper) {
-			g.Log.Warn().Stringer("session", g.Rec.ID).Err(err).Msg("the guard can not stand")
+			g.Log.Warn().Stringer("session", g.Rec.ID).Err(err).Msg("the guard cannot stand")
 		}
 	}
 	return r, nil
@@ -266,7 +266,7 @@ func (g *Guard) Result() artifacts.Guard {
 	res := artifacts.Guard{Layers: g.Rec.Layers()}
 	blocked, passed, err := g.attempts()
 	if err != nil {
-		g.Note([]string{"what the guard refused can not be read: " + err.Error()})
+		g.Note([]string{"what the guard refused cannot be read: " + err.Error()})
 	}
 	res.Blocked = blocked
 	for _, a := range passed {

@@ -85,7 +85,7 @@ func (h *Handler) AddTo(m map[string]supervisor.Handler) map[string]supervisor.H
 			return nil, superqode.Errorf(superqode.ErrUsage, "not an allowance: %v", err)
 		}
 		if supervisor.Descends(pid, os.Getpid()) {
-			return nil, superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let anything through there")
+			return nil, superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot let anything through there")
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 // git_snapshot session works. What git keeps of their worktrees is theirs to
 // change meanwhile, so it is no part of the repository's snapshot; but a program
 // that deletes .git takes that along. It is kept, too, and brought back where it
-// is gone or can not be meant.
+// is gone or cannot be meant.
 
 func neighboursDir(s *site.Site) string { return filepath.Join(s.AsideDir(), "neighbours") }
 
@@ -103,7 +103,7 @@ func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
 	return err
 }
 
-// spoilt names the files of a session's worktree that its own program can not
+// spoilt names the files of a session's worktree that its own program cannot
 // have left so: those that never change, and those that git could not read.
 func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath, err error) {
 	for _, name := range []string{"HEAD", "commondir", "config.worktree", "gitdir", "index"} {

@@ -27,7 +27,7 @@ type seenEntry struct {
 
 func seenPath(s *site.Site) string { return filepath.Join(s.Folder, "seen.json") }
 
-// ReadSeen returns what is known; a file that can not be understood counts as
+// ReadSeen returns what is known; a file that cannot be understood counts as
 // empty, since the times in it are a convenience and nothing is built on them.
 func ReadSeen(s *site.Site) (map[string]time.Time, error) {
 	seen := map[string]time.Time{}

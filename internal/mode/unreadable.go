@@ -83,7 +83,7 @@ func (l *Look) Open(dir string, problems []snapshot.Problem) (any bool) {
 	return any
 }
 
-// passOver takes files that can not be read in spite of all for what they were,
+// passOver takes files that cannot be read in spite of all for what they were,
 // or for not there: they are named as problems, and nothing is said about what
 // they hold.
 func (l *Look) passOver() {

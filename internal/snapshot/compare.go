@@ -153,7 +153,7 @@ func (p pair) change() superqode.ChangeType {
 	return superqode.ChangeMode
 }
 
-// relPath can not fail: a scan makes clean relative paths only, and Load accepts
+// relPath cannot fail: a scan makes clean relative paths only, and Load accepts
 // no others.
 func relPath(e *Entry) superqode.RelPath {
 	p, err := superqode.ParseRelPath(e.Path)

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// digestHeader begins every digest's input, so that a later format can not
+// digestHeader begins every digest's input, so that a later format cannot
 // collide with this one.
 const digestHeader = "superqode snapshot digest 1\n"
 

@@ -48,11 +48,11 @@ type ScanOptions struct {
 // itself. It follows no link below dir, writes nothing, and opens nothing but
 // directories and, to hash them, regular files.
 //
-// What can not be read is named in the problems, sorted by path, and does not
-// end the scan: a file that can not be opened, or that changed each of three
+// What cannot be read is named in the problems, sorted by path, and does not
+// end the scan: a file that cannot be opened, or that changed each of three
 // times while it was read (ErrChangedWhileRead), keeps its entry with a zero id;
-// a directory that can not be listed keeps its entry and seems empty. The error
-// is not nil only when dir itself can not be opened or ctx has ended.
+// a directory that cannot be listed keeps its entry and seems empty. The error
+// is not nil only when dir itself cannot be opened or ctx has ended.
 func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Problem, error) {
 	s := &Snapshot{Root: dir, Format: opt.Format, Taken: time.Now()}
 	fd, err := dirfd.OpenRoot(dir)

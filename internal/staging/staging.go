@@ -97,7 +97,7 @@ func Leave(dir, base string, d Described, in io.Reader) (rel string, err error) 
 }
 
 // readDescriptions returns what is said about files, by path; the last word
-// counts. What can not be read says nothing.
+// counts. What cannot be read says nothing.
 func readDescriptions(root *os.Root) map[string]Described {
 	all := map[string]Described{}
 	data, err := rooted.Read(root, descriptionsFile, maxDescriptions)

@@ -37,7 +37,7 @@ const (
 // SetupFiles are the files above.
 func SetupFiles() []string { return []string{SetupBeforeFile, SetupAfterFile, SetupIgnoredFile} }
 
-// SetupStateFile is in the session's folder, where its program can not write.
+// SetupStateFile is in the session's folder, where its program cannot write.
 const SetupStateFile = "setup.json"
 
 // SuppressionsCopy is the origin's SuppressionsFile as it was when the session was

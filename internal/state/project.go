@@ -20,7 +20,7 @@ import (
 // SchemaVersion is that of every JSON file of superqode's state.
 const SchemaVersion = 1
 
-// ErrBroken means that a session's own files can not be read.
+// ErrBroken means that a session's own files cannot be read.
 var ErrBroken = errors.New("broken session state")
 
 // Project is the folder of one origin below $SUPERQODE_HOME/working;
@@ -107,7 +107,7 @@ func (p Project) Key() (string, error) {
 // Unwritable says of a folder that could not be made how to get another.
 func Unwritable(err error, dir string) error {
 	if errors.Is(err, os.ErrPermission) {
-		return superqode.WithHint(fmt.Errorf("can not write superqode's state: %w", err), "superqode --home DIR … with a folder that you may write")
+		return superqode.WithHint(fmt.Errorf("cannot write superqode's state: %w", err), "superqode --home DIR … with a folder that you may write")
 	}
 	return fmt.Errorf("make %s: %w", dir, err)
 }

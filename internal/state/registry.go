@@ -19,7 +19,7 @@ type Listed struct {
 	Dead  bool   // its process died without ending it
 }
 
-// Broken is a session whose own files can not be read; the others still work.
+// Broken is a session whose own files cannot be read; the others still work.
 type Broken struct {
 	ID  string
 	Dir string

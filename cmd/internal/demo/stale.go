@@ -34,7 +34,7 @@ func markDemo(dir string) (release func() error, err error) {
 }
 
 // sweepDemos removes what demos that were killed left in a folder for temporary
-// files. What can not be removed stays: the next demo tries again.
+// files. What cannot be removed stays: the next demo tries again.
 func sweepDemos(tmp string) {
 	if tmp == "" {
 		tmp = os.TempDir()

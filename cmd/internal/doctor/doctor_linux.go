@@ -21,7 +21,7 @@ func checkFileSystem(home, origin string) []check {
 		return []check{{"files", checkFail, fmt.Sprintf("%s: %v", home, err), "superqode --home DIR …"}}
 	}
 	if fs.Flags&unix.ST_NOEXEC != 0 {
-		checks = append(checks, check{"files", checkWarn, home + " is mounted noexec: programs in a workspace can not be started", "superqode --home DIR … on another file system"})
+		checks = append(checks, check{"files", checkWarn, home + " is mounted noexec: programs in a workspace cannot be started", "superqode --home DIR … on another file system"})
 	}
 	if fs.Flags&unix.ST_RDONLY != 0 {
 		checks = append(checks, check{"files", checkFail, home + " is mounted read-only", "superqode --home DIR … on another file system"})

@@ -27,14 +27,14 @@ func checkConfinement(ctx context.Context, a *app.App) []check {
 	if err != nil {
 		return []check{{"kernel layer", checkNote, fmt.Sprintf("not tried: %v", err), ""}}
 	}
-	checks := []check{kernelCheck("kernel layer", "a session's program can not write to the origin", apart)}
+	checks := []check{kernelCheck("kernel layer", "a session's program cannot write to the origin", apart)}
 	if !apart.Applied {
 		return checks
 	}
 	checks = append(checks, kernelCheck("in place", "with git_snapshot and shared, .git is read-only for the program", inPlace))
 	if hasBubblewrap(a) {
 		checks = append(checks, check{
-			"bubblewrap", checkNote, "can not start under the kernel layer, which lets no mount be made: a program that brings such a sandbox of its own fails in a session",
+			"bubblewrap", checkNote, "cannot start under the kernel layer, which lets no mount be made: a program that brings such a sandbox of its own fails in a session",
 			"superqode run --enforce off -- CMD, where the program needs its own",
 		})
 	}

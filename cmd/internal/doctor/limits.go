@@ -20,7 +20,7 @@ func checkLimits() check {
 		list, err := runner.CheckLimits(one.Limits)
 		if err != nil {
 			c.Status, c.Remedy = checkNote, "give superqode a cgroup that it may write, for example: systemd-run --user --scope superqode …"
-			held = append(held, one.name+" can not be had")
+			held = append(held, one.name+" is not available")
 			continue
 		}
 		held = append(held, one.name+" by "+list[0].By)
