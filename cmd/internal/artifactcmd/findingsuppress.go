@@ -19,7 +19,7 @@ type FindingSuppress struct {
 	app.SessionFlag
 	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
 	Reason  string `help:"Why the finding does not count."`
-	Expires string `placeholder:"DATE" help:"The last day of the suppression, for example 2026-12-31 (default: it never expires)."`
+	Expires string `placeholder:"DATE" help:"The day from which the finding counts again, for example 2026-12-31 (default: never)."`
 }
 
 // Run prints the fingerprint.

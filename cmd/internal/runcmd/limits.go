@@ -17,7 +17,7 @@ import (
 type execFlags struct {
 	Timeout   app.DurationFlag `placeholder:"DUR" help:"End the program and everything it started after DUR (90s, 15m; a plain number is seconds)."`
 	Env       []string         `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone passes yours on (repeatable)."`
-	CleanEnv  bool             `help:"Start with PATH, HOME, TERM, LANG and USER only."`
+	CleanEnv  bool             `help:"Start with only PATH, HOME, USER, LOGNAME, SHELL, TERM, COLORTERM, LANG, LC_ALL, LC_CTYPE and TZ."`
 	EnvAllow  app.NamesFlag    `placeholder:"K,…" help:"Start with only these of your variables and those of --clean-env; * and ? are wildcards."`
 	Memory    app.SizeFlag     `placeholder:"SIZE" help:"Memory limit for the program and everything it starts."`
 	Pids      app.CountFlag    `placeholder:"N" help:"Limit on processes and threads for the program and everything it starts."`
