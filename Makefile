@@ -21,6 +21,21 @@ FAILPOINT_TESTS = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$
 # Their names: the packages' other tests have run already.
 FAILPOINT_NAMES = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | grep -v '^TestMain$$' | sort -u | paste -sd '|' -)
 
+# The tests of the source tree's shape.
+FLOORS = ^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$
+
+# The packages that share something between goroutines. Their tests run under the
+# race detector, and those of session drive all of them in one process. It has nothing
+# to find in the rest, which takes 3 to 10 times as long under it: what the commands'
+# scripts and the hooks' tests start are processes, and the guard's cores are pure
+# functions.
+RACED = $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=bench --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
+
+# A process with the race detector sleeps for a second before it ends unless told
+# otherwise, and the tests start thousands. They wait more than they compute, so
+# four run at a time.
+TEST = GORACE=atexit_sleep_ms=0 $(GO) test -parallel 4 -timeout 20m
+
 .PHONY: docs check format vet staticcheck modules floors test failpoint platforms shell bench fuzz build install clean
 
 check: format shell modules vet staticcheck floors platforms test failpoint
@@ -45,18 +60,17 @@ staticcheck:
 	$(GO) tool staticcheck ./...
 
 floors:
-	$(GO) test -count=1 -run '^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$' .
+	$(GO) test -count=1 -run '$(FLOORS)' .
 
-# Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests. A process with
-# the race detector sleeps for a second before it ends unless told otherwise, and the
-# tests start thousands; they wait more than they compute, so four run at a time.
+# Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests.
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
-	GORACE=atexit_sleep_ms=0 $(GO) test $(RACE) -parallel 4 -timeout 20m ./...
-	[ -z "$(RACE)" ] || $(GO) test -run '^TestProcesses$$' ./internal/coordinator
+	$(TEST) -skip '$(FLOORS)' $(filter-out $(if $(RACE),$(addprefix $(shell $(GO) list -m)/,$(RACED:./%=%))),$(shell $(GO) list ./...))
+	[ -z "$(RACE)" ] || $(TEST) $(RACE) $(RACED)
+	[ -z "$(RACE)" ] || $(TEST) -run '^TestProcesses$$' ./internal/coordinator
 
 failpoint:
-	$(GO) test -tags failpoint -timeout 20m -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)
+	$(TEST) -tags failpoint -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)
 
 # macOS must build, tests included; on Windows the command refuses to start.
 platforms:
