@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // disband takes the agents' own sessions away, once all of theirs is the
@@ -110,7 +110,7 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 	if atomicfile.Exists(filepath.Join(c.Folder, "large")) || atomicfile.Exists(salvage.Dir(c.Folder)) {
 		return c.clear()
 	}
-	if err := worktree.ToTrash(c.Folder, c.Project.TrashPath()); err != nil {
+	if err := trash.Put(c.Folder, c.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.forgotten")

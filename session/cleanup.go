@@ -18,7 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // CleanupOptions says what Cleanup may take.
@@ -257,7 +257,7 @@ func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
 	if s.Rec.State != superqode.StateDone || s.Rec.Pinned != l.Pinned {
 		return s.inUse()
 	}
-	if err := worktree.ToTrash(s.Folder, s.Project.TrashPath()); err != nil {
+	if err := trash.Put(s.Folder, s.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.forgotten")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // lostRefs deletes the refs of sessions that have no folder any more, when the
@@ -181,7 +181,7 @@ func (c *cleaner) trash(ctx context.Context, p state.Project) (err error) {
 	_, bytes := held.Count()
 	if !c.opt.DryRun {
 		failpoint.Hit("cleanup.sweep")
-		if _, err := worktree.Sweep(ctx, p.TrashPath(), 0); err != nil {
+		if _, err := trash.Sweep(ctx, p.TrashPath(), 0); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // An orphan is a workspace, or the admin folder of one in .git/worktrees, whose
@@ -71,7 +71,7 @@ func (m *Manager) sweepOrphanFolders(ctx context.Context, p state.Project) error
 	names, err := state.Names(p.Dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, mode.OrphanPrefix) {
-			err = errors.Join(err, worktree.RemoveTree(ctx, filepath.Join(p.Dir, name)))
+			err = errors.Join(err, trash.RemoveTree(ctx, filepath.Join(p.Dir, name)))
 		}
 	}
 	return err
@@ -185,7 +185,7 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 	if s.Folder, err = os.MkdirTemp(s.Project.Dir, mode.OrphanPrefix); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, worktree.RemoveTree(ctx, s.Folder)) }()
+	defer func() { err = errors.Join(err, trash.RemoveTree(ctx, s.Folder)) }()
 	if s.Base, err = s.likeOrigin(ctx); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // discard undoes a session that was not opened to the end: workspace, admin
@@ -44,12 +44,12 @@ func (s *Session) clear() error {
 	for _, socket := range sockets {
 		err = errors.Join(err, os.RemoveAll(socket))
 	}
-	err = errors.Join(err, worktree.ToTrash(s.AsideDir(), s.Project.TrashPath()))
+	err = errors.Join(err, trash.Put(s.AsideDir(), s.Project.TrashPath()))
 	failpoint.Hit("end.trashed")
 	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "excludes", "seen.json", "tmp"} {
 		path := filepath.Join(s.Folder, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {        // a folder without permissions, say: the sweep can cope
-			err = errors.Join(err, worktree.ToTrash(path, s.Project.TrashPath()))
+			err = errors.Join(err, trash.Put(path, s.Project.TrashPath()))
 		}
 	}
 	return err

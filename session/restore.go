@@ -21,7 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // Restored tells where a salvage was written to.
@@ -161,7 +161,7 @@ func (r *Restored) write(ctx context.Context, store *store.Store, list *snapshot
 	defer held.Close()
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, worktree.RemoveTree(context.WithoutCancel(ctx), part))
+			err = errors.Join(err, trash.RemoveTree(context.WithoutCancel(ctx), part))
 		}
 	}()
 	failpoint.Hit("restore.made")
@@ -224,7 +224,7 @@ func sweepParts(ctx context.Context, parent string) {
 			continue
 		}
 		if syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = worktree.RemoveTree(ctx, path) // what stays is tried again the next time
+			_ = trash.RemoveTree(ctx, path) // what stays is tried again the next time
 		}
 		_ = d.Close()
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // SweepCommand is the hidden command word with which superqode starts itself to
@@ -59,7 +59,7 @@ func sweep(ctx context.Context, p state.Project, budget time.Duration) (done boo
 	if err != nil {
 		return false, err
 	}
-	done, err = worktree.Sweep(ctx, p.TrashPath(), budget)
+	done, err = trash.Sweep(ctx, p.TrashPath(), budget)
 	return done, errors.Join(err, unlock())
 }
 

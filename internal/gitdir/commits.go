@@ -19,8 +19,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trash"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // Commits are what a session committed.
@@ -200,7 +200,7 @@ func Forget(ctx context.Context, s *site.Site) error {
 		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", text.Plural(m.All, "commit"), ref))
 	}
 	if dir := string(Private(s).Dir); atomicfile.Exists(dir) {
-		return worktree.ToTrash(dir, s.Project.TrashPath())
+		return trash.Put(dir, s.Project.TrashPath())
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // FillWorktree makes the workspace of worktree mode. The repository's state is
@@ -18,14 +18,14 @@ import (
 // there is no part of the state.
 func FillWorktree(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
 	var repo *revert.RepoState
-	var res *worktree.Result
+	var res *linked.Result
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		repo, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state"))
 		return err
 	})
 	g.Go(func() (err error) {
-		res, err = worktree.Create(gctx, worktree.Options{
+		res, err = linked.Create(gctx, linked.Options{
 			Repo: s.Source.Repo, ID: s.Rec.ID, Path: string(s.Rec.Workspace), From: opt.From, Head: opt.Commit, Include: opt.Include, Format: opt.Format, Lock: s.Project.Lock,
 			Meter: s.Meter,
 		})

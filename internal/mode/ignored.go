@@ -9,11 +9,11 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // pathSet is a set of paths that stand for themselves and all below them.
@@ -106,7 +106,7 @@ func skipUnprotected(s *site.Site) func(string, snapshot.Kind) bool {
 	for _, p := range s.Rec.LeftOut {
 		out[string(p)] = true
 	}
-	return func(path string, kind snapshot.Kind) bool { return worktree.SkipInPlace(path, kind) || out[path] }
+	return func(path string, kind snapshot.Kind) bool { return linked.SkipInPlace(path, kind) || out[path] }
 }
 
 // KeepBase puts the contents of an in-place session's base that only its aside

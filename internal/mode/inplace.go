@@ -14,12 +14,12 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // DefaultIgnoredBudget is how many bytes of ignored files a git_snapshot session
@@ -55,10 +55,10 @@ func FillInPlace(ctx context.Context, s *site.Site, opt Options) error {
 	if opt.Mode == superqode.ModeShared {
 		return fillShared(ctx, s, opt)
 	}
-	var survey *worktree.Survey
+	var survey *linked.Survey
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
-		survey, err = worktree.Look(gctx, s.Source.Repo, opt.Format, nil)
+		survey, err = linked.Look(gctx, s.Source.Repo, opt.Format, nil)
 		return err
 	})
 	g.Go(func() error { return keepRepository(gctx, s, opt.Format) })
@@ -91,7 +91,7 @@ func FillInPlace(ctx context.Context, s *site.Site, opt Options) error {
 // leaveOut takes out of the survey what the session can not, or was told not to,
 // protect, and names it: those paths are left alone in the end. What would have
 // to be left out because it is too big is an error instead.
-func leaveOut(s *site.Site, survey *worktree.Survey, opt Options) error {
+func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
 	out := map[string]string{}
 	for _, p := range survey.Problems {
 		if p.Path == "" {
@@ -112,7 +112,7 @@ func leaveOut(s *site.Site, survey *worktree.Survey, opt Options) error {
 }
 
 // dropPaths removes paths, and what lies below them, from the survey.
-func dropPaths(s *site.Site, survey *worktree.Survey, out map[string]string) {
+func dropPaths(s *site.Site, survey *linked.Survey, out map[string]string) {
 	if len(out) == 0 {
 		return
 	}
@@ -135,7 +135,7 @@ func dropPaths(s *site.Site, survey *worktree.Survey, out map[string]string) {
 
 // checkBudget refuses to start where the ignored files take more room than the
 // budget and can not be cloned.
-func checkBudget(s *site.Site, survey *worktree.Survey, opt Options) error {
+func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 	budget := opt.IgnoredBudget
 	if budget == 0 {
 		budget = DefaultIgnoredBudget
@@ -159,7 +159,7 @@ type folderSize struct {
 }
 
 // ignoredSizes sums up the topmost ignored paths.
-func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
+func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
 	at := -1
 	ignored := survey.Ignored
 	for i := range survey.Tree.Entries {
@@ -180,7 +180,7 @@ func ignoredSizes(survey *worktree.Survey) (sizes []folderSize, total int64) {
 
 // keepTree copies aside what can not be had from the repository's objects, and
 // fills in the content ids on the way.
-func keepTree(ctx context.Context, s *site.Site, survey *worktree.Survey) error {
+func keepTree(ctx context.Context, s *site.Site, survey *linked.Survey) error {
 	tree := survey.Tree
 	unsaved := map[string]bool{}
 	for _, e := range survey.Unsaved() {
@@ -247,7 +247,7 @@ func fillShared(ctx context.Context, s *site.Site, opt Options) error {
 	if s.Source.Repo == nil {
 		return fillSharedPlain(ctx, s, opt)
 	}
-	survey, err := worktree.Look(ctx, s.Source.Repo, opt.Format, nil)
+	survey, err := linked.Look(ctx, s.Source.Repo, opt.Format, nil)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/worktree"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // RemoveTimeout bounds undoing and removing, which go on when the caller's
@@ -41,14 +42,14 @@ func TakeAway(ctx context.Context, s *site.Site, locked bool) error {
 		if err != nil {
 			return err
 		}
-		remove := worktree.Remove
+		remove := linked.Remove
 		if locked {
-			remove = worktree.RemoveLocked
+			remove = linked.RemoveLocked
 		}
 		if err := errors.Join(remove(ctx, repo, admin, ws, s.Project.TrashPath()), unlock()); err != nil {
 			return err
 		}
-	} else if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
+	} else if err := trash.Put(ws, s.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("end.removed")

@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trash"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 // IsAre counts paths, with the verb.
@@ -141,7 +142,7 @@ func reopenWorkspace(s *site.Site, opt RevertOptions) error {
 		return err
 	}
 	if _, err := os.Lstat(ws); err == nil {
-		if err := worktree.ToTrash(ws, s.Project.TrashPath()); err != nil {
+		if err := trash.Put(ws, s.Project.TrashPath()); err != nil {
 			return err
 		}
 	}
@@ -157,11 +158,11 @@ func resetWorktree(ctx context.Context, s *site.Site, ro RevertOptions) error {
 	if err != nil {
 		return err
 	}
-	opt := worktree.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
+	opt := linked.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
 	if s.Rec.From == FromWorking {
 		opt.Index = filepath.Join(s.Folder, "state")
 	}
-	if err := worktree.Reset(ctx, opt); err != nil {
+	if err := linked.Reset(ctx, opt); err != nil {
 		return fmt.Errorf("bring back HEAD and index of the workspace: %w", err)
 	}
 	return nil

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package worktree
+package trash
 
 import "golang.org/x/sys/unix"
 

@@ -1,4 +1,4 @@
-package worktree
+package linked
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // BenchmarkCreate measures Create against git worktree add --detach, in turn and
@@ -18,7 +19,7 @@ import (
 // modified and 200 untracked files against the add alone. SUPERQODE_BENCH_DIR
 // says on which file system (default: the temporary folder).
 //
-//	go test -run '^$' -bench Create -benchtime 7x ./worktree
+//	go test -run '^$' -bench Create -benchtime 7x ./internal/linked
 func BenchmarkCreate(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { benchCreate(b, n) })
@@ -97,7 +98,7 @@ func (m *measure) round(ours, theirs string) {
 	if err := Remove(b.Context(), opt.Repo, res.AdminDir, opt.Path, filepath.Join(m.dir, "trash")); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := Sweep(b.Context(), filepath.Join(m.dir, "trash"), 0); err != nil {
+	if _, err := trash.Sweep(b.Context(), filepath.Join(m.dir, "trash"), 0); err != nil {
 		b.Fatal(err)
 	}
 	if theirs == "" {

@@ -1,4 +1,4 @@
-package worktree
+package linked
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // Remove removes a workspace: it renames the directory into trashDir (on the
@@ -41,7 +42,7 @@ func RemoveLocked(ctx context.Context, repo *git.Repo, adminDir, workspacePath, 
 	if err := failpoint.Err("worktree.remove"); err != nil {
 		return err
 	}
-	if err := ToTrash(workspacePath, trashDir); err != nil {
+	if err := trash.Put(workspacePath, trashDir); err != nil {
 		return err
 	}
 	if err := failpoint.Err("worktree.renamed"); err != nil {
@@ -147,36 +148,4 @@ func removeAdmin(repo *git.Repo, admin, workspace string) error {
 	}
 	_ = os.Remove(filepath.Dir(admin)) // fails while there are other worktrees, as it should
 	return nil
-}
-
-// ToTrash renames path to <trash>/<name>-<n>; it skips what is gone already. A
-// folder that its owner may not write cannot be moved (its ".." changes), so
-// ToTrash adds the permission first.
-func ToTrash(path, trash string) error {
-	st, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(trash, 0o700); err != nil {
-		return err
-	}
-	if st.IsDir() && st.Mode()&0o700 != 0o700 {
-		if err := os.Chmod(path, st.Mode().Perm()|0o700); err != nil {
-			return err
-		}
-	}
-	for n := 1; ; n++ {
-		to := filepath.Join(trash, fmt.Sprintf("%s-%d", filepath.Base(path), n))
-		if _, err := os.Lstat(to); err == nil {
-			continue
-		}
-		err := os.Rename(path, to)
-		if errors.Is(err, fs.ErrExist) { // someone else took the name just now
-			continue
-		}
-		return err
-	}
 }

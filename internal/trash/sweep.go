@@ -1,4 +1,7 @@
-package worktree
+// Package trash removes what superqode made: Put renames it away in no time, Sweep
+// deletes it later, however deep it is, and RemoveTree deletes at once. No link is
+// followed, and permissions that are missing are added.
+package trash
 
 import (
 	"context"
@@ -207,5 +210,37 @@ func (s *sweeper) moveUp(parent int, name, path string) bool {
 		}
 		s.moved = n + 1
 		return true
+	}
+}
+
+// Put renames path to <trash>/<name>-<n>; it skips what is gone already. A
+// folder that its owner may not write cannot be moved (its ".." changes), so
+// Put adds the permission first.
+func Put(path, trash string) error {
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(trash, 0o700); err != nil {
+		return err
+	}
+	if st.IsDir() && st.Mode()&0o700 != 0o700 {
+		if err := os.Chmod(path, st.Mode().Perm()|0o700); err != nil {
+			return err
+		}
+	}
+	for n := 1; ; n++ {
+		to := filepath.Join(trash, fmt.Sprintf("%s-%d", filepath.Base(path), n))
+		if _, err := os.Lstat(to); err == nil {
+			continue
+		}
+		err := os.Rename(path, to)
+		if errors.Is(err, fs.ErrExist) { // someone else took the name just now
+			continue
+		}
+		return err
 	}
 }

@@ -1,4 +1,4 @@
-package worktree_test
+package linked_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/worktree"
 )
 
 func discover(t *testing.T, f *gittest.Fixture) *git.Repo {
@@ -29,14 +29,14 @@ func discover(t *testing.T, f *gittest.Fixture) *git.Repo {
 	return repo
 }
 
-func look(t *testing.T, f *gittest.Fixture, previous *snapshot.Snapshot) *worktree.Survey {
+func look(t *testing.T, f *gittest.Fixture, previous *snapshot.Snapshot) *linked.Survey {
 	t.Helper()
 	repo := discover(t, f)
 	format, err := snapshot.ParseFormat(repo.ObjectFormat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := worktree.Look(t.Context(), repo, format, previous)
+	s, err := linked.Look(t.Context(), repo, format, previous)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func topmost(list []string) []string {
 }
 
 // checkTree compares the survey with the file system, and its ids with git.
-func checkTree(t *testing.T, f *gittest.Fixture, s *worktree.Survey) {
+func checkTree(t *testing.T, f *gittest.Fixture, s *linked.Survey) {
 	t.Helper()
 	var want []string
 	for p := range f.Fingerprint(".git") {
@@ -204,17 +204,17 @@ func TestLookStops(t *testing.T) {
 	repo := discover(t, f)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := worktree.Look(ctx, repo, snapshot.SHA1, nil); !errors.Is(err, context.Canceled) {
+	if _, err := linked.Look(ctx, repo, snapshot.SHA1, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	f.Write(".git/index", "garbage")
-	if _, err := worktree.Look(t.Context(), repo, snapshot.SHA1, nil); !errors.Is(err, git.ErrIndexCorrupt) {
+	if _, err := linked.Look(t.Context(), repo, snapshot.SHA1, nil); !errors.Is(err, git.ErrIndexCorrupt) {
 		t.Errorf("got %v", err)
 	}
 	if err := os.Rename(f.Dir, f.Dir+"-moved"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := worktree.Look(t.Context(), repo, snapshot.SHA1, nil); err == nil {
+	if _, err := linked.Look(t.Context(), repo, snapshot.SHA1, nil); err == nil {
 		t.Error("a survey of nothing")
 	}
 }
@@ -222,11 +222,11 @@ func TestLookStops(t *testing.T) {
 func TestSkipInPlace(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]bool{".git": true, ".superqode": true, "a/.git": false, "a/.superqode": false, ".gitignore": false, ".git2": false} {
-		if got := worktree.SkipInPlace(path, snapshot.Dir); got != want {
+		if got := linked.SkipInPlace(path, snapshot.Dir); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	if worktree.SkipInPlace(".git", snapshot.File) {
+	if linked.SkipInPlace(".git", snapshot.File) {
 		t.Error("a .git file is part of the work tree")
 	}
 }
@@ -258,13 +258,13 @@ func TestReset(t *testing.T) {
 			}
 			path, admin, head := f.Home+"/ws", f.Path(".git/worktrees/ws"), f.Git("rev-parse", "HEAD")
 			f.Git("worktree", "add", "-q", "--detach", path)
-			opt := worktree.ResetOptions{Repo: repo, AdminDir: admin, Path: path, Head: head, Index: index}
-			if err := worktree.Reset(t.Context(), opt); err != nil {
+			opt := linked.ResetOptions{Repo: repo, AdminDir: admin, Path: path, Head: head, Index: index}
+			if err := linked.Reset(t.Context(), opt); err != nil {
 				t.Fatal(err)
 			}
 			status := f.StatusIn(path)
 			run(t, f, path, wreck)
-			if err := worktree.Reset(t.Context(), opt); err != nil {
+			if err := linked.Reset(t.Context(), opt); err != nil {
 				t.Fatal(err)
 			}
 			if name != "merge" { // there the files changed as well
@@ -276,7 +276,7 @@ func TestReset(t *testing.T) {
 				t.Errorf("HEAD is %s, want %s", got, head)
 			}
 			opt.Index = ""
-			if err := worktree.Reset(t.Context(), opt); err != nil {
+			if err := linked.Reset(t.Context(), opt); err != nil {
 				t.Fatal(err)
 			}
 			if out := f.GitIn(path, "diff", "--cached", "--name-only"); out != "" {
@@ -291,13 +291,13 @@ func TestResetRefusesOthers(t *testing.T) {
 	t.Parallel()
 	f := gittest.Dirty(t)
 	f.Git("worktree", "add", "-q", "--detach", f.Home+"/theirs")
-	opt := worktree.ResetOptions{Repo: discover(t, f), AdminDir: f.Path(".git/worktrees/theirs"), Path: f.Home + "/ours", Head: f.Git("rev-parse", "HEAD")}
+	opt := linked.ResetOptions{Repo: discover(t, f), AdminDir: f.Path(".git/worktrees/theirs"), Path: f.Home + "/ours", Head: f.Git("rev-parse", "HEAD")}
 	before := f.Fingerprint()
-	if err := worktree.Reset(t.Context(), opt); err == nil {
+	if err := linked.Reset(t.Context(), opt); err == nil {
 		t.Error("another's admin folder was written to")
 	}
 	opt.AdminDir = f.Home + "/elsewhere"
-	if err := worktree.Reset(t.Context(), opt); err == nil {
+	if err := linked.Reset(t.Context(), opt); err == nil {
 		t.Error("a folder outside of the repository was written to")
 	}
 	gittest.Same(t, before, f.Fingerprint())

@@ -1,6 +1,6 @@
 //go:build failpoint
 
-package worktree
+package linked
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-// Package worktree gives a session its workspace, a linked worktree of the
+// Package linked gives a session its workspace, a linked worktree of the
 // user's repository, and removes it again.
 //
 // Create asks git for the admin folder only (worktree add --no-checkout) and
@@ -11,7 +11,7 @@
 // nothing in it but .git/worktrees/<id>, which Remove deletes again. git
 // decides what is ignored (git check-ignore), and checks out what cannot be
 // copied.
-package worktree
+package linked
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package worktree
+package linked
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // addTries is how often git worktree add is started. It fails when another git
@@ -112,5 +113,5 @@ func (c *creation) undo(ctx context.Context) error {
 		admin = filepath.Join(c.Repo.CommonDir, "worktrees", c.ID.String())
 	}
 	err = removeAdmin(c.Repo, admin, c.Path)
-	return errors.Join(err, RemoveTree(ctx, c.Path), unlock())
+	return errors.Join(err, trash.RemoveTree(ctx, c.Path), unlock())
 }
