@@ -3,25 +3,32 @@ package guard
 import (
 	"strconv"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
+
+// commonCommands get git's bonus in the search for a misspelled command
+// (command-list.txt, the commands that "git help" lists).
+const commonCommands = `add backfill bisect branch clone commit diff fetch grep init log merge mv pull push rebase reset restore rm show
+sparse-checkout status switch tag`
 
 // autocorrect returns the command that git would run in place of a misspelled
 // one, or "". It follows help_unknown_cmd of git's help.c (2.39 to 2.55): it runs
 // only a single best candidate, near enough, and only when help.autocorrect is a
 // delay or "immediate".
-func (c *checker) autocorrect(inv *invocation) string {
-	value, ok := c.configured(inv, "help.autocorrect")
+func (k *call) autocorrect() string {
+	value, ok := k.setting("help.autocorrect")
 	if !ok || !correcting(value) {
 		return ""
 	}
 	best, count, to := 1<<30, 0, ""
-	for _, cand := range gitCommands.all() {
+	for cand := range strings.FieldsSeq(gitCommands) {
 		if strings.Contains(cand, "--") {
 			continue
 		}
 		d := 0
-		if !strings.HasPrefix(cand, inv.command) || !commonCommands.has(cand) {
-			d = editDistance(inv.command, cand) + 1
+		if !strings.HasPrefix(cand, k.name) || !cmdline.In(commonCommands, cand) {
+			d = editDistance(k.name, cand) + 1
 		}
 		switch {
 		case d == 0: // several prefixes are as good as one for us: the first runs when it is alone

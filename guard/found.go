@@ -1,11 +1,14 @@
 package guard
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
 
 // Found is a repository as git would find it from a directory, looked up on disk
@@ -28,18 +31,36 @@ func FindRepository(dir string, env []string, gitDir, workTree string) Found {
 	}
 	var f Found
 	if gitDir != "" {
-		f = Found{GitDir: followGitFile(under(dir, gitDir)), WorkTree: dir}
+		f = Found{GitDir: followGitFile(cmdline.Under(dir, gitDir)), WorkTree: dir}
 	} else if f = walkUp(dir); f.GitDir == "" {
 		return Found{}
 	}
 	if workTree != "" {
-		f.WorkTree = under(dir, workTree)
+		f.WorkTree = cmdline.Under(dir, workTree)
 	}
 	f.CommonDir = commonDirOf(f.GitDir)
 	if v := superqode.Getenv(env, "GIT_COMMON_DIR"); v != "" {
-		f.CommonDir = under(dir, v)
+		f.CommonDir = cmdline.Under(dir, v)
 	}
 	return Found{realPath(f.GitDir), realPath(f.CommonDir), realPath(f.WorkTree)}
+}
+
+// RepositoryOf looks for the repository of a git command, its global options read as
+// far as they name one. name is the command's, "" where there is none.
+func RepositoryOf(argv []string, dir string, env []string) (f Found, name string) {
+	if len(argv) < 2 || !strings.HasPrefix(argv[1], "-") {
+		name = append(argv, "", "")[1]
+		if dir == "" {
+			return Found{}, name
+		}
+		return FindRepository(dir, env, "", ""), name
+	}
+	j := NewJudge(context.Background(), Context{Dir: dir, Env: env})
+	k := j.call(Command{Argv: argv, Place: Place{Dir: j.Start()}})
+	if !cmdline.Known(k.dir) {
+		return Found{}, k.name
+	}
+	return FindRepository(k.dir, env, k.gitDir, k.workTree), k.name
 }
 
 func walkUp(dir string) Found {
@@ -70,7 +91,7 @@ func isGitDir(dir string) bool {
 
 func commonDirOf(gitDir string) string {
 	if c := pointer(filepath.Join(gitDir, "commondir")); c != "" {
-		return under(gitDir, c)
+		return cmdline.Under(gitDir, c)
 	}
 	return gitDir
 }
@@ -81,7 +102,7 @@ func followGitFile(path string) string {
 	if !ok {
 		return path
 	}
-	return under(filepath.Dir(path), target)
+	return cmdline.Under(filepath.Dir(path), target)
 }
 
 // maxPointer bounds the files that hold one path.
@@ -122,4 +143,26 @@ func realPath(path string) string {
 		return real
 	}
 	return path
+}
+
+// madeSince reports whether a folder was made after a moment. Where the file
+// system does not tell when that was, the oldest thing in it counts; what cannot
+// be told is old.
+func madeSince(dir string, when time.Time) bool {
+	if when.IsZero() {
+		return false
+	}
+	if birth, ok := birthTime(dir); ok {
+		return birth.After(when)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return false
+	}
+	for _, e := range entries {
+		if st, err := os.Lstat(filepath.Join(dir, e.Name())); err != nil || !st.ModTime().After(when) {
+			return false
+		}
+	}
+	return true
 }

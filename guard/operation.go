@@ -22,7 +22,9 @@ type OperationInfo struct {
 // Operations returns a copy of the table, sorted by name.
 func Operations() []OperationInfo { return slices.Clone(operationTable) }
 
-func lookupOperation(op Operation) (OperationInfo, bool) {
+// Info returns an operation's row of the table; false when it has none, as for
+// commands that only read.
+func (op Operation) Info() (OperationInfo, bool) {
 	i, ok := slices.BinarySearchFunc(operationTable, op, func(r OperationInfo, op Operation) int {
 		return strings.Compare(string(r.Name), string(op))
 	})
@@ -38,7 +40,7 @@ const (
 	whyStash   = "the stash is shared by all worktrees"
 	whyLoss    = "uncommitted work would be lost"
 	whyShared  = "it changes state that the whole repository shares"
-	whyDelete  = "it deletes what git can not bring back"
+	whyDelete  = "it deletes what git cannot bring back"
 	whyRead    = "it changes nothing of the user's"
 
 	doLeave  = "leave the changes in the files; they are collected when the session ends. `git diff` shows them"

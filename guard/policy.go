@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
 
 // Decision is what the guard says about a command.
@@ -87,7 +88,7 @@ func (p Policy) Decide(op Operation) Decision {
 			return r.decision
 		}
 	}
-	if info, ok := lookupOperation(op); ok {
+	if info, ok := op.Info(); ok {
 		return info.Default
 	}
 	return Allow
@@ -106,13 +107,14 @@ func knownOperation(name string) bool {
 			return true
 		}
 	}
-	return isGitCommand(name)
+	return IsGitCommand(name)
 }
 
-// denial fills a verdict from the operations table.
-func denial(op Operation, command []string) Verdict {
-	v := Verdict{Decision: Deny, Operation: op, Certainty: Certain, Command: shown(command)}
-	info, ok := lookupOperation(op)
+// Refusal returns the verdict that denies op, with its reason and suggestion from
+// the operations table. command is what is shown of it.
+func Refusal(op Operation, command []string) Verdict {
+	v := Verdict{Decision: Deny, Operation: op, Certainty: Certain, Command: cmdline.Shown(command)}
+	info, ok := op.Info()
 	if !ok { // denied by the user's own list
 		v.Reason = fmt.Sprintf("%q is denied by the configuration", string(op))
 		return v

@@ -2,7 +2,6 @@ package guard
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
 
 // Format is a way of asking and answering: text and json for people and
@@ -112,7 +112,7 @@ func (in *toolInput) written() []string {
 
 // Decode reads a request. For Text and JSON the input is the command line
 // itself; for the hooks it is one JSON object. A tool that runs no command gives
-// a Request without one, which CheckRequest allows. An input that can not be
+// a Request without one, which CheckRequest allows. An input that cannot be
 // understood is an error that wraps superqode.ErrUsage; callers answer it with
 // Refuse, since an agent whose question is not understood must not run
 // unguarded.
@@ -204,7 +204,7 @@ func (p payload) request(f Format) (Request, error) {
 		if raw[0] != '{' {
 			return r, nil // a tool whose arguments are no object runs no command
 		}
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments can not be read: %s", f, jsonProblem(err))
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments cannot be read: %s", f, jsonProblem(err))
 	}
 	return r.fill(in)
 }
@@ -212,7 +212,7 @@ func (p payload) request(f Format) (Request, error) {
 func (r Request) fill(in toolInput) (Request, error) {
 	for _, d := range []string{in.Dir, in.WorkDir, in.WorkingDir, in.Directory, in.DirPath} {
 		if d != "" {
-			r.Dir = under(r.Dir, d)
+			r.Dir = cmdline.Under(r.Dir, d)
 		}
 	}
 	for _, raw := range []json.RawMessage{in.Command, in.Cmd, in.Script} {
@@ -263,7 +263,10 @@ func commandText(raw json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &argv); err != nil {
 		return "", superqode.Errorf(superqode.ErrUsage, "the command is neither a text nor a list of words")
 	}
-	return quoteWords(argv), nil
+	for i, w := range argv {
+		argv[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return strings.Join(argv, " "), nil
 }
 
 // writesFiles reports whether a tool is an editor.
@@ -286,31 +289,4 @@ func (r *Request) addPatch(text string) {
 			}
 		}
 	}
-}
-
-// CheckRequest decides on a request: its command line, and the files it writes
-// by itself.
-func CheckRequest(ctx context.Context, r Request, in Context) Line {
-	if r.Dir != "" {
-		in.Dir = under(in.Dir, r.Dir)
-		if !strings.HasPrefix(in.Dir, "/") {
-			in.Dir = ""
-		}
-	}
-	if r.After {
-		return Line{Verdict: Verdict{Decision: Allow, Certainty: Certain, Reason: "the event asks for no decision"}}
-	}
-	if r.Command != "" {
-		return CheckLine(ctx, r.Command, in)
-	}
-	c := newChecker(ctx, in)
-	st := c.newState()
-	for _, w := range r.Writes {
-		c.protect(st, r.Tool, []string{plain(w)})
-	}
-	v := c.verdict()
-	if !v.Denied() {
-		v.Reason = "the tool runs no shell command"
-	}
-	return Line{Verdict: v, Steps: c.steps}
 }

@@ -141,3 +141,33 @@ func encodeJSON(line Line) (Reply, error) {
 		Line
 	}{1, line}, code)
 }
+
+// Block is a denial for a person or a program at a terminal: what was refused,
+// why, and what to do instead. st may be nil.
+func (v Verdict) Block(st *SessionState) string {
+	var b strings.Builder
+	words := make([]string, 0, len(v.Command))
+	for _, w := range (Attempt{Command: v.Command}).Tidy().Command {
+		words = append(words, oneLine(w))
+	}
+	fmt.Fprintf(&b, "superqode: refused: %s\n", strings.Join(words, " "))
+	fmt.Fprintf(&b, "  why: %s (operation %s)\n", v.Reason, v.Operation)
+	if v.Suggestion != "" {
+		fmt.Fprintf(&b, "  instead: %s\n", v.Suggestion)
+	}
+	if st != nil {
+		id := st.ID.String()
+		fmt.Fprintf(&b, "  the user, outside of the session, can let it through: superqode guard allow --session %s --once %s\n", id[strings.LastIndexByte(id, '-')+1:], v.Operation)
+	}
+	return b.String()
+}
+
+// oneLine shows a word without what would move a terminal's cursor.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}

@@ -20,22 +20,19 @@ type sessionResolver struct {
 // knows a repository that is guarded (Context.Guarded). env is the environment
 // of the command that is decided on.
 func (st *SessionState) Resolver(env []string) (r Resolver, guarded string) {
-	return newSessionResolver(st, string(st.Git.Bin), env), st.guarded()
+	return newSessionResolver(st, string(st.Git.Bin), env), st.GuardedName()
 }
 
 func newSessionResolver(st *SessionState, bin string, env []string) *sessionResolver {
-	res := &sessionResolver{*newResolver(bin, env), st}
+	res := &sessionResolver{*NewGitResolver(bin, env), st}
 	res.place = res.private
-	res.SearchPath += string(filepath.ListSeparator) + string(st.Git.ExecPath)
+	res.search += string(filepath.ListSeparator) + string(st.Git.ExecPath)
 	return res
 }
 
-func newResolver(bin string, env []string) *GitResolver {
-	return &GitResolver{Git: git.At(bin, env), SearchPath: superqode.Getenv(env, "PATH")}
-}
-
-// guarded stands for every repository of the session's: Check compares one path.
-func (st *SessionState) guarded() string {
+// GuardedName stands for every repository of the session's: Check compares one path
+// (Context.Guarded).
+func (st *SessionState) GuardedName() string {
 	if len(st.GitDirs) > 0 {
 		return string(st.GitDirs[0])
 	}
@@ -74,7 +71,7 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 		}
 	}
 	if r.st.Guards(common, top) {
-		return r.st.guarded(), true
+		return r.st.GuardedName(), true
 	}
 	return common, true
 }
@@ -82,7 +79,7 @@ func (r *sessionResolver) Repository(ctx context.Context, at At) (string, bool) 
 func (r *sessionResolver) revParse(ctx context.Context, at At, questions ...string) (string, error) {
 	at = r.asked(at)
 	args := append(append([]string{}, at.Globals...), "rev-parse")
-	out, err := r.Git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(args, questions...), Env: at.Env})
+	out, err := r.git.Output(ctx, git.Cmd{Dir: at.Dir, Args: append(args, questions...), Env: at.Env})
 	return string(out), err
 }
 
@@ -98,7 +95,7 @@ func (r *sessionResolver) private(at At) At {
 		}
 	}
 	if realPath(walkUp(at.Dir).WorkTree) == string(r.st.Workspace) {
-		at.Env = r.st.privateEnv(at.Env)
+		at.Env = r.st.PrivateEnv(at.Env)
 	}
 	return at
 }

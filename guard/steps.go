@@ -37,16 +37,16 @@ func (a Attempt) PartOf(through Attempt) bool {
 	if a.Operation == through.Operation {
 		return true
 	}
-	if leaves(a.Operation) || a.Operation == "config.write" || a.Operation == "gitdir.write" {
+	if a.Operation.Leaves() || a.Operation == "config.write" || a.Operation == "gitdir.write" {
 		return false
 	}
-	reached := []string{commandName(through.Command)}
+	reached := []string{CommandName(through.Command)}
 	for i := 0; i < len(reached) && i < 16; i++ {
 		for _, s := range steps() {
 			if s[0] != reached[i] {
 				continue
 			}
-			if s[1] == "" || s[1] == commandName(a.Command) {
+			if s[1] == "" || s[1] == CommandName(a.Command) {
 				return true
 			}
 			if !slices.Contains(reached, s[1]) {
@@ -57,9 +57,9 @@ func (a Attempt) PartOf(through Attempt) bool {
 	return false
 }
 
-// commandName is git's command of an argument list that begins with git, the global
+// CommandName is git's command of an argument list that begins with git, the global
 // options passed over.
-func commandName(argv []string) string {
+func CommandName(argv []string) string {
 	for i := 1; i < len(argv); i++ {
 		switch w := argv[i]; {
 		case w == "-c" || w == "-C" || w == "--git-dir" || w == "--work-tree" || w == "--namespace" || w == "--config-env" || w == "--attr-source":

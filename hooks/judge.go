@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/guard/shelltext"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/installation"
 )
@@ -63,7 +64,7 @@ func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdi
 	case a.installed != nil:
 		in.Find = func() guard.Resolver { return a.installed.resolver(a.Env) }
 	}
-	v := guard.Check(ctx, c.argv, in)
+	v := shelltext.CheckArgs(ctx, c.argv, in)
 	if v.Operation == "branch.force" && v.Denied() {
 		if name, _ := c.name(); name == "worktree" {
 			// "worktree add -B new" reads so from the moment on that it has made the
@@ -88,7 +89,7 @@ func (i *installedCall) resolver(env []string) guard.Resolver {
 	if bin == "" {
 		return nil
 	}
-	return &guard.GitResolver{Git: git.At(bin, env), SearchPath: superqode.Getenv(env, "PATH")}
+	return guard.NewGitResolver(bin, env)
 }
 
 // A step is a command that git runs by itself while it carries out another one.
@@ -135,7 +136,7 @@ func (a *answer) isStep(parent, child command) bool {
 // allowedByUser reports whether a command is one that only the configuration
 // allows.
 func (a *answer) allowedByUser(c command) bool {
-	v := guard.Check(context.Background(), c.argv, guard.Context{})
+	v := shelltext.CheckArgs(context.Background(), c.argv, guard.Context{})
 	return v.Denied()
 }
 

@@ -15,7 +15,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/seed-2d964004/superqode/cmd/internal/shim"
+	"github.com/seed-2d964004/superqode/internal/shim"
 )
 
 // version is stamped by the build: -ldflags "-X main.version=v1.2.3".

@@ -11,7 +11,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
-	"github.com/seed-2d964004/superqode/cmd/internal/shim"
+	"github.com/seed-2d964004/superqode/internal/shim"
 )
 
 // version is stamped by the build: -ldflags "-X main.version=v1.2.3".

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/guard/shelltext"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -76,7 +77,7 @@ func decide(ctx context.Context, r guard.Request, in guard.Context) (line guard.
 			err = fmt.Errorf("the guard failed on this line: %v", fault)
 		}
 	}()
-	return guard.CheckRequest(ctx, r, in), nil
+	return shelltext.CheckRequest(ctx, r, in), nil
 }
 
 // context is where the line would run and what may answer questions about it.
@@ -94,7 +95,7 @@ func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) 
 		if err != nil { // without git the text alone has to do
 			return nil
 		}
-		return &guard.GitResolver{Git: g, SearchPath: a.Getenv("PATH")}
+		return guard.NewGitResolver(g.Bin, a.Env)
 	}
 	return in, nil
 }

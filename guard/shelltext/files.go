@@ -1,0 +1,246 @@
+package shelltext
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/cmdline"
+)
+
+// readFile is the contents of a file: what the text wrote, or open.
+func (r *reader) readFile(st *state, name string) string {
+	text, ok := r.Files[st.path(name)]
+	switch {
+	case ok:
+		return text
+	case name == "/dev/null":
+		return ""
+	case st.stdin != nil && (name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0"):
+		return *st.stdin
+	}
+	// A file whose name says so holds a list of files.
+	if base := strings.ToLower(path.Base(name)); cmdline.In(".txt .lst .list .out", path.Ext(base)) || path.Ext(base) == "" {
+		if strings.Contains(base, "path") || strings.Contains(base, "file") {
+			return cmdline.Open(cmdline.Paths, "file")
+		}
+	}
+	return open("file")
+}
+
+// writeFile records that the text writes a file: inside .git it is an operation,
+// and so is putting back a file's committed contents.
+func (r *reader) writeFile(st *state, name, content string, add bool) {
+	full := st.path(name)
+	if guard.IsDevice(full) || name == "" {
+		return
+	}
+	if r.protect(st, ">", name) {
+		return
+	}
+	for kind, file := range cmdline.Parts(content) {
+		if kind == cmdline.Blob && r.sameFile(st, full, file) {
+			r.Operation("checkout.discard", []string{"git", "show", "…:" + file, ">", name}, func() bool { return r.Fresh(full) })
+			return
+		}
+	}
+	if add {
+		content = r.Files[full] + content
+	}
+	if len(content) <= maxValue && len(r.Files) < 256 {
+		r.Files[full] = content
+	} else {
+		delete(r.Files, full)
+	}
+}
+
+// sameFile reports whether full is the file whose committed contents have the
+// path file (from the root of the tree, or from the directory).
+func (r *reader) sameFile(st *state, full, file string) bool {
+	full = cmdline.Tame(full)
+	start := cmdline.Tame(r.Start())
+	return full == cmdline.Tame(cmdline.Under(st.dir, file)) || superqode.Within(full, start) && strings.HasSuffix(full, "/"+cmdline.Tame(file))
+}
+
+// protect records a write into .git, and reports whether it is one.
+func (r *reader) protect(st *state, base string, paths ...string) bool {
+	for _, p := range paths {
+		if p != "" && r.Protects(st.place(), st.path(p)) {
+			r.Operation("gitdir.write", []string{base, p}, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// writer describes programs that write, move or delete files: their options, which
+// operands they write, and the options whose values they write.
+type writer struct {
+	names, options string
+	operands       operands
+	values         string // options
+	only           string // the operands are written only with one of these options
+}
+
+type operands int
+
+const (
+	noOperand operands = iota
+	allOperands
+	lastOperand
+)
+
+var writers = []writer{
+	{"rm unlink shred truncate trash rmdir", "r/recursive R f/force i d/dir v/verbose s/size= n= u/remove z/zero one-file-system no-preserve-root preserve-root interactive?", allOperands, "", ""},
+	{"mv", "t/target-directory= S/suffix= f n v b T", allOperands, "target-directory", ""},
+	{"mkdir touch chmod chown chgrp chattr setfacl", "m/mode= t= d/date= r/reference=", allOperands, "", ""},
+	{"Remove-Item ri rd del erase", "", allOperands, "", ""}, // PowerShell and cmd
+	{"cp ln ditto scp", "t/target-directory= S/suffix= i= P= F= c= l=", lastOperand, "target-directory", ""},
+	{"install", "t/target-directory= S/suffix= m/mode= o/owner= g/group=", lastOperand, "target-directory", ""},
+	{"rsync", `e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files delete del delete-before delete-during delete-after
+ delete-delay delete-excluded n/dry-run`, lastOperand, "", ""},
+	{"sed gsed", "n e/expression= f/file= E r i/in-place? l= s u z", allOperands, "", "in-place"},
+	{"perl", "i? p n e= E= l? 0? a F? M? m? w W", allOperands, "", "i"},
+	{"ruby", "i? p n e= r= I= a l w W", allOperands, "", "i"},
+	{"awk gawk", "i= F= v= f=", allOperands, "", "i"},
+	{"ed ex", "s", allOperands, "", ""},
+	{"vim vi nvim", "c= cmd= s e E", allOperands, "", "c"},
+	{"sort", "o/output= t= k= T= S= u r n", noOperand, "output", ""},
+	{"curl gcc cc jq", "o/output= O?", noOperand, "output", ""},
+	{"wget", "O/output-document= o/output-file= P/directory-prefix=", noOperand, "output-document output-file directory-prefix", ""},
+	{"tar bsdtar", "C/directory= f/file= x/extract get", noOperand, "directory", "extract get"},
+	{"unzip", "d= x= P=", noOperand, "d", ""},
+	{"patch", "i/input= o/output= p/strip= R/reverse d/directory= dry-run", allOperands, "output", ""},
+}
+
+// writers checks the programs that write, move or delete files: inside .git, or on
+// files that git listed.
+func (r *reader) writers(st *state, base string, args []string) {
+	words := append([]string{base}, args...)
+	if base == "dd" {
+		for _, a := range args {
+			if to, ok := strings.CutPrefix(a, "of="); ok {
+				r.writeFile(st, to, st.input(), false)
+			}
+		}
+	}
+	i := slices.IndexFunc(writers, func(w writer) bool { return cmdline.In(w.names, base) })
+	if i < 0 {
+		return
+	}
+	w := &writers[i]
+	if base == "tar" && len(args) > 0 && !strings.HasPrefix(args[0], "-") { // "tar xf"
+		args = append([]string{"-" + args[0]}, args[1:]...)
+	}
+	p := cmdline.Parse(w.options, args)
+	if w.only != "" && !p.Has(strings.Fields(w.only)...) {
+		return
+	}
+	switch base {
+	case "rm", "rmdir", "unlink", "shred", "truncate", "trash":
+		if r.remove(st, p, words) {
+			return
+		}
+	case "mv":
+		if r.move(st, p, words) {
+			return
+		}
+	case "patch":
+		r.patch(st, p, words)
+	case "rsync":
+		if p.Has("remove-source-files") {
+			r.protect(st, base, p.Args...)
+		}
+		if r.mirrors(st, p) {
+			r.Operation("gitdir.write", words, nil) // what is not in the source goes, .git too
+		}
+	}
+	ops := p.Args
+	switch {
+	case cmdline.In("sed gsed awk gawk", base) && !p.Has("expression", "file", "f"): // the first one is the script
+		ops = ops[min(1, len(ops)):]
+	case w.operands == noOperand:
+		ops = nil
+	case w.operands == lastOperand && !p.Has("target-directory") && len(ops) > 0:
+		ops = ops[len(ops)-1:]
+	}
+	for name := range strings.FieldsSeq(w.values) {
+		ops = append(ops, p.Values[name]...)
+	}
+	if r.protect(st, base, ops...) || w.operands != lastOperand && base != "mv" || len(p.Args) < 2 {
+		return
+	}
+	dest := last(p.Args)
+	for _, src := range p.Args[:len(p.Args)-1] { // cp -r backup/.git .
+		if guard.NamesGitDir(path.Base(src)) && (strings.HasSuffix(dest, "/") || dest == ".") {
+			r.protect(st, base, path.Join(dest, ".git"))
+		}
+	}
+	if _, git := guard.Program(p.Args[0]); git && base != "mv" {
+		r.writeFile(st, dest, `exec git "$@"`, false) // another name of git
+	} else if text, ok := r.Files[st.path(p.Args[0])]; ok && len(p.Args) == 2 {
+		r.writeFile(st, dest, text, false)
+	}
+}
+
+// remove is rm. It reports whether it has decided.
+func (r *reader) remove(st *state, p *cmdline.Parsed, words []string) bool {
+	recursive := p.Has("recursive", "R")
+	for _, a := range p.Args {
+		here := func() bool { return r.Fresh(st.dir) }
+		switch kind := cmdline.KindOf(a); {
+		case kind == cmdline.Untracked:
+			r.Operation("clean", words, here)
+		case kind == cmdline.Tracked && words[0] != "rmdir":
+			r.Operation("rm.force", words, here)
+		case recursive && r.wholeTree(st.path(a)), a == cmdline.Open(cmdline.Paths, allFiles) && words[0] != "rmdir":
+			r.Operation("gitdir.write", words, nil)
+		case (recursive || words[0] == "rmdir") && r.LinkedWorktree(st.path(a)):
+			r.Operation("worktree.remove", words, func() bool { return r.Fresh(st.path(a)) })
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// move is mv. It reports whether it has decided.
+func (r *reader) move(st *state, p *cmdline.Parsed, words []string) bool {
+	for _, a := range p.Args {
+		switch {
+		case r.wholeTree(st.path(a)):
+			r.Operation("gitdir.write", words, nil)
+		case r.LinkedWorktree(st.path(a)):
+			r.Operation("worktree.move", words, nil)
+		default:
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// patch is patch(1): with -R, or with a patch that was made backwards, it takes
+// changes away.
+func (r *reader) patch(st *state, p *cmdline.Parsed, words []string) {
+	content := st.input()
+	if in := p.Last("input"); in != "" {
+		content = r.readFile(st, in)
+	} else if len(p.Args) > 1 {
+		content = r.readFile(st, p.Args[1])
+	}
+	kind := cmdline.KindOf(content)
+	if !p.Has("dry-run") && (p.Has("reverse") && kind == cmdline.Diff || !p.Has("reverse") && kind == cmdline.Reverse) {
+		r.Operation("apply.reverse", words, func() bool { return r.Fresh(st.dir) })
+	}
+}
+
+// mirrors reports whether rsync deletes what is not in its source from the whole
+// tree, .git not left out.
+func (r *reader) mirrors(st *state, p *cmdline.Parsed) bool {
+	return len(p.Args) > 1 && !p.Has("dry-run") && p.Has("delete", "del", "delete-before", "delete-during", "delete-after", "delete-delay", "delete-excluded") &&
+		!strings.Contains(strings.Join(append(p.Values["exclude"], p.Values["filter"]...), " "), ".git") && r.wholeTree(st.path(last(p.Args)))
+}

@@ -1,0 +1,301 @@
+package shelltext
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/cmdline"
+)
+
+// prints returns the output of the tools that put text together, and of those that
+// pass names of files on, so that what goes on to a shell, a file or another
+// command's arguments is known. Other filters are not followed: what they print is
+// open, of the same kind as what they read.
+func (r *reader) prints(st *state, base string, words []string) (out string, ok bool) {
+	args := words[1:]
+	switch base {
+	case "echo":
+		out = echo(args)
+	case "printf":
+		if len(args) > 2 && args[0] == "-v" {
+			st.set(args[1], printf(args[2:]))
+		} else {
+			out = printf(args)
+		}
+	case "cat":
+		out = r.cat(st, args)
+	case "tee", "sponge":
+		p := cmdline.Parse("a/append i", args)
+		out = st.input()
+		for _, name := range p.Args {
+			r.writeFile(st, name, out, p.Has("append"))
+		}
+	case "pwd":
+		out = st.dir + "\n"
+	case "basename":
+		out = path.Base(last(args)) + "\n"
+	case "dirname":
+		out = path.Dir(last(args)) + "\n"
+	case "realpath", "readlink":
+		out = st.path(last(args)) + "\n"
+	case "which":
+		out = "/usr/bin/" + last(args) + "\n"
+	case "type", "whence", "where":
+		if out = open(base); len(args) == 2 && (args[0] == "-p" || args[0] == "-P") {
+			out = "/usr/bin/" + args[1] + "\n"
+		}
+	case "mktemp":
+		out = "/tmp/" + open("mktemp"+strconv.Itoa(r.work)) + "\n"
+	case "head", "tail", "sort", "uniq", "tac", "nl", "column", "grep", "egrep", "fgrep", "rg", "sed", "gsed", "awk", "gawk", "mawk", "cut", "tr", "ls", "tree", "locate", "ag", "ack", "jq", "yq", "rev", "paste", "fold":
+		r.writers(st, base, args)
+		if l := languageOf(base); l != nil {
+			r.interpreter(st, l, words)
+		}
+		out = r.filter(st, base, args)
+	default:
+		return "", false
+	}
+	r.Step(strings.Join(words, " "), "only text")
+	return out, true
+}
+
+func last(words []string) string {
+	if len(words) == 0 {
+		return open("nothing")
+	}
+	return words[len(words)-1]
+}
+
+// filter is what a tool prints of what it reads.
+func (r *reader) filter(st *state, base string, args []string) string {
+	lists := cmdline.In("ls tree locate", base) || cmdline.In("rg grep egrep fgrep ag ack", base) && slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "lL") || a == "--files-with-matches" || a == "--files"
+	})
+	switch {
+	case base == "ls" && slices.ContainsFunc(args, func(a string) bool { return guard.NamesGitDir(path.Base(a)) && slices.Contains(args, "-d") }):
+		return ".git\n"
+	case base == "ls" && slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, ".git/") && strings.Contains(a, "*") }):
+		return last(args) + "\n"
+	case lists:
+		return cmdline.Open(cmdline.Paths, base)
+	case composed(args) != "":
+		return composed(args)
+	case st.stdin == nil:
+		return open(base)
+	case cmdline.In("head tail sort uniq tac grep egrep fgrep", base) && strings.Trim(cmdline.Printable(*st.stdin), "… \n") != "":
+		return *st.stdin
+	case cmdline.KindOf(*st.stdin) == cmdline.Paths: // no longer all that find printed
+		return cmdline.Open(cmdline.Paths, base)
+	}
+	return sameKind(*st.stdin)
+}
+
+// composed is the git commands that a filter puts together by its script, for a
+// shell to read: sed 's/^/git add /', awk '{print "git add " $1}'.
+func composed(args []string) string {
+	var b strings.Builder
+	for _, a := range args {
+		for part := range strings.FieldsFuncSeq(a, func(c rune) bool { return strings.ContainsRune("/\"'|,#{}()\n", c) }) {
+			if strings.HasPrefix(part, "git ") {
+				b.WriteString(part + "\n" + part + open("field") + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// sameKind is an open text of the same kind as another one.
+func sameKind(s string) string {
+	for k, name := range cmdline.Parts(s) {
+		if k != cmdline.Any {
+			return cmdline.Open(k, name)
+		}
+	}
+	return open("text")
+}
+
+func echo(args []string) string {
+	end, escapes := "\n", false
+	for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.Trim(args[0][1:], "neE") == "" {
+		if strings.Contains(args[0], "n") {
+			end = ""
+		}
+		escapes = escapes || strings.Contains(args[0], "e")
+		args = args[1:]
+	}
+	s := strings.Join(args, " ")
+	if escapes {
+		s = unescape(s)
+	}
+	return s + end
+}
+
+// unescape decodes \n and its kin.
+func unescape(s string) string {
+	if out, _, err := expand.Format(nil, s, nil); err == nil {
+		return strings.ReplaceAll(out, "\x00", "")
+	}
+	return s
+}
+
+// printf fills the format in, over and over while there are arguments.
+func printf(args []string) string {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return ""
+	}
+	format, rest := args[0], args[1:]
+	var b strings.Builder
+	for range 64 {
+		out, used, err := expand.Format(nil, format, append([]string{}, rest...))
+		if err != nil {
+			return open("printf")
+		}
+		b.WriteString(strings.ReplaceAll(out, "\x00", ""))
+		if rest = rest[used:]; len(rest) == 0 || used == 0 || b.Len() > maxValue {
+			break
+		}
+	}
+	return b.String()
+}
+
+func (r *reader) cat(st *state, args []string) string {
+	out, files := "", cmdline.Parse("A b e E n s t T u v", args).Args
+	for _, name := range files {
+		if name == "-" {
+			name = "/dev/stdin"
+		}
+		out += r.readFile(st, name)
+	}
+	if len(files) == 0 {
+		return st.input()
+	}
+	return out
+}
+
+// gitPrints is what a git command prints, as far as a line that uses it is read
+// differently: names of files, a committed file's contents, the id of a commit, the
+// place of the repository.
+func (r *reader) gitPrints(ran guard.Ran) string {
+	kind, name := cmdline.Any, ran.Name
+	switch ran.Name {
+	case "":
+		return ran.Output + open("git")
+	case "ls-files":
+		kind = cmdline.Tracked
+		if cmdline.Parse("o/others i/ignored k/killed c d m s u z t v f x= X=", ran.Args).Has("others", "ignored", "killed") {
+			kind = cmdline.Untracked
+		}
+	case "ls-tree", "status":
+		kind = cmdline.Tracked
+	case "clean", "check-ignore":
+		kind = cmdline.Untracked
+	case "diff", "diff-tree", "diff-index", "diff-files", "show", "log", "stash", "format-patch":
+		return diffPrints(ran)
+	case "grep":
+		if cmdline.Parse(guard.GrepOptions, ran.Args).Has("files-with-matches", "name-only", "files-without-match") {
+			kind = cmdline.Tracked
+		}
+	case "cat-file":
+		if len(ran.Args) > 1 {
+			return blob(last(ran.Args))
+		}
+	case "merge-base", "rev-list", "commit-tree":
+		kind = cmdline.Commit
+	case "rev-parse":
+		return r.revParse(ran)
+	case "for-each-ref", "branch", "tag":
+		if i := slices.IndexFunc(ran.Args, func(a string) bool { return strings.HasPrefix(a, "--format=") }); i >= 0 && strings.Contains(ran.Args[i], " ") {
+			return scripted(ran.Args[i][len("--format="):]) // --format='git branch -D %(refname)' makes a script
+		}
+	}
+	return cmdline.Open(kind, name+" "+strings.Join(ran.Args, " "))
+}
+
+// scripted is a format with what git fills in left open.
+func scripted(format string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(format, "%(") {
+		if _, rest, ok := strings.Cut(part, ")"); ok && i > 0 {
+			part = open("field") + rest
+		}
+		b.WriteString(part)
+	}
+	return b.String() + "\n"
+}
+
+func hasArg(ran guard.Ran, names ...string) bool {
+	return slices.ContainsFunc(ran.Args, func(a string) bool { return slices.Contains(names, a) })
+}
+
+// diffPrints is what diff, show and log print.
+func diffPrints(ran guard.Ran) string {
+	var revs []string
+	for _, a := range ran.Args {
+		if strings.HasPrefix(a, "--format=") || strings.HasPrefix(a, "--pretty=") {
+			if _, f, _ := strings.Cut(a, "="); cmdline.In("%H %h format:%H format:%h", f) {
+				return cmdline.Open(cmdline.Commit, "log")
+			}
+		}
+		if !strings.HasPrefix(a, "-") {
+			revs = append(revs, a)
+		}
+	}
+	patch := strings.HasPrefix(ran.Name, "diff") || hasArg(ran, "-p", "--patch", "-u")
+	switch {
+	case hasArg(ran, "--name-only", "--name-status"):
+		return cmdline.Open(cmdline.Tracked, "diff")
+	case ran.Name == "show" && len(revs) == 1 && strings.Contains(revs[0], ":"):
+		return blob(revs[0])
+	case (patch || ran.Name == "show") && hasArg(ran, "-R"):
+		return cmdline.Open(cmdline.Reverse, "diff")
+	case patch, ran.Name == "show":
+		return cmdline.Open(cmdline.Diff, "diff")
+	}
+	return open(ran.Name)
+}
+
+// blob is the contents of REV:PATH.
+func blob(rev string) string {
+	_, file, ok := strings.Cut(rev, ":")
+	if !ok || file == "" {
+		return open("blob")
+	}
+	return cmdline.Open(cmdline.Blob, path.Clean(file))
+}
+
+func (r *reader) revParse(ran guard.Ran) string {
+	arg := last(ran.Args)
+	switch {
+	case len(ran.Args) == 2 && ran.Args[0] == "--git-path":
+		return ".git/" + arg
+	case !strings.HasPrefix(arg, "-"):
+		return cmdline.Open(cmdline.Commit, arg)
+	case cmdline.In("--git-dir --git-common-dir --absolute-git-dir", arg):
+		if ran.GitDir != "" {
+			return ran.GitDir
+		}
+		return path.Join(r.topLevel(ran.Dir), ".git")
+	case arg == "--show-toplevel":
+		return r.topLevel(ran.Dir)
+	case arg == "--show-cdup":
+		return ""
+	}
+	return open("rev-parse " + arg)
+}
+
+// topLevel is the root of the work tree, as far as the text tells.
+func (r *reader) topLevel(dir string) string {
+	if superqode.Within(dir, r.Start()) && !r.Fresh(dir) {
+		return r.Start()
+	}
+	return dir
+}
