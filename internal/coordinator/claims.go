@@ -37,7 +37,8 @@ type Claims struct {
 	Holder Holder            // whose end ends what is claimed; zero: nobody's
 }
 
-// Asker answers the claim operations. Claims does for whoever stands outside of a session, Supervised for a session's program.
+// Asker answers the claim operations. Claims does for whoever stands outside of a session, Supervised
+// for a session's program.
 type Asker interface {
 	// Ask does one operation. The error wraps a ConflictError when a claim was not granted.
 	Ask(ctx context.Context, op string, c Call) (Answer, error)

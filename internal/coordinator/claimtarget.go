@@ -212,8 +212,8 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	return NewTarget(kind, rel, lines)
 }
 
-// locate returns the first of the roots that an absolute path lies in, as it is written or where its links lead, and the path relative
-// to it. An empty root is none.
+// locate returns the first of the roots that an absolute path lies in, as it is written or where its
+// links lead, and the path relative to it. An empty root is none.
 func locate(roots []string, full string) (root, rel string, ok bool) {
 	for _, try := range []string{full, filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
 		for _, root := range roots {
@@ -226,8 +226,8 @@ func locate(roots []string, full string) (root, rel string, ok bool) {
 	return "", "", false
 }
 
-// EditsOf turns what a coding agent's tool is about to do, in the folder dir, into edits of the files as they are. What lies below
-// none of the roots is nobody's and left out.
+// EditsOf turns what a coding agent's tool is about to do, in the folder dir, into edits of the files
+// as they are. What lies below none of the roots is nobody's and left out.
 func EditsOf(list []ToolEdit, dir string, roots []string) []CallEdit {
 	var out []CallEdit
 	for _, e := range list {

@@ -199,7 +199,8 @@ func (h *Handler) check(ctx context.Context, c Call) (a Answer, err error) {
 	return a, err
 }
 
-// verdict holds edits, in lines of the files as they are, against the claims. base turns such lines into those of the base.
+// verdict holds edits, in lines of the files as they are, against the claims. base turns such lines
+// into those of the base.
 func (t *Table) verdict(ctx context.Context, o Owner, list []CallEdit, base func(context.Context, string, []Lines) ([]Lines, error)) (*Verdict, error) {
 	var edits []Edit
 	for _, e := range list {
@@ -223,7 +224,8 @@ func (t *Table) verdict(ctx context.Context, o Owner, list []CallEdit, base func
 // maxWait is as good as for ever.
 const maxWait = 366 * 24 * time.Hour
 
-// Supervised asks the supervisor of the session whose program has the environment Env. Agent may be zero: then it is the run's own.
+// Supervised asks the supervisor of the session whose program has the environment Env. Agent may be
+// zero: then it is the run's own.
 type Supervised struct {
 	Env   []string
 	Agent superqode.AgentID

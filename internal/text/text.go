@@ -1,9 +1,10 @@
 // Package text turns names, commands, numbers and times into text that is safe and easy to read.
 //
-// Everything that a session's program chose is data: a file name may hold terminal escape sequences, direction overrides or a line
-// break. What superqode prints, reports or offers for pasting passes through one of four functions: [Printable] for one line of
-// text, [PrintableLines] for a program's output, [QuotePath] for a path that a script may read, [Quote] for a word of a shell
-// command. Each of them leaves ordinary text as it is.
+// Everything that a session's program chose is data: a file name may hold terminal escape sequences,
+// direction overrides or a line break. What superqode prints, reports or offers for pasting passes
+// through one of four functions: [Printable] for one line of text, [PrintableLines] for a program's
+// output, [QuotePath] for a path that a script may read, [Quote] for a word of a shell command. Each
+// of them leaves ordinary text as it is.
 package text
 
 import (
@@ -17,15 +18,16 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Printable returns s on one line. What a terminal could obey and what nobody can see is written as Go writes it: \n, \x1b, \u202e,
-// and \xff for a byte that is not UTF-8. Escaping twice changes nothing.
+// Printable returns s on one line. What a terminal could obey and what nobody can see is written as Go
+// writes it: \n, \x1b, \u202e, and \xff for a byte that is not UTF-8. Escaping twice changes nothing.
 func Printable(s string) string { return escape(s, "") }
 
-// PrintableLines is Printable for a text of several lines: line feeds and tabs stay, and so does a line's end in "\r\n", as "\n".
+// PrintableLines is Printable for a text of several lines: line feeds and tabs stay, and so does a
+// line's end in "\r\n", as "\n".
 func PrintableLines(s string) string { return escape(strings.ReplaceAll(s, "\r\n", "\n"), "\n\t") }
 
-// Printables returns the parts of s in order: each is text that can be shown as it is or, where escaped is true, one escape sequence.
-// Characters in keep are never escaped.
+// Printables returns the parts of s in order: each is text that can be shown as it is or, where
+// escaped is true, one escape sequence. Characters in keep are never escaped.
 func Printables(s, keep string) iter.Seq2[string, bool] {
 	return func(yield func(part string, escaped bool) bool) {
 		for len(s) > 0 {
@@ -72,8 +74,8 @@ func escape(s, keep string) string {
 	return b.String()
 }
 
-// harmless reports whether a rune of n bytes is shown as something that can be seen. The joiners of Persian words and of emoji are part
-// of what is shown.
+// harmless reports whether a rune of n bytes is shown as something that can be seen. The joiners of
+// Persian words and of emoji are part of what is shown.
 func harmless(r rune, n int) bool {
 	if r == utf8.RuneError {
 		return n > 1
@@ -81,8 +83,8 @@ func harmless(r rune, n int) bool {
 	return strconv.IsGraphic(r) || r == '\u200c' || r == '\u200d'
 }
 
-// QuotePath returns a path as git prints it with core.quotePath=false: as it is or, when it holds anything that could be misread, in
-// double quotes with C's escapes.
+// QuotePath returns a path as git prints it with core.quotePath=false: as it is or, when it holds
+// anything that could be misread, in double quotes with C's escapes.
 func QuotePath(p string) string {
 	if Printable(p) == p && !strings.ContainsAny(p, `"\`) {
 		return p
@@ -110,8 +112,9 @@ func QuotePath(p string) string {
 	return b.String()
 }
 
-// Quote returns s as one word of a line for bash: as it is, in single quotes or, when it holds what cannot be printed, as $'…'.
-// The result is printable. A NUL byte, which no word can hold, is shown escaped.
+// Quote returns s as one word of a line for bash: as it is, in single quotes or, when it holds what
+// cannot be printed, as $'…'. The result is printable. A NUL byte, which no word can hold, is shown
+// escaped.
 func Quote(s string) string {
 	if Printable(s) != s {
 		if q, err := syntax.Quote(s, syntax.LangBash); err == nil {
@@ -142,8 +145,8 @@ func QuotePOSIX(s string) string {
 	return QuoteSingle(s)
 }
 
-// QuoteSingle returns s in single quotes, byte for byte, for a program that reads it: any POSIX shell, or git (sq_dequote of its
-// quote.c).
+// QuoteSingle returns s in single quotes, byte for byte, for a program that reads it: any POSIX shell,
+// or git (sq_dequote of its quote.c).
 func QuoteSingle(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // QuotePattern returns a pattern that matches s alone, for filepath.Match, doublestar and git's wildmatch.

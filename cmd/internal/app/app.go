@@ -1,5 +1,6 @@
-// Package app is what every command of superqode works with: the streams and the global flags, the configuration and the sessions,
-// which are opened when they are first asked for, the flag types that several commands have, and the table of exit codes.
+// Package app is what every command of superqode works with: the streams and the global flags, the
+// configuration and the sessions, which are opened when they are first asked for, the flag types that
+// several commands have, and the table of exit codes.
 package app
 
 import (

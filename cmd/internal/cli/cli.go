@@ -1,11 +1,12 @@
-// Package cli is superqode's command line: Main, the kong grammar (grammar.go has every command), and the few commands that are about
-// superqode itself. The others stand in packages beside it, one for each group. A command turns its flags into one options value,
-// makes one call to the library and prints the result.
+// Package cli is superqode's command line: Main, the kong grammar (grammar.go has every command), and
+// the few commands that are about superqode itself. The others stand in packages beside it, one for
+// each group. A command turns its flags into one options value, makes one call to the library and
+// prints the result.
 //
-// Rules of the output: stdout carries results only, everything else goes to stderr; with --json stdout holds one document (or one
-// object a line) and nothing else; names and messages that a session's program chose are printed with control characters escaped.
-// An error is one sentence on stderr, then a line "hint: …" where there is something to do about it; package app has the table of
-// exit codes.
+// Rules of the output: stdout carries results only, everything else goes to stderr; with --json stdout
+// holds one document (or one object a line) and nothing else; names and messages that a session's
+// program chose are printed with control characters escaped. An error is one sentence on stderr, then
+// a line "hint: …" where there is something to do about it; package app has the table of exit codes.
 package cli
 
 import (

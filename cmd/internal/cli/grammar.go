@@ -120,7 +120,7 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 	}
 	parser, err := kong.New(&a.Flags, options...)
 	if err == nil {
-		describe(parser.Model.Node, "")
+		describe(parser.Model.Node)
 	}
 	return parser, err
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
@@ -38,17 +36,28 @@ func TestEveryLeafHasAScript(t *testing.T) {
 		t.Fatalf("%d leaves only", len(leaves))
 	}
 	for _, leaf := range leaves {
-		if call := "superqode " + words(leaf); !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l+" ", call+" ") }) {
+		if call := "superqode " + commandName(leaf); !slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l+" ", call+" ") }) {
 			t.Errorf("no script runs %q", call)
 		}
 	}
 }
 
-func words(n *kong.Node) string {
-	if n.Parent == nil || n.Parent.Parent == nil {
-		return n.Name
+// TestHelpText compares the names in help.txt with the commands.
+func TestHelpText(t *testing.T) {
+	t.Parallel()
+	parser, err := newParser(app.New(app.IO{}), "")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return words(n.Parent) + " " + n.Name
+	described := 0
+	for _, leaf := range parser.Model.Leaves(true) {
+		if leaf.Detail != "" {
+			described++
+		}
+	}
+	if n := strings.Count("\n"+helpText, "\n== "); n != described || n < 20 {
+		t.Errorf("%d texts for %d commands", n, described)
+	}
 }
 
 func TestCommandWord(t *testing.T) {

@@ -67,7 +67,7 @@ func reference(model *kong.Application) string {
 	flagTable(&b, model.Flags)
 	line("")
 	for _, leaf := range model.Leaves(true) {
-		name := words(leaf)
+		name := commandName(leaf)
 		line("## superqode %s\n", name)
 		line("%s\n", leaf.Help)
 		line("    superqode %s\n", strings.TrimPrefix(leaf.Summary(), "superqode "))

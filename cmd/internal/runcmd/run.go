@@ -1,5 +1,5 @@
-// Package runcmd has the commands that open a session, run programs in it and end it, and the trust that a configuration's commands
-// need.
+// Package runcmd has the commands that open a session, run programs in it and end it, and the trust
+// that a configuration's commands need.
 package runcmd
 
 import (

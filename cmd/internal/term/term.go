@@ -1,4 +1,5 @@
-// Package term prints for people: colours, notes and warnings, tables that fit the terminal, patches, and a line of progress.
+// Package term prints for people: colours, notes and warnings, tables that fit the terminal, patches,
+// and a line of progress.
 package term
 
 import (

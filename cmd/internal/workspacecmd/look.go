@@ -1,4 +1,5 @@
-// Package workspacecmd has the commands that look at sessions, bring their changes into the origin or take them back, and clean up.
+// Package workspacecmd has the commands that look at sessions, bring their changes into the origin or
+// take them back, and clean up.
 package workspacecmd
 
 import (
