@@ -24,17 +24,9 @@ type AgentCommand struct {
 
 // crew is what a Session value knows of the agents that work in the session.
 type crew struct {
-	seenWorks []*agentWork    // what the agents were found to have done, when this value has looked
 	conflicts []AgentConflict // what of it could not be merged, when this value has merged it for good
-	credits   credits         // whose the changes are
 
 	teamOutputs *artifacts.Outputs // what the agents' workspaces had of the outputs asked for, when this value has taken them
-}
-
-// team reports whether several agents work in the session, each in a workspace
-// of its own, whose changes are not merged yet.
-func (s *Session) team() bool {
-	return len(s.Rec.Agents) > 0 && !s.Rec.Shared && !s.Rec.Merged
 }
 
 // CheckAgents refuses a list of agents that can be no session: none, two of one

@@ -16,7 +16,7 @@ import (
 // change, or nil where claims are advice only. The answer is why it had not, ""
 // for a change that is right. What counts are all claims that the agent was
 // granted while the session lasted: by now it has let them go.
-func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.Change) string, error) {
+func (s *Authorship) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.Change) string, error) {
 	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func (s *Session) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.C
 }
 
 // claimOwner is in whose name an agent of the session claims.
-func (s *Session) claimOwner(agent superqode.AgentID) coordinator.Owner {
+func (s *Authorship) claimOwner(agent superqode.AgentID) coordinator.Owner {
 	o := coordinator.Owner{Session: s.PublicID(), Agent: agent}
 	if agent.IsZero() {
 		o.Agent, _ = superqode.ParseAgentID(o.Session.String()) // every session's id is an agent's name, too
@@ -42,7 +42,7 @@ func (s *Session) claimOwner(agent superqode.AgentID) coordinator.Owner {
 }
 
 // unclaimed says which part of a change no claim of its agent covers, or "".
-func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *merge.Change) string {
+func (s *Authorship) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *merge.Change) string {
 	own := make([]coordinator.Lease, 0, len(grants))
 	for _, l := range grants {
 		if l.Owner == o {
@@ -54,7 +54,7 @@ func (s *Session) unclaimed(ctx context.Context, o coordinator.Owner, grants []c
 
 // editsOf are the lines of the base that a change concerns. What has no lines is
 // changed as a whole.
-func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Edit {
+func (s *Authorship) editsOf(ctx context.Context, c *merge.Change) []coordinator.Edit {
 	var out []coordinator.Edit
 	for _, e := range []*snapshot.Entry{c.Old, c.New} {
 		if e != nil && (len(out) == 0 || out[0].Path != e.Path) {
@@ -79,7 +79,7 @@ func (s *Session) editsOf(ctx context.Context, c *merge.Change) []coordinator.Ed
 // refuseUnclaimed returns the changes, as conflicts, that may not be applied
 // where claims are enforced. What several agents did was judged when it was
 // merged.
-func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
+func (s *Authorship) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
 	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.Rec.Agents) > 0 {
 		return nil, nil
 	}
@@ -94,4 +94,9 @@ func (s *Session) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, 
 		}
 	}
 	return out, err
+}
+
+// grants returns every claim that the session's agents have had.
+func (s *Authorship) grants() ([]coordinator.Lease, error) {
+	return coordinator.Grants(s.Project.SessionPath(s.PublicID().String()))
 }

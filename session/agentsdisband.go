@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -35,7 +36,7 @@ func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool
 		if !ok {
 			continue
 		}
-		if derr := s.dismiss(ctx, s.child(l), keep(a.Agent)); derr != nil {
+		if derr := s.dismiss(ctx, s.childSession(s.child(l)), keep(a.Agent)); derr != nil {
 			err = errors.Join(err, fmt.Errorf("agent %s: %w", a.Agent, derr))
 		}
 	}
@@ -50,7 +51,7 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 	}
 	kids, err := s.children()
 	for _, l := range kids {
-		c := s.child(l)
+		c := s.childSession(s.child(l))
 		if herr := holdChild(c); herr != nil || c.Rec.State != superqode.StateActive {
 			err = errors.Join(err, herr, c.Close())
 			continue
@@ -167,4 +168,20 @@ func entryAt(dir, path string) (*snapshot.Entry, error) {
 // pathAbove reports whether dir is a folder above path.
 func pathAbove(dir, path string) bool {
 	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
+}
+
+// holdChild takes the lock of an agent's own workspace, as ending it needs.
+func holdChild(c *Session) error {
+	if c.unlock != nil {
+		return nil
+	}
+	unlock, err := lockfile.TryLock(state.LockPath(c.Folder))
+	if errors.Is(err, lockfile.ErrHeld) {
+		return nil // by this process, which opened it
+	}
+	if err != nil {
+		return err
+	}
+	c.unlock = unlock
+	return nil
 }

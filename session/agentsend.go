@@ -109,7 +109,7 @@ func (s *Session) endAgents() error {
 		return err
 	}
 	for _, l := range kids {
-		c := s.child(l)
+		c := s.childSession(s.child(l))
 		if l.Dead { // of a superqode that was killed
 			err = errors.Join(err, c.endLeftovers())
 		}
@@ -224,7 +224,7 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
-	c := w.child
+	c := s.childSession(w.child)
 	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.agent, Mask: s.mask()})
 	if err != nil {
 		return err

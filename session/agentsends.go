@@ -10,14 +10,14 @@ import (
 )
 
 // noAgent is the error of an agent that has no part in the session.
-func (s *Session) noAgent(agent superqode.AgentID) error {
+func (s *Authorship) noAgent(agent superqode.AgentID) error {
 	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.Rec.ID, agent), "superqode workspace changes --session %s", s.Rec.ID)
 }
 
 // agentEnds is ends for what one agent changed: in a workspace of its own all of
 // that, whether it could be merged with the others' or not; in a shared one what
 // is known to be the agent's.
-func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
+func (s *Authorship) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	i := slices.IndexFunc(s.Rec.Agents, func(a state.AgentRecord) bool { return a.Agent == agent })
 	switch {
 	case i < 0 && agent == s.Rec.Agent:
@@ -57,7 +57,7 @@ func (s *Session) agentEnds(ctx context.Context, agent superqode.AgentID) (e mer
 }
 
 // AgentChanges returns what one agent changed; see Changes.
-func (s *Session) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]superqode.Change, error) {
+func (s *Authorship) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]superqode.Change, error) {
 	if agent == s.Rec.Agent && len(s.Rec.Agents) == 0 && !s.tracked() {
 		return s.Changes(ctx)
 	}

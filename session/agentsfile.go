@@ -52,9 +52,9 @@ type creditEntry struct {
 	Hunks     []superqode.ChangeHunk `json:"hunks"`
 }
 
-func (s *Session) agentsPath() string { return filepath.Join(s.Folder, "agents.json") }
+func (s *Authorship) agentsPath() string { return filepath.Join(s.Folder, "agents.json") }
 
-func (s *Session) writeAgents(f *agentsFile, c credits) error {
+func (s *Authorship) writeAgents(f *agentsFile, c credits) error {
 	f.SchemaVersion, f.Credits = state.SchemaVersion, []creditEntry{}
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
@@ -63,7 +63,7 @@ func (s *Session) writeAgents(f *agentsFile, c credits) error {
 }
 
 // readAgents returns what the agents did; nil before it was merged.
-func (s *Session) readAgents() (*agentsFile, error) {
+func (s *Authorship) readAgents() (*agentsFile, error) {
 	data, err := atomicfile.Read(s.agentsPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -76,7 +76,7 @@ func (s *Session) readAgents() (*agentsFile, error) {
 }
 
 // loadCredits reads back whose the changes are.
-func (s *Session) loadCredits() (credits, error) {
+func (s *Authorship) loadCredits() (credits, error) {
 	if s.credits != nil || len(s.Rec.Agents) == 0 {
 		return s.credits, nil
 	}
@@ -93,7 +93,7 @@ func (s *Session) loadCredits() (credits, error) {
 }
 
 // agentRuns tells what each agent did, for the session's result and report.
-func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
+func (s *Authorship) agentRuns() (artifacts.AgentRuns, error) {
 	if len(s.Rec.Agents) == 0 {
 		return nil, nil
 	}
@@ -109,8 +109,8 @@ func (s *Session) agentRuns() (artifacts.AgentRuns, error) {
 	for i, a := range s.Rec.Agents {
 		r := &runs[i]
 		*r = artifacts.AgentRun{
-			Agent: a.Agent, Command: a.Command, ExitCode: exitUnknown, TimedOut: a.TimedOut, StartedAt: artifacts.At(a.StartedAt),
-			DurationSeconds: seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.Rec.Workspace)},
+			Agent: a.Agent, Command: a.Command, ExitCode: state.ExitUnknown, TimedOut: a.TimedOut, StartedAt: artifacts.At(a.StartedAt),
+			DurationSeconds: text.Seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.Rec.Workspace)},
 		}
 		if a.ExitCode != nil {
 			r.ExitCode = *a.ExitCode

@@ -36,7 +36,7 @@ type AgentConflict struct {
 
 // teamMerge is a merge under way.
 type teamMerge struct {
-	s         *Session
+	s         *Authorship
 	b         *merge.StoreBench
 	base      *snapshot.Snapshot
 	now       *snapshot.Snapshot // base with what was merged so far
@@ -52,7 +52,7 @@ type teamMerge struct {
 }
 
 // merge merges what the agents did. Close it.
-func (s *Session) merge(ctx context.Context, base *snapshot.Snapshot, works []*agentWork) (*teamMerge, error) {
+func (s *Authorship) merge(ctx context.Context, base *snapshot.Snapshot, works []*agentWork) (*teamMerge, error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return nil, err

@@ -68,13 +68,18 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 	return members, err
 }
 
+// childSession is the session of an agent's own workspace, without any lock.
+func (s *Session) childSession(a *Authorship) *Session {
+	return &Session{Site: a.Site, Authorship: a, m: &Manager{Host: a.Host}}
+}
+
 // sibling is the session for one of the agents that work in it together: a value
 // of its own, because each runs a program, for the same folder and lock.
 func (s *Session) sibling(agent superqode.AgentID) *Session {
 	c, at := *s, *s.Site
 	c.m = s.m.forAgent(agent)
 	at.Host, at.As = c.m.Host, agent
-	c.Site = &at
+	c.Site, c.Authorship = &at, &Authorship{Site: &at}
 	return &c
 }
 
@@ -128,23 +133,6 @@ func (s *Session) asOrigin() *site.Origin {
 	return o
 }
 
-// children returns the sessions of the agents' own workspaces that there are, by
-// agent. They are found by their records, not by the parent's: a crash may have
-// come between the two.
-func (s *Session) children() (map[superqode.AgentID]state.Listed, error) {
-	names, err := s.Project.SessionNames()
-	if err != nil {
-		return nil, err
-	}
-	list := map[superqode.AgentID]state.Listed{}
-	for _, id := range names {
-		if l, err := state.Load(s.Project.SessionPath(id)); err == nil && l.Parent == s.Rec.ID {
-			list[l.Agent] = l
-		}
-	}
-	return list, nil
-}
-
 // discardAgents takes away what was made for the agents of a session that was not
 // opened to the end.
 func (s *Session) discardAgents() error {
@@ -153,7 +141,7 @@ func (s *Session) discardAgents() error {
 		return err
 	}
 	for _, l := range kids {
-		c := s.child(l)
+		c := s.childSession(s.child(l))
 		if herr := holdChild(c); herr != nil {
 			err = errors.Join(err, herr)
 			continue

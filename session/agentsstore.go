@@ -22,9 +22,9 @@ import (
 //
 // Their names can not be refs' names: "a..b" is an agent's.
 
-func (s *Session) agentRef(i int) string  { return s.Ref("agents/" + strconv.Itoa(i)) }
-func (s *Session) agentBase(i int) string { return s.Ref("bases/" + strconv.Itoa(i)) }
-func (s *Session) mergedRef(i int) string { return s.Ref("merged/" + strconv.Itoa(i)) }
+func (s *Authorship) agentRef(i int) string  { return s.Ref("agents/" + strconv.Itoa(i)) }
+func (s *Authorship) agentBase(i int) string { return s.Ref("bases/" + strconv.Itoa(i)) }
+func (s *Authorship) mergedRef(i int) string { return s.Ref("merged/" + strconv.Itoa(i)) }
 
 // commit stores what was merged.
 func (m *teamMerge) commit(ctx context.Context) error {
@@ -74,7 +74,7 @@ func (f *fileHunks) key() string {
 }
 
 // commitHunks compares two commits of the store line by line.
-func (s *Session) commitHunks(ctx context.Context, base, final string) ([]fileHunks, error) {
+func (s *Authorship) commitHunks(ctx context.Context, base, final string) ([]fileHunks, error) {
 	opt := store.DiffOptions{Base: base, Final: final}
 	pairs, err := s.Store.DiffTree(ctx, opt)
 	if err != nil {

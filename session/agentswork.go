@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -21,7 +20,7 @@ import (
 // agentWork is what one agent did in its own workspace.
 type agentWork struct {
 	agent   superqode.AgentID
-	child   *Session           // nil: it never had a workspace, or that is gone with its session
+	child   *Authorship        // nil: it never had a workspace, or that is gone with its session
 	final   *snapshot.Snapshot // nil: it changed nothing
 	base    string             // the commit that it is compared with: the session's base with what the agent's setup made
 	commit  string             // of final in the store; "" when it changed nothing that git can hold
@@ -38,7 +37,7 @@ type agentWork struct {
 const lookTries = 5
 
 // works looks at every agent's workspace, in the order given.
-func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
+func (s *Authorship) works(ctx context.Context) ([]*agentWork, error) {
 	kids, err := s.children()
 	if err != nil {
 		return nil, err
@@ -66,9 +65,9 @@ func (s *Session) works(ctx context.Context) ([]*agentWork, error) {
 }
 
 // child is the session of an agent's own workspace, without any lock.
-func (s *Session) child(l state.Listed) *Session {
-	c := s.m.session(l)
-	c.m, c.Store, c.Distrusted = s.m.forAgent(l.Agent), s.Store, s.Distrusted
+func (s *Authorship) child(l state.Listed) *Authorship {
+	c := &Authorship{Site: s.Host.For(l.Agent).At(l)}
+	c.Store, c.Distrusted = s.Store, s.Distrusted
 	return c
 }
 
@@ -128,7 +127,7 @@ func largeChange(l *mode.Look, c superqode.Change) merge.Change {
 
 // lookAgents is look for a session whose agents' changes are not merged yet: the
 // workspace as it would be if they were merged now. Nothing is written there.
-func (s *Session) lookAgents(ctx context.Context) (*mode.Look, error) {
+func (s *Authorship) lookAgents(ctx context.Context) (*mode.Look, error) {
 	base, err := s.LoadBase()
 	if err != nil {
 		return nil, mode.UnreadBase(s.Site, err)
@@ -155,23 +154,30 @@ func (s *Session) lookAgents(ctx context.Context) (*mode.Look, error) {
 	return l, err
 }
 
-// holdChild takes the lock of an agent's own workspace, as ending it needs.
-func holdChild(c *Session) error {
-	if c.unlock != nil {
-		return nil
-	}
-	unlock, err := lockfile.TryLock(state.LockPath(c.Folder))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return nil // by this process, which opened it
-	}
-	if err != nil {
-		return err
-	}
-	c.unlock = unlock
-	return nil
-}
-
 // evidencePath is where a file that tells of a conflict is kept.
 func evidencePath(id superqode.SessionID, agent superqode.AgentID, path string) string {
 	return filepath.Join("evidence", id.String(), "conflicts", agent.String(), path+".conflict")
+}
+
+// children returns the sessions of the agents' own workspaces that there are, by
+// agent. They are found by their records, not by the parent's: a crash may have
+// come between the two.
+func (s *Authorship) children() (map[superqode.AgentID]state.Listed, error) {
+	names, err := s.Project.SessionNames()
+	if err != nil {
+		return nil, err
+	}
+	list := map[superqode.AgentID]state.Listed{}
+	for _, id := range names {
+		if l, err := state.Load(s.Project.SessionPath(id)); err == nil && l.Parent == s.Rec.ID {
+			list[l.Agent] = l
+		}
+	}
+	return list, nil
+}
+
+// team reports whether several agents work in the session, each in a workspace
+// of its own, whose changes are not merged yet.
+func (s *Authorship) team() bool {
+	return len(s.Rec.Agents) > 0 && !s.Rec.Shared && !s.Rec.Merged
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -51,9 +52,14 @@ func (m *Manager) attach(l state.Listed) (*Session, error) {
 	return s, nil
 }
 
+// of makes the Session of a place.
+func (m *Manager) of(at *site.Site) *Session {
+	return &Session{Site: at, Authorship: &Authorship{Site: at}, m: m}
+}
+
 // session makes the Session of a record without taking any lock.
 func (m *Manager) session(l state.Listed) *Session {
-	return &Session{Site: m.At(l), m: m}
+	return m.of(m.At(l))
 }
 
 // own takes the session for this process alone, as ending it requires.

@@ -59,7 +59,7 @@ type version struct {
 // Blame tells who wrote each line of a file as the session has it: of a session
 // of several agents, merged. The error wraps superqode.ErrNotFound for a path that
 // neither the session nor its base has as a file.
-func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, error) {
+func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame, error) {
 	chain, changes, err := s.chain(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Session) Blame(ctx context.Context, path superqode.RelPath) (*Blame, er
 
 // chain returns the commits that lead from the base to what the session has now,
 // and its changes.
-func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, error) {
+func (s *Authorship) chain(ctx context.Context) ([]version, []superqode.Change, error) {
 	changes, err := s.Changes(ctx)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return nil, nil, err
@@ -132,7 +132,7 @@ func (s *Session) chain(ctx context.Context) ([]version, []superqode.Change, err
 }
 
 // unchanged is the chain of a session that has changed nothing.
-func (s *Session) unchanged(ctx context.Context) (_ []version, _ []superqode.Change, err error) {
+func (s *Authorship) unchanged(ctx context.Context) (_ []version, _ []superqode.Change, err error) {
 	if s.past() {
 		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", s.Rec.ID)
 	}
@@ -147,7 +147,7 @@ func (s *Session) unchanged(ctx context.Context) (_ []version, _ []superqode.Cha
 
 // versions returns a file as it was after each commit of a chain, following it
 // back through renames.
-func (s *Session) versions(ctx context.Context, chain []version, path string) ([]version, error) {
+func (s *Authorship) versions(ctx context.Context, chain []version, path string) ([]version, error) {
 	out := make([]version, len(chain))
 	copy(out, chain)
 	for i := len(out) - 1; i >= 0; i-- {
@@ -179,7 +179,7 @@ func (s *Session) versions(ctx context.Context, chain []version, path string) ([
 }
 
 // blameLines follows the lines of a file through its versions.
-func (s *Session) blameLines(ctx context.Context, b *Blame, versions []version, seen time.Time) (err error) {
+func (s *Authorship) blameLines(ctx context.Context, b *Blame, versions []version, seen time.Time) (err error) {
 	bench, err := s.openMergeBench(ctx)
 	if err != nil {
 		return err

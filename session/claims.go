@@ -94,11 +94,6 @@ func (s *Session) claimBase() *coordinator.Base {
 	return b
 }
 
-// grants returns every claim that the session's agents have had.
-func (s *Session) grants() ([]coordinator.Lease, error) {
-	return coordinator.Grants(s.Project.SessionPath(s.PublicID().String()))
-}
-
 // endClaims releases what the session's agents still have when it ends.
 func (s *Session) endClaims(ctx context.Context) error {
 	return coordinator.OpenTable(s.Project.Dir).EndSession(ctx, s.Rec.ID)

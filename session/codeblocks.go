@@ -87,7 +87,7 @@ func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 		}
 		res, err := s.Exec(ctx, one)
 		out.ExitCode, out.TimedOut, out.Limit, out.Truncated = res.ExitCode, res.TimedOut, res.Limit, res.Truncated
-		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = seconds(res.Ended.Sub(res.Started)), res.Stdout.Bytes, res.Stderr.Bytes
+		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = text.Seconds(res.Ended.Sub(res.Started)), res.Stdout.Bytes, res.Stderr.Bytes
 		if err != nil {
 			out.Error, out.failed = err.Error(), err
 		}

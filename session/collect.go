@@ -8,13 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -170,11 +169,6 @@ func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, 
 	return mode.PatchOf(ctx, s.Site, base, final)
 }
 
-// past reports whether the workspace tells no more what the session changed.
-func (s *Session) past() bool {
-	return s.Rec.State == superqode.StateDone || s.Rec.Reverting
-}
-
 // Diff writes the session's changes as a patch in git's format: base to
 // workspace, or base to final once the workspace is no more.
 func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
@@ -211,5 +205,30 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 	return s.Store.Diff(ctx, do, w)
 }
 
-// seconds is a duration as JSON results give it.
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+// Track keeps a statement about the session that ref names, from outside of it.
+func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err error) {
+	s, err := m.Attach(ctx, dir, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if s.Rec.State.Ended() {
+		return mode.Ended(s.Site)
+	}
+	for _, t := range list {
+		if t.Agent.IsZero() {
+			t.Agent = s.Rec.Agent
+		}
+		if err := s.track(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
+// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
+func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
+	n := merge.NewNumberWriter(w)
+	return errors.Join(s.Diff(ctx, n, opt), n.Close())
+}

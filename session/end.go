@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // End collects what the session changed and made, takes its workspace away, or
@@ -118,7 +119,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	ended := s.Now()
 	res := &artifacts.Result{
 		SessionID: r.ID, Mode: r.Mode, Origin: string(r.Origin), TimedOut: r.TimedOut,
-		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: seconds(ended.Sub(r.CreatedAt)),
+		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: text.Seconds(ended.Sub(r.CreatedAt)),
 		Base: r.Base, Final: r.Final, Changes: c.Changes, Artifacts: artifacts.Refs(c.artifacts),
 		Guard:     s.guard().Result(),
 		Commits:   c.commits,
@@ -129,7 +130,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	if r.ExitCode != nil {
 		res.ExitCode = *r.ExitCode
 	} else if r.Runs > 0 {
-		res.ExitCode = exitUnknown
+		res.ExitCode = state.ExitUnknown
 	}
 	res.State = superqode.StateDone
 	if kept {
@@ -143,10 +144,6 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	}
 	return res
 }
-
-// exitUnknown stands for the exit code of a program of which superqode does not
-// know how it ended: one that it could not run, or whose supervisor died.
-const exitUnknown = 125
 
 // fillOriginCheck compares the origin with the base. What differs is told; it is
 // no error, since the user may well have worked there meanwhile.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
@@ -13,7 +12,7 @@ import (
 
 // ends finds what a session's patch lies between: as the workspace is now or, of
 // a session that has ended, as it was in the end.
-func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
+func (s *Authorship) ends(ctx context.Context) (e merge.Ends, err error) {
 	if s.Rec.State == superqode.StateDone {
 		return s.storedEnds(ctx)
 	}
@@ -37,7 +36,7 @@ func (s *Session) ends(ctx context.Context) (e merge.Ends, err error) {
 }
 
 // storedEnds are the ends that were stored when the session was collected.
-func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
+func (s *Authorship) storedEnds(ctx context.Context) (e merge.Ends, err error) {
 	e.Changes, err = mode.ReadChanges(s.Site)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return e, err
@@ -51,7 +50,7 @@ func (s *Session) storedEnds(ctx context.Context) (e merge.Ends, err error) {
 
 // openBench makes a bench for merges with the origin, openMergeBench one for what
 // lies in the store.
-func (s *Session) openBench(ctx context.Context) (*merge.Bench, error) {
+func (s *Authorship) openBench(ctx context.Context) (*merge.Bench, error) {
 	opt, err := s.benchOptions(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (s *Session) openBench(ctx context.Context) (*merge.Bench, error) {
 	return merge.Open(ctx, opt)
 }
 
-func (s *Session) openMergeBench(ctx context.Context) (*merge.StoreBench, error) {
+func (s *Authorship) openMergeBench(ctx context.Context) (*merge.StoreBench, error) {
 	opt, err := s.benchOptions(ctx)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func (s *Session) openMergeBench(ctx context.Context) (*merge.StoreBench, error)
 	return merge.OpenStoreBench(ctx, opt)
 }
 
-func (s *Session) benchOptions(ctx context.Context) (merge.Options, error) {
+func (s *Authorship) benchOptions(ctx context.Context) (merge.Options, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return merge.Options{}, err
 	}
@@ -76,9 +75,7 @@ func (s *Session) benchOptions(ctx context.Context) (merge.Options, error) {
 	return merge.Options{Git: g, Store: s.Store, Dir: s.Folder}, err
 }
 
-// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
-// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
-func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
-	n := merge.NewNumberWriter(w)
-	return errors.Join(s.Diff(ctx, n, opt), n.Close())
+// past reports whether the workspace tells no more what the session changed.
+func (s *Authorship) past() bool {
+	return s.Rec.State == superqode.StateDone || s.Rec.Reverting
 }

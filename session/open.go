@@ -27,6 +27,7 @@ import (
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
 	*site.Site
+	*Authorship
 	m       *Manager
 	unlock  func() error
 	custody *custody.Custody // while a program runs
@@ -198,7 +199,8 @@ func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Sessi
 func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error) {
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.Now())
-		s := &Session{m: m, fitting: fitting{opening: true}, Site: &site.Site{Host: m.Host, Project: p, Source: o, Folder: p.SessionPath(id.String()), Rec: state.Record{ID: id}}}
+		s := m.of(&site.Site{Host: m.Host, Project: p, Source: o, Folder: p.SessionPath(id.String()), Rec: state.Record{ID: id}})
+		s.opening = true
 		err := os.Mkdir(s.Folder, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue

@@ -140,7 +140,8 @@ func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{m: m, Site: &site.Site{Host: m.Host, Project: m.ProjectOf(o), Source: o}, reportOnly: true}
+	s := m.of(&site.Site{Host: m.Host, Project: m.ProjectOf(o), Source: o})
+	s.reportOnly = true
 	s.Folder = s.Project.SessionPath(hit.Session.String())
 	s.Rec = state.Record{ID: hit.Session, State: superqode.StateDone, Origin: state.HostPath(o.Top), CreatedAt: hit.CreatedAt}
 	s.Rec.Name = name

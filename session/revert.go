@@ -8,6 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -95,4 +96,42 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", mode.IsAre(len(v.Differences)), s.Rec.ID)
 	}
 	return v, nil
+}
+
+// RevertAgent takes back what one agent changed in a workspace in which several
+// work: those places, and those whole files, that are known to be its own. What
+// it overwrites is salvaged, and what it did is proven. The error wraps
+// ErrConflict when some could not be told apart: all else was taken back.
+func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*AgentReverted, error) {
+	if s.Rec.State == superqode.StateDone {
+		return nil, s.revertable()
+	}
+	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.Rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.Rec.ID)
+	}
+	if !opt.DryRun {
+		if err := s.own(); err != nil {
+			return nil, err
+		}
+		if err := s.endAbandoned(); err != nil {
+			return nil, err
+		}
+	}
+	unlock, err := s.Project.Lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &AgentReverted{}
+	err = s.revertAgent(ctx, agent, opt, r)
+	r.Salvages = s.Salvages
+	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
+		return r, err
+	}
+	if !r.Verified {
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
+	}
+	if len(r.Mixed) > 0 {
+		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", text.Plural(len(r.Mixed), "change"), agent)
+	}
+	return r, errors.Join(err, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }

@@ -87,7 +87,7 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 		rec.Error = "the program could not be started"
 	} else {
 		rec.StartedAt, rec.PID = res.Started.UTC(), res.PID
-		rec.DurationSeconds = seconds(res.Ended.Sub(res.Started))
+		rec.DurationSeconds = text.Seconds(res.Ended.Sub(res.Started))
 		ended = res.Ended.UTC()
 	}
 	return s.appendRun(rec)
@@ -137,7 +137,7 @@ func (r *RunRecord) settle(dir string) {
 	}
 	held, err := lockfile.IsHeld(filepath.Join(dir, "log", "run-"+strconv.Itoa(r.Run)+".lock"))
 	if held && err == nil {
-		r.DurationSeconds = seconds(time.Since(r.StartedAt))
+		r.DurationSeconds = text.Seconds(time.Since(r.StartedAt))
 		return
 	}
 	// It may have ended since the record was read.
@@ -189,7 +189,7 @@ func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
 	list := make([]artifacts.CommandRun, 0, len(runs))
 	for _, r := range runs {
 		c := artifacts.CommandRun{
-			Run: r.Run, Agent: r.Agent, Command: r.Command, ExitCode: exitUnknown, TimedOut: r.TimedOut, Limit: r.Limit,
+			Run: r.Run, Agent: r.Agent, Command: r.Command, ExitCode: state.ExitUnknown, TimedOut: r.TimedOut, Limit: r.Limit,
 			StartedAt: artifacts.At(r.StartedAt), DurationSeconds: r.DurationSeconds, OutputBytes: r.StdoutBytes + r.StderrBytes, Truncated: r.Truncated,
 		}
 		if r.ExitCode != nil {

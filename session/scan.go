@@ -17,7 +17,7 @@ import (
 // look scans the workspace and compares it with the base; what the setup did and
 // nobody changed since counts as unchanged. Close the look when no more contents
 // are needed.
-func (s *Session) look(ctx context.Context) (*mode.Look, error) {
+func (s *Authorship) look(ctx context.Context) (*mode.Look, error) {
 	if s.team() {
 		return s.lookAgents(ctx)
 	}
@@ -36,7 +36,7 @@ func (s *Session) look(ctx context.Context) (*mode.Look, error) {
 }
 
 // describe fills in line counts and renames with edits.
-func (s *Session) describe(ctx context.Context, l *mode.Look) error {
+func (s *Authorship) describe(ctx context.Context, l *mode.Look) error {
 	if len(l.Changes) == 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (s *Session) describe(ctx context.Context, l *mode.Look) error {
 // Changes returns what differs between the session's base and its workspace as
 // it is now or, once the session has ended and its workspace is gone, as it was
 // in the end.
-func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
+func (s *Authorship) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if s.past() {
 		return mode.ReadChanges(s.Site)
 	}
@@ -96,7 +96,7 @@ func (s *Session) Changes(ctx context.Context) ([]superqode.Change, error) {
 
 // stampSeen gives every change the time at which superqode first saw it, and
 // the session's agent as its author.
-func (s *Session) stampSeen(changes []superqode.Change) error {
+func (s *Authorship) stampSeen(changes []superqode.Change) error {
 	seen, err := mode.ReadSeen(s.Site)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (opt SetupOptions) with(exec ExecOptions) SetupOptions {
 // could not even begin, because the configuration is wrong, is not worth keeping.
 func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) (*artifacts.Result, error) {
 	after := context.WithoutCancel(ctx)
-	code := exitUnknown
+	code := state.ExitUnknown
 	interrupt, interrupted := errors.AsType[*InterruptError](failed)
 	if interrupted {
 		code = interrupt.ExitCode()
@@ -102,7 +102,7 @@ func (m *Manager) checkInputs(ctx context.Context, o *site.Origin, opt SetupOpti
 		var err error
 		switch {
 		case in.Artifact != "":
-			s := &Session{m: m, Site: &site.Site{Host: m.Host, Rec: state.Record{Origin: state.HostPath(o.Top)}}}
+			s := m.of(&site.Site{Host: m.Host, Rec: state.Record{Origin: state.HostPath(o.Top)}})
 			_, err = s.inputArtifact(ctx, in.Artifact, in.Version)
 		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
 			_, serr := os.Stat(in.Path)

@@ -56,7 +56,7 @@ func (f *sharedFile) whole(agent superqode.AgentID) bool {
 }
 
 // sharedFiles finds out who changed what between two commits of the store.
-func (s *Session) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench) ([]sharedFile, error) {
+func (s *Authorship) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench) ([]sharedFile, error) {
 	tracks, err := s.readTracks()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Session) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench
 	return files, nil
 }
 
-func (s *Session) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Bench) (sharedFile, error) {
+func (s *Authorship) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Bench) (sharedFile, error) {
 	f := sharedFile{Change: c}
 	events := slices.Clone(tracks[c.Path()])
 	if c.Renamed() {
@@ -210,7 +210,7 @@ func (f *sharedFile) with(take func(i int) bool) []byte {
 
 // sharedCredits says whose the changes in a shared workspace are, as far as it is
 // known.
-func (s *Session) sharedCredits(ctx context.Context, e *merge.Ends) (_ credits, err error) {
+func (s *Authorship) sharedCredits(ctx context.Context, e *merge.Ends) (_ credits, err error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (f *sharedFile) credit() credit {
 
 // sharedEnds is agentEnds for agents that work in one workspace: the base with
 // those places, and those whole files, that are known to be the agent's alone.
-func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
+func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	all, err := s.ends(ctx)
 	if err != nil || all.Base == "" {
 		return e, err
@@ -267,7 +267,7 @@ func (s *Session) sharedEnds(ctx context.Context, agent superqode.AgentID) (e me
 }
 
 // sharedPart is sharedEnds between two commits of the store.
-func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
+func (s *Authorship) sharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return e, err
@@ -331,7 +331,7 @@ func (s *Session) sharedPart(ctx context.Context, all *merge.Ends, agent superqo
 
 // agentsPart is what a file would be with one agent's changes only; nil where it
 // has none of its own. mixed says that there are some that can not be told apart.
-func (s *Session) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
+func (s *Authorship) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
 	if f.whole(agent) {
 		if f.New == nil {
 			return f.Old, false, nil

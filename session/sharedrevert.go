@@ -12,58 +12,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
-// AgentReverted is what RevertAgent did.
-type AgentReverted struct {
-	mode.Reverted
-	// Mixed names, one line each, what is left as it is because the agent and
-	// others, or nobody known, changed it together.
-	Mixed []string
-}
-
-// RevertAgent takes back what one agent changed in a workspace in which several
-// work: those places, and those whole files, that are known to be its own. What
-// it overwrites is salvaged, and what it did is proven. The error wraps
-// ErrConflict when some could not be told apart: all else was taken back.
-func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*AgentReverted, error) {
-	if s.Rec.State == superqode.StateDone {
-		return nil, s.revertable()
-	}
-	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.Rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.Rec.ID)
-	}
-	if !opt.DryRun {
-		if err := s.own(); err != nil {
-			return nil, err
-		}
-		if err := s.endAbandoned(); err != nil {
-			return nil, err
-		}
-	}
-	unlock, err := s.Project.Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := &AgentReverted{}
-	err = s.revertAgent(ctx, agent, opt, r)
-	r.Salvages = s.Salvages
-	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
-		return r, err
-	}
-	if !r.Verified {
-		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
-	}
-	if len(r.Mixed) > 0 {
-		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", text.Plural(len(r.Mixed), "change"), agent)
-	}
-	return r, errors.Join(err, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
-}
-
-func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
+func (s *Authorship) revertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
 	l, err := s.look(ctx)
 	if err != nil {
 		return err
@@ -105,7 +58,7 @@ func (s *Session) revertAgent(ctx context.Context, agent superqode.AgentID, opt 
 
 // withoutAgent returns what the workspace would be without an agent's changes, and
 // the paths that would differ.
-func (s *Session) withoutAgent(l *mode.Look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
+func (s *Authorship) withoutAgent(l *mode.Look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
 	entries := map[string]snapshot.Entry{}
 	for _, e := range l.Final.Entries {
 		entries[e.Path] = e
@@ -185,7 +138,7 @@ func rangeText(h merge.Hunk) string {
 }
 
 // sharedBlame is Blame where several agents work in one workspace.
-func (s *Session) sharedBlame(ctx context.Context, b *Blame) (err error) {
+func (s *Authorship) sharedBlame(ctx context.Context, b *Blame) (err error) {
 	e, err := s.ends(ctx)
 	if err != nil {
 		return err
@@ -230,4 +183,12 @@ func trimNewline(line []byte) []byte {
 		return line[:n-1]
 	}
 	return line
+}
+
+// AgentReverted is what RevertAgent did.
+type AgentReverted struct {
+	mode.Reverted
+	// Mixed names, one line each, what is left as it is because the agent and
+	// others, or nobody known, changed it together.
+	Mixed []string
 }

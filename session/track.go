@@ -19,7 +19,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/merge"
-	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -64,12 +63,12 @@ const maxTracked = 8 << 20
 
 // tracked reports whether there is something by which changes in one workspace
 // can be told apart: statements of agents, or claims of several.
-func (s *Session) tracked() bool {
+func (s *Authorship) tracked() bool {
 	several := s.Rec.Shared || len(s.Rec.Agents) == 0 && s.Rec.Agent.IsZero()
 	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(coordinator.GrantsPath(s.Folder))
 }
 
-func (s *Session) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }
+func (s *Authorship) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }
 
 // opTrack is the supervisor's operation behind `superqode track`.
 const opTrack = "track"
@@ -83,7 +82,7 @@ type trackArgs struct {
 }
 
 // trackHandler answers opTrack. An agent of several speaks for itself only.
-func (s *Session) trackHandler() supervisor.Handler {
+func (s *Authorship) trackHandler() supervisor.Handler {
 	actor, several := s.Actor(), len(s.Rec.Agents) > 0 || !s.Rec.Parent.IsZero()
 	return func(ctx context.Context, _ int, raw json.RawMessage) (any, error) {
 		var a trackArgs
@@ -110,29 +109,8 @@ func SendTrack(ctx context.Context, env []string, t Track) error {
 	return supervisor.Call(ctx, env, opTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
 }
 
-// Track keeps a statement about the session that ref names, from outside of it.
-func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err error) {
-	s, err := m.Attach(ctx, dir, ref)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.Rec.State.Ended() {
-		return mode.Ended(s.Site)
-	}
-	for _, t := range list {
-		if t.Agent.IsZero() {
-			t.Agent = s.Rec.Agent
-		}
-		if err := s.track(ctx, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // track keeps one statement.
-func (s *Session) track(ctx context.Context, t Track) (err error) {
+func (s *Authorship) track(ctx context.Context, t Track) (err error) {
 	if t.Agent.IsZero() {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
 	}
@@ -149,7 +127,7 @@ func (s *Session) track(ctx context.Context, t Track) (err error) {
 }
 
 // keepTracked keeps what the file holds.
-func (s *Session) keepTracked(e *trackEvent) error {
+func (s *Authorship) keepTracked(e *trackEvent) error {
 	root, err := atomicfile.OpenRoot(string(s.Rec.Workspace))
 	if err != nil {
 		return err
@@ -190,7 +168,7 @@ func (s *Session) keepTracked(e *trackEvent) error {
 }
 
 // readTracks returns the statements, in their order, by path.
-func (s *Session) readTracks() (map[string][]trackEvent, error) {
+func (s *Authorship) readTracks() (map[string][]trackEvent, error) {
 	events, _, err := ledger.Read[trackEvent](s.trackPath())
 	if err != nil {
 		return nil, err
@@ -204,7 +182,7 @@ func (s *Session) readTracks() (map[string][]trackEvent, error) {
 
 // trackedContent returns what a file held when a statement was made; nil when
 // that is not kept.
-func (s *Session) trackedContent(e *trackEvent) ([]byte, error) {
+func (s *Authorship) trackedContent(e *trackEvent) ([]byte, error) {
 	if e.Content == "" || e.Content == "-" {
 		return nil, nil
 	}

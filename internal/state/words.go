@@ -77,3 +77,7 @@ type Defaults struct {
 	CPUTime   time.Duration `json:"cpu_time,omitempty"` // nanoseconds
 	MaxDisk   int64         `json:"max_disk,omitempty"`
 }
+
+// ExitUnknown stands for the exit code of a program of which superqode does not
+// know how it ended: one that it could not run, or whose supervisor died.
+const ExitUnknown = 125

@@ -210,3 +210,6 @@ func Took(seconds float64) string {
 	}
 	return d.Round(time.Second).String()
 }
+
+// Seconds is a duration as JSON results give it: in seconds, to the millisecond.
+func Seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
