@@ -71,6 +71,7 @@ var floors = map[string]int{
 	"internal/layers":            30,
 	"internal/shim":              30,
 	"internal/mode":              30,
+	"internal/attribution":       35,
 	"session":                    50,
 	"cmd/internal/term":          60,
 	"cmd/internal/app":           61,

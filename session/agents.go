@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 )
 
 // Several agents in one session work in a workspace each. Each of these is that
@@ -24,7 +25,7 @@ type AgentCommand struct {
 
 // crew is what a Session value knows of the agents that work in the session.
 type crew struct {
-	conflicts []AgentConflict // what of it could not be merged, when this value has merged it for good
+	conflicts []attribution.AgentConflict // what of it could not be merged, when this value has merged it for good
 
 	teamOutputs *artifacts.Outputs // what the agents' workspaces had of the outputs asked for, when this value has taken them
 }

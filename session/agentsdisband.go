@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -27,7 +28,7 @@ func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	kids, err := s.children()
+	kids, err := s.Children()
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (s *Session) disband(ctx context.Context, keep func(superqode.AgentID) bool
 		if !ok {
 			continue
 		}
-		if derr := s.dismiss(ctx, s.childSession(s.child(l)), keep(a.Agent)); derr != nil {
+		if derr := s.dismiss(ctx, s.childSession(s.Child(l)), keep(a.Agent)); derr != nil {
 			err = errors.Join(err, fmt.Errorf("agent %s: %w", a.Agent, derr))
 		}
 	}
@@ -49,9 +50,9 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 	if gathered == nil {
 		return s.disband(ctx, keep)
 	}
-	kids, err := s.children()
+	kids, err := s.Children()
 	for _, l := range kids {
-		c := s.childSession(s.child(l))
+		c := s.childSession(s.Child(l))
 		if herr := holdChild(c); herr != nil || c.Rec.State != superqode.StateActive {
 			err = errors.Join(err, herr, c.Close())
 			continue
@@ -121,9 +122,9 @@ func (s *Session) dismiss(ctx context.Context, c *Session, keep bool) (err error
 // seenDigest is the digest of what an agent's workspace was found to hold, zero
 // when this value did not look.
 func (s *Session) seenDigest(agent superqode.AgentID) (superqode.Digest, error) {
-	for _, w := range s.seenWorks {
-		if w.agent == agent && w.final != nil {
-			return w.final.Digest()
+	for _, w := range s.SeenWorks {
+		if w.Agent == agent && w.Final != nil {
+			return w.Final.Digest()
 		}
 	}
 	return superqode.Digest{}, nil
@@ -132,11 +133,11 @@ func (s *Session) seenDigest(agent superqode.AgentID) (superqode.Digest, error) 
 // saveLost moves large files of an agent's that are in no patch and not in the
 // session's workspace either, since they conflict, into that agent's folder.
 func (s *Session) saveLost(ctx context.Context, c *Session) error {
-	f, err := s.readAgents()
+	f, err := s.ReadAgents()
 	if err != nil || f == nil || !atomicfile.Exists(string(c.Rec.Workspace)) {
 		return err
 	}
-	at := slices.IndexFunc(f.Agents, func(r agentResult) bool { return r.Agent == c.Rec.Agent })
+	at := slices.IndexFunc(f.Agents, func(r attribution.AgentResult) bool { return r.Agent == c.Rec.Agent })
 	if at < 0 {
 		return nil
 	}

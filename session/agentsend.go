@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/ledger"
@@ -22,7 +23,7 @@ import (
 
 // MergeError says that changes of agents conflict. They are in the agents' own
 // patches. It wraps superqode.ErrConflict.
-type MergeError struct{ Conflicts []AgentConflict }
+type MergeError struct{ Conflicts []attribution.AgentConflict }
 
 // Error counts the conflicts and names the first.
 func (e *MergeError) Error() string {
@@ -63,21 +64,21 @@ func (s *Session) gather(ctx context.Context) (err error) {
 	if err := s.endAgents(); err != nil {
 		return err
 	}
-	works, err := s.works(ctx)
+	works, err := s.Works(ctx)
 	if err != nil {
 		return err
 	}
-	s.seenWorks = works
+	s.SeenWorks = works
 	failpoint.Hit("agents.looked")
-	m, err := s.merge(ctx, base, works)
+	m, err := s.Merge(ctx, base, works)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	if err := m.commit(ctx); err != nil {
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if err := m.Commit(ctx); err != nil {
 		return err
 	}
-	if s.credits, err = m.credits(ctx); err != nil {
+	if s.Credits, err = m.Credits(ctx); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.merged")
@@ -85,11 +86,11 @@ func (s *Session) gather(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("store the agents' artifacts: %w", err)
 	}
-	if err := s.writeAgents(f, s.credits); err != nil {
+	if err := s.WriteAgents(f, s.Credits); err != nil {
 		return err
 	}
 	failpoint.Hit("agents.stored")
-	s.conflicts = m.conflicts
+	s.conflicts = m.Conflicts
 	if err := s.settle(ctx, m); err != nil {
 		return fmt.Errorf("put the merged changes into %s: %w", s.Rec.Workspace, err)
 	}
@@ -104,12 +105,12 @@ func (s *Session) gather(ctx context.Context) (err error) {
 // endAgents ends what is left of the agents' programs, and takes away workspaces
 // that were not made to the end.
 func (s *Session) endAgents() error {
-	kids, err := s.children()
+	kids, err := s.Children()
 	if err != nil {
 		return err
 	}
 	for _, l := range kids {
-		c := s.childSession(s.child(l))
+		c := s.childSession(s.Child(l))
 		if l.Dead { // of a superqode that was killed
 			err = errors.Join(err, c.endLeftovers())
 		}
@@ -122,22 +123,22 @@ func (s *Session) endAgents() error {
 
 // storeParts stores what each agent left: its patch, log, artifacts, findings,
 // what the guard refused it, and its conflicts.
-func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, error) {
+func (s *Session) storeParts(ctx context.Context, m *attribution.TeamMerge) (*attribution.AgentsFile, error) {
 	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
 	}
-	f := &agentsFile{}
-	for _, w := range m.works {
-		r := agentResult{Agent: w.agent, Changes: w.list, Conflicts: []conflictEntry{}, HasFinal: w.commit != ""}
-		for _, n := range append(w.notes, w.left...) {
-			s.Note([]string{w.agent.String() + ": " + n})
+	f := &attribution.AgentsFile{}
+	for _, w := range m.Works {
+		r := attribution.AgentResult{Agent: w.Agent, Changes: w.List, Conflicts: []attribution.ConflictEntry{}, HasFinal: w.Commit != ""}
+		for _, n := range append(w.Notes, w.Left...) {
+			s.Note([]string{w.Agent.String() + ": " + n})
 		}
 		list, err := s.partsOf(ctx, w, &r)
 		if err != nil {
 			return nil, err
 		}
-		more, err := s.conflictFiles(m, w.agent, &r)
+		more, err := s.conflictFiles(m, w.Agent, &r)
 		if err != nil {
 			return nil, err
 		}
@@ -149,7 +150,7 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 				err = errors.Join(err, os.Remove(n.File))
 			}
 		}
-		if err == nil && w.child != nil {
+		if err == nil && w.Child != nil {
 			err = s.inherit(ctx, w, store)
 		}
 		if err != nil {
@@ -161,24 +162,24 @@ func (s *Session) storeParts(ctx context.Context, m *teamMerge) (*agentsFile, er
 }
 
 // partsOf lists an agent's patch and log.
-func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]artifacts.New, error) {
+func (s *Session) partsOf(ctx context.Context, w *attribution.AgentWork, r *attribution.AgentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
-	if w.commit != "" {
-		patch, err := mode.PatchOf(ctx, s.Site, w.base, w.commit)
+	if w.Commit != "" {
+		patch, err := mode.PatchOf(ctx, s.Site, w.Base, w.Commit)
 		if err != nil {
 			return nil, err
 		}
 		if patch != nil {
-			patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, w.agent), w.agent
-			patch.Description = "the changes of agent " + w.agent.String() + "; git apply brings them into the origin as it was at the start"
+			patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, w.Agent), w.Agent
+			patch.Description = "the changes of agent " + w.Agent.String() + "; git apply brings them into the origin as it was at the start"
 			r.Patch = patch.Path
 			list = append(list, *patch)
 		}
 	}
-	if w.child == nil {
+	if w.Child == nil {
 		return list, nil
 	}
-	series, err := gitdir.AgentCommits(ctx, s.Site, w.child.Site)
+	series, err := gitdir.AgentCommits(ctx, s.Site, w.Child.Site)
 	if err != nil {
 		return nil, err
 	}
@@ -186,11 +187,11 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 		list = append(list, *series)
 	}
 	for _, kind := range []string{"command", "setup"} {
-		file := filepath.Join(w.child.Folder, "log", kind+".log")
+		file := filepath.Join(w.Child.Folder, "log", kind+".log")
 		if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
-		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, w.agent.String()+"-"+kind), Description: "output of agent " + w.agent.String(), File: file, Session: s.Rec.ID, Agent: w.agent}
+		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, w.Agent.String()+"-"+kind), Description: "output of agent " + w.Agent.String(), File: file, Session: s.Rec.ID, Agent: w.Agent}
 		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
 		} else {
@@ -202,17 +203,17 @@ func (s *Session) partsOf(ctx context.Context, w *agentWork, r *agentResult) ([]
 }
 
 // conflictFiles lists an agent's conflicts and the files with git's marks.
-func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentResult) ([]artifacts.New, error) {
+func (s *Session) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentID, r *attribution.AgentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
-	for _, c := range m.conflicts {
+	for _, c := range m.Conflicts {
 		if c.Agent != agent {
 			continue
 		}
-		e := conflictEntry{Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines}
-		if c.file != "" {
-			e.File = evidencePath(s.Rec.ID, agent, c.Path.String())
+		e := attribution.ConflictEntry{Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines}
+		if c.File != "" {
+			e.File = attribution.EvidencePath(s.Rec.ID, agent, c.Path.String())
 			list = append(list, artifacts.New{
-				Type: artifacts.TypeError, Path: e.File, File: m.b.Path(c.file), Session: s.Rec.ID, Agent: agent,
+				Type: artifacts.TypeError, Path: e.File, File: m.B.Path(c.File), Session: s.Rec.ID, Agent: agent,
 				Description: c.Message, Name: filepath.Base(e.File),
 			})
 		}
@@ -223,9 +224,9 @@ func (s *Session) conflictFiles(m *teamMerge, agent superqode.AgentID, r *agentR
 }
 
 // inherit takes over what an agent's own session holds beside its workspace.
-func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.Store) error {
-	c := s.childSession(w.child)
-	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.agent, Mask: s.mask()})
+func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
+	c := s.childSession(w.Child)
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.mask()})
 	if err != nil {
 		return err
 	}
@@ -242,10 +243,10 @@ func (s *Session) inherit(ctx context.Context, w *agentWork, store *artifacts.St
 		notes = append(notes, "left in the artifact folder: "+p.String())
 	}
 	for _, line := range append(notes, c.Rec.Warnings...) {
-		s.Note([]string{w.agent.String() + ": " + line})
+		s.Note([]string{w.Agent.String() + ": " + line})
 	}
 	for _, name := range c.Rec.Tampered {
-		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.agent.String() + ": " + name})
+		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.Agent.String() + ": " + name})
 	}
 	return errors.Join(s.inheritRuns(c), s.findings().Inherit(c.findings()), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }

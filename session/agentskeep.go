@@ -23,9 +23,9 @@ func (s *Session) collectAfter(ctx context.Context, gathered error) (*collected,
 // mergeConflict is the error of what could not be merged, or not even be found,
 // nil when all could.
 func (s *Session) mergeConflict() error {
-	for _, w := range s.seenWorks {
-		if w.gone != "" {
-			return superqode.Errorf(superqode.ErrVerification, "agent %s: %s; what it did there is not known", w.agent, w.gone)
+	for _, w := range s.SeenWorks {
+		if w.Gone != "" {
+			return superqode.Errorf(superqode.ErrVerification, "agent %s: %s; what it did there is not known", w.Agent, w.Gone)
 		}
 	}
 	if len(s.conflicts) == 0 {
@@ -56,6 +56,6 @@ func (s *Session) keepsAgent(opt EndOptions, agent superqode.AgentID) bool {
 
 // agentRunsOr is agentRuns for a result; err is what went wrong before.
 func (s *Session) agentRunsOr(err error) (artifacts.AgentRuns, error) {
-	runs, rerr := s.agentRuns()
+	runs, rerr := s.AgentRuns()
 	return runs, errors.Join(err, rerr)
 }

@@ -165,7 +165,7 @@ func conflictsOfRun(t *testing.T, f *gittest.Fixture, m *Manager, res *artifacts
 		t.Fatal(err)
 	}
 	defer s.Close()
-	parts, err := s.readAgents()
+	parts, err := s.ReadAgents()
 	if err != nil || parts == nil {
 		t.Fatalf("what the agents did: %v, %v", parts, err)
 	}

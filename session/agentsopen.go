@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -69,7 +70,7 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 }
 
 // childSession is the session of an agent's own workspace, without any lock.
-func (s *Session) childSession(a *Authorship) *Session {
+func (s *Session) childSession(a *attribution.Authorship) *Session {
 	return &Session{Site: a.Site, Authorship: a, m: &Manager{Host: a.Host}}
 }
 
@@ -79,7 +80,7 @@ func (s *Session) sibling(agent superqode.AgentID) *Session {
 	c, at := *s, *s.Site
 	c.m = s.m.forAgent(agent)
 	at.Host, at.As = c.m.Host, agent
-	c.Site, c.Authorship = &at, &Authorship{Site: &at}
+	c.Site, c.Authorship = &at, &attribution.Authorship{Site: &at}
 	return &c
 }
 
@@ -136,12 +137,12 @@ func (s *Session) asOrigin() *site.Origin {
 // discardAgents takes away what was made for the agents of a session that was not
 // opened to the end.
 func (s *Session) discardAgents() error {
-	kids, err := s.children()
+	kids, err := s.Children()
 	if err != nil {
 		return err
 	}
 	for _, l := range kids {
-		c := s.childSession(s.child(l))
+		c := s.childSession(s.Child(l))
 		if herr := holdChild(c); herr != nil {
 			err = errors.Join(err, herr)
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -14,7 +15,7 @@ import (
 )
 
 // settle brings the session's own workspace to what was merged, and proves it.
-func (s *Session) settle(ctx context.Context, m *teamMerge) error {
+func (s *Session) settle(ctx context.Context, m *attribution.TeamMerge) error {
 	ws := string(s.Rec.Workspace)
 	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
 		if err := os.Mkdir(ws, 0o700); err != nil {
@@ -22,8 +23,8 @@ func (s *Session) settle(ctx context.Context, m *teamMerge) error {
 		}
 	}
 	drop := mode.Skip(s.Site)
-	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.now.Find(path).IsLarge() }
-	wide, closed := readable(m.now)
+	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.Now.Find(path).IsLarge() }
+	wide, closed := readable(m.Now)
 	tree := &revert.Tree{Dir: ws, Base: mode.WithoutLarge(wide), Skip: skip, Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{})
 	if err != nil {
@@ -67,14 +68,14 @@ func readable(sn *snapshot.Snapshot) (wide *snapshot.Snapshot, closed []snapshot
 
 // settleLarge takes over the large files that agents made or changed: no store
 // has them, only the agents' workspaces.
-func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
-	for _, w := range m.works {
+func (s *Session) settleLarge(ctx context.Context, m *attribution.TeamMerge) error {
+	for _, w := range m.Works {
 		var paths []superqode.RelPath
-		for _, c := range w.large {
+		for _, c := range w.Large {
 			if c.New == nil {
 				continue
 			}
-			if e := m.now.Find(c.New.Path); e.IsLarge() && e.ID == c.New.ID {
+			if e := m.Now.Find(c.New.Path); e.IsLarge() && e.ID == c.New.ID {
 				p, err := superqode.ParseRelPath(c.New.Path)
 				if err != nil {
 					return err
@@ -85,10 +86,10 @@ func (s *Session) settleLarge(ctx context.Context, m *teamMerge) error {
 		if len(paths) == 0 {
 			continue
 		}
-		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.now, Skip: mode.Skip(s.Site), Store: s.Store, Aside: string(w.child.Rec.Workspace)}
+		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.Now, Skip: mode.Skip(s.Site), Store: s.Store, Aside: string(w.Child.Rec.Workspace)}
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
-			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", mode.IsAre(len(res.Differences)), w.agent, mode.FirstOf(res.Differences))
+			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", mode.IsAre(len(res.Differences)), w.Agent, mode.FirstOf(res.Differences))
 		}
 		if err != nil {
 			return err

@@ -359,11 +359,11 @@ func checkKilled(t *testing.T, f *gittest.Fixture, m *Manager, id superqode.Sess
 		t.Fatal(err)
 	}
 	defer s.Close()
-	kids, err := s.children()
+	kids, err := s.Children()
 	if err != nil || len(kids) != stressAgents {
 		t.Fatalf("%d workspaces of agents are kept, %v", len(kids), err)
 	}
-	parts, err := s.readAgents()
+	parts, err := s.ReadAgents()
 	if err != nil || parts == nil {
 		t.Fatalf("what the agents did: %v, %v", parts, err)
 	}

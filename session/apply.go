@@ -63,9 +63,9 @@ func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Appl
 	if err := s.checkTarget(); err != nil {
 		return nil, err
 	}
-	ends := s.ends
+	ends := s.Ends
 	if !opt.Agent.IsZero() {
-		ends = func(ctx context.Context) (merge.Ends, error) { return s.agentEnds(ctx, opt.Agent) }
+		ends = func(ctx context.Context) (merge.Ends, error) { return s.AgentEnds(ctx, opt.Agent) }
 	}
 	e, err := ends(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options
 		return nil, err
 	}
 	opt.Refuse = func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) {
-		return s.refuseUnclaimed(ctx, opt.Agent, list)
+		return s.RefuseUnclaimed(ctx, opt.Agent, list)
 	}
 	return j.Apply(ctx, e, opt)
 }

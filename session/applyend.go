@@ -75,7 +75,7 @@ func (s *Session) applyAtEnd(ctx context.Context, opt EndApply, c *collected, ce
 		a.res.Why = a.err.Error()
 		return a
 	}
-	e, err := s.storedEnds(ctx)
+	e, err := s.StoredEnds(ctx)
 	if err == nil {
 		var res *artifacts.Applied
 		if res, err = s.applyEnds(ctx, e, apply.Options{Stay: s.stay()}); res != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -54,7 +55,7 @@ func (m *Manager) attach(l state.Listed) (*Session, error) {
 
 // of makes the Session of a place.
 func (m *Manager) of(at *site.Site) *Session {
-	return &Session{Site: at, Authorship: &Authorship{Site: at}, m: m}
+	return &Session{Site: at, Authorship: &attribution.Authorship{Site: at}, m: m}
 }
 
 // session makes the Session of a record without taking any lock.

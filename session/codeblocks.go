@@ -7,11 +7,12 @@ import (
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/text"
+	mdtext "github.com/yuin/goldmark/text"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Block is one fenced block of a Markdown file in a language that can be run.
@@ -27,7 +28,7 @@ type Block struct {
 // wraps superqode.ErrUsage.
 func ParseBlocks(markdown []byte) ([]Block, error) {
 	var blocks []Block
-	doc := goldmark.DefaultParser().Parse(text.NewReader(markdown))
+	doc := goldmark.DefaultParser().Parse(mdtext.NewReader(markdown))
 	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		f, ok := n.(*ast.FencedCodeBlock)
 		if !ok || !entering || f.Info == nil {

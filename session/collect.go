@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -34,7 +35,7 @@ type collected struct {
 // twice.
 func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	defer s.Begin("collecting the changes", nil)()
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
 	if l.Ignored > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
-	if err := s.describe(ctx, l); err != nil {
+	if err := s.Describe(ctx, l); err != nil {
 		return c, err
 	}
 	digest, err := l.Final.Digest()
@@ -174,14 +175,14 @@ func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, 
 func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
 	do := store.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
 	if !opt.Agent.IsZero() {
-		e, err := s.agentEnds(ctx, opt.Agent)
+		e, err := s.AgentEnds(ctx, opt.Agent)
 		if err != nil || e.Base == "" {
 			return err
 		}
 		do.Base, do.Final = e.Base, e.Final
 		return s.Store.Diff(ctx, do, w)
 	}
-	if s.past() {
+	if s.Past() {
 		if !s.Rec.HasFinal {
 			return nil // it changed nothing
 		}
@@ -191,7 +192,7 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 		do.Base, do.Final = s.Ref("base"), s.Ref("final")
 		return s.Store.Diff(ctx, do, w)
 	}
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error 
 }
 
 // Track keeps a statement about the session that ref names, from outside of it.
-func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err error) {
+func (m *Manager) Track(ctx context.Context, dir, ref string, list []attribution.Track) (err error) {
 	s, err := m.Attach(ctx, dir, ref)
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []Track) (err
 		if t.Agent.IsZero() {
 			t.Agent = s.Rec.Agent
 		}
-		if err := s.track(ctx, t); err != nil {
+		if err := s.Track(ctx, t); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Session) dispose(ctx context.Context, d mode.Disposal, force bool) erro
 // nowhere else; "" means that it does not: there are none, or the session's end
 // has collected exactly these.
 func (s *Session) unsaved(ctx context.Context) (_ string, err error) {
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return "", err
 	}

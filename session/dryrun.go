@@ -82,7 +82,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	v := &Preview{
 		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.make.From, Head: pl.make.Commit,
 		Include: notNull(opt.Include), Exclude: []string{}, Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
-		TimeoutMS: d.Timeout.Millitext.Seconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
+		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}
 	switch {
 	case pl.make.Mode.InPlace():

@@ -39,7 +39,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 		return nil, err
 	}
 	var gerr error
-	if s.team() {
+	if s.Team() {
 		gerr = s.gather(ctx)
 	}
 	c, cerr := s.collectAfter(ctx, gerr)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -324,7 +325,7 @@ func (s *Session) handlers(kill chan<- time.Duration) map[string]supervisor.Hand
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},
-		opTrack:    s.trackHandler(),
-		"run.kill": killHandler(kill),
+		attribution.OpTrack: s.TrackHandler(),
+		"run.kill":          killHandler(kill),
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -27,7 +28,7 @@ import (
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
 	*site.Site
-	*Authorship
+	*attribution.Authorship
 	m       *Manager
 	unlock  func() error
 	custody *custody.Custody // while a program runs

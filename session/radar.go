@@ -111,7 +111,7 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 			continue // what a kept workspace of an agent holds is in its session's
 		}
 		s := m.session(l)
-		if s.team() {
+		if s.Team() {
 			continue // its agents are sides
 		}
 		side, err := s.side(ctx)
@@ -127,7 +127,7 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 // side looks at one session, and keeps when each change was first seen.
 func (s *Session) side(ctx context.Context) (*radarSide, error) {
 	s.Gentle = true
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 		}
 	}
 	if !s.Rec.Parent.IsZero() && len(l.Changes) > 0 {
-		err = s.stampSeen(l.Changes)
+		err = s.StampSeen(l.Changes)
 	}
 	return r, err
 }
@@ -193,7 +193,7 @@ func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
 	if err := b.s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	bench, err := b.s.openBench(ctx)
+	bench, err := b.s.OpenBench(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -102,7 +103,7 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 // work: those places, and those whole files, that are known to be its own. What
 // it overwrites is salvaged, and what it did is proven. The error wraps
 // ErrConflict when some could not be told apart: all else was taken back.
-func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*AgentReverted, error) {
+func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*attribution.AgentReverted, error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, s.revertable()
 	}
@@ -121,8 +122,8 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 	if err != nil {
 		return nil, err
 	}
-	r := &AgentReverted{}
-	err = s.revertAgent(ctx, agent, opt, r)
+	r := &attribution.AgentReverted{}
+	err = s.TakeBack(ctx, agent, opt, r)
 	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
 		return r, err

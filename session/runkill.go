@@ -25,7 +25,7 @@ type killRequest struct {
 func killHandler(kill chan<- time.Duration) supervisor.Handler {
 	return func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
 		var q killRequest
-		if err := json.Unmarshal(args, &q); err != nil || q.GraceMS < 0 || q.GraceMS > time.Hour.Millitext.Seconds() {
+		if err := json.Unmarshal(args, &q); err != nil || q.GraceMS < 0 || q.GraceMS > time.Hour.Milliseconds() {
 			return nil, superqode.Errorf(superqode.ErrUsage, "run.kill: grace_ms must be between 0 and 3600000")
 		}
 		select {
@@ -56,7 +56,7 @@ func KillRun(ctx context.Context, l *state.Listed, number int, grace time.Durati
 		_, err := runner.EndMarked(marker(filepath.Join(l.Dir, "tmp", "run-"+strconv.Itoa(run.Run))))
 		return run, err
 	}
-	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Millitext.Seconds()}, &struct{}{})
+	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()}, &struct{}{})
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) { // not found: it ended this very moment
 		return run, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 )
@@ -21,25 +22,25 @@ func (s *Session) shareParts(ctx context.Context, c *collected) error {
 	if err != nil {
 		return err
 	}
-	f := &agentsFile{}
+	f := &attribution.AgentsFile{}
 	for _, a := range s.Rec.Agents {
-		r := agentResult{Agent: a.Agent, Conflicts: []conflictEntry{}}
+		r := attribution.AgentResult{Agent: a.Agent, Conflicts: []attribution.ConflictEntry{}}
 		if log := artifacts.SessionLog(s.Rec.ID, a.Agent.String()+"-command"); has(c.artifacts, log) {
 			r.Log = log
 		}
-		if s.tracked() && s.Rec.HasFinal {
+		if s.Tracked() && s.Rec.HasFinal {
 			if err := s.sharePart(ctx, store, c, &r); err != nil {
 				return fmt.Errorf("agent %s: %w", a.Agent, err)
 			}
 		}
 		f.Agents = append(f.Agents, r)
 	}
-	return s.writeAgents(f, nil)
+	return s.WriteAgents(f, nil)
 }
 
-func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *agentResult) error {
+func (s *Session) sharePart(ctx context.Context, store *artifacts.Store, c *collected, r *attribution.AgentResult) error {
 	all := merge.Ends{Base: s.Ref("base"), Final: s.Ref("final"), Changes: c.Changes}
-	e, err := s.sharedPart(ctx, &all, r.Agent)
+	e, err := s.SharedPart(ctx, &all, r.Agent)
 	if err != nil || e.Base == "" {
 		return err
 	}

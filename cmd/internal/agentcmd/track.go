@@ -13,11 +13,11 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Track tells a session what an agent has changed.
@@ -32,7 +32,7 @@ type Track struct {
 // session, keeps it itself.
 func (c *Track) Run(ctx context.Context, a *app.App) error {
 	hook := c.Format != string(guard.Text)
-	var list []session.Track
+	var list []attribution.Track
 	var err error
 	switch {
 	case hook && len(c.Files) > 0:
@@ -57,14 +57,14 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 	return err
 }
 
-func (c *Track) send(ctx context.Context, a *app.App, list []session.Track) error {
+func (c *Track) send(ctx context.Context, a *app.App, list []attribution.Track) error {
 	inside := a.Getenv("SUPERQODE_SOCKET") != "" && c.Session == ""
 	for i := range list {
 		list[i].Agent = superqode.AgentID(c.Agent)
 		if !inside {
 			continue
 		}
-		if err := session.SendTrack(ctx, a.Env, list[i]); err != nil {
+		if err := attribution.SendTrack(ctx, a.Env, list[i]); err != nil {
 			return err
 		}
 	}
@@ -105,14 +105,14 @@ func (c *Track) place(a *app.App, name string) (superqode.RelPath, error) {
 	return paths[0], nil
 }
 
-func (c *Track) fromArgs(a *app.App) ([]session.Track, error) {
-	var list []session.Track
+func (c *Track) fromArgs(a *app.App) ([]attribution.Track, error) {
+	var list []attribution.Track
 	for _, arg := range c.Files {
 		name, lines, err := coordinator.SplitRange(arg)
 		if err != nil {
 			return nil, err
 		}
-		t := session.Track{}
+		t := attribution.Track{}
 		if !lines.Whole() {
 			t.Lines = []merge.LineRange{{Start: lines.Start, End: lines.End}}
 		}
@@ -155,7 +155,7 @@ func (h *hookDone) failed() bool {
 }
 
 // fromHook reads what an agent's tool has written.
-func (c *Track) fromHook(a *app.App) ([]session.Track, error) {
+func (c *Track) fromHook(a *app.App) ([]attribution.Track, error) {
 	data, err := io.ReadAll(io.LimitReader(a.In, maxHookPayload+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the hook's input: %w", err)
@@ -182,13 +182,13 @@ func (c *Track) fromHook(a *app.App) ([]session.Track, error) {
 		}
 		files, dir = req.Writes, req.Dir
 	}
-	var list []session.Track
+	var list []attribution.Track
 	for _, e := range coordinator.ToolEdits(data, files) {
 		name := e.Path
 		if !filepath.IsAbs(name) && dir != "" {
 			name = filepath.Join(dir, name)
 		}
-		t := session.Track{Edits: trackEdits(e.Texts)}
+		t := attribution.Track{Edits: trackEdits(e.Texts)}
 		if t.Path, err = c.place(a, name); errors.Is(err, superqode.ErrUsage) {
 			continue // outside of the workspace: not this session's
 		} else if err != nil {
@@ -202,11 +202,11 @@ func (c *Track) fromHook(a *app.App) ([]session.Track, error) {
 // trackEdits returns the replacements if they fit into one message to the
 // supervisor, which takes 1 MiB; bigger ones are followed as a change of the whole
 // file.
-func trackEdits(texts []coordinator.Replaced) []session.TrackEdit {
-	var out []session.TrackEdit
+func trackEdits(texts []coordinator.Replaced) []attribution.TrackEdit {
+	var out []attribution.TrackEdit
 	n := 0
 	for _, r := range texts {
-		out, n = append(out, session.TrackEdit(r)), n+len(r.Old)+len(r.New)
+		out, n = append(out, attribution.TrackEdit(r)), n+len(r.Old)+len(r.New)
 	}
 	if n >= 128<<10 {
 		return nil

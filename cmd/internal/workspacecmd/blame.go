@@ -11,8 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Blame prints who wrote each line of a file.
@@ -34,13 +34,13 @@ type blameJSON struct {
 }
 
 type blamedJSON struct {
-	Line      int               `json:"line"`
-	Author    session.Author    `json:"author"` // base, agent or unknown
-	AgentID   superqode.AgentID `json:"agent_id"`
-	FirstSeen string            `json:"first_seen"`
-	BaseLine  int               `json:"base_line"` // 0 for a new line
-	Text      string            `json:"text"`
-	TextBytes string            `json:"text_bytes,omitempty"` // base64, of a line that is not UTF-8
+	Line      int                `json:"line"`
+	Author    attribution.Author `json:"author"` // base, agent or unknown
+	AgentID   superqode.AgentID  `json:"agent_id"`
+	FirstSeen string             `json:"first_seen"`
+	BaseLine  int                `json:"base_line"` // 0 for a new line
+	Text      string             `json:"text"`
+	TextBytes string             `json:"text_bytes,omitempty"` // base64, of a line that is not UTF-8
 }
 
 // Run prints a line for each line; for a binary file it says whose that is.
@@ -93,12 +93,12 @@ func (c *Blame) Run(ctx context.Context, a *app.App) error {
 }
 
 // wholeAuthor names who changed a file that has no lines.
-func wholeAuthor(b *session.Blame) string {
+func wholeAuthor(b *attribution.Blame) string {
 	switch {
 	case !b.Changed:
-		return string(session.AuthorBase)
+		return string(attribution.AuthorBase)
 	case len(b.Agents) == 0:
-		return string(session.AuthorUnknown)
+		return string(attribution.AuthorUnknown)
 	}
 	name := ""
 	for i, id := range b.Agents {
@@ -110,7 +110,7 @@ func wholeAuthor(b *session.Blame) string {
 	return name
 }
 
-func printBlameJSON(a *app.App, id superqode.SessionID, b *session.Blame) error {
+func printBlameJSON(a *app.App, id superqode.SessionID, b *attribution.Blame) error {
 	doc := blameJSON{
 		SchemaVersion: 1, SessionID: id, Binary: b.Binary, Changed: b.Changed, Agents: app.NotNil(b.Agents), Lines: make([]blamedJSON, 0, len(b.Lines)),
 	}

@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"bufio"
@@ -96,7 +96,7 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 		return b, nil
 	}
 	err = s.blameLines(ctx, b, versions, seen)
-	if err == nil && b.Changed && s.tracked() {
+	if err == nil && b.Changed && s.Tracked() {
 		err = s.sharedBlame(ctx, b)
 	}
 	return b, err
@@ -119,7 +119,7 @@ func (s *Authorship) chain(ctx context.Context) ([]version, []superqode.Change, 
 			chain = append(chain, version{ref: s.mergedRef(i), agent: a.Agent})
 		}
 	default:
-		e, err := s.ends(ctx)
+		e, err := s.Ends(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -133,10 +133,10 @@ func (s *Authorship) chain(ctx context.Context) ([]version, []superqode.Change, 
 
 // unchanged is the chain of a session that has changed nothing.
 func (s *Authorship) unchanged(ctx context.Context) (_ []version, _ []superqode.Change, err error) {
-	if s.past() {
+	if s.Past() {
 		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", s.Rec.ID)
 	}
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

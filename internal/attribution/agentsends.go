@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -14,19 +14,19 @@ func (s *Authorship) noAgent(agent superqode.AgentID) error {
 	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no changes by agent %s", s.Rec.ID, agent), "superqode workspace changes --session %s", s.Rec.ID)
 }
 
-// agentEnds is ends for what one agent changed: in a workspace of its own all of
+// AgentEnds is ends for what one agent changed: in a workspace of its own all of
 // that, whether it could be merged with the others' or not; in a shared one what
 // is known to be the agent's.
-func (s *Authorship) agentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
+func (s *Authorship) AgentEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	i := slices.IndexFunc(s.Rec.Agents, func(a state.AgentRecord) bool { return a.Agent == agent })
 	switch {
 	case i < 0 && agent == s.Rec.Agent:
-		e, err = s.ends(ctx)
+		e, err = s.Ends(ctx)
 		if err == nil && e.Base != "" {
 			err = s.OpenStore(ctx)
 		}
 		return e, err
-	case i < 0 && len(s.Rec.Agents) > 0, i < 0 && !s.tracked():
+	case i < 0 && len(s.Rec.Agents) > 0, i < 0 && !s.Tracked():
 		return e, s.noAgent(agent)
 	case i < 0 || s.Rec.Shared:
 		return s.sharedEnds(ctx, agent)
@@ -34,18 +34,18 @@ func (s *Authorship) agentEnds(ctx context.Context, agent superqode.AgentID) (e 
 	if err := s.OpenStore(ctx); err != nil {
 		return e, err
 	}
-	if s.team() {
+	if s.Team() {
 		if _, err := s.lookAgents(ctx); err != nil {
 			return e, err
 		}
-		w := s.seenWorks[i]
-		e.Changes, e.Left = w.list, w.left
-		if w.commit != "" {
+		w := s.SeenWorks[i]
+		e.Changes, e.Left = w.List, w.Left
+		if w.Commit != "" {
 			e.Base, e.Final = s.agentBase(i), s.agentRef(i)
 		}
 		return e, nil
 	}
-	f, err := s.readAgents()
+	f, err := s.ReadAgents()
 	if err != nil || f == nil || i >= len(f.Agents) {
 		return e, err
 	}
@@ -58,9 +58,9 @@ func (s *Authorship) agentEnds(ctx context.Context, agent superqode.AgentID) (e 
 
 // AgentChanges returns what one agent changed; see Changes.
 func (s *Authorship) AgentChanges(ctx context.Context, agent superqode.AgentID) ([]superqode.Change, error) {
-	if agent == s.Rec.Agent && len(s.Rec.Agents) == 0 && !s.tracked() {
+	if agent == s.Rec.Agent && len(s.Rec.Agents) == 0 && !s.Tracked() {
 		return s.Changes(ctx)
 	}
-	e, err := s.agentEnds(ctx, agent)
+	e, err := s.AgentEnds(ctx, agent)
 	return e.Changes, err
 }

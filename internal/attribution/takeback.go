@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/seed-2d964004/superqode/revert"
 )
 
-func (s *Authorship) revertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
-	l, err := s.look(ctx)
+func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
+	l, err := s.Look(ctx)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func rangeText(h merge.Hunk) string {
 
 // sharedBlame is Blame where several agents work in one workspace.
 func (s *Authorship) sharedBlame(ctx context.Context, b *Blame) (err error) {
-	e, err := s.ends(ctx)
+	e, err := s.Ends(ctx)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func trimNewline(line []byte) []byte {
 	return line
 }
 
-// AgentReverted is what RevertAgent did.
+// AgentReverted is what TakeBack did.
 type AgentReverted struct {
 	mode.Reverted
 	// Mixed names, one line each, what is left as it is because the agent and

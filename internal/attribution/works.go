@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -17,36 +17,36 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// agentWork is what one agent did in its own workspace.
-type agentWork struct {
-	agent   superqode.AgentID
-	child   *Authorship        // nil: it never had a workspace, or that is gone with its session
-	final   *snapshot.Snapshot // nil: it changed nothing
-	base    string             // the commit that it is compared with: the session's base with what the agent's setup made
-	commit  string             // of final in the store; "" when it changed nothing that git can hold
-	list    []superqode.Change // with line counts, sorted by path
+// AgentWork is what one agent did in its own workspace.
+type AgentWork struct {
+	Agent   superqode.AgentID
+	Child   *Authorship        // nil: it never had a workspace, or that is gone with its session
+	Final   *snapshot.Snapshot // nil: it changed nothing
+	Base    string             // the commit that it is compared with: the session's base with what the agent's setup made
+	Commit  string             // of final in the store; "" when it changed nothing that git can hold
+	List    []superqode.Change // with line counts, sorted by path
 	changes []merge.Change     // the same as the merge takes them
-	large   []merge.Change     // files that are too big for the store, which are taken or left whole
-	left    []string           // what no patch can hold
-	notes   []string           // what the reader should know
-	gone    string             // why its workspace can not be looked at
+	Large   []merge.Change     // files that are too big for the store, which are taken or left whole
+	Left    []string           // what no patch can hold
+	Notes   []string           // what the reader should know
+	Gone    string             // why its workspace can not be looked at
 }
 
 // lookTries is how often a workspace is looked at whose program writes to it
 // meanwhile.
 const lookTries = 5
 
-// works looks at every agent's workspace, in the order given.
-func (s *Authorship) works(ctx context.Context) ([]*agentWork, error) {
-	kids, err := s.children()
+// Works looks at every agent's workspace, in the order given.
+func (s *Authorship) Works(ctx context.Context) ([]*AgentWork, error) {
+	kids, err := s.Children()
 	if err != nil {
 		return nil, err
 	}
-	list := make([]*agentWork, 0, len(s.Rec.Agents))
+	list := make([]*AgentWork, 0, len(s.Rec.Agents))
 	for _, a := range s.Rec.Agents {
-		w := &agentWork{agent: a.Agent}
+		w := &AgentWork{Agent: a.Agent}
 		if l, ok := kids[a.Agent]; ok && l.State != superqode.StateCreated {
-			w.child = s.child(l)
+			w.Child = s.Child(l)
 			for try := 1; ; try++ {
 				err = w.look(ctx)
 				var moved *store.ChangedError
@@ -64,54 +64,54 @@ func (s *Authorship) works(ctx context.Context) ([]*agentWork, error) {
 	return list, nil
 }
 
-// child is the session of an agent's own workspace, without any lock.
-func (s *Authorship) child(l state.Listed) *Authorship {
+// Child is the session of an agent's own workspace, without any lock.
+func (s *Authorship) Child(l state.Listed) *Authorship {
 	c := &Authorship{Site: s.Host.For(l.Agent).At(l)}
 	c.Store, c.Distrusted = s.Store, s.Distrusted
 	return c
 }
 
 // look finds out what the agent changed, and stores it.
-func (w *agentWork) look(ctx context.Context) (err error) {
-	c := w.child
+func (w *AgentWork) look(ctx context.Context) (err error) {
+	c := w.Child
 	c.Base = nil
-	l, err := c.look(ctx)
+	l, err := c.Look(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close(string(c.Rec.Workspace))) }()
-	*w = agentWork{agent: w.agent, child: c, gone: l.Gone}
+	*w = AgentWork{Agent: w.Agent, Child: c, Gone: l.Gone}
 	if l.Gone != "" { // one that cannot be seen is no wish to delete every file of the others
-		w.notes = append(w.notes, l.Gone+": nothing of what it did there is in the session's patch")
+		w.Notes = append(w.Notes, l.Gone+": nothing of what it did there is in the session's patch")
 		return nil
 	}
 	for _, p := range l.Problems {
-		w.notes = append(w.notes, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
+		w.Notes = append(w.Notes, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
 	if l.Ignored > 0 {
-		w.notes = append(w.notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
+		w.Notes = append(w.Notes, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
-	w.final = l.Final
-	if err := c.describe(ctx, l); err != nil || len(l.Changes) == 0 {
+	w.Final = l.Final
+	if err := c.Describe(ctx, l); err != nil || len(l.Changes) == 0 {
 		return err
 	}
-	w.list = l.Changes
+	w.List = l.Changes
 	e := merge.Ends{Changes: l.Changes}
 	if e.Base, e.Final, err = mode.StoreEnds(ctx, c.Site, l); err != nil {
 		return err
 	}
-	w.base, w.commit = e.Base, e.Final
+	w.Base, w.Commit = e.Base, e.Final
 	_, big := l.TakeLarge(l.Changes)
 	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(x superqode.Change) bool {
 		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
 	})
 	for _, x := range big {
-		w.large = append(w.large, largeChange(l, x))
+		w.Large = append(w.Large, largeChange(l, x))
 	}
 	if w.changes, err = e.Pairs(ctx, c.Store, nil); err != nil {
 		return err
 	}
-	w.left = e.Left
+	w.Left = e.Left
 	return nil
 }
 
@@ -135,34 +135,34 @@ func (s *Authorship) lookAgents(ctx context.Context) (*mode.Look, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	works, err := s.works(ctx)
+	works, err := s.Works(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.merge(ctx, base, works)
+	m, err := s.Merge(ctx, base, works)
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
-	l := &mode.Look{Base: base, Final: m.now, Stored: true}
-	l.Changes = snapshot.Compare(base, m.now, snapshot.CompareOptions{Renames: true})
-	if err := m.commit(ctx); err != nil {
+	defer m.Close()
+	l := &mode.Look{Base: base, Final: m.Now, Stored: true}
+	l.Changes = snapshot.Compare(base, m.Now, snapshot.CompareOptions{Renames: true})
+	if err := m.Commit(ctx); err != nil {
 		return nil, err
 	}
-	s.seenWorks = works
-	s.credits, err = m.credits(ctx)
+	s.SeenWorks = works
+	s.Credits, err = m.Credits(ctx)
 	return l, err
 }
 
-// evidencePath is where a file that tells of a conflict is kept.
-func evidencePath(id superqode.SessionID, agent superqode.AgentID, path string) string {
+// EvidencePath is where a file that tells of a conflict is kept.
+func EvidencePath(id superqode.SessionID, agent superqode.AgentID, path string) string {
 	return filepath.Join("evidence", id.String(), "conflicts", agent.String(), path+".conflict")
 }
 
-// children returns the sessions of the agents' own workspaces that there are, by
+// Children returns the sessions of the agents' own workspaces that there are, by
 // agent. They are found by their records, not by the parent's: a crash may have
 // come between the two.
-func (s *Authorship) children() (map[superqode.AgentID]state.Listed, error) {
+func (s *Authorship) Children() (map[superqode.AgentID]state.Listed, error) {
 	names, err := s.Project.SessionNames()
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func (s *Authorship) children() (map[superqode.AgentID]state.Listed, error) {
 	return list, nil
 }
 
-// team reports whether several agents work in the session, each in a workspace
+// Team reports whether several agents work in the session, each in a workspace
 // of its own, whose changes are not merged yet.
-func (s *Authorship) team() bool {
+func (s *Authorship) Team() bool {
 	return len(s.Rec.Agents) > 0 && !s.Rec.Shared && !s.Rec.Merged
 }

@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// ends finds what a session's patch lies between: as the workspace is now or, of
+// Ends finds what a session's patch lies between: as the workspace is now or, of
 // a session that has ended, as it was in the end.
-func (s *Authorship) ends(ctx context.Context) (e merge.Ends, err error) {
+func (s *Authorship) Ends(ctx context.Context) (e merge.Ends, err error) {
 	if s.Rec.State == superqode.StateDone {
-		return s.storedEnds(ctx)
+		return s.StoredEnds(ctx)
 	}
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return e, err
 	}
@@ -35,8 +35,8 @@ func (s *Authorship) ends(ctx context.Context) (e merge.Ends, err error) {
 	return e, err
 }
 
-// storedEnds are the ends that were stored when the session was collected.
-func (s *Authorship) storedEnds(ctx context.Context) (e merge.Ends, err error) {
+// StoredEnds are the ends that were stored when the session was collected.
+func (s *Authorship) StoredEnds(ctx context.Context) (e merge.Ends, err error) {
 	e.Changes, err = mode.ReadChanges(s.Site)
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
 		return e, err
@@ -48,9 +48,9 @@ func (s *Authorship) storedEnds(ctx context.Context) (e merge.Ends, err error) {
 	return e, s.OpenStore(ctx)
 }
 
-// openBench makes a bench for merges with the origin, openMergeBench one for what
+// OpenBench makes a bench for merges with the origin, openMergeBench one for what
 // lies in the store.
-func (s *Authorship) openBench(ctx context.Context) (*merge.Bench, error) {
+func (s *Authorship) OpenBench(ctx context.Context) (*merge.Bench, error) {
 	opt, err := s.benchOptions(ctx)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Authorship) benchOptions(ctx context.Context) (merge.Options, error) {
 	return merge.Options{Git: g, Store: s.Store, Dir: s.Folder}, err
 }
 
-// past reports whether the workspace tells no more what the session changed.
-func (s *Authorship) past() bool {
+// Past reports whether the workspace tells no more what the session changed.
+func (s *Authorship) Past() bool {
 	return s.Rec.State == superqode.StateDone || s.Rec.Reverting
 }

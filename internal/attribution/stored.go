@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -26,32 +26,32 @@ func (s *Authorship) agentRef(i int) string  { return s.Ref("agents/" + strconv.
 func (s *Authorship) agentBase(i int) string { return s.Ref("bases/" + strconv.Itoa(i)) }
 func (s *Authorship) mergedRef(i int) string { return s.Ref("merged/" + strconv.Itoa(i)) }
 
-// commit stores what was merged.
-func (m *teamMerge) commit(ctx context.Context) error {
-	if err := m.b.Keep(ctx); err != nil {
+// Commit stores what was merged.
+func (m *TeamMerge) Commit(ctx context.Context) error {
+	if err := m.B.Keep(ctx); err != nil {
 		return err
 	}
 	s := m.s
 	list := []store.CommitRequest{{
 		Ref: s.Ref("base"), Snap: mode.WithoutLarge(m.base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt},
 	}}
-	for i, w := range m.works {
+	for i, w := range m.Works {
 		list = append(list, store.CommitRequest{
 			Ref: s.mergedRef(i), Snap: mode.WithoutLarge(m.stages[i]), OnPrevious: true,
-			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.agent.String(), When: s.Rec.CreatedAt},
+			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.Agent.String(), When: s.Rec.CreatedAt},
 		})
 	}
 	if _, err := s.Store.CommitAll(ctx, list); err != nil {
 		return fmt.Errorf("store the merge: %w", err)
 	}
-	for i, w := range m.works {
-		if w.commit == "" {
+	for i, w := range m.Works {
+		if w.Commit == "" {
 			continue
 		}
-		if err := s.Store.WriteRef(ctx, s.agentBase(i), w.base); err != nil {
+		if err := s.Store.WriteRef(ctx, s.agentBase(i), w.Base); err != nil {
 			return err
 		}
-		if err := s.Store.WriteRef(ctx, s.agentRef(i), w.commit); err != nil {
+		if err := s.Store.WriteRef(ctx, s.agentRef(i), w.Commit); err != nil {
 			return err
 		}
 	}
@@ -109,36 +109,36 @@ func (s *Authorship) commitHunks(ctx context.Context, base, final string) ([]fil
 	return list, nil
 }
 
-// credits says whose each change is, down to the hunks. What two agents did alike
+// Credits says whose each change is, down to the hunks. What two agents did alike
 // is the first one's.
-func (m *teamMerge) credits(ctx context.Context) (credits, error) {
+func (m *TeamMerge) Credits(ctx context.Context) (credits, error) {
 	s, out := m.s, credits{}
-	if len(m.works) == 0 {
+	if len(m.Works) == 0 {
 		return out, nil
 	}
-	merged, err := s.commitHunks(ctx, s.Ref("base"), s.mergedRef(len(m.works)-1))
+	merged, err := s.commitHunks(ctx, s.Ref("base"), s.mergedRef(len(m.Works)-1))
 	if err != nil {
 		return nil, err
 	}
 	own := map[superqode.AgentID]map[string][]merge.Hunk{}
 	seen := map[superqode.AgentID]map[string]time.Time{}
-	for _, w := range m.works {
-		own[w.agent], seen[w.agent] = map[string][]merge.Hunk{}, map[string]time.Time{}
-		for _, c := range w.list {
-			seen[w.agent][c.Path.String()] = c.FirstSeen
+	for _, w := range m.Works {
+		own[w.Agent], seen[w.Agent] = map[string][]merge.Hunk{}, map[string]time.Time{}
+		for _, c := range w.List {
+			seen[w.Agent][c.Path.String()] = c.FirstSeen
 			if !c.OldPath.IsZero() {
-				seen[w.agent][c.OldPath.String()] = c.FirstSeen
+				seen[w.Agent][c.OldPath.String()] = c.FirstSeen
 			}
 		}
-		if w.commit == "" {
+		if w.Commit == "" {
 			continue
 		}
-		list, err := s.commitHunks(ctx, w.base, w.commit)
+		list, err := s.commitHunks(ctx, w.Base, w.Commit)
 		if err != nil {
 			return nil, err
 		}
 		for i := range list {
-			own[w.agent][list[i].key()] = list[i].hunks
+			own[w.Agent][list[i].key()] = list[i].hunks
 		}
 	}
 	for p, who := range m.touched {

@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // change, or nil where claims are advice only. The answer is why it had not, ""
 // for a change that is right. What counts are all claims that the agent was
 // granted while the session lasted: by now it has let them go.
-func (s *Authorship) claimJudge(ctx context.Context) (func(w *agentWork, c *merge.Change) string, error) {
+func (s *Authorship) claimJudge(ctx context.Context) (func(w *AgentWork, c *merge.Change) string, error) {
 	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced {
 		return nil, nil
 	}
@@ -27,8 +27,8 @@ func (s *Authorship) claimJudge(ctx context.Context) (func(w *agentWork, c *merg
 	if err != nil {
 		return nil, err
 	}
-	return func(w *agentWork, c *merge.Change) string {
-		return s.unclaimed(ctx, s.claimOwner(w.agent), grants, c)
+	return func(w *AgentWork, c *merge.Change) string {
+		return s.unclaimed(ctx, s.claimOwner(w.Agent), grants, c)
 	}, nil
 }
 
@@ -76,10 +76,10 @@ func (s *Authorship) editsOf(ctx context.Context, c *merge.Change) []coordinator
 	return out
 }
 
-// refuseUnclaimed returns the changes, as conflicts, that may not be applied
+// RefuseUnclaimed returns the changes, as conflicts, that may not be applied
 // where claims are enforced. What several agents did was judged when it was
 // merged.
-func (s *Authorship) refuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
+func (s *Authorship) RefuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
 	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.Rec.Agents) > 0 {
 		return nil, nil
 	}

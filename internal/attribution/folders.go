@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"maps"
@@ -18,16 +18,16 @@ import (
 // is taken, or most went to two folders alike, it stays where it was made.
 
 // movedBefore are the folders that agents before have renamed.
-func (m *teamMerge) movedBefore() map[string]string {
+func (m *TeamMerge) movedBefore() map[string]string {
 	return merge.FolderMoves(m.moved, func(dir string) bool {
-		return !slices.ContainsFunc(m.now.Below(dir), func(e snapshot.Entry) bool { return e.Kind != snapshot.Dir })
+		return !slices.ContainsFunc(m.Now.Below(dir), func(e snapshot.Entry) bool { return e.Kind != snapshot.Dir })
 	})
 }
 
 // redirect puts what an agent has made in folders that agents before have renamed
 // where these folders are now. Files too big for the store stay where they are:
 // they are taken out of the agent's workspace by their names there.
-func (m *teamMerge) redirect(w *agentWork, changes []merge.Change) []merge.Change {
+func (m *TeamMerge) redirect(w *AgentWork, changes []merge.Change) []merge.Change {
 	m.went = m.movedBefore()
 	if len(m.went) == 0 {
 		return changes
@@ -45,7 +45,7 @@ func (m *teamMerge) redirect(w *agentWork, changes []merge.Change) []merge.Chang
 			continue
 		}
 		to, ok := merge.Along(m.went, c.New.Path)
-		if !ok || made[to] || m.now.Find(to) != nil {
+		if !ok || made[to] || m.Now.Find(to) != nil {
 			continue
 		}
 		made[to] = true
@@ -58,13 +58,13 @@ func (m *teamMerge) redirect(w *agentWork, changes []merge.Change) []merge.Chang
 }
 
 // place remembers that a file which an agent made at one path is at another one.
-func (m *teamMerge) place(w *agentWork, from, to string) {
+func (m *TeamMerge) place(w *AgentWork, from, to string) {
 	m.placed[to] = from
-	w.notes = append(w.notes, text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
+	w.Notes = append(w.Notes, text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
 }
 
 // follow takes what agents before made in folders along that this one has renamed.
-func (m *teamMerge) follow(w *agentWork, steps []merge.Step, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[string]snapshot.Entry) {
 	renames := map[string]string{}
 	for i := range steps {
 		if st := &steps[i]; st.Renamed() && st.Put != nil && st.Remove != nil {
@@ -81,7 +81,7 @@ func (m *teamMerge) follow(w *agentWork, steps []merge.Step, entries map[string]
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[p]
 		to, ok := merge.Along(moves, p)
-		if _, taken := entries[to]; !ok || taken || e.Kind == snapshot.Dir || e.IsLarge() || w.final.Find(p) != nil || m.blocked(to, entries) {
+		if _, taken := entries[to]; !ok || taken || e.Kind == snapshot.Dir || e.IsLarge() || w.Final.Find(p) != nil || m.blocked(to, entries) {
 			continue
 		}
 		delete(entries, p)
@@ -94,7 +94,7 @@ func (m *teamMerge) follow(w *agentWork, steps []merge.Step, entries map[string]
 }
 
 // holdsBase reports whether something of the base is still in a folder.
-func (m *teamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) bool {
+func (m *TeamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) bool {
 	return slices.ContainsFunc(m.base.Below(dir), func(e snapshot.Entry) bool {
 		now, ok := entries[e.Path]
 		return ok && now.Kind != snapshot.Dir
@@ -102,14 +102,14 @@ func (m *teamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) boo
 }
 
 // stand puts an entry in its place, with the folders above.
-func (m *teamMerge) stand(w *agentWork, e snapshot.Entry, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) stand(w *AgentWork, e snapshot.Entry, entries map[string]snapshot.Entry) {
 	entries[e.Path] = e
 	for dir := path.Dir(e.Path); dir != "."; dir = path.Dir(dir) {
 		if have, ok := entries[dir]; ok && have.Kind == snapshot.Dir {
 			return
 		}
 		d := snapshot.Entry{Path: dir, Kind: snapshot.Dir, Perm: 0o755}
-		if own := w.final.Find(dir); own != nil && own.Kind == snapshot.Dir {
+		if own := w.Final.Find(dir); own != nil && own.Kind == snapshot.Dir {
 			d = *own
 		}
 		entries[dir] = d

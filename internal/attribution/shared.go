@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"bytes"
@@ -252,22 +252,22 @@ func (f *sharedFile) credit() credit {
 // sharedEnds is agentEnds for agents that work in one workspace: the base with
 // those places, and those whole files, that are known to be the agent's alone.
 func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
-	all, err := s.ends(ctx)
+	all, err := s.Ends(ctx)
 	if err != nil || all.Base == "" {
 		return e, err
 	}
 	if err := s.OpenStore(ctx); err != nil {
 		return e, err
 	}
-	e, err = s.sharedPart(ctx, &all, agent)
+	e, err = s.SharedPart(ctx, &all, agent)
 	if err == nil && len(e.Changes)+len(e.Left) == 0 {
 		err = s.noAgent(agent)
 	}
 	return e, err
 }
 
-// sharedPart is sharedEnds between two commits of the store.
-func (s *Authorship) sharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
+// SharedPart is sharedEnds between two commits of the store.
+func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return e, err

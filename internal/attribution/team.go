@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -31,55 +31,55 @@ type AgentConflict struct {
 	Kind    merge.ConflictKind
 	Message string
 	Lines   []merge.LineRange // of the base; none where it is not about lines
-	file    string            // in the bench: the text with git's marks; "" for none
+	File    string            // in the bench: the text with git's marks; "" for none
 }
 
-// teamMerge is a merge under way.
-type teamMerge struct {
+// TeamMerge is a merge under way.
+type TeamMerge struct {
 	s         *Authorship
-	b         *merge.StoreBench
+	B         *merge.StoreBench
 	base      *snapshot.Snapshot
-	now       *snapshot.Snapshot // base with what was merged so far
-	works     []*agentWork
+	Now       *snapshot.Snapshot // base with what was merged so far
+	Works     []*AgentWork
 	moved     map[string]string              // paths of the base that were renamed
 	origins   map[string]string              // and back
 	went      map[string]string              // folders that the agents before the one at hand have renamed
 	placed    map[string]string              // files that went along with a folder: the names that they were made under
 	touched   map[string][]superqode.AgentID // who changed what stands at a path now, in order
-	conflicts []AgentConflict
+	Conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent
-	judge     func(w *agentWork, c *merge.Change) string
+	judge     func(w *AgentWork, c *merge.Change) string
 }
 
-// merge merges what the agents did. Close it.
-func (s *Authorship) merge(ctx context.Context, base *snapshot.Snapshot, works []*agentWork) (*teamMerge, error) {
+// Merge merges what the agents did. Close it.
+func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works []*AgentWork) (*TeamMerge, error) {
 	b, err := s.openMergeBench(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m := &teamMerge{
-		s: s, b: b, base: base, now: base, works: works,
+	m := &TeamMerge{
+		s: s, B: b, base: base, Now: base, Works: works,
 		moved: map[string]string{}, origins: map[string]string{}, placed: map[string]string{}, touched: map[string][]superqode.AgentID{},
 	}
 	if m.judge, err = s.claimJudge(ctx); err != nil {
-		return nil, errors.Join(err, m.close())
+		return nil, errors.Join(err, m.Close())
 	}
 	for _, w := range works {
 		if err := m.add(ctx, w); err != nil {
-			return nil, errors.Join(fmt.Errorf("merge the changes of agent %s: %w", w.agent, err), m.close())
+			return nil, errors.Join(fmt.Errorf("merge the changes of agent %s: %w", w.Agent, err), m.Close())
 		}
-		m.stages = append(m.stages, m.now)
+		m.stages = append(m.stages, m.Now)
 	}
 	return m, nil
 }
 
-func (m *teamMerge) close() error { return m.b.Close() }
+func (m *TeamMerge) Close() error { return m.B.Close() }
 
 // add brings one agent's changes in. Where some conflict the others are decided
 // upon again without them: one may have needed what the other would have done.
-func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
-	m.b.Labels[1] = w.agent.String()
-	d := &merge.Decider{Now: m.now, Merge: m.b.Merge(ctx), Similar: m.b.Similar, Ours: m.before, Theirs: w.agent.String(), Moved: m.moved}
+func (m *TeamMerge) add(ctx context.Context, w *AgentWork) error {
+	m.B.Labels[1] = w.Agent.String()
+	d := &merge.Decider{Now: m.Now, Merge: m.B.Merge(ctx), Similar: m.B.Similar, Ours: m.before, Theirs: w.Agent.String(), Moved: m.moved}
 	todo := m.redirect(w, m.refuseUnclaimed(w))
 	for {
 		steps, err := d.Decide(todo)
@@ -105,8 +105,8 @@ func (m *teamMerge) add(ctx context.Context, w *agentWork) error {
 }
 
 // refuseUnclaimed takes out the changes that an agent had no right to make.
-func (m *teamMerge) refuseUnclaimed(w *agentWork) []merge.Change {
-	all := append(slices.Clone(w.changes), w.large...)
+func (m *TeamMerge) refuseUnclaimed(w *AgentWork) []merge.Change {
+	all := append(slices.Clone(w.changes), w.Large...)
 	if m.judge == nil {
 		return all
 	}
@@ -119,24 +119,24 @@ func (m *teamMerge) refuseUnclaimed(w *agentWork) []merge.Change {
 			continue
 		}
 		p, _ := superqode.ParseRelPath(c.Path())
-		m.conflicts = append(m.conflicts, AgentConflict{Agent: w.agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
+		m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
 	}
 	return out
 }
 
 // names are the agents whose changes are in already.
-func (m *teamMerge) names() string {
+func (m *TeamMerge) names() string {
 	var names []string
-	for _, w := range m.works[:len(m.stages)] {
-		if len(w.list) > 0 {
-			names = append(names, w.agent.String())
+	for _, w := range m.Works[:len(m.stages)] {
+		if len(w.List) > 0 {
+			names = append(names, w.Agent.String())
 		}
 	}
 	return strings.Join(names, "+")
 }
 
 // before names who changed a path before, as messages do.
-func (m *teamMerge) before(path string) string {
+func (m *TeamMerge) before(path string) string {
 	var names []string
 	for _, a := range m.who(path) {
 		names = append(names, a.String())
@@ -149,7 +149,7 @@ func (m *teamMerge) before(path string) string {
 
 // who returns the agents before that changed a path: what stands there, what
 // stood there in the base, or something below or above it.
-func (m *teamMerge) who(path string) []superqode.AgentID {
+func (m *TeamMerge) who(path string) []superqode.AgentID {
 	var list []superqode.AgentID
 	add := func(p string) {
 		for _, a := range m.touched[p] {
@@ -172,26 +172,26 @@ func (m *teamMerge) who(path string) []superqode.AgentID {
 	return list
 }
 
-func (m *teamMerge) rank(a superqode.AgentID) int {
-	return slices.IndexFunc(m.works, func(w *agentWork) bool { return w.agent == a })
+func (m *TeamMerge) rank(a superqode.AgentID) int {
+	return slices.IndexFunc(m.Works, func(w *AgentWork) bool { return w.Agent == a })
 }
 
 // note remembers a conflict.
-func (m *teamMerge) note(ctx context.Context, w *agentWork, st *merge.Step) error {
-	c := AgentConflict{Agent: w.agent, Kind: st.Conflict.Kind, Message: st.Conflict.Message}
+func (m *TeamMerge) note(ctx context.Context, w *AgentWork, st *merge.Step) error {
+	c := AgentConflict{Agent: w.Agent, Kind: st.Conflict.Kind, Message: st.Conflict.Message}
 	c.Path, _ = superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
 	c.With = m.who(st.Path())
 	if len(c.With) == 0 && st.Old != nil {
 		c.With = m.who(st.Old.Path)
 	}
 	err := m.mark(ctx, &c, st)
-	m.conflicts = append(m.conflicts, c)
+	m.Conflicts = append(m.Conflicts, c)
 	return err
 }
 
 // mark writes a file with git's marks for a conflict of two texts. Of two that
 // were both made the base is empty.
-func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) (err error) {
+func (m *TeamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) (err error) {
 	if st.New == nil || st.New.Kind != snapshot.File {
 		return nil
 	}
@@ -203,16 +203,16 @@ func (m *teamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) 
 	default:
 		return nil
 	}
-	ours := m.now.Find(at)
+	ours := m.Now.Find(at)
 	if ours == nil || ours.Kind != snapshot.File || ours.IsLarge() || st.New.IsLarge() {
 		return nil
 	}
-	m.b.Labels[0] = m.before(ours.Path)
-	c.file, c.Lines, err = m.b.Marks(ctx, st.Old, ours, st.New)
+	m.B.Labels[0] = m.before(ours.Path)
+	c.File, c.Lines, err = m.B.Marks(ctx, st.Old, ours, st.New)
 	return err
 }
 
-func (m *teamMerge) at(path string) string {
+func (m *TeamMerge) at(path string) string {
 	if to, ok := m.moved[path]; ok {
 		return to
 	}
@@ -220,9 +220,9 @@ func (m *teamMerge) at(path string) string {
 }
 
 // take does the steps in m.now.
-func (m *teamMerge) take(w *agentWork, steps []merge.Step) {
-	entries := make(map[string]snapshot.Entry, len(m.now.Entries))
-	for _, e := range m.now.Entries {
+func (m *TeamMerge) take(w *AgentWork, steps []merge.Step) {
+	entries := make(map[string]snapshot.Entry, len(m.Now.Entries))
+	for _, e := range m.Now.Entries {
 		entries[e.Path] = e
 	}
 	for i := range steps {
@@ -235,17 +235,17 @@ func (m *teamMerge) take(w *agentWork, steps []merge.Step) {
 	}
 	m.follow(w, steps, entries)
 	m.folders(w, entries)
-	now := m.now.With(make([]snapshot.Entry, 0, len(entries)))
+	now := m.Now.With(make([]snapshot.Entry, 0, len(entries)))
 	for _, e := range entries {
 		now.Entries = append(now.Entries, e)
 	}
 	slices.SortFunc(now.Entries, snapshot.ByPath)
-	m.now = now
+	m.Now = now
 }
 
 // put does one step and remembers whose it was. What an earlier agent has done
 // just so stays that agent's.
-func (m *teamMerge) put(w *agentWork, st *merge.Step, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) put(w *AgentWork, st *merge.Step, entries map[string]snapshot.Entry) {
 	if st.Done() {
 		return
 	}
@@ -256,18 +256,18 @@ func (m *teamMerge) put(w *agentWork, st *merge.Step, entries map[string]snapsho
 	if st.Put != nil {
 		e := *st.Put
 		mtime := e.Stat.Mtime
-		if from := w.final.Find(st.Path()); from != nil && !st.Bits {
+		if from := w.Final.Find(st.Path()); from != nil && !st.Bits {
 			mtime = from.Stat.Mtime
 		}
 		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID} // it is not the file of the workspace whose stat data it came with
 		m.stand(w, e, entries)
-		m.credit(e.Path, append(before, w.agent))
+		m.credit(e.Path, append(before, w.Agent))
 	}
 	if st.Remove == nil {
 		return
 	}
 	if st.Put == nil || st.Put.Path != st.Remove.Path {
-		m.credit(st.Remove.Path, []superqode.AgentID{w.agent})
+		m.credit(st.Remove.Path, []superqode.AgentID{w.Agent})
 	}
 	if st.Renamed() && st.Put != nil {
 		from := st.Remove.Path
@@ -279,7 +279,7 @@ func (m *teamMerge) put(w *agentWork, st *merge.Step, entries map[string]snapsho
 	}
 }
 
-func (m *teamMerge) credit(path string, who []superqode.AgentID) {
+func (m *TeamMerge) credit(path string, who []superqode.AgentID) {
 	for _, a := range who {
 		if !slices.Contains(m.touched[path], a) {
 			m.touched[path] = append(m.touched[path], a)
@@ -289,8 +289,8 @@ func (m *teamMerge) credit(path string, who []superqode.AgentID) {
 
 // folders makes and removes what the agent did of folders, as far as nothing
 // lies in them.
-func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
-	if w.final == nil {
+func (m *TeamMerge) folders(w *AgentWork, entries map[string]snapshot.Entry) {
+	if w.Final == nil {
 		return
 	}
 	used := map[string]bool{}
@@ -305,7 +305,7 @@ func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
 	for i := range m.base.Entries {
 		e := &m.base.Entries[i]
 		if now, ok := entries[e.Path]; ok && e.Kind == snapshot.Dir && now.Kind == snapshot.Dir {
-			own := w.final.Find(e.Path)
+			own := w.Final.Find(e.Path)
 			switch {
 			case own != nil && own.Kind == snapshot.Dir && own.Perm != e.Perm:
 				now.Perm = own.Perm
@@ -315,8 +315,8 @@ func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
 			}
 		}
 	}
-	for i := range w.final.Entries {
-		e := w.final.Entries[i]
+	for i := range w.Final.Entries {
+		e := w.Final.Entries[i]
 		if e.Kind != snapshot.Dir || m.base.Find(e.Path) != nil {
 			continue
 		}
@@ -335,7 +335,7 @@ func (m *teamMerge) folders(w *agentWork, entries map[string]snapshot.Entry) {
 }
 
 // blocked reports whether something else than a folder stands above a path.
-func (m *teamMerge) blocked(p string, entries map[string]snapshot.Entry) bool {
+func (m *TeamMerge) blocked(p string, entries map[string]snapshot.Entry) bool {
 	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
 		if e, ok := entries[dir]; ok && e.Kind != snapshot.Dir {
 			return true

@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -61,17 +61,17 @@ type trackEvent struct {
 // who wrote a line of one.
 const maxTracked = 8 << 20
 
-// tracked reports whether there is something by which changes in one workspace
+// Tracked reports whether there is something by which changes in one workspace
 // can be told apart: statements of agents, or claims of several.
-func (s *Authorship) tracked() bool {
+func (s *Authorship) Tracked() bool {
 	several := s.Rec.Shared || len(s.Rec.Agents) == 0 && s.Rec.Agent.IsZero()
 	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(coordinator.GrantsPath(s.Folder))
 }
 
 func (s *Authorship) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }
 
-// opTrack is the supervisor's operation behind `superqode track`.
-const opTrack = "track"
+// OpTrack is the supervisor's operation behind `superqode track`.
+const OpTrack = "track"
 
 // trackArgs are its arguments. Paths are bytes.
 type trackArgs struct {
@@ -81,8 +81,8 @@ type trackArgs struct {
 	Edits []TrackEdit       `json:"edits,omitempty"`
 }
 
-// trackHandler answers opTrack. An agent of several speaks for itself only.
-func (s *Authorship) trackHandler() supervisor.Handler {
+// TrackHandler answers opTrack. An agent of several speaks for itself only.
+func (s *Authorship) TrackHandler() supervisor.Handler {
 	actor, several := s.Actor(), len(s.Rec.Agents) > 0 || !s.Rec.Parent.IsZero()
 	return func(ctx context.Context, _ int, raw json.RawMessage) (any, error) {
 		var a trackArgs
@@ -99,18 +99,18 @@ func (s *Authorship) trackHandler() supervisor.Handler {
 		if err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "%v", err)
 		}
-		return struct{}{}, s.track(ctx, Track{Agent: a.Agent, Path: path, Lines: a.Lines, Edits: a.Edits})
+		return struct{}{}, s.Track(ctx, Track{Agent: a.Agent, Path: path, Lines: a.Lines, Edits: a.Edits})
 	}
 }
 
 // SendTrack tells the supervisor of the session around what an agent changed.
 func SendTrack(ctx context.Context, env []string, t Track) error {
 	var reply struct{}
-	return supervisor.Call(ctx, env, opTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
+	return supervisor.Call(ctx, env, OpTrack, trackArgs{t.Agent, []byte(t.Path.String()), t.Lines, t.Edits}, &reply)
 }
 
-// track keeps one statement.
-func (s *Authorship) track(ctx context.Context, t Track) (err error) {
+// Track keeps one statement.
+func (s *Authorship) Track(ctx context.Context, t Track) (err error) {
 	if t.Agent.IsZero() {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
 	}

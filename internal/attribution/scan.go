@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// look scans the workspace and compares it with the base; what the setup did and
+// Look scans the workspace and compares it with the base; what the setup did and
 // nobody changed since counts as unchanged. Close the look when no more contents
 // are needed.
-func (s *Authorship) look(ctx context.Context) (*mode.Look, error) {
-	if s.team() {
+func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
+	if s.Team() {
 		return s.lookAgents(ctx)
 	}
 	l, err := mode.LookRaw(ctx, s.Site)
@@ -35,8 +35,8 @@ func (s *Authorship) look(ctx context.Context) (*mode.Look, error) {
 	return l, nil
 }
 
-// describe fills in line counts and renames with edits.
-func (s *Authorship) describe(ctx context.Context, l *mode.Look) error {
+// Describe fills in line counts and renames with edits.
+func (s *Authorship) Describe(ctx context.Context, l *mode.Look) error {
 	if len(l.Changes) == 0 {
 		return nil
 	}
@@ -58,31 +58,31 @@ func (s *Authorship) describe(ctx context.Context, l *mode.Look) error {
 	}
 	l.Changes = append(small, large...)
 	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
-	if s.tracked() {
+	if s.Tracked() {
 		e := merge.Ends{Changes: l.Changes}
 		if e.Base, e.Final, err = mode.StoreEnds(ctx, s.Site, l); err != nil {
 			return err
 		}
-		if s.credits, err = s.sharedCredits(ctx, &e); err != nil {
+		if s.Credits, err = s.sharedCredits(ctx, &e); err != nil {
 			return err
 		}
 	}
-	return s.stampSeen(l.Changes)
+	return s.StampSeen(l.Changes)
 }
 
 // Changes returns what differs between the session's base and its workspace as
 // it is now or, once the session has ended and its workspace is gone, as it was
 // in the end.
 func (s *Authorship) Changes(ctx context.Context) ([]superqode.Change, error) {
-	if s.past() {
+	if s.Past() {
 		return mode.ReadChanges(s.Site)
 	}
 	go func() { _, _ = s.Git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
-	l, err := s.look(ctx)
+	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.describe(ctx, l), l.Close(string(s.Rec.Workspace))); err != nil {
+	if err := errors.Join(s.Describe(ctx, l), l.Close(string(s.Rec.Workspace))); err != nil {
 		return nil, err
 	}
 	if l.Gone != "" {
@@ -94,9 +94,9 @@ func (s *Authorship) Changes(ctx context.Context) ([]superqode.Change, error) {
 	return l.Changes, nil
 }
 
-// stampSeen gives every change the time at which superqode first saw it, and
+// StampSeen gives every change the time at which superqode first saw it, and
 // the session's agent as its author.
-func (s *Authorship) stampSeen(changes []superqode.Change) error {
+func (s *Authorship) StampSeen(changes []superqode.Change) error {
 	seen, err := mode.ReadSeen(s.Site)
 	if err != nil {
 		return err

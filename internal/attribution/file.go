@@ -1,4 +1,4 @@
-package session
+package attribution
 
 import (
 	"encoding/json"
@@ -17,26 +17,26 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// agentsFile is a session's agents.json: what its agents did, once that was
+// AgentsFile is a session's agents.json: what its agents did, once that was
 // merged.
-type agentsFile struct {
+type AgentsFile struct {
 	SchemaVersion int           `json:"schema_version"`
-	Agents        []agentResult `json:"agents"` // in the order given
+	Agents        []AgentResult `json:"agents"` // in the order given
 	Credits       []creditEntry `json:"credits"`
 }
 
-// agentResult is what one agent did.
-type agentResult struct {
+// AgentResult is what one agent did.
+type AgentResult struct {
 	Agent     superqode.AgentID  `json:"agent_id"`
 	Changes   []superqode.Change `json:"changes"`
-	Conflicts []conflictEntry    `json:"conflicts"`
+	Conflicts []ConflictEntry    `json:"conflicts"`
 	HasFinal  bool               `json:"has_final"` // refs/superqode/<id>/agents/<i> stands
 	Patch     string             `json:"patch"`
 	Log       string             `json:"log"`
 }
 
-// conflictEntry is an AgentConflict as it is kept. Paths are bytes.
-type conflictEntry struct {
+// ConflictEntry is an AgentConflict as it is kept. Paths are bytes.
+type ConflictEntry struct {
 	Path    []byte              `json:"path"`
 	Kind    merge.ConflictKind  `json:"kind"`
 	Message string              `json:"message"`
@@ -54,7 +54,7 @@ type creditEntry struct {
 
 func (s *Authorship) agentsPath() string { return filepath.Join(s.Folder, "agents.json") }
 
-func (s *Authorship) writeAgents(f *agentsFile, c credits) error {
+func (s *Authorship) WriteAgents(f *AgentsFile, c credits) error {
 	f.SchemaVersion, f.Credits = state.SchemaVersion, []creditEntry{}
 	for _, p := range slices.Sorted(maps.Keys(c)) {
 		f.Credits = append(f.Credits, creditEntry{[]byte(p), c[p].agents, c[p].seen, c[p].hunks})
@@ -62,8 +62,8 @@ func (s *Authorship) writeAgents(f *agentsFile, c credits) error {
 	return atomicfile.WriteJSON(s.agentsPath(), f)
 }
 
-// readAgents returns what the agents did; nil before it was merged.
-func (s *Authorship) readAgents() (*agentsFile, error) {
+// ReadAgents returns what the agents did; nil before it was merged.
+func (s *Authorship) ReadAgents() (*AgentsFile, error) {
 	data, err := atomicfile.Read(s.agentsPath())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -71,16 +71,16 @@ func (s *Authorship) readAgents() (*agentsFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &agentsFile{}
+	f := &AgentsFile{}
 	return f, json.Unmarshal(data, f)
 }
 
 // loadCredits reads back whose the changes are.
 func (s *Authorship) loadCredits() (credits, error) {
-	if s.credits != nil || len(s.Rec.Agents) == 0 {
-		return s.credits, nil
+	if s.Credits != nil || len(s.Rec.Agents) == 0 {
+		return s.Credits, nil
 	}
-	f, err := s.readAgents()
+	f, err := s.ReadAgents()
 	if err != nil || f == nil {
 		return nil, err
 	}
@@ -88,20 +88,20 @@ func (s *Authorship) loadCredits() (credits, error) {
 	for _, e := range f.Credits {
 		c[string(e.Path)] = credit{e.Agents, e.FirstSeen, e.Hunks, false}
 	}
-	s.credits = c
+	s.Credits = c
 	return c, nil
 }
 
-// agentRuns tells what each agent did, for the session's result and report.
-func (s *Authorship) agentRuns() (artifacts.AgentRuns, error) {
+// AgentRuns tells what each agent did, for the session's result and report.
+func (s *Authorship) AgentRuns() (artifacts.AgentRuns, error) {
 	if len(s.Rec.Agents) == 0 {
 		return nil, nil
 	}
-	f, err := s.readAgents()
+	f, err := s.ReadAgents()
 	if err != nil {
 		return nil, err
 	}
-	kids, err := s.children()
+	kids, err := s.Children()
 	if err != nil {
 		return nil, err
 	}
