@@ -75,7 +75,6 @@ var floors = map[string]int{
 	"session":                    50,
 	"cmd/internal/term":          60,
 	"cmd/internal/app":           61,
-	"cmd/internal/summary":       62,
 	"cmd/internal/runcmd":        63,
 	"cmd/internal/workspacecmd":  63,
 	"cmd/internal/artifactcmd":   63,

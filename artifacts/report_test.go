@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -234,33 +233,6 @@ func TestReportCounts(t *testing.T) {
 		if _, err := ParseReport([]byte(bad)); err == nil {
 			t.Errorf("ParseReport(%q) succeeded", bad)
 		}
-	}
-}
-
-func TestWriteReport(t *testing.T) {
-	t.Parallel()
-	s, ctx, in := openStore(t), context.Background(), fullInput(t)
-	var first []Artifact
-	for i := range 2 {
-		in.Result.DurationSeconds += float64(i)
-		list, err := s.WriteReport(ctx, NewReport(in))
-		if err != nil || len(list) != 2 {
-			t.Fatal(list, err)
-		}
-		if list[0].Path.String() != "qr/qr-20260102-qe-20260102-030000-abcdea.json" || list[1].Path.String() != "qr/qr-20260102-qe-20260102-030000-abcdea.md" {
-			t.Errorf("written to %v", list)
-		}
-		if first != nil && (list[0].ID != first[0].ID || list[1].ID != first[1].ID) {
-			t.Errorf("written again under other ids: %v, %v", list, first)
-		}
-		first = list
-	}
-	wantOK(t, s, 2)
-	if _, err := ParseReport([]byte(mustRead(t, s.File(first[0])))); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.WriteReport(ctx, Report{}); err == nil {
-		t.Error("a report of no session was written")
 	}
 }
 

@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -177,21 +176,4 @@ func SessionLog(id superqode.SessionID, kind string) string {
 func ReportFile(id superqode.SessionID, ext string) string {
 	date, _, _ := strings.Cut(strings.TrimPrefix(id.String(), "qe-"), "-")
 	return path.Join(folderQR, "qr-"+date+"-"+id.String()+"."+ext)
-}
-
-// WriteReport files the report as JSON and as Markdown. Written again for the
-// same session it replaces what it wrote before.
-func (s *Store) WriteReport(ctx context.Context, r Report) ([]Artifact, error) {
-	if r.SessionID.IsZero() {
-		return nil, fmt.Errorf("write report: no session")
-	}
-	data, err := r.JSON()
-	if err != nil {
-		return nil, fmt.Errorf("write report: %w", err)
-	}
-	n := New{Type: TypeQR, Path: ReportFile(r.SessionID, "json"), Description: "quality report", Session: r.SessionID, Data: data,
-		Metadata: map[string]any{"verdict": string(r.Verdict)}}
-	md := n
-	md.Path, md.Data = ReportFile(r.SessionID, "md"), []byte(r.Markdown())
-	return s.AddAll(ctx, []New{n, md})
 }

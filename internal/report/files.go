@@ -211,8 +211,7 @@ func (f Files) render(ctx context.Context, w io.Writer, r rendering) error {
 		}
 		return err
 	case FormatMD:
-		_, err := io.WriteString(w, r.rep.Markdown())
-		return err
+		return Markdown(w, r.rep)
 	case FormatHTML:
 		patches, err := f.patches(ctx, r)
 		if err != nil {

@@ -252,7 +252,7 @@ func TestMarkdownThroughAParser(t *testing.T) {
 	t.Parallel()
 	md := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(rawHTML()))
 	for name, rep := range reports(t) {
-		for form, text := range map[string]string{"report": rep.Markdown(), "summary": summaryOf(t, rep)} {
+		for form, text := range map[string]string{"report": markdownOf(t, rep), "summary": summaryOf(t, rep)} {
 			var b bytes.Buffer
 			if err := md.Convert([]byte(text), &b); err != nil {
 				t.Fatal(err)

@@ -6,11 +6,18 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
+	"html"
 	"html/template"
 	"io"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // HTMLOptions say what an HTML report shows besides the report itself.
@@ -35,7 +42,7 @@ type Patch struct {
 	Data  []byte
 }
 
-//go:embed assets/page.gohtml assets/page.css assets/page.js
+//go:embed assets/page.gohtml assets/page.css assets/page.js assets/*.tmpl
 var assets embed.FS
 
 // pageAssets is what every page is made of.
@@ -56,7 +63,7 @@ var loadAssets = sync.OnceValues(func() (*pageAssets, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := template.New("page.gohtml").Funcs(template.FuncMap{"text": shown, "lines": block}).ParseFS(assets, "assets/page.gohtml")
+	tmpl, err := template.New("page.gohtml").Funcs(words(maxTableRows)).Funcs(template.FuncMap{"text": shown, "pre": block}).ParseFS(assets, "assets/page.gohtml")
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +85,243 @@ func HTML(w io.Writer, rep artifacts.Report, opt HTMLOptions) error {
 	if err != nil {
 		return fmt.Errorf("render report: %w", err)
 	}
-	page := newPage(rep, opt)
-	page.CSS, page.JS, page.CSP = a.css, a.js, a.csp
+	p := newPage(rep, opt)
+	p.CSS, p.JS, p.CSP = a.css, a.js, a.csp
 	var b bytes.Buffer
-	if err := a.tmpl.Execute(&b, page); err != nil {
+	if err := a.tmpl.Execute(&b, p); err != nil {
 		return fmt.Errorf("render report: %w", err)
 	}
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// maxTableRows bounds each table of the page; the JSON report has every row.
+const maxTableRows = 500
+
+// page is what the template shows. Everything in it that came from a session is
+// either a plain string, which the template escapes, or went through writeText.
+type page struct {
+	*View
+	CSS template.CSS
+	JS  template.JS
+	CSP string
+
+	Files     []fileView
+	Tree      []*treeNode
+	FilesMore int
+	Whole     template.URL // of the patch
+	root      string       // the address of qe-artifacts
+	anchors   map[string]string
+}
+
+func newPage(rep artifacts.Report, opt HTMLOptions) *page {
+	p := &page{View: NewView(rep, Caller{}), root: opt.Root, anchors: map[string]string{}}
+	if p.root == "" {
+		p.root = ".."
+	}
+	parts, files := map[string][]filePatch{}, map[string]template.URL{}
+	whole := slices.ContainsFunc(opt.Patches, func(x Patch) bool { return x.Agent == "" })
+	for _, patch := range opt.Patches {
+		if whole && patch.Agent != "" {
+			continue
+		}
+		for _, part := range parsePatch(patch.Data) {
+			parts[part.name] = append(parts[part.name], part)
+			files[part.name] = p.Link(patch.Path)
+		}
+		p.Whole = p.Link(patch.Path)
+	}
+	d := &differ{
+		code: newCoder(opt.Quick), mask: opt.Mask, rows: maxDiffRows, open: maxOpenRows, files: maxOpenFiles,
+		findings: map[string][]artifacts.Finding{},
+	}
+	for _, f := range p.Findings {
+		d.findings[f.File] = append(d.findings[f.File], f)
+	}
+	changes := slices.Clone(p.Changes)
+	slices.SortStableFunc(changes, func(a, b superqode.Change) int { return compareTree(a.Path.String(), b.Path.String()) })
+	by := agentsByPath(rep)
+	p.FilesMore = max(0, len(changes)-maxFiles)
+	for i, c := range changes[:len(changes)-p.FilesMore] {
+		v := d.view(i+1, c, parts[c.Path.String()])
+		v.Agents, v.Patch = by[v.Path], files[v.Path]
+		p.Files = append(p.Files, v)
+		p.anchors[v.Path] = v.ID
+	}
+	p.Tree = tree(p.Files)
+	return p
+}
+
+// Anchor is the id of a path's diff, "" where the page has none.
+func (p *page) Anchor(name string) string { return p.anchors[name] }
+
+// Link returns the address of a file below qe-artifacts. Only what stands in it as
+// a path can follow from the path: every other character is percent-encoded.
+func (p *page) Link(name string) template.URL {
+	parts := strings.Split(path.Clean(name), "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return template.URL(p.root + "/" + strings.Join(parts, "/"))
+}
+
+// agentsByPath says which agents changed each path.
+func agentsByPath(rep artifacts.Report) map[string][]string {
+	by := map[string][]string{}
+	add := func(c superqode.Change, agent superqode.AgentID) {
+		if name := agent.String(); name != "" && !slices.Contains(by[c.Path.String()], name) {
+			by[c.Path.String()] = append(by[c.Path.String()], name)
+		}
+	}
+	for _, c := range rep.Changes {
+		add(c, c.Agent)
+	}
+	for _, a := range rep.Run.Agents {
+		for _, c := range a.Changes {
+			add(c, a.Agent)
+		}
+	}
+	return by
+}
+
+// AgentNames lists who changed something, for the filter.
+func (p *page) AgentNames() []string {
+	var names []string
+	for _, f := range p.Files {
+		for _, a := range f.Agents {
+			if !slices.Contains(names, a) {
+				names = append(names, a)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// writeText writes s as text of an HTML element. What can not be seen, or would
+// reorder what stands around it, is written as an escape sequence in an element of
+// its own, so that it can be told from the same letters in a file: control
+// characters, direction overrides, U+2028, bytes that are not UTF-8. Tabs stay, and
+// so do newlines, which only texts of several lines have.
+func writeText(b *bytes.Buffer, s string) {
+	for part, escaped := range text.Printables(s, "\t\n") {
+		if escaped {
+			part = "<b class=x>" + part + "</b>"
+		} else {
+			part = html.EscapeString(part)
+		}
+		b.WriteString(part)
+	}
+}
+
+// shown is s on one line, with what can not be seen escaped.
+func shown(s string) template.HTML {
+	var b bytes.Buffer
+	for i, part := range strings.Split(text.Clip(s, maxShown), "\n") {
+		if i > 0 {
+			b.WriteString(`<b class=x>\n</b>`)
+		}
+		writeText(&b, part)
+	}
+	return template.HTML(b.String()) // writeText has escaped it
+}
+
+// block is s with its lines kept, cut to what people read.
+func block(s string) template.HTML {
+	var b bytes.Buffer
+	s = text.Clip(strings.TrimRight(s, "\n"), maxBlock)
+	for i, l := range strings.SplitAfter(s, "\n") {
+		if i == maxBlockLines {
+			b.WriteString("… cut")
+			break
+		}
+		if text, ok := strings.CutSuffix(l, "\r\n"); ok { // a terminal shows no difference
+			l = text + "\n"
+		}
+		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub's, should somebody print the page there
+			b.WriteString(l[:len(l)-len(t)] + "&#58;")
+			l = t[1:]
+		}
+		writeText(&b, l)
+	}
+	return template.HTML(b.String())
+}
+
+// The bounds of what is shown of one string.
+const (
+	maxShown      = 4 << 10
+	maxBlock      = 64 << 10
+	maxBlockLines = 400
+)
+
+// treeNode is a folder or a changed path of the file tree.
+type treeNode struct {
+	Name     template.HTML
+	File     *fileView // nil for a folder
+	Children []*treeNode
+	Count    int // changed paths below
+	raw      string
+}
+
+// compareTree orders paths as the tree shows them: in each folder the folders
+// first.
+func compareTree(a, b string) int {
+	for {
+		x, restA, deepA := strings.Cut(a, "/")
+		y, restB, deepB := strings.Cut(b, "/")
+		if deepA != deepB {
+			if deepA {
+				return -1
+			}
+			return 1
+		}
+		if x != y || !deepA {
+			return strings.Compare(x, y)
+		}
+		a, b = restA, restB
+	}
+}
+
+// tree builds the folders of files that are in compareTree's order. Folders that
+// hold one folder and nothing else are shown as one.
+func tree(files []fileView) []*treeNode {
+	root := &treeNode{}
+	for i := range files {
+		node := root
+		parts := strings.Split(files[i].Path, "/")
+		for depth, part := range parts {
+			node.Count++
+			if depth == len(parts)-1 || depth == maxDepth {
+				node.Children = append(node.Children, &treeNode{Name: shown(strings.Join(parts[depth:], "/")), File: &files[i], Count: 1})
+				break
+			}
+			last := len(node.Children) - 1
+			if last < 0 || node.Children[last].File != nil || node.Children[last].raw != part {
+				node.Children = append(node.Children, &treeNode{raw: part})
+				last++
+			}
+			node = node.Children[last]
+		}
+	}
+	for _, c := range root.Children {
+		c.join()
+	}
+	return root.Children
+}
+
+// maxDepth bounds the nesting: below it a path is shown whole.
+const maxDepth = 24
+
+func (n *treeNode) join() {
+	if n.File != nil {
+		return
+	}
+	for len(n.Children) == 1 && n.Children[0].File == nil {
+		n.raw += "/" + n.Children[0].raw
+		n.Children = n.Children[0].Children
+	}
+	n.Name = shown(n.raw)
+	for _, c := range n.Children {
+		c.join()
+	}
 }

@@ -316,7 +316,7 @@ func TestHTMLIsBounded(t *testing.T) {
 	if len(page) > 4<<20 {
 		t.Errorf("the page has %d bytes", len(page))
 	}
-	if n := len(byClass(doc, "l")); n > maxRows {
+	if n := len(byClass(doc, "l")); n > maxDiffRows {
 		t.Errorf("%d lines of diff", n)
 	}
 	if n := len(byClass(doc, "file")); n != maxFiles {

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/summary"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
@@ -191,9 +191,9 @@ func (d *demo) act(ctx context.Context, mode superqode.Mode) (*demoAct, error) {
 	}
 	act.Unchanged = act.After == act.Before && !act.After.IsZero()
 	act.Steps = demoSteps(stdout.String(), res)
-	patch, report := summary.KeyArtifacts(res)
+	patch, page := report.KeyArtifacts(res.SessionID, res.Artifacts)
 	root := filepath.Join(d.repo, ".superqode", "qe-artifacts")
-	act.Report, act.Patch = filepath.Join(root, report), filepath.Join(root, patch)
+	act.Report, act.Patch = filepath.Join(root, page), filepath.Join(root, patch)
 	d.check(act, res)
 	d.show(act, res)
 	return act, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/summary"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -135,7 +135,7 @@ func (d *demo) show(act *demoAct, res *artifacts.Result) {
 		verdict = d.a.PaintOut("NOT the same", term.Red)
 	}
 	d.say("  before   %s\n  after    %s  %s\n", short(act.Before), short(act.After), verdict)
-	d.say("  kept     %s in a patch: %s\n", summary.CountChanges(res.Changes), text.QuotePath(relTo(d.dir, act.Patch)))
+	d.say("  kept     %s in a patch: %s\n", report.CountChanges(res), text.QuotePath(relTo(d.dir, act.Patch)))
 	d.say("  report   %s\n", text.QuotePath(act.Report))
 }
 

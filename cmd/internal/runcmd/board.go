@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/summary"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -143,7 +142,7 @@ func (b *board) line(st session.AgentStatus) string {
 	case session.AgentRunning:
 		line += "running " + text.Age(time.Since(st.StartedAt))
 	case session.AgentEnded:
-		line += summary.ExitWord(b.a, st.ExitCode, false) + " after " + text.Age(st.EndedAt.Sub(st.StartedAt))
+		line += exitWord(b.a, st.ExitCode) + " after " + text.Age(st.EndedAt.Sub(st.StartedAt))
 	default:
 		line += string(st.State)
 	}
@@ -154,4 +153,12 @@ func (b *board) line(st session.AgentStatus) string {
 		line += ", " + b.a.PaintErr(text.Plural(st.Conflicts, "conflict"), term.Yellow)
 	}
 	return line
+}
+
+// exitWord says in colour how a program ended.
+func exitWord(a *app.App, code int) string {
+	if code != 0 {
+		return a.PaintErr(fmt.Sprintf("exit code %d", code), term.Red)
+	}
+	return a.PaintErr("done", term.Green)
 }

@@ -5,13 +5,14 @@ package runcmd
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/summary"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -108,7 +109,11 @@ func printResult(a *app.App, res *artifacts.Result) error {
 		return a.PrintJSON(res)
 	}
 	if !a.Flags.Quiet {
-		summary.Print(a, res)
+		var b strings.Builder
+		if err := report.Terminal(&b, res, report.TerminalOptions{Self: a.Self(res.Origin), Paint: a.PaintErr}); err != nil {
+			return err
+		}
+		_, _ = io.WriteString(a.Err, b.String()) // nothing to be done when stderr is gone
 	}
 	return nil
 }

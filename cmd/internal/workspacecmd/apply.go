@@ -9,9 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/summary"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -145,7 +145,7 @@ func appliedLine(word string, p artifacts.AppliedPath) string {
 	if !p.OldPath.IsZero() {
 		path = text.QuotePath(p.OldPath.String()) + " → " + path
 	}
-	line := fmt.Sprintf("%-8s %s %s %s", word, letter, path, summary.ChangeSize(p.Change))
+	line := fmt.Sprintf("%-8s %s %s %s", word, letter, path, report.ChangeSize(p.Change))
 	if p.Merged {
 		line += " (merged)"
 	}

@@ -1,4 +1,4 @@
-package summary
+package report
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/cmd/internal/app"
 )
 
 // TestSummaryIsShort holds the block that ends a session to its size, and to
@@ -33,7 +32,9 @@ func TestSummaryIsShort(t *testing.T) {
 	}
 	res.Artifacts = []artifacts.Ref{{Type: artifacts.TypePatch, Path: patch}}
 	var out bytes.Buffer
-	Print(app.New(app.IO{Err: &out}), res)
+	if err := Terminal(&out, res, TerminalOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	if n := strings.Count(out.String(), "\n"); n > 20 {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}

@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+func length(list any) int { return reflect.ValueOf(list).Len() }
+
+// words are the functions that every template has. bound is how many rows of a list
+// it shows. None of them makes a string harmless.
+func words(bound int) map[string]any {
+	return map[string]any{
+		"first": func(list any) any { return reflect.ValueOf(list).Slice(0, min(length(list), bound)).Interface() },
+		"over":  func(list any) int { return max(0, length(list)-bound) },
+		"quote": func(args []string) string { return text.QuoteLine(args...) },
+		"took":  text.Took, "clip": text.Clip, "size": text.Size, "moment": moment, "digest": digest, "percent": percent, "score": func(v *float64) string { return fmt.Sprintf("%.2f", *v) }, "join": join, "names": strings.Join,
+		"plural": func(n any, noun string) string { return text.Plural(int(reflect.ValueOf(n).Int()), noun) },
+		"mode":   modeChange, "lines": lineCount, "held": held, "upper": func(v artifacts.Verdict) string { return strings.ToUpper(string(v)) }, "counts": findingCounts, "changed": ChangeSize,
+		"spaced": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	}
+}
+
+func moment(t artifacts.Time) string {
+	if t.IsZero() {
+		return "not known"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+func digest(d superqode.Digest) string {
+	if d.IsZero() {
+		return "not taken"
+	}
+	return d.String()
+}
+
+func percent(v *float64) string {
+	if v == nil {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.1f %%", *v)
+}
+
+// join is the parts that are not empty, in one line.
+func join(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+}
+
+// modeChange is how a path's mode changed, "" where it did not.
+func modeChange(c superqode.Change) string {
+	if o, n := superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode); o != n && o != "" && n != "" {
+		return o + " → " + n
+	}
+	return ""
+}
+
+// lineCount is a number of lines of a change, "" where they were not counted.
+func lineCount(c superqode.Change, n int) string {
+	switch {
+	case c.Binary:
+		return "bin"
+	case n < 0:
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// ChangeSize says how much of a path changed.
+func ChangeSize(c superqode.Change) string {
+	switch {
+	case c.Binary:
+		return "(binary)"
+	case c.Type == superqode.ChangeMode:
+		return fmt.Sprintf("%s → %s", superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode))
+	case c.LinesAdded < 0 || c.LinesRemoved < 0:
+		return ""
+	}
+	return fmt.Sprintf("+%d -%d", c.LinesAdded, c.LinesRemoved)
+}
+
+// held says in Markdown how a check ended. A check that neither held nor found
+// anything was not made.
+func held(good string, ok bool, differences []string) string {
+	switch {
+	case len(differences) > 0:
+		return fmt.Sprintf("**NOT %s**: %s", good, text.Plural(len(differences), "difference"))
+	case ok:
+		return good
+	}
+	return "not checked"
+}
+
+func findingCounts(s artifacts.Summary) string {
+	suppressed := ""
+	if s.Suppressed > 0 {
+		suppressed = fmt.Sprintf("%d suppressed", s.Suppressed)
+	}
+	if all := join(s.BySeverity.Text(), suppressed); all != "" {
+		return all
+	}
+	return "none"
+}
