@@ -34,6 +34,9 @@ func TestArchitecture(t *testing.T) {
 			if name == "superqode" {
 				name = ""
 			}
+			if _, ok := drawn[name]; ok {
+				t.Errorf("docs/architecture.md shows %q twice", name)
+			}
 			drawn[name] = n
 		}
 	}
