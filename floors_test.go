@@ -70,7 +70,7 @@ var floors = map[string]int{
 	"internal/findings":          30,
 	"internal/layers":            30,
 	"internal/shim":              30,
-	"internal/mode":              30,
+	"internal/mode":              26,
 	"internal/attribution":       35,
 	"session":                    50,
 	"cmd/internal/term":          60,

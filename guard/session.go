@@ -28,7 +28,9 @@ type SessionState struct {
 	SchemaVersion int                 `json:"schema_version"`
 	ID            superqode.SessionID `json:"session_id"`
 	Agent         superqode.AgentID   `json:"agent_id"`
-	Mode          superqode.Mode      `json:"mode"`
+	// WorkTree reports whether the workspace is a work tree of the origin's
+	// repository. Other folders are the session's to make repositories of.
+	WorkTree bool `json:"work_tree"`
 	// OpenedAt is when the session began. In place, a repository inside the origin is
 	// the user's when it is older, and the program's own otherwise.
 	OpenedAt time.Time `json:"opened_at"`
@@ -141,12 +143,13 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 			return true
 		}
 	}
-	if st.Mode.InPlace() && superqode.Within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {
+	inPlace := st.Workspace == st.Origin && st.Origin != ""
+	if inPlace && superqode.Within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {
 		return true
 	}
 	// Another repository's git pointed at the workspace (--work-tree, core.worktree)
 	// overwrites what the session's own would not.
-	return (st.Mode == superqode.ModeWorktree || st.Mode.InPlace()) && workTree == string(st.Workspace)
+	return (st.WorkTree || inPlace) && workTree == string(st.Workspace)
 }
 
 // PrivateGit is the git directory that a session's programs use in the workspace

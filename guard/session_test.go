@@ -15,7 +15,7 @@ import (
 
 func sampleState() *guard.SessionState {
 	return &guard.SessionState{
-		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), Mode: superqode.ModeWorktree, Origin: "/o", Workspace: "/h/ws",
+		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), WorkTree: true, Origin: "/o", Workspace: "/h/ws",
 		GitDirs: []superqode.HostPath{"/o/.git"}, Trees: []superqode.HostPath{"/o"}, Allow: []string{"commit"},
 		Git: guard.RealGit{Bin: "/usr/bin/git", ExecPath: "/usr/lib/git-core", Version: "2.39.5"}, HooksPath: "a\xffb",
 	}
@@ -75,7 +75,7 @@ func TestGuardsInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := sampleState()
-	st.Mode, st.Origin, st.Workspace, st.Trees = superqode.ModeShared, superqode.HostPath(origin), superqode.HostPath(origin), nil
+	st.WorkTree, st.Origin, st.Workspace, st.Trees = true, superqode.HostPath(origin), superqode.HostPath(origin), nil
 	for when, want := range map[time.Time]bool{time.Now().Add(time.Hour): true, time.Now().Add(-time.Hour): false, {}: true} {
 		st.OpenedAt = when
 		if got := st.Guards(mine, filepath.Dir(mine)); got != want {

@@ -34,8 +34,8 @@ func plainSessionState(data []byte) *SessionState {
 			good(st.ID.UnmarshalText([]byte(r.Text())))
 		case "agent_id":
 			good(st.Agent.UnmarshalText([]byte(r.Text())))
-		case "mode":
-			good(st.Mode.UnmarshalText([]byte(r.Text())))
+		case "work_tree":
+			st.WorkTree = r.Bool()
 		case "opened_at":
 			good(st.OpenedAt.UnmarshalText([]byte(r.Text())))
 		case "allow_git_operations":

@@ -72,7 +72,7 @@ func TestScratchPush(t *testing.T) {
 	t.Parallel()
 	f := copyOf(t, gittest.Dirty(t))
 	s := newSession(t, f, filepath.Join(f.Dir, "../side"), func(st *guard.SessionState) {
-		st.Mode, st.Workspace = superqode.ModeWorktree, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
+		st.WorkTree, st.Workspace = true, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
 	})
 	tmp := filepath.Join(s.dir, "tmp")
 	setup := `set -e; GIT init -q --bare "$TMPDIR/r.git"; GIT clone -q "$TMPDIR/r.git" "$TMPDIR/c" 2>/dev/null; cd "$TMPDIR/c"

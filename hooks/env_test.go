@@ -38,7 +38,7 @@ func testEnv(t *testing.T, top, version string) {
 	f.Git("worktree", "add", "-q", "--detach", filepath.Join(top, "linked"))
 	f.Git("init", "-q", filepath.Join(top, "other"))
 	st := &guard.SessionState{
-		ID: superqode.NewSessionID(testTime), Mode: superqode.ModeGitSnapshot, Workspace: superqode.HostPath(f.Dir),
+		ID: superqode.NewSessionID(testTime), WorkTree: true, Workspace: superqode.HostPath(f.Dir),
 		GitDirs: []superqode.HostPath{superqode.HostPath(f.Path(".git"))}, Git: guard.RealGit{Bin: superqode.HostPath(realGit(t)), Version: version},
 	}
 	dir := filepath.Join(top, "session", "hooks")

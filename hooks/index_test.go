@@ -171,7 +171,7 @@ func TestPlaces(t *testing.T) {
 		{name: "subfolder", dir: "src/deep"},
 		{name: "linked worktree", dir: "../side"},
 		{name: "linked worktree as workspace", dir: "../side", change: func(f *gittest.Fixture, st *guard.SessionState) {
-			st.Mode, st.Workspace = superqode.ModeWorktree, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
+			st.WorkTree, st.Workspace = true, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
 			st.Trees = []superqode.HostPath{st.Origin}
 		}},
 		{name: "variables", dir: "src", env: []string{"GIT_DIR=TOP/.git", "GIT_WORK_TREE=TOP"}},

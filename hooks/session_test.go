@@ -70,13 +70,13 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 		t.Fatal(err)
 	}
 	st := &guard.SessionState{
-		ID: superqode.NewSessionID(testTime), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
+		ID: superqode.NewSessionID(testTime), WorkTree: true, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
 		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(strings.TrimSpace(string(out))),
 			Version: gitVersion(t).String()},
 	}
 	if workspace != f.Dir {
-		st.Mode, st.Trees = superqode.ModeWorktree, []superqode.HostPath{superqode.HostPath(f.Dir)}
+		st.WorkTree, st.Trees = true, []superqode.HostPath{superqode.HostPath(f.Dir)}
 	}
 	if change != nil {
 		change(st)

@@ -72,7 +72,7 @@ func TestNestedRepositories(t *testing.T) {
 	f.GitIn(f.Path("vendor/nested"), "commit", "-q", "--allow-empty", "-m", "x")
 	workspace := filepath.Join(f.Dir, "../side")
 	s := newSession(t, f, workspace, func(st *guard.SessionState) {
-		st.Mode, st.Workspace = superqode.ModeWorktree, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
+		st.WorkTree, st.Workspace = true, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
 	})
 	git := realGit(t)
 	for _, line := range []string{"-C " + f.Path("vendor/nested") + " commit -q --allow-empty -m y", "-C " + f.Dir + " reset --hard", "commit -q --allow-empty -m y", "-C " + f.Dir + " branch -D feature"} {

@@ -100,7 +100,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	if pl.Keep == "" {
 		pl.Keep = state.KeepFailure
 	}
-	if pl.make.Mode == superqode.ModeDirectory {
+	if mode.Of(s.Rec.Mode).Templates {
 		pl.make.Template = string(s.Rec.Workspace)
 		pl.Template = pl.make.Template
 	}
@@ -126,7 +126,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 // asOrigin is the session's workspace as that from which agents' own are made.
 func (s *Session) asOrigin() *site.Origin {
 	o := &site.Origin{Top: superqode.RealPrefix(string(s.Rec.Workspace)), Prefix: s.Source.Prefix, Format: s.Source.Format}
-	if s.Rec.Mode == superqode.ModeWorktree {
+	if s.Rec.AdminDir != "" { // a linked worktree
 		o.Repo = &git.Repo{
 			Git: s.Source.Repo.Git, TopLevel: o.Top, GitDir: superqode.RealPrefix(string(s.Rec.AdminDir)), CommonDir: s.Source.Repo.CommonDir, ObjectFormat: s.Source.Repo.ObjectFormat,
 		}

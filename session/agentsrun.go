@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -59,7 +60,7 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOpti
 	if err := CheckAgents(opt.Agents); err != nil {
 		return nil, err
 	}
-	if open.Mode.InPlace() && !opt.Shared && len(opt.Agents) > 1 {
+	if mode.Of(open.Mode).InPlace && !opt.Shared && len(opt.Agents) > 1 {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "in %s mode the workspace is the origin itself: several agents can only share it", open.Mode), "add --shared-workspace, or use --worktree")
 	}
 	open.Owned, open.Agent = true, superqode.AgentID{}

@@ -57,7 +57,7 @@ func (s *Session) hold() error {
 }
 
 func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Applied, error) {
-	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
+	if mode.Of(s.Rec.Mode).InPlace && !s.Rec.State.Ended() {
 		return nil, &mode.HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
@@ -95,7 +95,7 @@ func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := mode.ClaimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
+	if err := mode.ClaimAlone(s.Project); err != nil {
 		return nil, err
 	}
 	if err := s.m.finishApplies(ctx, s.Project, nil); err != nil {

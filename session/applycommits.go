@@ -41,7 +41,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 		return nil, l.Record, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.Rec.Mode.InPlace() && !s.Rec.State.Ended() {
+	if mode.Of(s.Rec.Mode).InPlace && !s.Rec.State.Ended() {
 		return nil, s.Rec, &mode.HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
 	}
 	if err := s.checkTarget(); err != nil {
@@ -52,7 +52,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 		return nil, s.Rec, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := mode.ClaimOrigin(s.Project, superqode.ModeGitSnapshot); err != nil {
+	if err := mode.ClaimAlone(s.Project); err != nil {
 		return nil, s.Rec, err
 	}
 	if err := m.finishApplies(ctx, s.Project, nil); err != nil {

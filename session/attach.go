@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -25,7 +26,7 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 		return nil, err
 	}
 	m.noticeDead(m.session(l).Project)
-	if l.Dead && l.Mode.InPlace() { // recovered by now
+	if l.Dead && mode.Of(l.Mode).InPlace { // recovered by now
 		if l, err = m.find(ctx, dir, l.ID.String()); err != nil {
 			return nil, err
 		}
@@ -118,7 +119,7 @@ func (m *Manager) noticeDead(p state.Project) {
 			if err := m.clearDone(l); err != nil {
 				m.Tell(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))
 			}
-		case l.Dead && l.Mode == superqode.ModeGitSnapshot:
+		case l.Dead && mode.Of(l.Mode).Exclusive():
 			if err := m.recoverDead(l); err != nil {
 				m.Tell(err.Error())
 			}

@@ -88,7 +88,7 @@ func (s *Session) claimBase() *coordinator.Base {
 		err := own.OpenStore(ctx)
 		return own.Store, err
 	}}
-	if s.Rec.Mode.InPlace() {
+	if mode.Of(s.Rec.Mode).InPlace {
 		b.Aside = filepath.Join(s.AsideDir(), "tree")
 	}
 	return b

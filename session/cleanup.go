@@ -180,9 +180,9 @@ func (c *cleaner) session(ctx context.Context, id string, l state.Listed, err er
 		c.spare(id, state)
 	case l.State == superqode.StateDone:
 		c.forget(ctx, l, state)
-	case l.Mode.InPlace() && l.State == superqode.StateActive:
+	case mode.Of(l.Mode).InPlace && l.State == superqode.StateActive:
 		c.spare(id, state+"; it works in the origin itself: superqode workspace end --session "+id)
-	case l.Mode.InPlace():
+	case mode.Of(l.Mode).InPlace:
 		c.letGo(ctx, l, state)
 	default:
 		c.remove(ctx, l, state)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -112,7 +113,7 @@ func idle(p state.Project) (bool, error) {
 		if errors.Is(err, state.ErrGone) {
 			return false, nil // it may be being made
 		}
-		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (l.Mode.InPlace() || !l.HasFinal) {
+		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (mode.Of(l.Mode).InPlace || !l.HasFinal) {
 			return false, nil //nolint:nilerr // a session that can not be read may be open
 		}
 		if held, err := lockfile.IsHeld(state.LockPath(l.Dir)); err != nil || held {

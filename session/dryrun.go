@@ -81,14 +81,11 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	d := opt.Defaults
 	v := &Preview{
 		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.make.From, Head: pl.make.Commit,
-		Include: notNull(opt.Include), Exclude: []string{}, Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
+		Include: notNull(pl.make.Include), Exclude: notNull(pl.make.Exclude), Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}
-	switch {
-	case pl.make.Mode.InPlace():
-		v.Workspace, v.Include = v.Origin, []string{}
-	case pl.make.Mode == superqode.ModeSnapshot:
-		v.Exclude = notNull(opt.Exclude)
+	if mode.Of(pl.make.Mode).InPlace {
+		v.Workspace = v.Origin
 	}
 	for _, kv := range d.Env {
 		name, _, _ := strings.Cut(kv, "=")

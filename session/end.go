@@ -32,7 +32,7 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if err := s.endAbandoned(); err != nil {
 		return nil, err
 	}
-	if s.Rec.Mode.InPlace() {
+	if mode.Of(s.Rec.Mode).InPlace {
 		return s.endInPlace(ctx, opt)
 	}
 	if err := s.step(ctx, superqode.StateCollecting); err != nil {
@@ -106,7 +106,7 @@ func (s *Session) keeps(opt EndOptions, cerr error) bool {
 // step records that a part of the way down begins.
 func (s *Session) step(ctx context.Context, to superqode.State) error {
 	err := s.Update(ctx, func(r *state.Record) {
-		r.State, r.Reverting = to, r.Reverting || to == superqode.StateReverting && r.Mode == superqode.ModeGitSnapshot
+		r.State, r.Reverting = to, r.Reverting || to == superqode.StateReverting && mode.Of(r.Mode).Exclusive()
 	})
 	failpoint.Hit("end." + string(to))
 	return err
@@ -149,7 +149,7 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 // no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
 	defer s.Begin("checking that your files are as they were", nil)()
-	diffs, err := mode.CheckOrigin(ctx, s.Site)
+	diffs, err := mode.For(s.Rec.Mode).Origin(ctx, s.Site, nil)
 	if err != nil {
 		res.OriginCheck.Differences = []string{"not checked: " + err.Error()}
 		return err

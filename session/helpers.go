@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 )
 
 // What helps programs to live in a workspace that is not where they were written
@@ -44,7 +45,7 @@ func (s *Session) gitConfig(env []string) [][2]string {
 // folder, one that git ignores for example, is in the origin alone. Where the guard's
 // hooks are active they call the user's, and core.hooksPath is theirs.
 func (s *Session) hooksPath() string {
-	if s.Rec.Mode.InPlace() || s.Rec.Guard.Hooks == kernel.Active {
+	if mode.Of(s.Rec.Mode).InPlace || s.Rec.Guard.Hooks == kernel.Active {
 		return ""
 	}
 	st, err := guard.LoadSessionState(s.Folder)

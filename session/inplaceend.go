@@ -13,7 +13,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -33,8 +32,9 @@ func (s *Session) endInPlace(ctx context.Context, opt EndOptions) (*artifacts.Re
 }
 
 func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	keep := cmp.Or(opt.Keep, s.Rec.Keep) == state.KeepAlways && s.Rec.Mode == superqode.ModeGitSnapshot
-	stays := s.Rec.Mode == superqode.ModeShared || s.Rec.NoRevert || keep
+	kind := mode.For(s.Rec.Mode)
+	keep := cmp.Or(opt.Keep, s.Rec.Keep) == state.KeepAlways && mode.Of(s.Rec.Mode).Restores
+	stays := !mode.Of(s.Rec.Mode).Restores || s.Rec.NoRevert || keep
 	half := s.Rec.State == superqode.StateReverting || s.Rec.Reverting // half brought back by now
 	if !half {
 		if err := s.step(ctx, superqode.StateCollecting); err != nil {
@@ -47,7 +47,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 		if _, err := gitdir.KeepCommits(ctx, s.Site); err != nil { // before HEAD is what it was; the origin must not wait for it
 			s.Warn("the session's commits could not be kept: " + err.Error())
 		}
-		repo, rerr = mode.BringBackRepository(ctx, s.Site, revert.Stat)
+		repo, rerr = kind.Secure(ctx, s.Site)
 	}
 	oerr := mode.FreeArtifacts(ctx, s.Site)
 	c, cerr := s.collectOnce(ctx, half)
@@ -56,9 +56,7 @@ func (s *Session) endOrigin(ctx context.Context, opt EndOptions) (*artifacts.Res
 	var tree *revert.Restored
 	if rerr == nil && !stays { // also what could not be collected is salvaged, and the origin must not wait
 		if rerr = s.step(ctx, superqode.StateReverting); rerr == nil {
-			done := s.Begin("bringing your files back", nil)
-			tree, rerr = mode.RestoreTree(ctx, s.Site, revert.RestoreOptions{Seen: c.Seen})
-			done()
+			tree, rerr = kind.BringBack(ctx, s.Site, c.Seen)
 		}
 	}
 	s.Base = nil
@@ -151,29 +149,9 @@ func (s *Session) inPlaceResult(c *collected, repo, tree *revert.Restored, stays
 
 // describeOrigin tells how an origin that is not brought back differs.
 func (s *Session) describeOrigin(ctx context.Context, res *artifacts.Result) error {
-	diffs := []string{}
-	if s.Rec.Mode == superqode.ModeShared { // its base knows nothing of what git ignores: the changes are all there is to tell
-		for _, c := range res.Changes {
-			diffs = append(diffs, text.Printable(c.Path.String())+": "+string(c.Type))
-		}
-		res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
-		return nil
-	}
-	base, err := s.LoadBase()
+	diffs, err := mode.For(s.Rec.Mode).Origin(ctx, s.Site, res.Changes)
 	if err != nil {
 		return err
-	}
-	tree := &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: mode.Skip(s.Site)}
-	repo, err := mode.Repository(s.Site)
-	if err != nil {
-		return err
-	}
-	for _, t := range []*revert.Tree{tree, repo} {
-		v, err := t.Verify(ctx, revert.Stat, nil)
-		if err != nil {
-			return err
-		}
-		diffs = append(diffs, v.Differences...)
 	}
 	res.OriginCheck = artifacts.OriginCheck{Unchanged: len(diffs) == 0, Differences: diffs}
 	return nil

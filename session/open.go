@@ -104,7 +104,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, errors.Join(err, s.discard())
 	}
 	s.Meter = &treecopy.Meter{}
-	done := m.Begin(openStep(plan.make.Mode), s.Meter)
+	done := m.Begin(mode.Of(plan.make.Mode).Making, s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()
 	if err != nil {
@@ -180,7 +180,7 @@ func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Sessi
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}
 	s.Rec.Guard, s.Rec.Given, s.Rec.Claims, s.Rec.Defaults, s.Rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
-	if pl.make.Mode.InPlace() {
+	if mode.Of(pl.make.Mode).InPlace {
 		s.Rec.Workspace = state.HostPath(o.Top)
 	}
 	s.Rec.Base.Head = pl.make.Commit
@@ -223,16 +223,7 @@ func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error)
 // fill makes the workspace and records what must be known later: the base, the
 // origin, and the contents that exist nowhere else.
 func (s *Session) fill(ctx context.Context, pl plan) error {
-	var missing []snapshot.Entry
-	var err error
-	switch {
-	case pl.make.Mode == superqode.ModeWorktree:
-		missing, err = mode.FillWorktree(ctx, s.Site, pl.make)
-	case pl.make.Mode.InPlace():
-		err = mode.FillInPlace(ctx, s.Site, pl.make)
-	default:
-		missing, err = mode.FillCopy(ctx, s.Site, pl.make)
-	}
+	missing, err := mode.For(pl.make.Mode).Make(ctx, s.Site, pl.make)
 	if err != nil {
 		return err
 	}

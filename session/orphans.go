@@ -142,12 +142,12 @@ const halfMade = 10 * time.Minute
 // orphan salvages and removes one orphan.
 func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, id superqode.SessionID) {
 	s := c.m.of(&site.Site{Host: c.m.Host, Project: p, Source: o, Rec: state.Record{
-		ID: id, Mode: superqode.ModeSnapshot, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
+		ID: id, Mode: mode.OfOrphan(o), State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		Origin: state.HostPath(o.Top), Warnings: []string{},
 	}})
 	admin := ""
 	if o.Repo != nil {
-		s.Rec.Mode, s.Rec.CommonDir = superqode.ModeWorktree, state.HostPath(o.Repo.CommonDir)
+		s.Rec.CommonDir = state.HostPath(o.Repo.CommonDir)
 		admin = filepath.Join(o.Repo.CommonDir, "worktrees", id.String())
 		s.Rec.AdminDir = state.HostPath(admin)
 	}

@@ -200,7 +200,7 @@ func marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
 // failed.
 func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
 	failed := s.Rec.ExitCode == nil || *s.Rec.ExitCode != 0
-	if s.Rec.Mode.InPlace() {
+	if mode.Of(s.Rec.Mode).InPlace {
 		return s.End(ctx, EndOptions{Failed: failed})
 	}
 	if _, err := os.Lstat(string(s.Rec.Workspace)); err == nil || s.Rec.State != superqode.StateReverting {
@@ -266,7 +266,7 @@ func (m *Manager) recoverDead(l state.Listed) error {
 // one does.
 func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
 	_, l, ok := mode.Pointed(m.Host, dir)
-	if !ok || l == nil || l.Mode != superqode.ModeGitSnapshot {
+	if !ok || l == nil || !mode.Of(l.Mode).Exclusive() {
 		return nil, nil
 	}
 	if l.Dead {

@@ -43,7 +43,7 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 	r := &mode.Reverted{}
 	done := s.Begin("reverting", nil)
 	opt.Forget = func(ctx context.Context) error { return gitdir.Forget(ctx, s.Site) }
-	err = mode.RevertAll(ctx, s.Site, opt, r)
+	err = mode.For(s.Rec.Mode).Revert(ctx, s.Site, opt, r)
 	done()
 	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
@@ -57,13 +57,10 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 
 // revertable refuses sessions that have no base to go back to.
 func (s *Session) revertable() error {
-	switch {
-	case s.Rec.State == superqode.StateDone:
+	if s.Rec.State == superqode.StateDone {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended, and there is nothing to go back to", s.Rec.ID), "superqode workspace restore --list")
-	case s.Rec.Mode == superqode.ModeShared:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "session %s works in shared mode, in which nothing is brought back", s.Rec.ID), "superqode workspace diff --session %s", s.Rec.ID)
 	}
-	return nil
+	return mode.Restorable(s.Site)
 }
 
 // Verify compares the workspace, in git_snapshot mode the origin with its
@@ -78,20 +75,9 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		}
 		return &revert.Verified{Differences: []string{err.Error()}}, err
 	}
-	tree, err := mode.WorkspaceTree(ctx, s.Site)
+	v, err := mode.For(s.Rec.Mode).Verify(ctx, s.Site, how, within)
 	if err != nil {
 		return nil, err
-	}
-	v, err := tree.Verify(ctx, how, within)
-	if err != nil {
-		return nil, err
-	}
-	if s.Rec.Mode == superqode.ModeGitSnapshot && len(within) == 0 {
-		more, err := mode.VerifyRepository(ctx, s.Site, how)
-		if err != nil {
-			return nil, err
-		}
-		v.Differences = append(v.Differences, more...)
 	}
 	if len(v.Differences) > 0 {
 		return v, superqode.Errorf(superqode.ErrVerification, "%s not as at the beginning of session %s", mode.IsAre(len(v.Differences)), s.Rec.ID)

@@ -244,7 +244,7 @@ func (e stopped) Is(target error) bool { return target == setup.ErrStop }
 // keepForSetup salvages what an entry is about to replace, unless it is but a
 // copy of what the origin holds, or is kept to be brought back.
 func (s *Session) keepForSetup(ctx context.Context, path string) error {
-	if s.Rec.Runs == 0 && s.Rec.Mode != superqode.ModeShared {
+	if s.Rec.Runs == 0 && mode.Of(s.Rec.Mode).Restores {
 		return nil
 	}
 	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)

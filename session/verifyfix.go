@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,10 +107,10 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 func (m *Manager) tryFix(ctx context.Context, s *Session, opt VerifyFixOptions, patch []byte, v *VerifiedFix) (err error) {
 	open, head := opt.Open, ""
 	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(s.Rec.Origin), true, true, "verify-fix "+v.FindingID, state.KeepNever, false
-	open.Mode, open.From = superqode.ModeDirectory, mode.FromWorking
-	if s.Rec.GitDir != "" && s.Rec.Base.Head != "" {
-		open.Mode, open.From, head = superqode.ModeWorktree, s.Rec.Base.Head, s.Rec.Base.Head
+	if s.Rec.GitDir != "" {
+		head = s.Rec.Base.Head
 	}
+	open.Mode, open.From = mode.Apart(head), cmp.Or(head, mode.FromWorking)
 	fresh, err := m.openInterruptible(ctx, open, opt.Exec.Signals)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 // WatchOptions returns how the workspace is watched.
 func WatchOptions(r *state.Record) watch.Options {
 	ignore := []string{".git"}
-	if r.Mode.InPlace() {
+	if mode.Of(r.Mode).InPlace {
 		ignore = append(ignore, ".superqode")
 	}
 	return watch.Options{Root: string(r.Workspace), Ignore: append(ignore, r.Watcher.Ignore...), Debounce: r.Watcher.Debounce}

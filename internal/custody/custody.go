@@ -13,9 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -98,13 +98,14 @@ func Take(dir string, rec state.Record) (_ *Custody, err error) {
 		}
 		c.growth[name] = data
 	}
-	if rec.Mode == superqode.ModeGitSnapshot {
+	kind := mode.Of(rec.Mode)
+	if kind.Exclusive() {
 		p := state.Project{Dir: filepath.Dir(filepath.Dir(dir))}
 		if c.aside, err = hold(p.Dir, filepath.Join(dir, "aside"), p.StorePath()); err != nil {
 			return nil, err
 		}
 	}
-	if rec.Mode.InPlace() && !rec.GitReadOnly { // else the same mount keeps them
+	if kind.InPlace && !rec.GitReadOnly { // else the same mount keeps them
 		c.results, err = hold(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode"))
 	}
 	return c, err

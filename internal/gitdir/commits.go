@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -49,7 +49,7 @@ const keepTime = 5 * time.Minute
 // KeepCommits copies the session's commits into the store. It returns nil when there
 // are none.
 func KeepCommits(ctx context.Context, s *site.Site) (*Commits, error) {
-	if s.Rec.CommonDir == "" || s.Rec.Mode != superqode.ModeWorktree && !s.Rec.Mode.InPlace() {
+	if s.Rec.CommonDir == "" || !mode.Of(s.Rec.Mode).WorkTree {
 		return nil, nil
 	}
 	gitDir, common, objects := programsGit(s)
@@ -92,7 +92,7 @@ func programsGit(s *site.Site) (gitDir, common, objects string) {
 		return p, p, filepath.Join(p, "objects")
 	}
 	common = string(s.Rec.CommonDir)
-	if s.Rec.Mode.InPlace() {
+	if mode.Of(s.Rec.Mode).InPlace {
 		return string(s.Rec.GitDir), common, filepath.Join(common, "objects")
 	}
 	return string(s.Rec.AdminDir), common, filepath.Join(common, "objects")

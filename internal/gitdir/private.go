@@ -26,6 +26,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -34,7 +35,7 @@ import (
 // Needed reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
 func Needed(s *site.Site, r state.GuardRecord) bool {
-	return r.Shim == kernel.Active && s.Rec.GitReadOnly && (s.Rec.Mode == superqode.ModeWorktree || s.Rec.Mode.InPlace())
+	return r.Shim == kernel.Active && s.Rec.GitReadOnly && mode.Of(s.Rec.Mode).WorkTree
 }
 
 // Private is the git directory of the session's own, in its folder for what programs
@@ -55,7 +56,7 @@ func Make(ctx context.Context, s *site.Site) error {
 		return nil
 	}
 	gitDir, common := string(s.Rec.AdminDir), string(s.Rec.CommonDir)
-	if s.Rec.Mode.InPlace() {
+	if mode.Of(s.Rec.Mode).InPlace {
 		gitDir = string(s.Rec.GitDir)
 	}
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -100,7 +101,7 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: g.PublicID(), Agent: g.Rec.Agent, Mode: g.Rec.Mode, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))),
+		ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))),
 		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: g.Rec.Guard.Allow, Deny: g.Rec.Guard.Deny, HooksPath: g.Rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: state.HostPath(bin.Bin), Version: bin.Version.String()},
 	}
@@ -108,7 +109,7 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 		st.GitDirs = append(st.GitDirs, g.Rec.CommonDir)
 	}
 	st.GitDirs = append(st.GitDirs, g.Rec.Guard.Nested...)
-	if !g.Rec.Mode.InPlace() {
+	if !mode.Of(g.Rec.Mode).InPlace {
 		st.Trees = append(st.Trees, g.Rec.Origin)
 	}
 	for _, f := range git.UserConfig(g.Env) {

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -61,7 +62,7 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	rec := &g.Rec
 	o := kernel.Options{
-		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: rec.Mode.InPlace(),
+		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
 		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 	}

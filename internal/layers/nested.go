@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -18,7 +19,7 @@ import (
 // those alone that it found.
 func (g *Guard) OpenNested(ctx context.Context) error {
 	r := &g.Rec.Guard
-	if !g.Rec.Mode.InPlace() || g.Base == nil || len(files(*r)) == 0 {
+	if !mode.Of(g.Rec.Mode).InPlace || g.Base == nil || len(files(*r)) == 0 {
 		return nil
 	}
 	if r.Nested = nestedRepositories(string(g.Rec.Origin), string(g.Rec.CommonDir), g.Base); len(r.Nested) == 0 {

@@ -145,7 +145,7 @@ func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.Session
 		return nil, err
 	}
 	own := *st
-	own.Mode, own.Origin, own.Workspace = superqode.ModeShared, superqode.HostPath(c.repo), superqode.HostPath(c.repo)
+	own.WorkTree, own.Origin, own.Workspace = true, superqode.HostPath(c.repo), superqode.HostPath(c.repo)
 	own.GitDirs, own.Trees, own.Allow, own.Deny, own.HooksPath = []superqode.HostPath{superqode.HostPath(filepath.Join(c.repo, ".git"))}, []superqode.HostPath{}, []string{}, []string{}, ""
 	if err := m.FillShim(ctx, &own, c.session); err != nil {
 		return nil, err

@@ -11,16 +11,25 @@ import (
 // files are open at once: a git_snapshot session is alone, and nothing is made
 // of an origin in which one is at work. The caller holds the project lock.
 func ClaimOrigin(p state.Project, mode superqode.Mode) error {
+	return claim(p, Of(mode).Exclusive())
+}
+
+// ClaimAlone makes sure that no session works in the origin itself: what is done
+// next must not meet one. The caller holds the project lock.
+func ClaimAlone(p state.Project) error { return claim(p, true) }
+
+func claim(p state.Project, alone bool) error {
 	names, err := p.SessionNames()
 	if err != nil {
 		return err
 	}
 	for _, id := range names {
 		l, err := state.Load(p.SessionPath(id))
-		if err != nil || l.State.Ended() || !l.Mode.InPlace() {
+		if err != nil || l.State.Ended() || !Of(l.Mode).InPlace {
 			continue // broken ones are told of elsewhere; they can not be asked
 		}
-		if l.Mode == superqode.ModeShared && l.Dead || mode != superqode.ModeGitSnapshot && l.Mode != superqode.ModeGitSnapshot {
+		exclusive := Of(l.Mode).Exclusive()
+		if l.Dead && !exclusive || !alone && !exclusive {
 			continue
 		}
 		return &HolderError{ID: l.ID, Mode: l.Mode}

@@ -1,16 +1,12 @@
 package mode
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -22,29 +18,29 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// DefaultIgnoredBudget is how many bytes of ignored files a git_snapshot session
-// keeps copies of.
-const DefaultIgnoredBudget = 256 << 20
+// inPlaceKind is what the modes have in common that work in the origin itself.
+type inPlaceKind struct{ plain }
 
-// planInPlace checks the options of the modes that work in the origin itself.
-func planInPlace(o *site.Origin, opt Options) error {
+func (inPlaceKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt Options) (_ Options, err error) {
+	opt.Include = nil
 	switch {
 	case opt.From != FromWorking:
-		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", opt.From, opt.Mode)
+		return opt, superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode works on the files as they are", opt.From, opt.Mode)
 	case opt.Template != "":
-		return templateMode(opt)
-	case o.Repo != nil && o.Repo.Bare:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to work in", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
-	case o.Repo == nil && opt.Mode == superqode.ModeGitSnapshot:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, and git_snapshot mode needs one", o.Top), "superqode run --snapshot -- CMD")
+		return opt, templateMode(opt)
+	case o.Repo == nil:
+		return opt, nil
+	case o.Repo.Bare:
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to work in", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
 	}
-	return nil
+	opt.Exclude = nil
+	opt.Commit, err = o.Repo.Head(ctx)
+	return opt, err
 }
 
-// FillInPlace records the origin as it is: what git_snapshot mode has to bring
-// back, or what shared mode compares with in the end.
-func FillInPlace(ctx context.Context, s *site.Site, opt Options) error {
-	var err error
+// record keeps what the origin's own folder is, and makes the session known by
+// its path.
+func (inPlaceKind) record(s *site.Site) (err error) {
 	if s.Rec.TopFolder, err = state.FolderInfoOf(s.Source.Top); err != nil {
 		return err
 	}
@@ -52,131 +48,11 @@ func FillInPlace(ctx context.Context, s *site.Site, opt Options) error {
 		return err
 	}
 	failpoint.Hit("inplace.pointed")
-	if opt.Mode == superqode.ModeShared {
-		return fillShared(ctx, s, opt)
-	}
-	var survey *linked.Survey
-	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() (err error) {
-		survey, err = linked.Look(gctx, s.Source.Repo, opt.Format, nil)
-		return err
-	})
-	g.Go(func() error { return keepRepository(gctx, s, opt.Format) })
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	failpoint.Hit("inplace.surveyed")
-	if err := leaveOut(s, survey, opt); err != nil {
-		return err
-	}
-	if err := keepTree(ctx, s, survey); err != nil {
-		unreadable, ok := errors.AsType[unreadableError](err)
-		if !ok {
-			return err
-		}
-		out := map[string]string{}
-		for _, p := range unreadable {
-			out[p.Path] = os.ErrPermission.Error()
-		}
-		dropPaths(s, survey, out)
-	}
-	s.Base = survey.Tree
-	if err := writeIgnored(s, survey.Ignored); err != nil {
-		return err
-	}
-	failpoint.Hit("inplace.kept")
-	return treecopy.Sync(s.Folder)
+	return nil
 }
 
-// leaveOut takes out of the survey what the session can not, or was told not to,
-// protect, and names it: those paths are left alone in the end. What would have
-// to be left out because it is too big is an error instead.
-func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
-	out := map[string]string{}
-	for _, p := range survey.Problems {
-		if p.Path == "" {
-			return fmt.Errorf("read the origin: %w", p)
-		}
-		out[p.Path] = p.Err.Error()
-	}
-	if len(opt.LeaveOut) > 0 {
-		skip := excluded(opt.LeaveOut)
-		for _, dir := range survey.Ignored {
-			if skip(dir) {
-				out[dir] = "left out by --leave-out"
-			}
-		}
-	}
-	dropPaths(s, survey, out)
-	return checkBudget(s, survey, opt)
-}
-
-// dropPaths removes paths, and what lies below them, from the survey.
-func dropPaths(s *site.Site, survey *linked.Survey, out map[string]string) {
-	if len(out) == 0 {
-		return
-	}
-	gone := func(path string) bool {
-		for p := path; p != ""; p = snapshot.Parent(p) {
-			if _, ok := out[p]; ok {
-				return true
-			}
-		}
-		return false
-	}
-	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
-	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
-	for path, why := range out {
-		s.Rec.LeftOut = append(s.Rec.LeftOut, state.HostPath(path))
-		s.Warn(text.Printable(path) + " is not protected and will be left as the session leaves it: " + why)
-	}
-	slices.Sort(s.Rec.LeftOut)
-}
-
-// checkBudget refuses to start where the ignored files take more room than the
-// budget and can not be cloned.
-func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
-	budget := opt.IgnoredBudget
-	if budget == 0 {
-		budget = DefaultIgnoredBudget
-	}
-	sizes, total := ignoredSizes(survey)
-	if total <= budget || treecopy.CanClone(s.Source.Top, s.Folder) {
-		return nil
-	}
-	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
-	var names []string
-	for _, f := range sizes[:min(len(sizes), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
-	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
-		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, site.QuoteWord(sizes[0].name))
-}
-
-type folderSize struct {
-	name string
-	size int64
-}
-
-// ignoredSizes sums up the topmost ignored paths.
-func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
-	at := -1
-	ignored := survey.Ignored
-	for i := range survey.Tree.Entries {
-		e := &survey.Tree.Entries[i]
-		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
-			sizes = append(sizes, folderSize{name: ignored[k]})
-			at = len(sizes) - 1
-		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
-			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
-				continue
-			}
-		}
-		sizes[at].size += e.Size
-		total += e.Size
-	}
-	return sizes, total
-}
+// Remove removes nothing: the workspace is the user's own folder.
+func (inPlaceKind) Remove(context.Context, *site.Site, bool) error { return nil }
 
 // keepTree copies aside what can not be had from the repository's objects, and
 // fills in the content ids on the way.
@@ -241,52 +117,33 @@ func copyAside(ctx context.Context, s *site.Site, wanted *snapshot.Snapshot, nam
 	return nil
 }
 
-// fillShared records the origin for a comparison at the end. Only what the patch
-// may need is read.
-func fillShared(ctx context.Context, s *site.Site, opt Options) error {
-	if s.Source.Repo == nil {
-		return fillSharedPlain(ctx, s, opt)
+// keepBase puts the contents of the base that only the aside folder holds into the
+// store, as far as the session changed them: the patch is made from there. The
+// others of the base's tree have to be there too.
+func (inPlaceKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
+	if s.BaseKept {
+		return nil
 	}
-	survey, err := linked.Look(ctx, s.Source.Repo, opt.Format, nil)
-	if err != nil {
-		return err
+	root := filepath.Join(s.AsideDir(), "tree")
+	held, problems, err := snapshot.Scan(ctx, root, snapshot.ScanOptions{Format: l.Base.Format, Contents: snapshot.StatOnly})
+	if err != nil || len(problems) > 0 {
+		return snapshot.WithProblems(err, problems)
 	}
-	for _, p := range survey.Problems {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
+	var list []snapshot.Entry
+	for i := range held.Entries {
+		if e := l.Base.Find(held.Entries[i].Path); e != nil && e.Kind == snapshot.File && held.Entries[i].Kind == snapshot.File && !e.IsLarge() {
+			list = append(list, *e)
+		}
 	}
-	ignored := ignoredSet(survey.Ignored)
-	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(e.Path) })
-	s.Base = survey.Tree
-	return onlyWarn(s, keepTree(ctx, s, survey))
-}
-
-// onlyWarn names files of a shared session's origin that can not be read: their
-// changes can not be told.
-func onlyWarn(s *site.Site, err error) error {
-	unreadable, ok := errors.AsType[unreadableError](err)
-	if !ok {
-		return err
+	for _, e := range l.Base.Entries { // what a link says is in its entry
+		if e.Kind == snapshot.Link {
+			list = append(list, e)
+		}
 	}
-	for _, p := range unreadable {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + os.ErrPermission.Error())
+	slices.SortFunc(list, snapshot.ByPath)
+	if err := s.Store.WriteBlobs(ctx, root, list); err != nil {
+		return fmt.Errorf("keep the base's contents: %w", err)
 	}
+	s.BaseKept = true
 	return nil
-}
-
-// fillSharedPlain is fillShared outside of git, where all contents are kept.
-func fillSharedPlain(ctx context.Context, s *site.Site, opt Options) error {
-	s.Rec.Exclude = opt.Exclude
-	tree, problems, err := snapshot.Scan(ctx, s.Source.Top, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: Skip(s)})
-	if err != nil {
-		return err
-	}
-	for _, p := range problems {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
-	}
-	if err := checkSize(tree, opt.MaxBytes); err != nil {
-		return err
-	}
-	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File })
-	s.Base = tree
-	return onlyWarn(s, copyAside(ctx, s, wanted, "tree", tree))
 }

@@ -40,7 +40,7 @@ func WorkspaceGone(s *site.Site) (string, error) {
 		return "", fmt.Errorf("scan the workspace: %w", err)
 	case !st.IsDir():
 		return "the workspace was deleted and something else put in its place", nil
-	case st.Mode()&0o700 != 0o700 && !s.Rec.Mode.InPlace():
+	case st.Mode()&0o700 != 0o700 && !Of(s.Rec.Mode).InPlace:
 		err = os.Chmod(string(s.Rec.Workspace), 0o700) // the folder itself is part of no snapshot
 	}
 	return "", err
@@ -53,7 +53,7 @@ func LookRaw(ctx context.Context, s *site.Site) (_ *Look, err error) {
 	if err != nil {
 		return nil, UnreadBase(s, err)
 	}
-	l := &Look{Base: base, InPlace: s.Rec.Mode == superqode.ModeShared || s.Gentle}
+	l := &Look{Base: base, InPlace: !Of(s.Rec.Mode).Restores || s.Gentle}
 	switch why, err := WorkspaceGone(s); {
 	case err != nil:
 		return nil, err
@@ -85,23 +85,20 @@ func LookRaw(ctx context.Context, s *site.Site) (_ *Look, err error) {
 	return l, nil
 }
 
-// Skip says what is no part of a session's snapshots: git's own files, and in
-// place also superqode's.
-func Skip(s *site.Site) func(string, snapshot.Kind) bool {
-	base := skipGit
-	switch s.Rec.Mode {
-	case superqode.ModeGitSnapshot:
-		return skipUnprotected(s)
-	case superqode.ModeDirectory: // a repository that came with the template is the workspace's own
-		return func(string, snapshot.Kind) bool { return false }
-	case superqode.ModeShared:
-		base = SkipOrigin
+// Skip reports what is no part of a session's snapshots.
+func Skip(s *site.Site) func(string, snapshot.Kind) bool { return For(s.Rec.Mode).Skip(s) }
+
+// onlyPatchable takes out of a look what is brought back and in no patch.
+func onlyPatchable(s *site.Site, l *Look) error {
+	k, now := For(s.Rec.Mode), l.Final
+	base, err := k.patchable(s, l.Base)
+	if err != nil {
+		return err
 	}
-	if len(s.Rec.Exclude) == 0 {
-		return base
+	if l.Final, err = k.patchable(s, now); err == nil && l.Final != now {
+		l.Base, l.Seen = base, &revert.Seen{Now: now, Problems: l.Problems}
 	}
-	drop := excluded(s.Rec.Exclude)
-	return func(path string, kind snapshot.Kind) bool { return base(path, kind) || drop(path) }
+	return err
 }
 
 // UnreadBase says why the base could not be read: another process may have ended the

@@ -23,10 +23,10 @@ func SkipOrigin(path string, kind snapshot.Kind) bool {
 	return path == ".superqode" || skipGit(path, kind)
 }
 
-// CheckOrigin compares the origin with what it was when the session began, and
+// checkOrigin compares the origin with what it was when the session began, and
 // changes nothing. The differences are one line each: paths first, then the
 // repository beside the work tree.
-func CheckOrigin(ctx context.Context, s *site.Site) ([]string, error) {
+func checkOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 	then, err := s.LoadOrigin()
 	if err != nil {
 		return nil, err

@@ -46,9 +46,6 @@ func point(s *site.Site) error {
 
 // Unpoint forgets the path, unless it leads to another session by now.
 func Unpoint(s *site.Site) error {
-	if !s.Rec.Mode.InPlace() {
-		return nil
-	}
 	path := pointerPath(s.Host, string(s.Rec.Origin))
 	if _, id, ok := readPointer(path); !ok || id != s.Rec.ID.String() {
 		return nil

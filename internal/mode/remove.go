@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
-	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/trash"
 )
@@ -18,42 +16,27 @@ import (
 // context has ended.
 const RemoveTimeout = 2 * time.Minute
 
-// TakeAway removes the workspace and checks that it is gone. Repeating it after
-// an interruption is harmless. A worktree that someone locked stays, unless
-// locked is set.
+// TakeAway removes the workspace; see Kind.Remove.
 func TakeAway(ctx context.Context, s *site.Site, locked bool) error {
 	defer s.Begin("removing the workspace", nil)()
-	if s.Rec.Mode.InPlace() {
-		return nil // the workspace is the user's own folder
-	}
+	return For(s.Rec.Mode).Remove(ctx, s, locked)
+}
+
+// removeFolder removes a workspace that is a folder and no more.
+func removeFolder(s *site.Site) error {
 	if err := ownWorkspace(s); err != nil {
 		return err
 	}
-	ws, admin := string(s.Rec.Workspace), string(s.Rec.AdminDir)
-	if s.Rec.Mode == superqode.ModeWorktree {
-		repo, err := s.Repo(ctx)
-		if err != nil {
-			return err
-		}
-		if admin == "" {
-			admin = filepath.Join(repo.CommonDir, "worktrees", s.Rec.ID.String())
-		}
-		unlock, err := s.Project.Lock(ctx)
-		if err != nil {
-			return err
-		}
-		remove := linked.Remove
-		if locked {
-			remove = linked.RemoveLocked
-		}
-		if err := errors.Join(remove(ctx, repo, admin, ws, s.Project.TrashPath()), unlock()); err != nil {
-			return err
-		}
-	} else if err := trash.Put(ws, s.Project.TrashPath()); err != nil {
+	if err := trash.Put(string(s.Rec.Workspace), s.Project.TrashPath()); err != nil {
 		return err
 	}
+	return gone(string(s.Rec.Workspace), string(s.Rec.AdminDir))
+}
+
+// gone checks that nothing is left at the paths that were removed.
+func gone(paths ...string) error {
 	failpoint.Hit("end.removed")
-	for _, path := range []string{ws, admin} {
+	for _, path := range paths {
 		if path == "" {
 			continue
 		}

@@ -275,8 +275,8 @@ func restat(file string, e *snapshot.Entry) error {
 	return nil
 }
 
-// Repository is the git common dir of a git_snapshot session as it has to be.
-func Repository(s *site.Site) (*revert.Tree, error) {
+// repositoryTree is the git common dir of a git_snapshot session as it has to be.
+func repositoryTree(s *site.Site) (*revert.Tree, error) {
 	base, err := snapshot.Load(filepath.Join(s.Folder, state.RepositorySnap))
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
@@ -291,7 +291,7 @@ func Repository(s *site.Site) (*revert.Tree, error) {
 // what the program left there could be code that would run in the user's name.
 // What is overwritten or removed is salvaged first.
 func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry bool) (*revert.Restored, error) {
-	tree, err := Repository(s)
+	tree, err := repositoryTree(s)
 	if err != nil {
 		return nil, err
 	}

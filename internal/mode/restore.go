@@ -34,8 +34,8 @@ func FirstOf(list []string) string {
 	return out
 }
 
-// BringBackRepository restores the origin's own folder and its git dir.
-func BringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (*revert.Restored, error) {
+// bringBackRepository restores the origin's own folder and its git dir.
+func bringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (*revert.Restored, error) {
 	defer s.Begin("bringing your repository back", nil)()
 	s.Distrusted, s.Store = true, nil
 	defer func() { s.Distrusted, s.Store = false, nil }()
@@ -81,9 +81,9 @@ func originTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	return &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s), Store: s.Store, Aside: filepath.Join(s.AsideDir(), "tree")}, nil
 }
 
-// RestoreTree brings the work tree back. What it overwrites and removes is
+// restoreTree brings the work tree back. What it overwrites and removes is
 // salvaged first: some of it may be the user's, who worked there meanwhile.
-func RestoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (*revert.Restored, error) {
+func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (*revert.Restored, error) {
 	tree, err := originTree(ctx, s)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func RestoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 	opt.Keep = KeepOverwritten(s, tree.Dir, "")
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
-	if err == nil && !opt.DryRun && s.Rec.Mode.InPlace() {
+	if err == nil && !opt.DryRun {
 		err = s.Rec.TopFolder.Restore(tree.Dir)
 		failpoint.Hit("inplace.tree-done")
 	}

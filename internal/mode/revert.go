@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -23,58 +21,6 @@ func IsAre(n int) string {
 		return "1 path is"
 	}
 	return fmt.Sprintf("%d paths are", n)
-}
-
-// RevertAll brings back what opt names and fills r. The caller holds the session and the
-// lock of its project.
-func RevertAll(ctx context.Context, s *site.Site, opt RevertOptions, r *Reverted) error {
-	var repo *revert.Restored
-	var err error
-	switch {
-	case s.Rec.Mode != superqode.ModeGitSnapshot:
-		err = reopenWorkspace(s, opt)
-	case opt.DryRun && len(opt.Paths) == 0:
-		repo, err = restoreRepository(ctx, s, opt.How, true)
-	case len(opt.Paths) == 0:
-		if err = opt.Forget(ctx); err != nil { // a damaged repository must not wait for them
-			s.Warn(err.Error())
-		}
-		repo, err = BringBackRepository(ctx, s, opt.How)
-	}
-	if err != nil {
-		return err
-	}
-	tree, err := WorkspaceTree(ctx, s)
-	if err == nil {
-		err = known(ctx, s, tree, opt.Paths)
-	}
-	if err != nil {
-		return err
-	}
-	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		var res *revert.Restored
-		if res, err = RestoreTree(ctx, s, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun}); res != nil {
-			r.Restored = *res
-		}
-	} else {
-		var res *revert.Restored
-		res, err = tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: KeepOverwritten(s, tree.Dir, "")})
-		if res != nil {
-			r.Restored = *res
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if repo != nil {
-		r.Paths = append(inGitDir(repo.Paths), r.Paths...)
-		r.Differences = append(inGitDir(repo.Differences), r.Differences...)
-		r.Verified = r.Verified && repo.Verified
-	}
-	if s.Rec.Mode == superqode.ModeWorktree && len(opt.Paths) == 0 && !opt.DryRun {
-		return resetWorktree(ctx, s, opt)
-	}
-	return nil
 }
 
 // known refuses paths that were not there and are not there.
@@ -104,11 +50,27 @@ func inGitDir(paths []string) []string {
 	return out
 }
 
-// WorkspaceTree is the session's workspace as it was handed out.
-func WorkspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
-	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		return originTree(ctx, s)
+// revertWorkspace brings back a workspace that is not the origin.
+func revertWorkspace(ctx context.Context, s *site.Site, opt RevertOptions, r *Reverted) error {
+	if err := reopenWorkspace(s, opt); err != nil {
+		return err
 	}
+	tree, err := workspaceTree(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := known(ctx, s, tree, opt.Paths); err != nil {
+		return err
+	}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: KeepOverwritten(s, tree.Dir, "")})
+	if res != nil {
+		r.Restored = *res
+	}
+	return err
+}
+
+// workspaceTree is a workspace that is not the origin, as it was handed out.
+func workspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	base, err := s.LoadBase()
 	if err != nil {
 		return nil, err
@@ -149,32 +111,13 @@ func reopenWorkspace(s *site.Site, opt RevertOptions) error {
 	return os.Mkdir(ws, 0o700)
 }
 
-// resetWorktree brings HEAD and the index of a linked worktree back.
-func resetWorktree(ctx context.Context, s *site.Site, ro RevertOptions) error {
-	if err := ro.Forget(ctx); err != nil {
-		return err
-	}
-	repo, err := s.Repo(ctx)
-	if err != nil {
-		return err
-	}
-	opt := linked.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
-	if s.Rec.From == FromWorking {
-		opt.Index = filepath.Join(s.Folder, "state")
-	}
-	if err := linked.Reset(ctx, opt); err != nil {
-		return fmt.Errorf("bring back HEAD and index of the workspace: %w", err)
-	}
-	return nil
-}
-
-// VerifyRepository compares the git common dir of a git_snapshot session with what it
+// verifyRepository compares the git common dir of a git_snapshot session with what it
 // was, and returns the paths that differ, each below .git.
-func VerifyRepository(ctx context.Context, s *site.Site, how revert.Method) ([]string, error) {
+func verifyRepository(ctx context.Context, s *site.Site, how revert.Method) ([]string, error) {
 	if st, err := os.Lstat(string(s.Rec.CommonDir)); err != nil || !st.IsDir() {
 		return []string{".git: deleted"}, nil
 	}
-	tree, err := Repository(s)
+	tree, err := repositoryTree(s)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 	}
 	l, ws := &Look{}, string(s.Rec.Workspace)
 	defer func() { err = errors.Join(err, l.Close(ws)) }()
-	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && s.Rec.Mode == superqode.ModeWorktree }
+	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
 	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
 	if err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
@@ -178,8 +178,8 @@ func Differs(ctx context.Context, s *site.Site) (_ string, err error) {
 		return "", err
 	}
 	trees := []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s)}}
-	if s.Rec.Mode == superqode.ModeGitSnapshot {
-		repo, err := Repository(s)
+	if Of(s.Rec.Mode).Restores {
+		repo, err := repositoryTree(s)
 		if err != nil {
 			return "", err
 		}

@@ -83,7 +83,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 	if err != nil {
 		return err
 	}
-	if before, err = patchablePart(s, before); err != nil {
+	if before, err = For(s.Rec.Mode).patchable(s, before); err != nil {
 		return err
 	}
 	var touched []string
@@ -127,7 +127,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 			fresh = append(fresh, *e)
 		}
 	}
-	if !s.Rec.Mode.InPlace() && len(fresh) > 0 {
+	if !Of(s.Rec.Mode).InPlace && len(fresh) > 0 {
 		if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
 			return fmt.Errorf("keep what the setup made: %w", err)
 		}
@@ -139,7 +139,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 		return err
 	}
 	failpoint.Hit("setup.effect")
-	if s.Rec.Mode.InPlace() {
+	if Of(s.Rec.Mode).InPlace {
 		return nil
 	}
 	s.Base = withEntries(s.Base, touched, l.Final)
@@ -186,7 +186,7 @@ func WithoutSetup(s *site.Site, l *Look) error {
 		return err
 	}
 	same, changed := effect.split(l.Final)
-	if s.Rec.Mode.InPlace() {
+	if Of(s.Rec.Mode).InPlace {
 		l.Final = withEntries(l.Final, same, effect.before)
 	} else if len(changed) > 0 {
 		l.Base = withEntries(l.Base, changed, effect.before)
@@ -235,7 +235,7 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
 
 // addSetupIgnored remembers the topmost ignored paths that a setup left.
 func addSetupIgnored(s *site.Site, paths []string) error {
-	if len(paths) == 0 || s.Rec.Mode.InPlace() {
+	if len(paths) == 0 || Of(s.Rec.Mode).InPlace {
 		return nil
 	}
 	set, err := SetupIgnored(s)

@@ -52,7 +52,7 @@ func newShimmed(t *testing.T, f *gittest.Fixture, change func(*guard.SessionStat
 	s := &shimmed{t: t, f: f, dir: filepath.Join(f.Home, "session"), real: real}
 	execPath := strings.TrimSpace(f.Git("--exec-path"))
 	s.st = &guard.SessionState{
-		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), Mode: superqode.ModeGitSnapshot, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(f.Dir),
+		ID: superqode.NewSessionID(time.Unix(1700000000, 0)), WorkTree: true, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(f.Dir),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))}, UserConfig: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Home, ".gitconfig"))},
 		Git: guard.RealGit{Bin: superqode.HostPath(real), ExecPath: superqode.HostPath(execPath)},
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -79,8 +80,12 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) (err error) {
 	}
 	out := demoJSON{SchemaVersion: 1, Folder: d.dir, Kept: c.Keep}
 	d.say("%s\n", a.PaintOut("A throw-away repository with uncommitted work: "+d.repo, term.Bold))
-	for _, mode := range []superqode.Mode{superqode.ModeWorktree, superqode.ModeGitSnapshot} {
-		act, err := d.act(ctx, mode)
+	for _, k := range mode.All() {
+		kind := k.About()
+		if !kind.WorkTree || !kind.Restores {
+			continue
+		}
+		act, err := d.act(ctx, kind)
 		if err != nil {
 			return err
 		}
@@ -168,24 +173,24 @@ func (d *demo) write(files map[string]string) error {
 }
 
 // act runs the script in one session and looks at the repository before and after.
-func (d *demo) act(ctx context.Context, mode superqode.Mode) (*demoAct, error) {
+func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	before, err := d.digest(ctx)
 	if err != nil {
 		return nil, err
 	}
 	what := "in a work tree of its own"
-	if mode == superqode.ModeGitSnapshot {
+	if kind.InPlace {
 		what = "in the repository itself"
 	}
-	d.say("\n%s\n", d.a.PaintOut("An unruly script, "+what+":  superqode run --mode "+string(mode)+" -- sh unruly.sh", term.Bold))
+	d.say("\n%s\n", d.a.PaintOut("An unruly script, "+what+":  superqode run --mode "+string(kind.Mode)+" -- sh unruly.sh", term.Bold))
 	var stdout bytes.Buffer
-	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: mode, Keep: state.KeepNever}, session.ExecOptions{
+	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, session.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the demo's session in %s mode: %w", mode, err)
+		return nil, fmt.Errorf("the demo's session in %s mode: %w", kind.Mode, err)
 	}
-	act := &demoAct{Mode: mode, SessionID: res.SessionID, Layers: res.Guard.Layers, Before: before}
+	act := &demoAct{Mode: kind.Mode, SessionID: res.SessionID, Layers: res.Guard.Layers, Before: before}
 	if act.After, err = d.digest(ctx); err != nil {
 		d.problem("the repository can not be read after the session: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -46,7 +47,7 @@ type demoStep struct {
 // demoSteps reads what the script told, and finds what refused.
 func demoSteps(out string, res *artifacts.Result) []demoStep {
 	undone := "the work tree was thrown away"
-	if res.Mode == superqode.ModeGitSnapshot {
+	if mode.Of(res.Mode).InPlace {
 		undone = "brought back from the first snapshot"
 	}
 	names := map[string]string{"edit": "edit cart.go", "fill": "overwrite README.md, add mine.txt"}

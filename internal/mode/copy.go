@@ -22,8 +22,11 @@ import (
 	"github.com/seed-2d964004/superqode/revert"
 )
 
-// planCopy checks the options of the modes whose workspace is a plain copy.
-func planCopy(opt Options, home string) error {
+// copyKind is what the modes have in common whose workspace is a plain copy.
+type copyKind struct{ plain }
+
+// checkCopy refuses what no copy can begin with.
+func checkCopy(opt Options) error {
 	if opt.From != FromWorking {
 		return superqode.Errorf(superqode.ErrUsage, "--from %s needs worktree mode; %s mode starts from the files as they are", opt.From, opt.Mode)
 	}
@@ -32,46 +35,12 @@ func planCopy(opt Options, home string) error {
 			return superqode.Errorf(superqode.ErrUsage, "exclude pattern %q is not valid", p)
 		}
 	}
-	if opt.Template == "" {
-		return nil
-	}
-	if opt.Mode != superqode.ModeDirectory {
-		return templateMode(opt)
-	}
-	st, err := os.Stat(opt.Template)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(opt.Template))
-	case err != nil:
-		return err
-	case !st.IsDir():
-		return superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(opt.Template))
-	}
-	template, err := filepath.EvalSymlinks(opt.Template)
-	if err != nil {
-		return err
-	}
-	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(opt.Template), home), "superqode --home DIR … with a folder outside of it")
-	}
 	return nil
 }
 
 // templateMode refuses a template in a mode that makes no use of it.
 func templateMode(opt Options) error {
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(opt.Template), opt.Mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(opt.Template))
-}
-
-// autoMode is the mode of a session that names none: who gives a template wants
-// to begin with it.
-func autoMode(o *site.Origin, template string) superqode.Mode {
-	switch {
-	case template != "":
-		return superqode.ModeDirectory
-	case o.Repo == nil:
-		return superqode.ModeSnapshot
-	}
-	return superqode.ModeWorktree
 }
 
 // excluded makes the test for exclude patterns. A pattern without a slash
@@ -94,16 +63,14 @@ func excluded(patterns []string) func(string) bool {
 	}
 }
 
-// FillCopy makes the workspace of the snapshot and directory modes.
-func FillCopy(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
-	if opt.Mode == superqode.ModeSnapshot { // a template is copied whole
-		s.Rec.Exclude = opt.Exclude
-	}
+// fillCopy makes the workspace as a copy of what source returns: what it is to
+// hold, and what of that could not be read.
+func fillCopy(ctx context.Context, s *site.Site, opt Options, source func(unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error)) ([]snapshot.Entry, error) {
 	unread, err := captureOrigin(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}
-	from, unread, err := copySource(ctx, s, opt, unread)
+	from, unread, err := source(unread)
 	if err != nil {
 		return nil, err
 	}
@@ -142,52 +109,6 @@ func captureOrigin(ctx context.Context, s *site.Site, opt Options) (problems []s
 	return problems, nil
 }
 
-// copySource says what the workspace will hold: the origin without what is
-// excluded, the template whole, or nothing. It also returns what of that could
-// not be read; unread is what of the origin could not.
-func copySource(ctx context.Context, s *site.Site, opt Options, unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
-	if opt.Mode == superqode.ModeDirectory {
-		if opt.Template == "" {
-			return &snapshot.Snapshot{Root: s.Source.Top, Format: opt.Format, Taken: s.Now()}, nil, nil
-		}
-		template, err := filepath.EvalSymlinks(opt.Template)
-		if err != nil {
-			return nil, nil, err
-		}
-		if template, err = filepath.Abs(template); err != nil {
-			return nil, nil, err
-		}
-		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
-		}
-		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
-	}
-	skip := excluded(opt.Exclude)
-	sn := s.OriginBase.With(nil)
-	dropped := ""
-	for _, e := range s.OriginBase.Entries {
-		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
-			continue
-		}
-		if skip(e.Path) {
-			if e.Kind == snapshot.Dir {
-				dropped = e.Path + "/"
-			}
-			continue
-		}
-		sn.Entries = append(sn.Entries, e)
-	}
-	unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
-		for at := p.Path; at != ""; at = snapshot.Parent(at) {
-			if skip(at) {
-				return true
-			}
-		}
-		return false
-	})
-	return sn, unread, checkSize(sn, opt.MaxBytes)
-}
-
 // checkSize refuses a copy above the limit and names the folders that make it
 // big.
 func checkSize(sn *snapshot.Snapshot, limit int64) error {
@@ -218,4 +139,103 @@ func checkSize(sn *snapshot.Snapshot, limit int64) error {
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
 		sn.Root, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")
+}
+
+// snapshotKind is snapshot mode: a copy of the origin without what is excluded.
+type snapshotKind struct{ copyKind }
+
+func (snapshotKind) Check(_ context.Context, _ *site.Host, _ *site.Origin, opt Options) (Options, error) {
+	if err := checkCopy(opt); err != nil || opt.Template == "" {
+		return opt, err
+	}
+	return opt, templateMode(opt)
+}
+
+func (snapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
+	s.Rec.Exclude = opt.Exclude
+	return fillCopy(ctx, s, opt, func(unread []snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
+		skip := excluded(opt.Exclude)
+		sn := s.OriginBase.With(nil)
+		dropped := ""
+		for _, e := range s.OriginBase.Entries {
+			if dropped != "" && strings.HasPrefix(e.Path, dropped) {
+				continue
+			}
+			if skip(e.Path) {
+				if e.Kind == snapshot.Dir {
+					dropped = e.Path + "/"
+				}
+				continue
+			}
+			sn.Entries = append(sn.Entries, e)
+		}
+		unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
+			for at := p.Path; at != ""; at = snapshot.Parent(at) {
+				if skip(at) {
+					return true
+				}
+			}
+			return false
+		})
+		return sn, unread, checkSize(sn, opt.MaxBytes)
+	})
+}
+
+// directoryKind is directory mode: an empty folder, or a copy of a template with
+// all that is in it. A repository that came with the template is the workspace's
+// own.
+type directoryKind struct{ copyKind }
+
+func (directoryKind) Check(_ context.Context, h *site.Host, _ *site.Origin, opt Options) (Options, error) {
+	if err := checkCopy(opt); err != nil {
+		return opt, err
+	}
+	if opt.Exclude = nil; opt.Template == "" {
+		return opt, nil
+	}
+	st, err := os.Stat(opt.Template)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return opt, superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(opt.Template))
+	case err != nil:
+		return opt, err
+	case !st.IsDir():
+		return opt, superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(opt.Template))
+	}
+	template, err := filepath.EvalSymlinks(opt.Template)
+	if err != nil {
+		return opt, err
+	}
+	home := superqode.RealPrefix(h.Home)
+	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(opt.Template), home), "superqode --home DIR … with a folder outside of it")
+	}
+	return opt, nil
+}
+
+func (directoryKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
+	return fillCopy(ctx, s, opt, func([]snapshot.Problem) (*snapshot.Snapshot, []snapshot.Problem, error) {
+		if opt.Template == "" {
+			return &snapshot.Snapshot{Root: s.Source.Top, Format: opt.Format, Taken: s.Now()}, nil, nil
+		}
+		template, err := filepath.EvalSymlinks(opt.Template)
+		if err != nil {
+			return nil, nil, err
+		}
+		if template, err = filepath.Abs(template); err != nil {
+			return nil, nil, err
+		}
+		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
+		}
+		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
+	})
+}
+
+func (directoryKind) Skip(*site.Site) func(string, snapshot.Kind) bool {
+	return func(string, snapshot.Kind) bool { return false }
+}
+
+func (directoryKind) patchable(_ *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	return patchable(sn, nil), nil
 }

@@ -1,0 +1,124 @@
+package mode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/linked"
+	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/revert"
+)
+
+// worktreeKind is worktree mode: the workspace is a linked worktree of the
+// origin's repository, populated with what the user sees now or with a commit.
+type worktreeKind struct{ plain }
+
+// Check resolves the commit that the worktree begins with.
+func (worktreeKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt Options) (Options, error) {
+	opt.Exclude = nil
+	switch {
+	case opt.Template != "":
+		return opt, templateMode(opt)
+	case o.Repo == nil:
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is not a git repository, so it can have no worktree", o.Top), "superqode run --snapshot -- CMD")
+	case o.Repo.Bare:
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", o.Top), "git clone %s DIR && superqode -C DIR run -- CMD", o.Top)
+	}
+	head, err := o.Repo.Head(ctx)
+	if err != nil {
+		return opt, err
+	}
+	if head == "" {
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", o.Top), "superqode run --snapshot -- CMD, or commit first")
+	}
+	opt.Commit = head
+	if opt.From != FromWorking {
+		if opt.Commit, err = o.Repo.Commit(ctx, opt.From); err != nil {
+			return opt, superqode.WithHint(err, "git log --oneline --all")
+		}
+		opt.From = opt.Commit
+	}
+	return opt, nil
+}
+
+// Make makes the worktree. The repository's state is recorded at the same time:
+// both only read the origin, and what git worktree add makes there is no part of
+// the state.
+func (worktreeKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
+	var repo *revert.RepoState
+	var res *linked.Result
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		repo, err = revert.Capture(s.Source.Repo, filepath.Join(s.Folder, "state"))
+		return err
+	})
+	g.Go(func() (err error) {
+		res, err = linked.Create(gctx, linked.Options{
+			Repo: s.Source.Repo, ID: s.Rec.ID, Path: string(s.Rec.Workspace), From: opt.From, Head: opt.Commit, Include: opt.Include, Format: opt.Format, Lock: s.Project.Lock,
+			Meter: s.Meter,
+		})
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	s.RepoState, s.Base, s.OriginBase = repo, res.Base, res.Origin
+	s.Rec.AdminDir = state.HostPath(res.AdminDir)
+	s.Warn(res.Warnings...)
+	return res.Missing, nil
+}
+
+// Revert also brings back HEAD and the index when all is reverted.
+func (worktreeKind) Revert(ctx context.Context, s *site.Site, opt RevertOptions, r *Reverted) error {
+	if err := revertWorkspace(ctx, s, opt, r); err != nil || len(opt.Paths) > 0 || opt.DryRun {
+		return err
+	}
+	if err := opt.Forget(ctx); err != nil {
+		return err
+	}
+	repo, err := s.Repo(ctx)
+	if err != nil {
+		return err
+	}
+	reset := linked.ResetOptions{Repo: repo, AdminDir: string(s.Rec.AdminDir), Path: string(s.Rec.Workspace), Head: s.Rec.Base.Head}
+	if s.Rec.From == FromWorking {
+		reset.Index = filepath.Join(s.Folder, "state")
+	}
+	if err := linked.Reset(ctx, reset); err != nil {
+		return fmt.Errorf("bring back HEAD and index of the workspace: %w", err)
+	}
+	return nil
+}
+
+func (worktreeKind) Remove(ctx context.Context, s *site.Site, locked bool) error {
+	if err := ownWorkspace(s); err != nil {
+		return err
+	}
+	repo, err := s.Repo(ctx)
+	if err != nil {
+		return err
+	}
+	ws, admin := string(s.Rec.Workspace), string(s.Rec.AdminDir)
+	if admin == "" {
+		admin = filepath.Join(repo.CommonDir, "worktrees", s.Rec.ID.String())
+	}
+	unlock, err := s.Project.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	remove := linked.Remove
+	if locked {
+		remove = linked.RemoveLocked
+	}
+	if err := errors.Join(remove(ctx, repo, admin, ws, s.Project.TrashPath()), unlock()); err != nil {
+		return err
+	}
+	return gone(ws, admin)
+}
