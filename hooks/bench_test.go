@@ -32,7 +32,7 @@ func benchSession(b *testing.B, n int) (*gittest.Fixture, *session) {
 	}
 	s.must(os.Remove(helper))
 	s.must(os.Rename(helper+".new", filepath.Join(s.dir, "hooks", hooks.HelperFile)))
-	s.must(hooks.Populate(b.Context(), userRepo(b, f), s.st, filepath.Join(s.dir, "hooks"), filepath.Join(s.dir, "hooks", hooks.HelperFile)))
+	s.must(hooks.Populate(b.Context(), s.st, hooks.Folder{Dir: filepath.Join(s.dir, "hooks"), Helper: filepath.Join(s.dir, "hooks", hooks.HelperFile), Config: userConfig(b, f)}))
 	return f, s
 }
 

@@ -229,7 +229,7 @@ func TestLinks(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	fill := func() string {
-		s.must(hooks.Populate(t.Context(), userRepo(t, f), s.st, filepath.Join(s.dir, "hooks"), filepath.Join(s.dir, "bin", helperName)))
+		s.must(hooks.Populate(t.Context(), s.st, hooks.Folder{Dir: filepath.Join(s.dir, "hooks"), Helper: filepath.Join(s.dir, "bin", helperName), Config: userConfig(t, f)}))
 		return strings.ReplaceAll(list(), " guard ", " ")
 	}
 	const own = "config config.core config.push fsmonitor pre-commit pre-push pre-rebase prepare-commit-msg receive-pack reference-transaction"

@@ -49,7 +49,7 @@ func testEnv(t *testing.T, top, version string) {
 		t.Fatal(err)
 	}
 	for range 2 { // it may be repeated
-		if err := hooks.Populate(t.Context(), userRepo(t, f), st, dir, filepath.Join(top, "session/bin/helper")); err != nil {
+		if err := hooks.Populate(t.Context(), st, hooks.Folder{Dir: dir, Helper: filepath.Join(top, "session/bin/helper"), Config: userConfig(t, f)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,22 +19,31 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Populate fills dir, a folder right below the session's, with what Env leads git
-// to: a link to helper under each hook's name, and configuration. helper is the
-// session's own copy of the helper binary, which finds the session by its place;
-// repo is the origin's repository, whose configuration says where pushes go. What
-// is there already is replaced, so that it may be repeated.
+// Folder is a session's folder of hooks.
+type Folder struct {
+	Dir    string // right below the session's own folder
+	Helper string // the session's own copy of the helper binary, which finds the session by its place
+	// Config yields the configuration of the origin's repository, keys and values as
+	// git config --list prints them: it says where pushes go. It is called only where
+	// the policy refuses them.
+	Config func(context.Context) (iter.Seq2[string, string], error)
+}
+
+// Populate fills a folder with what Env leads git to: a link to the helper under each
+// hook's name, and configuration. What is there already is replaced, so that it may be
+// repeated.
 //
 // The link named RemoteHelper belongs into a folder of the session's PATH; its
 // place is the caller's choice.
-func Populate(ctx context.Context, repo *git.Repo, st *guard.SessionState, dir, helper string) error {
+func Populate(ctx context.Context, st *guard.SessionState, f Folder) error {
+	dir, helper := f.Dir, f.Helper
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	if err := fillLinks(st, dir, helper); err != nil {
 		return fmt.Errorf("fill the folder of hooks: %w", err)
 	}
-	known, err := readAddresses(ctx, repo, st)
+	known, err := f.addresses(ctx, st)
 	if err != nil {
 		return err
 	}
@@ -229,14 +239,14 @@ type addresses struct {
 	pushPrefixes []string // of url.BASE.pushInsteadOf
 }
 
-// readAddresses reads the configuration. Where a remote has an address of its own
+// addresses reads the configuration. Where a remote has an address of its own
 // for pushing git does not look at pushInsteadOf, and of several rules the longest
 // one counts.
-func readAddresses(ctx context.Context, repo *git.Repo, st *guard.SessionState) (addresses, error) {
+func (f Folder) addresses(ctx context.Context, st *guard.SessionState) (addresses, error) {
 	if !blocksPush(st) {
 		return addresses{}, nil
 	}
-	conf, err := repo.Config(ctx)
+	conf, err := f.Config(ctx)
 	if err != nil {
 		return addresses{}, fmt.Errorf("read the remotes: %w", err)
 	}
@@ -251,19 +261,19 @@ func blocksPush(st *guard.SessionState) bool {
 
 // addressesIn collects remote.NAME.{url,pushurl,receivepack} and
 // url.BASE.pushInsteadOf.
-func addressesIn(conf *git.Config) addresses {
+func addressesIn(conf iter.Seq2[string, string]) addresses {
 	var known addresses
-	for _, e := range conf.Entries {
-		section, rest, _ := strings.Cut(e.Key, ".")
+	for name, value := range conf {
+		section, rest, _ := strings.Cut(name, ".")
 		dot := strings.LastIndexByte(rest, '.')
-		if dot < 0 || e.Value == "" {
+		if dot < 0 || value == "" {
 			continue
 		}
 		switch subsection, key := rest[:dot], rest[dot+1:]; {
-		case section == "url" && key == "pushinsteadof" && !slices.Contains(known.pushPrefixes, e.Value):
-			known.pushPrefixes = append(known.pushPrefixes, e.Value)
+		case section == "url" && key == "pushinsteadof" && !slices.Contains(known.pushPrefixes, value):
+			known.pushPrefixes = append(known.pushPrefixes, value)
 		case section == "remote" && (key == "url" || key == "pushurl" || key == "receivepack"):
-			known.remote(subsection).set(key, e.Value)
+			known.remote(subsection).set(key, value)
 		}
 	}
 	return known

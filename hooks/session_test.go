@@ -2,7 +2,9 @@ package hooks_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,9 +41,16 @@ func realGit(t testing.TB) string {
 
 var testTime = time.Unix(1700000000, 0)
 
-// userRepo is a fixture's repository, in which git runs as its user would run it.
-func userRepo(t testing.TB, f *gittest.Fixture) *git.Repo {
-	return &git.Repo{Git: git.At(realGit(t), f.Env()), TopLevel: f.Dir}
+// userConfig reads the configuration of a fixture's repository as its user would.
+func userConfig(t testing.TB, f *gittest.Fixture) func(context.Context) (iter.Seq2[string, string], error) {
+	repo := &git.Repo{Git: git.At(realGit(t), f.Env()), TopLevel: f.Dir}
+	return func(ctx context.Context) (iter.Seq2[string, string], error) {
+		c, err := repo.Config(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.All(), nil
+	}
 }
 
 // gitVersion asks it.
@@ -88,7 +97,7 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	s.must(st.Save(dir))
 	helper := filepath.Join(dir, "bin", helperName)
 	s.must(linkOrCopy(helper))
-	s.must(hooks.Populate(t.Context(), userRepo(t, f), st, filepath.Join(dir, "hooks"), helper))
+	s.must(hooks.Populate(t.Context(), st, hooks.Folder{Dir: filepath.Join(dir, "hooks"), Helper: helper, Config: userConfig(t, f)}))
 	s.must(os.Symlink(helperName, filepath.Join(dir, "bin", hooks.RemoteHelper)))
 	s.env = f.Env(append(hooks.Env(st, filepath.Join(dir, "hooks")), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"), "TMPDIR="+filepath.Join(dir, "tmp"))...)
 	return s

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -118,6 +119,17 @@ func (c *Config) Last(key string) (string, bool) {
 func (c *Config) Get(key string) string {
 	v, _ := c.Last(key)
 	return v
+}
+
+// All yields the keys and values in the order in which git reads them.
+func (c *Config) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, e := range c.Entries {
+			if !yield(e.Key, e.Value) {
+				return
+			}
+		}
+	}
 }
 
 // Bool reads a value as git does; what is no boolean counts as def.

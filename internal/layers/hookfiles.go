@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,14 @@ func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir str
 			repo.TopLevel, repo.GitDir = "", string(st.GitDirs[0])
 		}
 	}
-	if err := hooks.Populate(ctx, repo, st, folder, filepath.Join(dir, hooksHelper)); err != nil {
+	config := func(ctx context.Context) (iter.Seq2[string, string], error) {
+		c, err := repo.Config(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return c.All(), nil
+	}
+	if err := hooks.Populate(ctx, st, hooks.Folder{Dir: folder, Helper: filepath.Join(dir, hooksHelper), Config: config}); err != nil {
 		return err
 	}
 	st.HookEnv = hooks.Env(st, folder)
