@@ -9,9 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // settle brings the session's own workspace to what was merged, and proves it.

@@ -12,9 +12,10 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/revert"
+	door "github.com/seed-2d964004/superqode/revert"
 )
 
 // rel makes paths of texts.
@@ -259,7 +260,7 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 	ws.Remove("src/deep")
 	ws.Write("crlf.txt", "stays changed")
 	for _, how := range []revert.Method{revert.Stat, revert.Full} {
-		v, err := s.Verify(t.Context(), how, nil)
+		v, err := s.Verify(t.Context(), door.Method(how), nil)
 		if want := []string{"README.md: modified", "crlf.txt: modified", "src/deep/er/lib.go: deleted", "src/deep/er: deleted", "src/deep: deleted", "src/new: created"}; !errors.Is(err, superqode.ErrVerification) || !slices.Equal(v.Differences, want) {
 			t.Fatalf("verify %s: %v %+v", how, err, v)
 		}
@@ -275,7 +276,7 @@ func revertByPath(t *testing.T, f *gittest.Fixture, s *Session) {
 	if ws.Read("README.md") != was || ws.Read("crlf.txt") != "stays changed" || ws.Read("src/deep/er/lib.go") == "" {
 		t.Error("not what was asked for")
 	}
-	if v, err := s.Verify(t.Context(), revert.Full, rel(t, "README.md", "src")); err != nil || v.Digest != res.Digest {
+	if v, err := s.Verify(t.Context(), "full", rel(t, "README.md", "src")); err != nil || v.Digest != res.Digest {
 		t.Errorf("verify by path: %v %+v, reverted to %s", err, v, res.Digest)
 	}
 	if _, err := s.Revert(t.Context(), mode.RevertOptions{Paths: rel(t, "nothing/there")}); !errors.Is(err, superqode.ErrNotFound) {
@@ -310,7 +311,7 @@ func revertWhole(t *testing.T, f *gittest.Fixture, s *Session) {
 			t.Fatalf("whole, %s: %v %+v, base %s", how, err, res, s.Rec.Base.Digest)
 		}
 	}
-	if v, err := s.Verify(t.Context(), revert.Full, nil); err != nil || v.Digest != s.Rec.Base.Digest {
+	if v, err := s.Verify(t.Context(), "full", nil); err != nil || v.Digest != s.Rec.Base.Digest {
 		t.Errorf("verify: %v %+v", err, v)
 	}
 	if isRepo && f.StatusIn(ws) != status {

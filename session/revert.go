@@ -8,6 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	machine "github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -23,7 +24,7 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 		return nil, err
 	}
 	if opt.How == "" {
-		opt.How = revert.Stat
+		opt.How = machine.Stat
 	}
 	if !opt.DryRun {
 		if err := s.own(); err != nil {
@@ -66,6 +67,11 @@ func (s *Session) revertable() error {
 // Verify compares the workspace, in git_snapshot mode the origin with its
 // repository, with the base and changes nothing.
 func (s *Session) Verify(ctx context.Context, how revert.Method, within []superqode.RelPath) (*revert.Verified, error) {
+	v, err := s.verify(ctx, machine.Method(how), within)
+	return (*revert.Verified)(v), err
+}
+
+func (s *Session) verify(ctx context.Context, how machine.Method, within []superqode.RelPath) (*machine.Verified, error) {
 	if err := s.revertable(); err != nil {
 		return nil, err
 	}
@@ -73,7 +79,7 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, within []superq
 		if err == nil {
 			err = superqode.Errorf(superqode.ErrVerification, "%s", why)
 		}
-		return &revert.Verified{Differences: []string{err.Error()}}, err
+		return &machine.Verified{Differences: []string{err.Error()}}, err
 	}
 	v, err := mode.For(s.Rec.Mode).Verify(ctx, s.Site, how, within)
 	if err != nil {

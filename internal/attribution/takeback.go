@@ -11,9 +11,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {

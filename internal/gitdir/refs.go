@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/internal/revert"
 )
 
 // maxLogs is how much of the repository's reflogs a session's own git directory

@@ -5,9 +5,9 @@ import (
 	"context"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // Kind is how one mode makes a workspace, looks at it, brings it back and takes

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // skipGit leaves git's own files out of a workspace's snapshot, at any depth.

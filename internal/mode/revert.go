@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trash"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // IsAre counts paths, with the verb.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // salvageIgnored is how many bytes of new ignored files go into the salvage of a

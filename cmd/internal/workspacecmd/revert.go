@@ -8,6 +8,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	machine "github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/session"
@@ -17,8 +18,6 @@ import (
 type verifyFlag struct {
 	Verify string `enum:"stat,full" default:"stat" placeholder:"HOW" help:"stat: trust the stat data of untouched files (default); full: read every byte."`
 }
-
-func (f verifyFlag) method() revert.Method { return revert.Method(f.Verify) }
 
 // Revert brings a workspace, or the origin, back to the base.
 type Revert struct {
@@ -56,7 +55,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	if !c.DryRun {
 		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
 	}
-	res, mixed, err := c.revert(ctx, s, mode.RevertOptions{Paths: paths, How: c.method(), DryRun: c.DryRun})
+	res, mixed, err := c.revert(ctx, s, mode.RevertOptions{Paths: paths, How: machine.Method(c.Verify), DryRun: c.DryRun})
 	if res == nil {
 		return err
 	}
@@ -145,7 +144,7 @@ func (c *Verify) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	v, err := s.Verify(ctx, c.method(), paths)
+	v, err := s.Verify(ctx, revert.Method(c.Verify), paths)
 	if v == nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/internal/revert"
 )
 
 func capture(t *testing.T, f *gittest.Fixture, indexCopy string) *revert.RepoState {

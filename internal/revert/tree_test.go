@@ -13,9 +13,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 func must(t testing.TB, err error) {

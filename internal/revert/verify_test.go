@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/revert"
 )
 
 // The digest of what was verified is that of the base, and each difference has
