@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/registry"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
@@ -325,7 +327,7 @@ func killAgents(t *testing.T, seed uint64, after time.Duration) {
 		done, err = m.Recover(t.Context(), f.Dir, "")
 	}
 	if err != nil || len(done) != 1 || done[0].Err != nil {
-		list, _, _ := m.List(t.Context(), f.Dir, false)
+		list, _, _ := registry.List(t.Context(), m.Host, f.Dir, false)
 		t.Fatalf("recover: %+v, %v, %+v\n%s", done, err, list, &out)
 	}
 	leases, waiters, err := coordinator.OpenTable(claims).List(t.Context())

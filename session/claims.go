@@ -7,6 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
@@ -33,7 +34,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*coordinator.Cla
 		}
 		return place.Open(), nil
 	}
-	p, err := m.locate(ctx, dir)
+	p, err := registry.Locate(ctx, m.Host, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func claimRoot(dir string) (string, error) {
 		return "", site.NotFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
-		if commonDirOf(d) != "" {
+		if registry.CommonDirOf(d) != "" {
 			return d, nil
 		}
 		if d == filepath.Dir(d) {

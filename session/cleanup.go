@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -61,7 +62,7 @@ type Sparing struct {
 // A session's workspace goes first and its record, refs and salvages one age
 // later, so that whatever a cleanup took can be had back meanwhile; see Restore.
 func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, error) {
-	projects, err := m.projects(ctx, opt.Dir, opt.All)
+	projects, err := registry.Projects(ctx, m.Host, opt.Dir, opt.All)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/registry"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -147,7 +149,7 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			idle := k.active(t, OpenOptions{Mode: mode}, "")
 			changed := k.active(t, OpenOptions{Mode: mode}, "echo new > only-here")
 			pinned := k.runs(t, OpenOptions{Mode: mode}, "true")
-			if _, err := k.Pin(t.Context(), f.Dir, pinned.String(), true); err != nil {
+			if _, err := registry.Pin(t.Context(), k.Host, f.Dir, pinned.String(), true); err != nil {
 				t.Fatal(err)
 			}
 			const young = "last used"
@@ -209,7 +211,7 @@ func TestCleanupByForceSalvages(t *testing.T) {
 	later := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > README.md")
 	k.exec(t, later, "echo after the end > README.md")
 	pinned := k.active(t, OpenOptions{}, "echo pinned > p")
-	if _, err := k.Pin(t.Context(), f.Dir, pinned.String(), true); err != nil {
+	if _, err := registry.Pin(t.Context(), k.Host, f.Dir, pinned.String(), true); err != nil {
 		t.Fatal(err)
 	}
 	k.ahead = 25 * time.Hour
@@ -287,7 +289,7 @@ func TestCleanupsAtOnceBesideSessions(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	sessions, broken, err := k.List(t.Context(), f.Dir, false)
+	sessions, broken, err := registry.List(t.Context(), k.Host, f.Dir, false)
 	if err != nil || len(broken) > 0 {
 		t.Fatal(broken, err)
 	}

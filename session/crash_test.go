@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/registry"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -81,7 +83,7 @@ func checkAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 	m := NewManager(Config{Home: f.Home + "/.superqode", Env: f.Env()})
 	m.Home = superqode.Getenv(f.Env(), "SUPERQODE_HOME")
-	sessions, broken, err := m.List(t.Context(), f.Dir, false)
+	sessions, broken, err := registry.List(t.Context(), m.Host, f.Dir, false)
 	if err != nil || len(broken) > 0 {
 		t.Fatalf("list: %v, broken: %+v", err, broken)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -34,7 +35,7 @@ type Finding struct {
 func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
 	f := &fixer{m: m, dryRun: dryRun}
 	f.permissions(m.Home, m.WorkingPath())
-	projects, err := m.projects(ctx, "", true)
+	projects, err := registry.Projects(ctx, m.Host, "", true)
 	if err != nil {
 		return f.list, err
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/registry"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -88,7 +90,7 @@ func checkInPlace(t *testing.T, f *gittest.Fixture, b before) {
 func checkRecovered(t *testing.T, f *gittest.Fixture) {
 	t.Helper()
 	m := managerOf(f)
-	sessions, broken, err := m.List(t.Context(), f.Dir, true)
+	sessions, broken, err := registry.List(t.Context(), m.Host, f.Dir, true)
 	if err != nil || len(broken) > 0 {
 		t.Fatalf("list: %v, broken: %+v", err, broken)
 	}
@@ -195,7 +197,7 @@ func TestInPlaceFullDiskAtEveryPoint(t *testing.T) {
 func endPreserved(t *testing.T, f *gittest.Fixture) {
 	t.Helper()
 	m := managerOf(f)
-	sessions, _, err := m.List(t.Context(), f.Dir, false)
+	sessions, _, err := registry.List(t.Context(), m.Host, f.Dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/registry"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -82,7 +84,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 		look(r.Path)
 	}
 	preserved := 0 // one that was killed in the middle of its end
-	for _, l := range must(k.List(t.Context(), f.Dir, false)) {
+	for _, l := range must(registry.List(t.Context(), k.Host, f.Dir, false)) {
 		switch l.State {
 		case superqode.StateDone:
 		case superqode.StatePreserved:
@@ -100,7 +102,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	if out := f.Git("worktree", "list", "--porcelain"); strings.Count(out, "worktree ") > 1+preserved {
 		t.Errorf("worktrees left: %s", out)
 	}
-	projects, err := k.projects(t.Context(), f.Dir, false)
+	projects, err := registry.Projects(t.Context(), k.Host, f.Dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +271,7 @@ func TestCleanupRecoversTheDeadInPlace(t *testing.T) {
 				t.Fatalf("cleanup: exit code %d\n%s", code, out)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
-			for _, l := range must(managerOf(f).List(t.Context(), f.Dir, false)) {
+			for _, l := range must(registry.List(t.Context(), managerOf(f).Host, f.Dir, false)) {
 				if l.State != superqode.StateDone {
 					t.Errorf("%s is %s", l.ID, l.State)
 				}

@@ -122,3 +122,10 @@ func childApplyCommits() int {
 	}
 	return 0
 }
+
+func put(t *testing.T, path, data string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

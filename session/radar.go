@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -53,7 +54,7 @@ const maxSides = 64
 // Radar looks at every open session of the origin around dir and returns what
 // would conflict; all of them when nobody ends one meanwhile.
 func (m *Manager) Radar(ctx context.Context, dir string) ([]RadarConflict, error) {
-	p, err := m.locate(ctx, dir)
+	p, err := registry.Locate(ctx, m.Host, dir)
 	if err != nil {
 		return nil, err
 	}

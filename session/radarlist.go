@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -38,7 +39,7 @@ func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []state.
 		conflicts, err = m.Radar(ctx, dir)
 		return conflicts, true, err
 	}
-	p, err := m.locate(ctx, dir)
+	p, err := registry.Locate(ctx, m.Host, dir)
 	if err != nil {
 		return nil, false, err
 	}

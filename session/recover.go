@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -40,10 +41,10 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		sessions, p = []state.Listed{l}, m.session(l).Project
 	} else {
 		var err error
-		if p, err = m.locate(ctx, dir); err != nil {
+		if p, err = registry.Locate(ctx, m.Host, dir); err != nil {
 			return nil, err
 		}
-		if sessions, _, err = m.List(ctx, dir, false); err != nil {
+		if sessions, _, err = registry.List(ctx, m.Host, dir, false); err != nil {
 			return nil, err
 		}
 		if err := removeUnborn(p); err != nil {

@@ -164,12 +164,3 @@ func (m *Manager) lookAt(ctx context.Context, dir, ref string) (*Session, error)
 	}
 	return s, rerr
 }
-
-// gone is the error for a session that is not there: no more, or never was.
-func (m *Manager) gone(ctx context.Context, dir, ref string) error {
-	s, err := m.reported(ctx, dir, ref)
-	if err != nil {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
-	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s was cleaned up; its report and other artifacts are left", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
-}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -15,7 +16,7 @@ import (
 // Salvages returns the salvages of the origin around dir, or of every origin,
 // newest first. Those whose session's folder is gone are found by their refs.
 func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage.Found, error) {
-	projects, err := m.projects(ctx, dir, all)
+	projects, err := registry.Projects(ctx, m.Host, dir, all)
 	if err != nil {
 		return nil, err
 	}

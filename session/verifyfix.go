@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -76,7 +77,7 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*Session, 
 		candidates = make([]state.Listed, 1)
 		candidates[0], err = m.find(ctx, opt.Dir, opt.Session)
 	} else {
-		candidates, _, err = m.List(ctx, opt.Dir, false)
+		candidates, _, err = registry.List(ctx, m.Host, opt.Dir, false)
 	}
 	if err != nil {
 		return nil, nil, nil, err

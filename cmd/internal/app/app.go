@@ -22,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -276,7 +277,7 @@ func (a *App) Abs(path string) string {
 func (a *App) Store() (*artifacts.Store, error) {
 	dir := a.Flags.Repo
 	if m, err := a.Sessions(); err == nil { // without a home there is no workspace
-		if origin, ok := m.OriginOf(dir); ok {
+		if origin, ok := registry.OriginOf(m.Host, dir); ok {
 			return artifacts.Open(origin)
 		}
 	}

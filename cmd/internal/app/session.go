@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
@@ -38,7 +39,7 @@ func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*session.Session
 	if err != nil {
 		return nil, err
 	}
-	sessions, _, err := m.List(ctx, a.Flags.Repo, false)
+	sessions, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (a *App) NewestEnded(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sessions, _, err := m.List(ctx, a.Flags.Repo, false)
+	sessions, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
 	if err != nil {
 		return "", err
 	}

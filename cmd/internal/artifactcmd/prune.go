@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -51,7 +52,7 @@ func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		}
 	}
 	var err error
-	if opt.Preserved, err = m.KeptSessions(ctx, a.Flags.Repo); err != nil {
+	if opt.Preserved, err = registry.KeptSessions(ctx, m.Host, a.Flags.Repo); err != nil {
 		return err
 	}
 	store, err := a.Store()

@@ -10,13 +10,14 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/jotaen/kong-completion"
+	kongcompletion "github.com/jotaen/kong-completion"
 	"github.com/posener/complete"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -146,7 +147,7 @@ func (w *offers) manager() (m *session.Manager, dir string, ok bool) {
 
 func (w *offers) list(line complete.Args) (list []state.Listed) {
 	if m, dir, ok := w.manager(); ok {
-		list, _, _ = m.List(w.ctx, dir, slices.Contains(line.All, "--all")) // no list, no words
+		list, _, _ = registry.List(w.ctx, m.Host, dir, slices.Contains(line.All, "--all")) // no list, no words
 	}
 	return list
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -170,7 +171,7 @@ func checkSessions(ctx context.Context, a *app.App) []check {
 	if err != nil {
 		return []check{{"sessions", checkFail, err.Error(), superqode.Hint(err)}}
 	}
-	sessions, broken, err := m.List(ctx, a.Flags.Repo, true)
+	sessions, broken, err := registry.List(ctx, m.Host, a.Flags.Repo, true)
 	if err != nil {
 		return []check{{"sessions", checkWarn, err.Error(), superqode.Hint(err)}}
 	}

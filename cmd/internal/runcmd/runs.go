@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -112,7 +113,7 @@ func (c *Ps) sessions(ctx context.Context, a *app.App, m *session.Manager) ([]st
 		}
 		return []state.Listed{*l}, nil
 	}
-	list, _, err := m.List(ctx, a.Flags.Repo, false)
+	list, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
 	var open []state.Listed
 	for _, l := range list {
 		if l.State != superqode.StateDone {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -70,7 +71,7 @@ type brokenJSON struct {
 // Run prints a table, newest first. Sessions whose files are broken are named on
 // stderr and do not hide the others.
 func (c *List) Run(ctx context.Context, a *app.App, m *session.Manager) error {
-	sessions, broken, err := m.List(ctx, a.Flags.Repo, c.All)
+	sessions, broken, err := registry.List(ctx, m.Host, a.Flags.Repo, c.All)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/registry"
 )
 
 // Pin keeps cleanup away from a session.
@@ -32,7 +33,7 @@ func pin(ctx context.Context, a *app.App, ref string, pinned bool) error {
 	if err != nil {
 		return err
 	}
-	id, err := m.Pin(ctx, a.Flags.Repo, ref, pinned)
+	id, err := registry.Pin(ctx, m.Host, a.Flags.Repo, ref, pinned)
 	if err != nil {
 		return err
 	}

@@ -1,16 +1,17 @@
-package session
+package registry
 
 import (
 	"path/filepath"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // OriginOf returns the origin of the session in whose workspace dir lies; false
 // when it lies in none. It reads the session's record and asks no git.
-func (m *Manager) OriginOf(dir string) (string, bool) {
+func OriginOf(m *site.Host, dir string) (string, bool) {
 	working, err := filepath.EvalSymlinks(m.WorkingPath())
 	if err != nil {
 		return "", false

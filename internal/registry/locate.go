@@ -1,4 +1,4 @@
-package session
+package registry
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// locate finds the project folder of the origin around dir for commands that
+// Locate finds the project folder of the origin around dir for commands that
 // only look at sessions. Starting git three times costs more than reading five
 // hundred records, so the common cases are found by looking for .git as git
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
-func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error) {
-	if p, _, ok := mode.Pointed(m.Host, dir); ok {
+func Locate(ctx context.Context, m *site.Host, dir string) (state.Project, error) {
+	if p, _, ok := mode.Pointed(m, dir); ok {
 		return p, nil
 	}
 	real, err := filepath.Abs(dir)
@@ -31,7 +31,7 @@ func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error)
 		return state.Project{}, site.NotFoundOr(err, dir)
 	}
 	for d := real; ; d = filepath.Dir(d) {
-		if common := commonDirOf(d); common != "" {
+		if common := CommonDirOf(d); common != "" {
 			if p := m.ProjectOf(&site.Origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.Exists() {
 				return p, nil
 			}
@@ -51,9 +51,9 @@ func (m *Manager) locate(ctx context.Context, dir string) (state.Project, error)
 	return m.ProjectOf(o), nil
 }
 
-// commonDirOf returns the git common dir of the work tree whose root is dir, its
+// CommonDirOf returns the git common dir of the work tree whose root is dir, its
 // links resolved, or "" when dir is no such root.
-func commonDirOf(dir string) string {
+func CommonDirOf(dir string) string {
 	gitDir := filepath.Join(dir, ".git")
 	st, err := os.Stat(gitDir)
 	if err != nil {

@@ -1,4 +1,4 @@
-package session
+package registry
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -14,8 +15,8 @@ import (
 // workspace, its record and its salvages. A session that runs can be pinned, and
 // one that has ended. Unlike Session.update it goes by the record as it lies
 // there: another process may be ending the session.
-func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id superqode.SessionID, err error) {
-	l, err := m.find(ctx, dir, ref)
+func Pin(ctx context.Context, m *site.Host, dir, ref string, pinned bool) (id superqode.SessionID, err error) {
+	l, err := Resolve(ctx, m, dir, ref)
 	if err != nil {
 		return id, err
 	}
@@ -34,8 +35,8 @@ func (m *Manager) Pin(ctx context.Context, dir, ref string, pinned bool) (id sup
 
 // KeptSessions returns the sessions of an origin whose artifacts must stay: those
 // that are open, preserved or pinned.
-func (m *Manager) KeptSessions(ctx context.Context, dir string) (map[superqode.SessionID]bool, error) {
-	list, broken, err := m.List(ctx, dir, false)
+func KeptSessions(ctx context.Context, m *site.Host, dir string) (map[superqode.SessionID]bool, error) {
+	list, broken, err := List(ctx, m, dir, false)
 	if err != nil {
 		return nil, err
 	}

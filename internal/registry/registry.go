@@ -1,4 +1,4 @@
-package session
+package registry
 
 import (
 	"context"
@@ -9,14 +9,15 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // List returns the sessions of the origin around dir, or of every origin,
 // newest first. It reads superqode's own records and never asks git for its
 // worktrees, whose listing grows with their number.
-func (m *Manager) List(ctx context.Context, dir string, all bool) ([]state.Listed, []state.Broken, error) {
-	projects, err := m.projects(ctx, dir, all)
+func List(ctx context.Context, m *site.Host, dir string, all bool) ([]state.Listed, []state.Broken, error) {
+	projects, err := Projects(ctx, m, dir, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,9 +37,10 @@ func (m *Manager) List(ctx context.Context, dir string, all bool) ([]state.Liste
 	return sessions, broken, nil
 }
 
-func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]state.Project, error) {
+// Projects returns the projects of the origin around dir, or all.
+func Projects(ctx context.Context, m *site.Host, dir string, all bool) ([]state.Project, error) {
 	if !all {
-		p, err := m.locate(ctx, dir)
+		p, err := Locate(ctx, m, dir)
 		return []state.Project{p}, err
 	}
 	names, err := state.Names(m.WorkingPath())
@@ -55,13 +57,13 @@ func (m *Manager) projects(ctx context.Context, dir string, all bool) ([]state.P
 // find resolves what a person typed: a whole id, a unique prefix or suffix of
 // one, a session's name, or nothing for the only session that has not ended.
 // Sessions of the origin around dir come first, then those of every origin.
-func (m *Manager) find(ctx context.Context, dir, ref string) (state.Listed, error) {
+func Resolve(ctx context.Context, m *site.Host, dir, ref string) (state.Listed, error) {
 	scopes := []bool{false, true}
 	if ref == "" {
 		scopes = scopes[:1]
 	}
 	for _, all := range scopes {
-		sessions, broken, err := m.List(ctx, dir, all)
+		sessions, broken, err := List(ctx, m, dir, all)
 		if err != nil {
 			if !all && ref != "" {
 				continue // not in a repository, or git is broken there: the id may still say which
@@ -76,7 +78,7 @@ func (m *Manager) find(ctx context.Context, dir, ref string) (state.Listed, erro
 	if ref == "" {
 		return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no open session of this origin"), "superqode workspace list")
 	}
-	return state.Listed{}, m.gone(ctx, dir, ref)
+	return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
 }
 
 func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Listed, error) {
@@ -118,14 +120,4 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 		return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%d sessions are open here, and none was named: %s", len(hits), strings.Join(names, ", ")), "--session %s", names[0])
 	}
 	return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d sessions (%s)", ref, len(hits), strings.Join(names, ", ")), "type more of the id, for example --session %s", names[0])
-}
-
-// Find returns the session that ref names; docs/formats.md says how. It returns
-// an error that wraps ErrNotFound or, when ref is ambiguous, ErrUsage.
-func (m *Manager) Find(ctx context.Context, dir, ref string) (*state.Listed, error) {
-	l, err := m.find(ctx, dir, ref)
-	if err != nil {
-		return nil, err
-	}
-	return &l, nil
 }
