@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/radar"
 )
 
 // The workspaces of agents at work are looked at every watchEvery, or less often
@@ -42,7 +43,7 @@ func (t *team) watch(ctx context.Context) (stop func()) {
 
 // glance looks once. What goes wrong is of no consequence: the end looks again.
 func (t *team) glance(ctx context.Context) {
-	list, counts, err := t.s.m.radar(ctx, t.s.Project)
+	list, counts, err := radar.In(ctx, t.s.m.Host, t.s.Project)
 	if err != nil {
 		if ctx.Err() == nil {
 			t.s.Log.Debug().Err(err).Msg("radar")
@@ -53,10 +54,10 @@ func (t *team) glance(ctx context.Context) {
 	id := t.s.Rec.ID
 	for i := range t.status {
 		st := &t.status[i]
-		st.Conflicts = countConflicts(list, RadarSide{id, st.Agent})
+		st.Conflicts = countConflicts(list, radar.Side{Session: id, Agent: st.Agent})
 		for _, c := range counts {
 			if c.Session == id && (c.Agent == st.Agent || t.opt.Shared) {
-				st.Changes = c.changes
+				st.Changes = c.Changes
 			}
 		}
 	}
@@ -65,7 +66,7 @@ func (t *team) glance(ctx context.Context) {
 }
 
 // countConflicts counts the paths of one side that conflict.
-func countConflicts(list []RadarConflict, side RadarSide) int {
+func countConflicts(list []radar.Conflict, side radar.Side) int {
 	paths := map[superqode.RelPath]bool{}
 	for _, c := range list {
 		if c.A == side || c.B == side {

@@ -26,7 +26,7 @@ func TestEnviron(t *testing.T) {
 	for _, kv := range env {
 		k, _, _ := strings.Cut(kv, "=")
 		if seen[k] {
-			t.Errorf("%s stands there twice", k.Host)
+			t.Errorf("%s stands there twice", k)
 		}
 		seen[k] = true
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -20,7 +21,7 @@ type Conflicts struct {
 
 // Run prints one line a conflict.
 func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) error {
-	list, err := m.Radar(ctx, a.Flags.Repo)
+	list, err := radar.Look(ctx, m.Host, a.Flags.Repo)
 	if err != nil {
 		return err
 	}
@@ -29,12 +30,12 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) err
 		if err != nil {
 			return err
 		}
-		list = session.ConflictsOf(list, l.ID)
+		list = radar.ConflictsOf(list, l.ID)
 	}
 	if a.Flags.JSON {
 		err = a.PrintJSON(struct {
-			SchemaVersion int                     `json:"schema_version"`
-			Conflicts     []session.RadarConflict `json:"conflicts"`
+			SchemaVersion int              `json:"schema_version"`
+			Conflicts     []radar.Conflict `json:"conflicts"`
 		}{1, app.NotNil(list)})
 	} else {
 		err = printConflicts(a, list)
@@ -49,7 +50,7 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) err
 }
 
 // printConflicts prints a table of what would conflict.
-func printConflicts(a *app.App, list []session.RadarConflict) error {
+func printConflicts(a *app.App, list []radar.Conflict) error {
 	rows := make([][]string, 0, len(list))
 	for _, c := range list {
 		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), text.QuotePath(c.Path.String())})
@@ -61,7 +62,7 @@ func printConflicts(a *app.App, list []session.RadarConflict) error {
 }
 
 // sideName is a session's short id, and the agent.
-func sideName(s session.RadarSide) string {
+func sideName(s radar.Side) string {
 	name := app.ShortID(s.Session)
 	if !s.Agent.IsZero() {
 		name += "/" + s.Agent.String()

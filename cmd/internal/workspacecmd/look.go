@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -59,7 +60,7 @@ type listedJSON struct {
 	Workspace app.WorkspaceJSON   `json:"workspace"`
 	// Conflicts are changes that could not be merged with another open session's
 	// or, of a session of several agents, with another agent's; only in a list.
-	Conflicts []session.RadarConflict `json:"conflicts,omitempty"`
+	Conflicts []radar.Conflict `json:"conflicts,omitempty"`
 }
 
 type brokenJSON struct {
@@ -101,12 +102,12 @@ func (c *List) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 }
 
 // conflicts asks the radar; of every origin only where that was asked for.
-func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Listed) ([]session.RadarConflict, error) {
+func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Listed) ([]radar.Conflict, error) {
 	if !c.All {
-		list, _, err := a.Manager.ListedConflicts(ctx, a.Flags.Repo, sessions, c.Conflicts)
+		list, _, err := radar.Listed(ctx, a.Manager.Host, a.Flags.Repo, sessions, c.Conflicts)
 		return list, err
 	}
-	var all []session.RadarConflict
+	var all []radar.Conflict
 	byOrigin := map[state.HostPath][]state.Listed{}
 	for _, s := range sessions {
 		byOrigin[s.Origin] = append(byOrigin[s.Origin], s)
@@ -115,7 +116,7 @@ func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Liste
 		if !c.Conflicts || len(of) < 2 {
 			continue
 		}
-		list, _, err := a.Manager.ListedConflicts(ctx, string(origin), of, true)
+		list, _, err := radar.Listed(ctx, a.Manager.Host, string(origin), of, true)
 		if err != nil {
 			a.Warn(fmt.Sprintf("%s can not be searched for conflicts: %v", origin, err))
 			continue
@@ -125,17 +126,17 @@ func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Liste
 	return all, nil
 }
 
-func printList(a *app.App, sessions []state.Listed, broken []state.Broken, conflicts []session.RadarConflict) error {
+func printList(a *app.App, sessions []state.Listed, broken []state.Broken, conflicts []radar.Conflict) error {
 	doc := struct {
 		SchemaVersion int          `json:"schema_version"`
 		Sessions      []listedJSON `json:"sessions"`
 		Broken        []brokenJSON `json:"broken"`
 
-		Conflicts []session.RadarConflict `json:"conflicts"`
+		Conflicts []radar.Conflict `json:"conflicts"`
 	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken)), app.NotNil(conflicts)}
 	for _, s := range sessions {
 		j := toJSON(s)
-		j.Conflicts = session.ConflictsOf(conflicts, s.ID)
+		j.Conflicts = radar.ConflictsOf(conflicts, s.ID)
 		doc.Sessions = append(doc.Sessions, j)
 	}
 	for _, b := range broken {

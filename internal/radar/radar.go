@@ -1,4 +1,6 @@
-package session
+// Package radar looks at the open sessions of an origin and says which changes
+// would conflict if all of them were applied.
+package radar
 
 import (
 	"cmp"
@@ -9,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/registry"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -22,27 +26,27 @@ import (
 // whether two have changed the same file. It writes nothing anywhere but its own
 // result.
 
-// RadarSide is one of two whose changes meet.
-type RadarSide struct {
+// Side is one of two whose changes meet.
+type Side struct {
 	Session superqode.SessionID `json:"session_id"`
 	Agent   superqode.AgentID   `json:"agent_id"`
 }
 
-// RadarConflict is one path that two sides have changed so that their changes do
+// Conflict is one path that two sides have changed so that their changes do
 // not merge.
-type RadarConflict struct {
-	A       RadarSide
-	B       RadarSide
+type Conflict struct {
+	A       Side
+	B       Side
 	Path    superqode.RelPath
 	Kind    merge.ConflictKind
 	Lines   []merge.LineRange // of the base; none where it is not about lines
 	Message string
 }
 
-// radarSide is a side as the radar sees it.
-type radarSide struct {
-	RadarSide
-	s       *Session
+// seen is a side as the radar sees it.
+type seen struct {
+	Side
+	s       *attribution.Authorship
 	look    *mode.Look
 	changes []merge.Change
 	touched map[string]bool // paths, and the folders above them
@@ -51,29 +55,29 @@ type radarSide struct {
 // maxSides bounds what one look of the radar costs.
 const maxSides = 64
 
-// Radar looks at every open session of the origin around dir and returns what
+// Look looks at every open session of the origin around dir and returns what
 // would conflict; all of them when nobody ends one meanwhile.
-func (m *Manager) Radar(ctx context.Context, dir string) ([]RadarConflict, error) {
-	p, err := registry.Locate(ctx, m.Host, dir)
+func Look(ctx context.Context, m *site.Host, dir string) ([]Conflict, error) {
+	p, err := registry.Locate(ctx, m, dir)
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := m.radar(ctx, p)
+	list, _, err := In(ctx, m, p)
 	return list, err
 }
 
-// radar is Radar for a project; it also returns how many paths each side has
+// In is Look for a project; it also returns how many paths each side has
 // changed.
-func (m *Manager) radar(ctx context.Context, p state.Project) ([]RadarConflict, []sideCount, error) {
-	sides, err := m.sides(ctx, p)
+func In(ctx context.Context, m *site.Host, p state.Project) ([]Conflict, []sideCount, error) {
+	sides, err := sides(ctx, m, p)
 	if err != nil {
 		return nil, nil, err
 	}
 	counts := make([]sideCount, len(sides))
 	for i, a := range sides {
-		counts[i] = sideCount{a.RadarSide, len(a.look.Changes)}
+		counts[i] = sideCount{a.Side, len(a.look.Changes)}
 	}
-	var list []RadarConflict
+	var list []Conflict
 	for i, a := range sides {
 		for _, b := range sides[i+1:] {
 			found, err := meet(ctx, a, b)
@@ -83,16 +87,16 @@ func (m *Manager) radar(ctx context.Context, p state.Project) ([]RadarConflict, 
 			list = append(list, found...)
 		}
 	}
-	return list, counts, writeRadar(p, m.Now(), list)
+	return list, counts, write(p, m.Now(), list)
 }
 
 type sideCount struct {
-	RadarSide
-	changes int
+	Side
+	Changes int
 }
 
 // sides looks at the workspaces that are open.
-func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, error) {
+func sides(ctx context.Context, m *site.Host, p state.Project) ([]*seen, error) {
 	names, err := p.SessionNames()
 	if err != nil {
 		return nil, err
@@ -105,17 +109,17 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 	slices.SortFunc(all, func(a, b state.Listed) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
-	var sides []*radarSide
+	var sides []*seen
 	for _, l := range all {
 		open := l.State == superqode.StateActive || l.State == superqode.StatePreserved
 		if !open || len(sides) == maxSides || !l.Parent.IsZero() && l.State != superqode.StateActive {
 			continue // what a kept workspace of an agent holds is in its session's
 		}
-		s := m.session(l)
+		s := attribution.Of(m.At(l))
 		if s.Team() {
 			continue // its agents are sides
 		}
-		side, err := s.side(ctx)
+		side, err := side(ctx, s)
 		if err != nil {
 			m.Log.Debug().Stringer("session", l.ID).Err(err).Msg("radar")
 			continue // its program is writing, or it is ending
@@ -126,13 +130,13 @@ func (m *Manager) sides(ctx context.Context, p state.Project) ([]*radarSide, err
 }
 
 // side looks at one session, and keeps when each change was first seen.
-func (s *Session) side(ctx context.Context) (*radarSide, error) {
+func side(ctx context.Context, s *attribution.Authorship) (*seen, error) {
 	s.Gentle = true
 	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &radarSide{RadarSide: RadarSide{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[string]bool{}}
+	r := &seen{Side: Side{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[string]bool{}}
 	if l.Gone != "" {
 		l.Changes = nil
 	}
@@ -163,7 +167,7 @@ func (s *Session) side(ctx context.Context) (*radarSide, error) {
 
 // touches reports whether a side has changed something at a path, below it or
 // above it.
-func (r *radarSide) touches(path string) bool {
+func (r *seen) touches(path string) bool {
 	if r.touched[path] {
 		return true
 	}
@@ -181,7 +185,7 @@ func (r *radarSide) touches(path string) bool {
 }
 
 // meet returns what would conflict if b's changes were merged with a's.
-func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
+func meet(ctx context.Context, a, b *seen) ([]Conflict, error) {
 	var both []merge.Change
 	for _, c := range b.changes {
 		if c.Old != nil && a.touches(c.Old.Path) || c.New != nil && a.touches(c.New.Path) {
@@ -202,7 +206,7 @@ func meet(ctx context.Context, a, b *radarSide) ([]RadarConflict, error) {
 	return list, errors.Join(err, bench.Close())
 }
 
-func meetOn(ctx context.Context, bench *merge.Bench, a, b *radarSide, both []merge.Change) ([]RadarConflict, error) {
+func meetOn(ctx context.Context, bench *merge.Bench, a, b *seen, both []merge.Change) ([]Conflict, error) {
 	lines := map[string][]merge.LineRange{}
 	roots := [2]string{string(a.s.Rec.Workspace), string(b.s.Rec.Workspace)}
 	moved := map[string]string{}
@@ -242,18 +246,18 @@ func meetOn(ctx context.Context, bench *merge.Bench, a, b *radarSide, both []mer
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", a.name(), b.name(), err)
 	}
-	var list []RadarConflict
+	var list []Conflict
 	for i := range steps {
 		if c := steps[i].Conflict; c != nil {
 			path, _ := superqode.ParseRelPath(c.Path) // it came out of a scan
-			list = append(list, RadarConflict{A: a.RadarSide, B: b.RadarSide, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
+			list = append(list, Conflict{A: a.Side, B: b.Side, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
 		}
 	}
 	return list, nil
 }
 
 // name is the side as messages have it.
-func (r RadarSide) name() string {
+func (r Side) name() string {
 	id := r.Session.String()
 	short := id[strings.LastIndexByte(id, '-')+1:]
 	if r.Agent.IsZero() {

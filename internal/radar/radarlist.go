@@ -1,10 +1,11 @@
-package session
+package radar
 
 import (
 	"context"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/registry"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -19,7 +20,7 @@ const (
 // ListedConflicts returns what would conflict among the given sessions of the
 // origin around dir, and whether that was found out just now. look asks for a
 // look whatever it costs.
-func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []state.Listed, look bool) (conflicts []RadarConflict, fresh bool, err error) {
+func Listed(ctx context.Context, m *site.Host, dir string, list []state.Listed, look bool) (conflicts []Conflict, fresh bool, err error) {
 	open, files := 0, 0
 	for i := range list {
 		l := &list[i]
@@ -36,24 +37,24 @@ func (m *Manager) ListedConflicts(ctx context.Context, dir string, list []state.
 	case open < 2:
 		return nil, true, nil
 	case look || open <= listedSides && files <= listedFiles:
-		conflicts, err = m.Radar(ctx, dir)
+		conflicts, err = Look(ctx, m, dir)
 		return conflicts, true, err
 	}
-	p, err := registry.Locate(ctx, m.Host, dir)
+	p, err := registry.Locate(ctx, m, dir)
 	if err != nil {
 		return nil, false, err
 	}
-	conflicts, err = readRadar(p)
+	conflicts, err = read(p)
 	return stillOpen(conflicts, list), false, err
 }
 
 // stillOpen leaves out what concerns a session that has ended since.
-func stillOpen(conflicts []RadarConflict, list []state.Listed) []RadarConflict {
+func stillOpen(conflicts []Conflict, list []state.Listed) []Conflict {
 	open := map[superqode.SessionID]bool{}
 	for i := range list {
 		open[list[i].ID] = list[i].State != superqode.StateDone
 	}
-	var out []RadarConflict
+	var out []Conflict
 	for _, c := range conflicts {
 		if open[c.A.Session] && open[c.B.Session] {
 			out = append(out, c)
@@ -64,8 +65,8 @@ func stillOpen(conflicts []RadarConflict, list []state.Listed) []RadarConflict {
 
 // ConflictsOf returns those of the conflicts that a session, or an agent in it,
 // takes part in; never nil.
-func ConflictsOf(list []RadarConflict, id superqode.SessionID) []RadarConflict {
-	out := []RadarConflict{}
+func ConflictsOf(list []Conflict, id superqode.SessionID) []Conflict {
+	out := []Conflict{}
 	for _, c := range list {
 		if c.A.Session == id || c.B.Session == id {
 			out = append(out, c)
