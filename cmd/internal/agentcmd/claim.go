@@ -20,7 +20,7 @@ const defaultTTL = time.Hour
 // claimWho names the owner of claims.
 type claimWho struct {
 	app.SessionFlag
-	Agent string `placeholder:"NAME" help:"The owner of the claims (default: $$SUPERQODE_AGENT_ID; inside a session the run's own agent)."`
+	Agent string `predictor:"agent" placeholder:"NAME" help:"The owner of the claims (default: $$SUPERQODE_AGENT_ID; inside a session the run's own agent)."`
 }
 
 // claimPlace is how a command reaches the claims: by the session's supervisor

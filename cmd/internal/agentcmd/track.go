@@ -23,7 +23,7 @@ import (
 // Track tells a session what an agent has changed.
 type Track struct {
 	app.SessionFlag
-	Agent  app.AgentFlag `placeholder:"NAME" help:"The agent that made the change (default: the agent that runs here)."`
+	Agent  app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"The agent that made the change (default: the agent that runs here)."`
 	Format string        `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read the payload of an agent's hook, after a tool has run, from stdin: claude, codex, gemini, cursor, copilot or json."`
 	Files  []string      `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent changed."`
 }

@@ -30,13 +30,13 @@ import (
 
 // Globals are the flags that every command takes, before or after its name.
 type Globals struct {
-	Repo    string `short:"C" placeholder:"DIR" help:"Use the repository that contains DIR (default: the current directory)." sep:"none"`
-	Home    string `placeholder:"DIR" help:"The folder for sessions (default: $$SUPERQODE_HOME or ~/.superqode)." sep:"none"`
+	Repo    string `predictor:"file" short:"C" placeholder:"DIR" help:"Use the repository that contains DIR (default: the current directory)." sep:"none"`
+	Home    string `predictor:"file" placeholder:"DIR" help:"The folder for sessions (default: $$SUPERQODE_HOME or ~/.superqode)." sep:"none"`
 	JSON    bool   `name:"json" help:"Print the result as JSON."`
 	Quiet   bool   `short:"q" help:"Print results and errors only."`
 	Verbose int    `short:"v" type:"counter" help:"Log more to stderr; -vv logs everything."`
 	Color   string `enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"Colour the output: auto, always or never."`
-	Config  string `placeholder:"FILE" help:"Read this configuration file instead of the origin's superqode.yaml." sep:"none"`
+	Config  string `predictor:"file" placeholder:"FILE" help:"Read this configuration file instead of the origin's superqode.yaml." sep:"none"`
 	NoInput bool   `name:"no-input" help:"Never prompt."`
 }
 

@@ -118,7 +118,7 @@ func (a *App) StepSummary(ctx context.Context, formats []string, id superqode.Se
 // SessionFlag names the session that a command is about. Without it that is the
 // session in which the command runs, or the only one that is open here.
 type SessionFlag struct {
-	Session string `short:"s" placeholder:"ID" help:"The session's id, any unique prefix or suffix of it, or its name."`
+	Session string `predictor:"session" short:"s" placeholder:"ID" help:"The session's id, any unique prefix or suffix of it, or its name."`
 }
 
 // Ref returns what to look the session up by.

@@ -19,7 +19,7 @@ import (
 type Add struct {
 	app.SessionFlag
 	File        string `arg:"" sep:"none" help:"The file, or - for stdin."`
-	Type        string `required:"" placeholder:"TYPE" help:"patch, fix, test_unit, …, coverage, summary, log, screenshot, trace or error."`
+	Type        string `predictor:"type" required:"" placeholder:"TYPE" help:"patch, fix, test_unit, …, coverage, summary, log, screenshot, trace or error."`
 	Name        string `help:"Save it as the next version of this name: name@1, name@2, …"`
 	Description string `help:"A description."`
 }

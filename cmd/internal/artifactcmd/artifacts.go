@@ -22,7 +22,7 @@ import (
 // List lists what sessions left behind.
 type List struct {
 	app.SessionFlag
-	Type string `placeholder:"TYPE" help:"Only list this type: patch, qr, log, test_unit, …"`
+	Type string `predictor:"type" placeholder:"TYPE" help:"Only list this type: patch, qr, log, test_unit, …"`
 }
 
 // Run prints a table in the order in which the artifacts were added.
@@ -72,7 +72,7 @@ func warnStore(a *app.App, store *artifacts.Store) {
 
 // Show prints one artifact.
 type Show struct {
-	Artifact string `arg:"" name:"id" help:"The artifact's id, its name, or name@version."`
+	Artifact string `predictor:"artifact" arg:"" name:"id" help:"The artifact's id, its name, or name@version."`
 	Info     bool   `xor:"what" help:"Print the manifest's entry instead."`
 	Path     bool   `xor:"what" help:"Print the file's path instead."`
 }

@@ -24,7 +24,7 @@ import (
 // FindingAdd adds one finding from flags, or many from stdin.
 type FindingAdd struct {
 	app.SessionFlag
-	Severity     string   `placeholder:"LEVEL" help:"critical, high, medium, low or info."`
+	Severity     string   `predictor:"severity" placeholder:"LEVEL" help:"critical, high, medium, low or info."`
 	Title        string   `help:"The finding in one line."`
 	File         string   `sep:"none" help:"The file, relative to the current directory or to the top."`
 	Line         string   `placeholder:"N[-M]" help:"The line or lines."`
@@ -213,7 +213,7 @@ func parseLines(s string) (artifacts.LineRange, error) {
 // FindingList lists findings.
 type FindingList struct {
 	app.SessionFlag
-	Severity []string `placeholder:"LEVEL" help:"Only list these severities (repeatable, or separated by commas)."`
+	Severity []string `predictor:"severity" placeholder:"LEVEL" help:"Only list these severities (repeatable, or separated by commas)."`
 }
 
 // Run prints a table in the order in which they were found.

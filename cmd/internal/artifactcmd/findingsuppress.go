@@ -17,7 +17,7 @@ import (
 // FindingSuppress enters a finding into the file of those that do not count.
 type FindingSuppress struct {
 	app.SessionFlag
-	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
+	Finding string `predictor:"finding" arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
 	Reason  string `help:"Why the finding does not count."`
 	Expires string `placeholder:"DATE" help:"The day from which the finding counts again, for example 2026-12-31 (default: never)."`
 }
@@ -44,7 +44,7 @@ func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
 // FindingUnsuppress takes a finding out of that file.
 type FindingUnsuppress struct {
 	app.SessionFlag
-	Finding string `arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
+	Finding string `predictor:"finding" arg:"" name:"fingerprint" help:"The finding's fingerprint, a prefix of it, or its id in the session."`
 }
 
 // Run prints the fingerprint.

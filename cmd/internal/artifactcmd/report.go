@@ -21,7 +21,7 @@ import (
 type Report struct {
 	app.SessionFlag
 	Format   string `default:"md" enum:"md,json,html,sarif,junit,summary" placeholder:"FORMAT" help:"md, json, html, sarif, junit, or summary (short, for a workflow step)."`
-	Output   string `short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE instead of stdout."`
+	Output   string `predictor:"file" short:"o" placeholder:"FILE" sep:"none" help:"Write to FILE instead of stdout."`
 	NoRedact bool   `help:"Do not mask secrets."`
 	Schema   string `enum:"qr,result," default:"" placeholder:"NAME" help:"Print a JSON Schema instead: qr (this report) or result (the output of run --json)."`
 }

@@ -48,77 +48,40 @@ func (c *Cmd) Run(a *app.App) error {
 	return err
 }
 
-// Complete answers a shell that asks by COMP_LINE. Nothing is changed for it, not
-// even a dead session recovered, and an error means that there is nothing to
-// offer.
+// Complete answers a shell that asks by COMP_LINE. The grammar's predictor tags say what can stand
+// where. Nothing is changed for it, not even a dead session recovered, and an error means that there
+// is nothing to offer.
 func Complete(ctx context.Context, a *app.App, parser *kong.Kong) {
-	cmd, err := kongcompletion.Command(parser)
+	w := &offers{a: a, ctx: ctx}
+	options := []kongcompletion.Option{kongcompletion.WithPredictor("file", complete.PredictFiles("*"))}
+	for name, offer := range map[string]func(complete.Args) []string{
+		"session": w.sessions, "agent": w.agents, "artifact": w.artifacts, "finding": w.findings, "salvage": w.salvages,
+		"type":     func(complete.Args) []string { return words(artifacts.Types()) },
+		"severity": func(complete.Args) []string { return words(artifacts.Severities()) },
+	} {
+		predict := complete.PredictFunc(func(line complete.Args) []string { return safeWords(offer(line)) })
+		options = append(options, kongcompletion.WithPredictor(name, predict))
+	}
+	cmd, err := kongcompletion.Command(parser, options...)
 	if err != nil {
 		return
-	}
-	w := &offers{a: a, ctx: ctx}
-	w.flags(&cmd)
-	for path, predict := range map[string]func(complete.Args) []string{
-		"artifacts show": w.artifacts, "workspace restore": w.salvages, "verify-fix": w.findings, "finding suppress": w.findings, "finding unsuppress": w.findings,
-	} {
-		w.args(&cmd, strings.Fields(path), predict)
 	}
 	c := complete.New("superqode", cmd)
 	c.Out = a.Out
 	c.Complete()
 }
 
+func words[T ~string](list []T) (out []string) {
+	for _, v := range list {
+		out = append(out, string(v))
+	}
+	return out
+}
+
 // offers finds what can stand at a place of the command line.
 type offers struct {
 	a   *app.App
 	ctx context.Context
-}
-
-// flags gives the flags of every command their predictors, by their names.
-func (w *offers) flags(cmd *complete.Command) {
-	byName := map[string]complete.PredictFunc{"--session": w.sessions, "-s": w.sessions, "--agent": w.agents, "--finding": w.findings, "--type": offerTypes, "--severity": offerSeverities}
-	for name, predict := range byName {
-		if old, ok := cmd.GlobalFlags[name]; ok && old != nil {
-			cmd.GlobalFlags[name] = predict
-		}
-	}
-	for _, name := range []string{"--repo", "-C", "--home", "--config", "--template", "--to", "-o"} {
-		if old, ok := cmd.GlobalFlags[name]; ok && old != nil {
-			cmd.GlobalFlags[name] = complete.PredictFiles("*")
-		}
-	}
-	for name, sub := range cmd.Sub {
-		w.flags(&sub)
-		cmd.Sub[name] = sub
-	}
-}
-
-func offerTypes(complete.Args) (out []string) {
-	for _, t := range artifacts.Types() {
-		out = append(out, string(t))
-	}
-	return out
-}
-
-func offerSeverities(complete.Args) (out []string) {
-	for _, s := range artifacts.Severities() {
-		out = append(out, string(s))
-	}
-	return out
-}
-
-// args gives a command's first argument its predictor.
-func (w *offers) args(cmd *complete.Command, path []string, predict complete.PredictFunc) {
-	if len(path) == 0 {
-		if p, ok := cmd.Args.(*kongcompletion.PositionalPredictor); ok && len(p.Predictors) > 0 {
-			p.Predictors[0] = predict
-		}
-		return
-	}
-	if sub, ok := cmd.Sub[path[0]]; ok {
-		w.args(&sub, path[1:], predict)
-		cmd.Sub[path[0]] = sub
-	}
 }
 
 // where takes the folders from the line that is being typed.
@@ -161,7 +124,7 @@ func (w *offers) sessions(line complete.Args) (out []string) {
 			out = append(out, app.ShortID(s.ID), s.Name)
 		}
 	}
-	return safeWords(out)
+	return out
 }
 
 // agents offers those of the sessions and of the configuration.
@@ -178,7 +141,7 @@ func (w *offers) agents(line complete.Args) (out []string) {
 			out = append(out, name.String())
 		}
 	}
-	return safeWords(out)
+	return out
 }
 
 func (w *offers) artifacts(line complete.Args) (out []string) {
@@ -187,17 +150,14 @@ func (w *offers) artifacts(line complete.Args) (out []string) {
 	if err != nil {
 		return nil
 	}
-	list, err := store.List(w.ctx, artifacts.Filter{})
-	if err != nil {
-		return nil
-	}
+	list, _ := store.List(w.ctx, artifacts.Filter{}) // no list, no words
 	for _, a := range list {
 		out = append(out, a.ID)
 		if line.Last != "" {
 			out = append(out, a.Name)
 		}
 	}
-	return safeWords(out)
+	return out
 }
 
 // findings offers those of the sessions that ended last.
@@ -219,7 +179,7 @@ func (w *offers) findings(line complete.Args) (out []string) {
 			}
 		}
 	}
-	return safeWords(out)
+	return out
 }
 
 func (w *offers) salvages(line complete.Args) (out []string) {
@@ -227,14 +187,11 @@ func (w *offers) salvages(line complete.Args) (out []string) {
 	if !ok {
 		return nil
 	}
-	list, err := m.Salvages(w.ctx, dir, false)
-	if err != nil {
-		return nil
-	}
+	list, _ := m.Salvages(w.ctx, dir, false) // no list, no words
 	for _, s := range list {
 		out = append(out, s.ID)
 	}
-	return safeWords(out)
+	return out
 }
 
 // safeWords sorts out what a shell would not take for one word, or obey: names can

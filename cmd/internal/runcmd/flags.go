@@ -19,10 +19,10 @@ type openFlags struct {
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
 	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or from a commit's tree."`
-	Template    app.PathFlag   `placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
+	Template    app.PathFlag   `predictor:"file" placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
 	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match (gitignore syntax; repeatable)."`
 	Name        string         `help:"A name for the session."`
-	Agent       []string       `placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
+	Agent       []string       `predictor:"agent" placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
 	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
 	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`

@@ -14,7 +14,7 @@ import (
 // VerifyFix tries a fix.
 type VerifyFix struct {
 	app.SessionFlag
-	ID      string           `arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
+	ID      string           `predictor:"finding" arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
 	Timeout app.DurationFlag `placeholder:"DUR" help:"Time out each run of the tests after DUR."`
 	Cmd     []string         `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The test command and its arguments, after --."`
 }

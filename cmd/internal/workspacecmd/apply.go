@@ -19,7 +19,7 @@ import (
 // Apply brings a session's changes into the origin's work tree.
 type Apply struct {
 	app.SessionFlag
-	Agent   app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
+	Agent   app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 	Hunk    []hunkFlag    `placeholder:"N,N-M" help:"Apply only these hunks, numbered as in workspace diff --hunks for the same paths (repeatable)."`
 	Commits bool          `help:"Apply the session's commits to the origin's current branch, as git am does."`
 	Check   bool          `help:"Check whether the changes apply, without changing anything."`

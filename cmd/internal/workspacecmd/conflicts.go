@@ -16,7 +16,7 @@ import (
 
 // Conflicts asks the radar.
 type Conflicts struct {
-	Session string `short:"s" placeholder:"ID" help:"Only conflicts that involve this session."`
+	Session string `predictor:"session" short:"s" placeholder:"ID" help:"Only conflicts that involve this session."`
 }
 
 // Run prints one line a conflict.

@@ -251,7 +251,7 @@ func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, er
 // Changes lists changes.
 type Changes struct {
 	app.SessionFlag
-	Agent app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
+	Agent app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 }
 
 // Run prints one row, or with --json one object a line, for each change.
@@ -324,7 +324,7 @@ type Diff struct {
 	app.SessionFlag
 	Stat  bool          `help:"Print a diffstat instead of the patch."`
 	Hunks bool          `help:"Number the hunks for workspace apply --hunk (always on a terminal)."`
-	Agent app.AgentFlag `placeholder:"NAME" help:"Limit to this agent's changes."`
+	Agent app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 	Paths []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 

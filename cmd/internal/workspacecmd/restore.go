@@ -16,15 +16,15 @@ import (
 
 // Restore gets back what a revert or a cleanup had salvaged.
 type Restore struct {
-	Salvage string `arg:"" optional:"" help:"The salvage: SESSION/N, a session with a single salvage, or the salvage's ref. SESSION is any unique prefix or suffix of the id."`
-	To      string `placeholder:"DIR" sep:"none" help:"Write into DIR, which must be empty or not exist (default: .superqode/salvage/SESSION-N in the origin)."`
+	Salvage string `predictor:"salvage" arg:"" optional:"" help:"The salvage: SESSION/N, a session with a single salvage, or the salvage's ref. SESSION is any unique prefix or suffix of the id."`
+	To      string `predictor:"file" placeholder:"DIR" sep:"none" help:"Write into DIR, which must be empty or not exist (default: .superqode/salvage/SESSION-N in the origin)."`
 	List    bool   `help:"List the salvages."`
 	All     bool   `short:"a" help:"With --list: include every origin."`
 }
 
 type restoredJSON struct {
 	SchemaVersion int                `json:"schema_version"`
-	Salvage       string             `json:"salvage"`
+	Salvage       string             `predictor:"salvage" json:"salvage"`
 	Path          superqode.HostPath `json:"path"`
 	Files         int                `json:"files"`
 	Digest        superqode.Digest   `json:"digest"`

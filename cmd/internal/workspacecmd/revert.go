@@ -24,7 +24,7 @@ type Revert struct {
 	app.SessionFlag
 	verifyFlag
 	DryRun bool          `help:"Print what would be reverted, without changing anything."`
-	Agent  app.AgentFlag `placeholder:"NAME" help:"Revert only this agent's changes, where they can be told apart."`
+	Agent  app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Revert only this agent's changes, where they can be told apart."`
 	Paths  []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
