@@ -108,3 +108,17 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]time.Duration{"30": 30 * time.Second, "1.5s": 1500 * time.Millisecond, "15m": 15 * time.Minute, "0": 0, "-1s": 0, "x": 0, "": 0} {
+		if d, err := ParseDuration(in); (err == nil) != (want > 0) || d != want {
+			t.Errorf("duration %q: %v, %v", in, d, err)
+		}
+	}
+	for in, want := range map[string]int64{"512": 512, "1k": 1024, "10M": 10 << 20, "2GiB": 2 << 30, "3kb": 3072, "1T": 1 << 40, "0": 0, "-1": 0, "9999999999T": 0, "M": 0, "1x": 0} {
+		if z, err := ParseSize(in); (err == nil) != (want > 0) || z != want {
+			t.Errorf("size %q: %d, %v", in, z, err)
+		}
+	}
+}

@@ -96,10 +96,10 @@ func (p *claimPlace) print(doc any, claims []coordinator.Lease) error {
 // ClaimAcquire claims.
 type ClaimAcquire struct {
 	claimWho
-	Wait  *waitFlag         `placeholder:"DUR" help:"If another agent has a claim, queue for up to DUR (30s, 5m, forever). First come, first served."`
-	TTL   *app.DurationFlag `name:"ttl" placeholder:"DUR" help:"Let the claim expire after DUR (default: never; 1h outside of a session without --pid)."`
-	PID   int               `name:"pid" placeholder:"PID" help:"Outside of a session: release the claim when this process ends."`
-	Files []string          `arg:"" name:"file" sep:"none" help:"FILE, FILE:START-END (lines of the base, counted from 1, inclusive), a folder, or a quoted pattern."`
+	Wait  *waitFlag      `placeholder:"DUR" help:"If another agent has a claim, queue for up to DUR (30s, 5m, forever). First come, first served."`
+	TTL   *time.Duration `name:"ttl" placeholder:"DUR" help:"Let the claim expire after DUR (default: never; 1h outside of a session without --pid)."`
+	PID   int            `name:"pid" placeholder:"PID" help:"Outside of a session: release the claim when this process ends."`
+	Files []string       `arg:"" name:"file" sep:"none" help:"FILE, FILE:START-END (lines of the base, counted from 1, inclusive), a folder, or a quoted pattern."`
 }
 
 // Run prints a line for each claim: its fencing number and what it is on.
@@ -145,7 +145,7 @@ func (c *ClaimAcquire) call(p *claimPlace, targets []coordinator.Target) (call c
 		call.Wait = coordinator.Wait(*c.Wait)
 	}
 	if c.TTL != nil {
-		call.TTL = time.Duration(*c.TTL)
+		call.TTL = *c.TTL
 	}
 	switch {
 	case p.claims == nil && c.PID != 0:
@@ -216,17 +216,14 @@ type waitFlag coordinator.Wait
 
 // UnmarshalText accepts a duration, whole seconds, 0 and forever.
 func (w *waitFlag) UnmarshalText(b []byte) error {
-	switch text := strings.ToLower(string(b)); text {
+	switch strings.ToLower(string(b)) {
 	case "forever", "infinity":
 		w.Forever = true
 		return nil
 	case "0", "0s":
 		return nil
 	}
-	var d app.DurationFlag
-	if err := d.UnmarshalText(b); err != nil {
-		return err
-	}
-	w.For = time.Duration(d)
-	return nil
+	d, err := text.ParseDuration(string(b))
+	w.For = d
+	return err
 }

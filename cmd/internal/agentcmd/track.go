@@ -23,9 +23,9 @@ import (
 // Track tells a session what an agent has changed.
 type Track struct {
 	app.SessionFlag
-	Agent  app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"The agent that made the change (default: the agent that runs here)."`
-	Format string        `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read the payload of an agent's hook, after a tool has run, from stdin: claude, codex, gemini, cursor, copilot or json."`
-	Files  []string      `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent changed."`
+	Agent  superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"The agent that made the change (default: the agent that runs here)."`
+	Format string            `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"Read the payload of an agent's hook, after a tool has run, from stdin: claude, codex, gemini, cursor, copilot or json."`
+	Files  []string          `arg:"" optional:"" name:"file" placeholder:"FILE[:START-END]" sep:"none" help:"The files, or lines of them as they are now, that the agent changed."`
 }
 
 // Run sends what is stated to the session's supervisor or, from outside of the
@@ -44,7 +44,7 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 	default:
 		list, err = c.fromArgs(a)
 	}
-	if hook && superqode.AgentID(c.Agent).IsZero() && a.Getenv("SUPERQODE_AGENT_ID") == "" {
+	if hook && c.Agent.IsZero() && a.Getenv("SUPERQODE_AGENT_ID") == "" {
 		return nil // of an agent without a name nothing is to be told apart
 	}
 	if err == nil && len(list) > 0 {
@@ -60,7 +60,7 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 func (c *Track) send(ctx context.Context, a *app.App, list []attribution.Track) error {
 	inside := a.Getenv("SUPERQODE_SOCKET") != "" && c.Session == ""
 	for i := range list {
-		list[i].Agent = superqode.AgentID(c.Agent)
+		list[i].Agent = c.Agent
 		if !inside {
 			continue
 		}

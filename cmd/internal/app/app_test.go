@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,21 +82,5 @@ func TestErrorPaths(t *testing.T) {
 	}
 	if got := ErrorPaths(errors.New("x")); got == nil || len(got) != 0 {
 		t.Errorf("got %#v, want an empty list", got)
-	}
-}
-
-func TestFlagValues(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]time.Duration{"30": 30 * time.Second, "1.5s": 1500 * time.Millisecond, "15m": 15 * time.Minute, "0": 0, "-1s": 0, "x": 0, "": 0} {
-		var d DurationFlag
-		if err := d.UnmarshalText([]byte(in)); (err == nil) != (want > 0) || time.Duration(d) != want {
-			t.Errorf("duration %q: %v, %v", in, time.Duration(d), err)
-		}
-	}
-	for in, want := range map[string]int64{"512": 512, "1k": 1024, "10M": 10 << 20, "2GiB": 2 << 30, "3kb": 3072, "1T": 1 << 40, "0": 0, "-1": 0, "9999999999T": 0, "M": 0, "1x": 0} {
-		var z SizeFlag
-		if err := z.UnmarshalText([]byte(in)); (err == nil) != (want > 0) || int64(z) != want {
-			t.Errorf("size %q: %d, %v", in, z, err)
-		}
 	}
 }

@@ -1,102 +1,143 @@
 package app
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// AgentFlag is an agent's name.
-type AgentFlag superqode.AgentID
+// Mappers parse the values of flags: by their Go type, or by the tag type:"…" where that says more.
+func Mappers() []kong.Option {
+	return []kong.Option{
+		kong.KindMapper(reflect.String, parsed(verbatim)),
+		typed(text.ParseDuration),
+		typed(superqode.ParseAgentID),
+		typed(merge.ParseHunks),
+		typed(parseKeep),
+		kong.NamedMapper("age", parsed(parseAge)),
+		kong.NamedMapper("count", parsed(parseCount)),
+		kong.NamedMapper("grace", parsed(parseGrace)),
+		kong.NamedMapper("names", kong.MapperFunc(addNames)),
+		kong.NamedMapper("run", parsed(parseRun)),
+		kong.NamedMapper("size", parsed(text.ParseSize)),
+		kong.NamedMapper("somepath", parsed(parsePath)),
+	}
+}
 
-// UnmarshalText accepts what superqode.ParseAgentID accepts.
-func (f *AgentFlag) UnmarshalText(b []byte) error {
-	id, err := superqode.ParseAgentID(string(b))
+// typed parses every flag of type T.
+func typed[T any](parse func(string) (T, error)) kong.Option {
+	return kong.TypeMapper(reflect.TypeFor[T](), parsed(parse))
+}
+
+// parsed is a mapper that takes a value as the bytes that it is. kong's own mapper of strings sends it
+// through JSON, where each byte that is not UTF-8 becomes U+FFFD: a program's argument, or a folder's
+// name, would be another one.
+func parsed[T any](parse func(string) (T, error)) kong.Mapper {
+	return kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		s, err := value(ctx)
+		if err != nil {
+			return err
+		}
+		v, err := parse(s)
+		if err == nil {
+			target.Set(reflect.ValueOf(v).Convert(target.Type()))
+		}
+		return err
+	})
+}
+
+func value(ctx *kong.DecodeContext) (string, error) {
+	t, err := ctx.Scan.PopValue("string")
 	if err != nil {
-		return superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
+		return "", err
 	}
-	*f = AgentFlag(id)
-	return nil
-}
-
-// PathFlag is a path. An empty one is a variable that was not set, say: it must not
-// quietly mean something else.
-type PathFlag string
-
-// UnmarshalText accepts everything but nothing.
-func (p *PathFlag) UnmarshalText(b []byte) error {
-	if len(b) == 0 || bytes.IndexByte(b, 0) >= 0 {
-		return fmt.Errorf("expected a path, not %q", b)
+	s, ok := t.Value.(string)
+	if !ok {
+		return "", fmt.Errorf("expected a string but got %q", t)
 	}
-	*p = PathFlag(b)
-	return nil
+	return s, nil
 }
 
-// DurationFlag is a duration with a unit, or a whole number of seconds; it is
-// more than zero.
-type DurationFlag time.Duration
+func verbatim(s string) (string, error) { return s, nil }
 
-// UnmarshalText accepts what time.ParseDuration accepts, and whole seconds.
-func (d *DurationFlag) UnmarshalText(b []byte) error {
-	v, err := text.ParseDuration(string(b))
-	*d = DurationFlag(v)
-	return err
+// parsePath refuses an empty path: that is a variable that was not set, say, and must not quietly mean
+// something else.
+func parsePath(s string) (string, error) {
+	if s == "" || strings.ContainsRune(s, 0) {
+		return "", fmt.Errorf("expected a path, not %q", s)
+	}
+	return s, nil
 }
 
-// SizeFlag is a number of bytes, see text.ParseSize.
-type SizeFlag int64
-
-// UnmarshalText parses a size greater than zero.
-func (z *SizeFlag) UnmarshalText(b []byte) error {
-	n, err := text.ParseSize(string(b))
-	*z = SizeFlag(n)
-	return err
-}
-
-// NamesFlag is a list of names, separated by commas or given by several flags. An
-// empty text is a name that nothing has: a list that was given is never no list.
-type NamesFlag []string
-
-// UnmarshalText adds the names of one flag.
-func (n *NamesFlag) UnmarshalText(b []byte) error {
-	*n = append(*n, strings.Split(string(b), ",")...)
-	return nil
-}
-
-// CountFlag is a whole number greater than zero.
-type CountFlag int
-
-// UnmarshalText parses a number.
-func (c *CountFlag) UnmarshalText(b []byte) error {
-	n, err := strconv.ParseUint(string(b), 10, 31)
+func parseCount(s string) (int, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%q is not a whole number greater than zero", b)
+		return 0, fmt.Errorf("%q is not a whole number greater than zero", s)
 	}
-	*c = CountFlag(n)
-	return nil
+	return int(n), nil
 }
 
-// AgeFlag is a time span with a unit, days included. Given as nothing at all, 0s, it
-// is the shortest there is; its zero value says that it was not given.
-type AgeFlag time.Duration
+// parseRun reads a run's number; "run-3" is 3.
+func parseRun(s string) (int, error) {
+	n, err := parseCount(strings.TrimPrefix(s, "run-"))
+	if err != nil {
+		err = fmt.Errorf("%q is not the number of a run", s)
+	}
+	return n, err
+}
 
-// UnmarshalText accepts what time.ParseDuration accepts, and whole days.
-func (d *AgeFlag) UnmarshalText(b []byte) error {
-	v, err := time.ParseDuration(string(b))
-	if days, ok := strings.CutSuffix(string(b), "d"); ok {
+// parseAge reads a time span with a unit, days included. No time at all, 0s, is the shortest there is: zero
+// says that the flag was not given.
+func parseAge(s string) (time.Duration, error) {
+	v, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
 		var n uint64
 		if n, err = strconv.ParseUint(days, 10, 16); err == nil {
 			v = time.Duration(n) * 24 * time.Hour
 		}
 	}
 	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not an age such as 24h, 90m or 7d", b)
+		return 0, fmt.Errorf("%q is not an age such as 24h, 90m or 7d", s)
 	}
-	*d = AgeFlag(max(v, 1)) // zero, everything, must differ from no flag
-	return nil
+	return max(v, 1), nil
+}
+
+// parseGrace reads a duration of at most an hour, which may be zero.
+func parseGrace(s string) (time.Duration, error) {
+	if s == "0" || s == "0s" {
+		return 0, nil
+	}
+	d, err := text.ParseDuration(s)
+	if err == nil && d > time.Hour {
+		err = errors.New("more than an hour")
+	}
+	return d, err
+}
+
+func parseKeep(s string) (state.Keep, error) {
+	switch keep := state.Keep(s); keep {
+	case state.KeepAlways, state.KeepFailure, state.KeepNever:
+		return keep, nil
+	}
+	return "", fmt.Errorf("must be always, failure or never, not %q", s)
+}
+
+// addNames adds a list of names, separated by commas or given by several flags. An empty text is a name
+// that nothing has: a list that was given is never no list.
+func addNames(ctx *kong.DecodeContext, target reflect.Value) error {
+	s, err := value(ctx)
+	if err == nil {
+		target.Set(reflect.AppendSlice(target, reflect.ValueOf(strings.Split(s, ","))))
+	}
+	return err
 }

@@ -16,9 +16,9 @@ import (
 
 // Prune takes away what old sessions left.
 type Prune struct {
-	KeepSessions *int        `placeholder:"N" help:"Keep the artifacts of the N newest sessions (default: artifacts.keep_sessions)."`
-	OlderThan    app.AgeFlag `placeholder:"AGE" help:"Only prune sessions whose newest artifact is older than AGE (36h, 30d)."`
-	DryRun       bool        `help:"Print what would be removed, without removing it."`
+	KeepSessions *int          `placeholder:"N" help:"Keep the artifacts of the N newest sessions (default: artifacts.keep_sessions)."`
+	OlderThan    time.Duration `type:"age" placeholder:"AGE" help:"Only prune sessions whose newest artifact is older than AGE (36h, 30d)."`
+	DryRun       bool          `help:"Print what would be removed, without removing it."`
 }
 
 type prunedJSON struct {
@@ -33,7 +33,7 @@ func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
 		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not take artifacts away")
 	}
-	opt := artifacts.PruneOptions{OlderThan: time.Duration(c.OlderThan), DryRun: c.DryRun}
+	opt := artifacts.PruneOptions{OlderThan: c.OlderThan, DryRun: c.DryRun}
 	switch {
 	case c.KeepSessions != nil && *c.KeepSessions < 0:
 		return superqode.Errorf(superqode.ErrUsage, "--keep-sessions: %d is less than 0", *c.KeepSessions)

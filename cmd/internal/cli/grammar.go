@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -104,8 +102,8 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(a),
 		kong.BindSingletonProvider(a.Sessions),
-		kong.KindMapper(reflect.String, kong.MapperFunc(decodeString)),
 	}
+	options = append(options, app.Mappers()...)
 	list := commands()
 	known := slices.ContainsFunc(list, func(c command) bool { return c.name == word })
 	for _, c := range list {
@@ -123,22 +121,6 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 		describe(parser.Model.Node)
 	}
 	return parser, err
-}
-
-// decodeString takes a value as the bytes that it is. kong's own mapper sends it
-// through JSON, where each byte that is not UTF-8 becomes U+FFFD: a program's
-// argument, or a folder's name, would be another one.
-func decodeString(ctx *kong.DecodeContext, target reflect.Value) error {
-	t, err := ctx.Scan.PopValue("string")
-	if err != nil {
-		return err
-	}
-	s, ok := t.Value.(string)
-	if !ok {
-		return fmt.Errorf("expected a string but got %q", t)
-	}
-	target.SetString(s)
-	return nil
 }
 
 // commandWord returns the first word of a command line that is no global flag

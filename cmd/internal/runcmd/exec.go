@@ -20,11 +20,11 @@ import (
 // programFlags say what is run, where that is no plain command line, and what it
 // reads.
 type programFlags struct {
-	Stdin      app.PathFlag `placeholder:"FILE" sep:"none" help:"Let the program read FILE as its stdin."`
-	TTY        bool         `name:"tty" help:"Give the program a terminal even if superqode has none."`
-	Lang       string       `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by file extension)."`
-	CodeFile   app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- for stdin) with CMD as its arguments."`
-	CodeBlocks app.PathFlag `placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- for stdin) in order."`
+	Stdin      string `type:"somepath" placeholder:"FILE" sep:"none" help:"Let the program read FILE as its stdin."`
+	TTY        bool   `name:"tty" help:"Give the program a terminal even if superqode has none."`
+	Lang       string `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by file extension)."`
+	CodeFile   string `type:"somepath" placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- for stdin) with CMD as its arguments."`
+	CodeBlocks string `type:"somepath" placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- for stdin) in order."`
 
 	usage  string                // how a line that names a program looks; "" is that of run
 	blocks []session.BlockResult // of --code-blocks, as they ended
@@ -56,7 +56,7 @@ func (f *programFlags) set(ctx context.Context, a *app.App, opt *session.ExecOpt
 	if f.Stdin == "-" {
 		return nothing, nil
 	}
-	file, err := openInput(ctx, a, "--stdin", string(f.Stdin))
+	file, err := openInput(ctx, a, "--stdin", f.Stdin)
 	if err != nil {
 		return nothing, err
 	}
@@ -76,7 +76,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOp
 		if f.Lang != "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
 		}
-		data, err := readInput(ctx, a, "--code-blocks", string(f.CodeBlocks))
+		data, err := readInput(ctx, a, "--code-blocks", f.CodeBlocks)
 		if err != nil {
 			return false, err
 		}
@@ -91,7 +91,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOp
 	case f.CodeFile != "":
 		word := f.Lang
 		if word == "" {
-			word = strings.TrimPrefix(filepath.Ext(string(f.CodeFile)), ".")
+			word = strings.TrimPrefix(filepath.Ext(f.CodeFile), ".")
 		}
 		if word == "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
@@ -100,7 +100,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOp
 		if err != nil {
 			return false, err
 		}
-		data, err := readInput(ctx, a, "--code-file", string(f.CodeFile))
+		data, err := readInput(ctx, a, "--code-file", f.CodeFile)
 		opt.Code = &session.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
@@ -252,7 +252,7 @@ func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt s
 	case c.Stdin == "-":
 		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
 	case c.Stdin != "":
-		stdin = a.Abs(string(c.Stdin))
+		stdin = a.Abs(c.Stdin)
 	}
 	run, err := s.Detach(ctx, opt, stdin)
 	if err != nil {

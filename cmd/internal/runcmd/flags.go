@@ -19,15 +19,15 @@ type openFlags struct {
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
 	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or from a commit's tree."`
-	Template    app.PathFlag   `predictor:"file" placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
+	Template    string         `type:"somepath" predictor:"file" placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
 	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match (gitignore syntax; repeatable)."`
 	Name        string         `help:"A name for the session."`
 	Agent       []string       `predictor:"agent" placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
 	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
-	Keep        keepFlag       `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
+	Keep        state.Keep     `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
 	NoRevert    bool           `help:"Apply the changes to the origin at the end; in place, leave them there."`
-	Budget      app.SizeFlag   `name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
+	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
 	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot mode: do not protect ignored files that match (repeatable)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts (repeatable)."`
@@ -86,10 +86,10 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (session.OpenOptions
 	}
 	opt := session.OpenOptions{
 		Outputs: outputs,
-		Dir:     a.Flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: state.Keep(f.Keep),
+		Dir:     a.Flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: f.Keep,
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact,
-		Template: a.Abs(string(f.Template)), NoRevert: f.NoRevert, IgnoredBudget: int64(f.Budget), LeaveOut: f.LeaveOut,
+		Template: a.Abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut,
 		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
 		Watcher: state.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
 	}
@@ -114,17 +114,4 @@ func (f *openFlags) outputs(cfg *config.Config) ([]string, error) {
 		return nil, fmt.Errorf("--output: %w", err)
 	}
 	return append(slices.Clip(cfg.Artifacts.Outputs), f.Output...), nil
-}
-
-// keepFlag is --keep.
-type keepFlag string
-
-// UnmarshalText accepts always, failure and never.
-func (k *keepFlag) UnmarshalText(b []byte) error {
-	switch s := string(b); s {
-	case "always", "failure", "never":
-		*k = keepFlag(s)
-		return nil
-	}
-	return fmt.Errorf("must be always, failure or never, not %q", b)
 }

@@ -15,16 +15,16 @@ import (
 // execFlags say how a program runs. A session keeps what workspace create was
 // given as defaults of the programs that are run in it later.
 type execFlags struct {
-	Timeout   app.DurationFlag `placeholder:"DUR" help:"End the program and everything it started after DUR (90s, 15m; a plain number is seconds)."`
-	Env       []string         `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone passes yours on (repeatable)."`
-	CleanEnv  bool             `help:"Start with only PATH, HOME, USER, LOGNAME, SHELL, TERM, COLORTERM, LANG, LC_ALL, LC_CTYPE and TZ."`
-	EnvAllow  app.NamesFlag    `placeholder:"K,…" help:"Start with only these of your variables and those of --clean-env; * and ? are wildcards."`
-	Memory    app.SizeFlag     `placeholder:"SIZE" help:"Memory limit for the program and everything it starts."`
-	Pids      app.CountFlag    `placeholder:"N" help:"Limit on processes and threads for the program and everything it starts."`
-	CPUTime   app.DurationFlag `name:"cpu-time" placeholder:"DUR" help:"CPU time limit for the program and everything it starts."`
-	MaxOutput app.SizeFlag     `placeholder:"SIZE" help:"Pass on at most SIZE each of stdout and stderr; the log keeps everything."`
-	Cwd       app.PathFlag     `placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
-	MaxDisk   app.SizeFlag     `placeholder:"SIZE" help:"Limit on what the program writes to the workspace and its temporary folders."`
+	Timeout   time.Duration `placeholder:"DUR" help:"End the program and everything it started after DUR (90s, 15m; a plain number is seconds)."`
+	Env       []string      `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone passes yours on (repeatable)."`
+	CleanEnv  bool          `help:"Start with only PATH, HOME, USER, LOGNAME, SHELL, TERM, COLORTERM, LANG, LC_ALL, LC_CTYPE and TZ."`
+	EnvAllow  []string      `type:"names" placeholder:"K,…" help:"Start with only these of your variables and those of --clean-env; * and ? are wildcards."`
+	Memory    int64         `type:"size" placeholder:"SIZE" help:"Memory limit for the program and everything it starts."`
+	Pids      int           `type:"count" placeholder:"N" help:"Limit on processes and threads for the program and everything it starts."`
+	CPUTime   time.Duration `name:"cpu-time" placeholder:"DUR" help:"CPU time limit for the program and everything it starts."`
+	MaxOutput int64         `type:"size" placeholder:"SIZE" help:"Pass on at most SIZE each of stdout and stderr; the log keeps everything."`
+	Cwd       string        `type:"somepath" placeholder:"DIR" sep:"none" help:"Start in this folder of the workspace."`
+	MaxDisk   int64         `type:"size" placeholder:"SIZE" help:"Limit on what the program writes to the workspace and its temporary folders."`
 	kernelFlags
 }
 
@@ -32,9 +32,9 @@ type execFlags struct {
 func (f *execFlags) options(a *app.App, args []string) (session.ExecOptions, error) {
 	env, err := f.env(a)
 	return session.ExecOptions{
-		Args: args, Cwd: string(f.Cwd), Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
-		Timeout: time.Duration(f.Timeout), MaxOutput: int64(f.MaxOutput), StdoutToo: a.Flags.JSON, Signals: a.Signals,
-		Limits: runner.Limits{Memory: int64(f.Memory), Pids: int(f.Pids), CPUTime: time.Duration(f.CPUTime), Disk: int64(f.MaxDisk)},
+		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
+		Timeout: f.Timeout, MaxOutput: f.MaxOutput, StdoutToo: a.Flags.JSON, Signals: a.Signals,
+		Limits: runner.Limits{Memory: f.Memory, Pids: f.Pids, CPUTime: f.CPUTime, Disk: f.MaxDisk},
 	}, err
 }
 

@@ -2,7 +2,6 @@ package runcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -20,20 +19,7 @@ import (
 
 // runFlag names a run of a session.
 type runFlag struct {
-	Number runNumber `name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the last run)."`
-}
-
-// runNumber is a run's number; "run-3" is 3.
-type runNumber int
-
-// UnmarshalText parses a number greater than zero.
-func (r *runNumber) UnmarshalText(b []byte) error {
-	n, err := strconv.ParseUint(strings.TrimPrefix(string(b), "run-"), 10, 31)
-	if err != nil || n == 0 {
-		return fmt.Errorf("%q is not the number of a run", b)
-	}
-	*r = runNumber(n)
-	return nil
+	Number int `type:"run" name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the last run)."`
 }
 
 // printRuns prints the record of a run that ended, or of the blocks that ran.
@@ -150,7 +136,7 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	opt := session.LogOptions{Run: int(c.Number), Offset: c.Offset, Follow: c.Follow}
+	opt := session.LogOptions{Run: c.Number, Offset: c.Offset, Follow: c.Follow}
 	switch {
 	case c.Stdout:
 		opt.Stream = "stdout"
@@ -181,29 +167,12 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 // Kill ends a run.
 type Kill struct {
 	app.SessionFlag
-	Number runNumber `name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the only active run)."`
-	Grace  graceFlag `default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
-}
-
-// graceFlag is a duration that may be zero.
-type graceFlag time.Duration
-
-// UnmarshalText accepts 0 and what durationFlag accepts, up to an hour.
-func (g *graceFlag) UnmarshalText(b []byte) error {
-	if s := string(b); s == "0" || s == "0s" {
-		*g = 0
-		return nil
-	}
-	d, err := text.ParseDuration(string(b))
-	if err == nil && d > time.Hour {
-		err = errors.New("more than an hour")
-	}
-	*g = graceFlag(d)
-	return err
+	Number int           `type:"run" name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the only active run)."`
+	Grace  time.Duration `type:"grace" default:"2s" placeholder:"DUR" help:"Time between TERM and KILL (default 2s; 0 kills at once)."`
 }
 
 // onlyRun returns the number of the run that is under way.
-func onlyRun(l *state.Listed) (runNumber, error) {
+func onlyRun(l *state.Listed) (int, error) {
 	runs, err := session.Runs(l)
 	if err != nil {
 		return 0, err
@@ -220,7 +189,7 @@ func onlyRun(l *state.Listed) (runNumber, error) {
 	case 0:
 		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no run of session %s is under way", l.ID), "%s", hint)
 	case 1:
-		return runNumber(last), nil
+		return last, nil
 	}
 	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run: which one is to be ended must be said: %s", strings.Join(under, ", ")), "%s", hint)
 }
@@ -236,7 +205,7 @@ func (c *Kill) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 	}
-	run, err := session.KillRun(ctx, l, int(c.Number), time.Duration(c.Grace))
+	run, err := session.KillRun(ctx, l, c.Number, c.Grace)
 	if err != nil {
 		return err
 	}

@@ -14,9 +14,9 @@ import (
 // VerifyFix tries a fix.
 type VerifyFix struct {
 	app.SessionFlag
-	ID      string           `predictor:"finding" arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
-	Timeout app.DurationFlag `placeholder:"DUR" help:"Time out each run of the tests after DUR."`
-	Cmd     []string         `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The test command and its arguments, after --."`
+	ID      string        `predictor:"finding" arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
+	Timeout time.Duration `placeholder:"DUR" help:"Time out each run of the tests after DUR."`
+	Cmd     []string      `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The test command and its arguments, after --."`
 }
 
 type verifyFixJSON struct {
@@ -44,7 +44,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) err
 	}
 	v, err := m.VerifyFix(ctx, session.VerifyFixOptions{
 		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
-		Exec: session.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: time.Duration(c.Timeout), Signals: a.Signals, KernelOptions: open.KernelOptions},
+		Exec: session.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals, KernelOptions: open.KernelOptions},
 	})
 	if err != nil {
 		return err

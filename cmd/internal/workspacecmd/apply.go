@@ -19,21 +19,11 @@ import (
 // Apply brings a session's changes into the origin's work tree.
 type Apply struct {
 	app.SessionFlag
-	Agent   app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
-	Hunk    []hunkFlag    `placeholder:"N,N-M" help:"Apply only these hunks, numbered as in workspace diff --hunks for the same paths (repeatable)."`
-	Commits bool          `help:"Apply the session's commits to the origin's current branch, as git am does."`
-	Check   bool          `help:"Check whether the changes apply, without changing anything."`
-	Paths   []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
-}
-
-// hunkFlag is a hunk's number, or a range of them.
-type hunkFlag merge.HunkRange
-
-// UnmarshalText reads "3" or "2-5".
-func (h *hunkFlag) UnmarshalText(b []byte) error {
-	r, err := merge.ParseHunks(string(b))
-	*h = hunkFlag(r)
-	return err
+	Agent   superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
+	Hunk    []merge.HunkRange `placeholder:"N,N-M" help:"Apply only these hunks, numbered as in workspace diff --hunks for the same paths (repeatable)."`
+	Commits bool              `help:"Apply the session's commits to the origin's current branch, as git am does."`
+	Check   bool              `help:"Check whether the changes apply, without changing anything."`
+	Paths   []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
 // applyJSON is the command's document. A conflict's has the error in it, too.
@@ -59,13 +49,11 @@ func (c *Apply) Run(ctx context.Context, a *app.App) error {
 	if c.Commits {
 		return c.commits(ctx, a, l)
 	}
-	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: superqode.AgentID(c.Agent)}
+	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: c.Agent}
 	if opt.Paths, err = l.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
 		return err
 	}
-	for _, h := range c.Hunk {
-		opt.Hunks = append(opt.Hunks, merge.HunkRange(h))
-	}
+	opt.Hunks = c.Hunk
 	res, rec, err := a.Manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
 	if res == nil {
 		return err

@@ -29,7 +29,7 @@ type applyCommitsJSON struct {
 
 // commits is apply --commits: a line for each commit; conflicts go to stderr.
 func (c *Apply) commits(ctx context.Context, a *app.App, l *state.Listed) error {
-	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !superqode.AgentID(c.Agent).IsZero() {
+	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !c.Agent.IsZero() {
 		return superqode.Errorf(superqode.ErrUsage, "--commits brings whole commits: it goes with no PATH, --hunk or --agent")
 	}
 	res, rec, err := a.Manager.ApplyCommits(ctx, string(l.Origin), l.ID.String(), c.Check)

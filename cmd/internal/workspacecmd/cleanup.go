@@ -24,10 +24,10 @@ func (c *Sweep) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 
 // Cleanup removes what has ended or was forgotten.
 type Cleanup struct {
-	OlderThan app.AgeFlag `placeholder:"AGE" help:"Spare sessions used within AGE: 24h, 90m, 7d (default: workspace.cleanup_after_hours)."`
-	Force     bool        `help:"Also remove pinned sessions and sessions whose changes are kept nowhere else. Everything is salvaged first."`
-	DryRun    bool        `help:"Print what would be done, without doing it."`
-	All       bool        `short:"a" help:"Clean up the sessions of every origin."`
+	OlderThan time.Duration `type:"age" placeholder:"AGE" help:"Spare sessions used within AGE: 24h, 90m, 7d (default: workspace.cleanup_after_hours)."`
+	Force     bool          `help:"Also remove pinned sessions and sessions whose changes are kept nowhere else. Everything is salvaged first."`
+	DryRun    bool          `help:"Print what would be done, without doing it."`
+	All       bool          `short:"a" help:"Clean up the sessions of every origin."`
 }
 
 type cleanupJSON struct {
@@ -53,7 +53,7 @@ type sparedJSON struct {
 // Run prints one line for each session; that some were spared is no failure,
 // that one could not be removed is.
 func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error {
-	opt := session.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: time.Duration(c.OlderThan), Force: c.Force, DryRun: c.DryRun}
+	opt := session.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun}
 	if opt.OlderThan == 0 {
 		cfg, err := a.Configuration(ctx)
 		if err != nil {

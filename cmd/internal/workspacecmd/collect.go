@@ -15,12 +15,12 @@ import (
 // Collect selects files of a session.
 type Collect struct {
 	app.SessionFlag
-	Globs         []string      `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
-	Save          bool          `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
-	Inline        bool          `help:"With --json: include the contents."`
-	MaxFiles      app.CountFlag `default:"100" placeholder:"N" help:"Collect at most N files (default 100)."`
-	MaxFileBytes  app.SizeFlag  `default:"4M" placeholder:"SIZE" help:"Skip files larger than SIZE (default 4M)."`
-	MaxTotalBytes app.SizeFlag  `default:"64M" placeholder:"SIZE" help:"Collect at most SIZE in total (default 64M)."`
+	Globs         []string `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
+	Save          bool     `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
+	Inline        bool     `help:"With --json: include the contents."`
+	MaxFiles      int      `type:"count" default:"100" placeholder:"N" help:"Collect at most N files (default 100)."`
+	MaxFileBytes  int64    `type:"size" default:"4M" placeholder:"SIZE" help:"Skip files larger than SIZE (default 4M)."`
+	MaxTotalBytes int64    `type:"size" default:"64M" placeholder:"SIZE" help:"Collect at most SIZE in total (default 64M)."`
 }
 
 // Run prints one line a file: sum, size, mode and path; what was left out goes to
@@ -35,7 +35,7 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	out, err := s.Outputs(ctx, session.OutputOptions{
-		Patterns: c.Globs, MaxFiles: int(c.MaxFiles), MaxFileBytes: int64(c.MaxFileBytes), MaxTotalBytes: int64(c.MaxTotalBytes), Save: c.Save, Inline: c.Inline,
+		Patterns: c.Globs, MaxFiles: c.MaxFiles, MaxFileBytes: c.MaxFileBytes, MaxTotalBytes: c.MaxTotalBytes, Save: c.Save, Inline: c.Inline,
 	})
 	if err != nil {
 		return err

@@ -251,7 +251,7 @@ func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, er
 // Changes lists changes.
 type Changes struct {
 	app.SessionFlag
-	Agent app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
+	Agent superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 }
 
 // Run prints one row, or with --json one object a line, for each change.
@@ -262,7 +262,7 @@ func (c *Changes) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	find := s.Changes
-	if agent := superqode.AgentID(c.Agent); !agent.IsZero() {
+	if agent := c.Agent; !agent.IsZero() {
 		find = func(ctx context.Context) ([]superqode.Change, error) { return s.AgentChanges(ctx, agent) }
 	}
 	changes, err := find(ctx)
@@ -322,10 +322,10 @@ func lineCount(n int, binary bool) string {
 // Diff prints a session's patch.
 type Diff struct {
 	app.SessionFlag
-	Stat  bool          `help:"Print a diffstat instead of the patch."`
-	Hunks bool          `help:"Number the hunks for workspace apply --hunk (always on a terminal)."`
-	Agent app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
-	Paths []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
+	Stat  bool              `help:"Print a diffstat instead of the patch."`
+	Hunks bool              `help:"Number the hunks for workspace apply --hunk (always on a terminal)."`
+	Agent superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
+	Paths []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
 // Run prints the patch as git would: exact bytes into a file or a pipe, made
@@ -337,7 +337,7 @@ func (c *Diff) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	rec := s.Record()
-	opt := session.DiffOptions{Stat: c.Stat, Agent: superqode.AgentID(c.Agent)}
+	opt := session.DiffOptions{Stat: c.Stat, Agent: c.Agent}
 	if opt.Paths, err = rec.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ type verifyFlag struct {
 type Revert struct {
 	app.SessionFlag
 	verifyFlag
-	DryRun bool          `help:"Print what would be reverted, without changing anything."`
-	Agent  app.AgentFlag `predictor:"agent" placeholder:"NAME" help:"Revert only this agent's changes, where they can be told apart."`
-	Paths  []string      `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
+	DryRun bool              `help:"Print what would be reverted, without changing anything."`
+	Agent  superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Revert only this agent's changes, where they can be told apart."`
+	Paths  []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
 type revertJSON struct {
@@ -95,7 +95,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 // revert takes back all, or one agent's part; mixed is what of that can not be
 // told from others' changes.
 func (c *Revert) revert(ctx context.Context, s *session.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
-	agent, rec := superqode.AgentID(c.Agent), s.Record()
+	agent, rec := c.Agent, s.Record()
 	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
 		res, err = s.Revert(ctx, opt)
 		return res, nil, err

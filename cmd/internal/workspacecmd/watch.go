@@ -22,10 +22,10 @@ import (
 // Watch tells of changes as they happen.
 type Watch struct {
 	app.SessionFlag
-	Debounce app.DurationFlag `placeholder:"DUR" help:"Report a path once it has been quiet for DUR (default: workspace.watcher.debounce_ms)."`
-	Ignore   []string         `placeholder:"PATTERN" sep:"none" help:"Ignore paths that match, in addition to workspace.watcher.ignore_patterns (repeatable)."`
-	Poll     app.DurationFlag `placeholder:"DUR" help:"Scan every DUR instead of using the system's notifications."`
-	Path     string           `arg:"" optional:"" name:"path" sep:"none" help:"Watch only this file or folder (default: the whole repository or workspace)."`
+	Debounce time.Duration `placeholder:"DUR" help:"Report a path once it has been quiet for DUR (default: workspace.watcher.debounce_ms)."`
+	Ignore   []string      `placeholder:"PATTERN" sep:"none" help:"Ignore paths that match, in addition to workspace.watcher.ignore_patterns (repeatable)."`
+	Poll     time.Duration `placeholder:"DUR" help:"Scan every DUR instead of using the system's notifications."`
+	Path     string        `arg:"" optional:"" name:"path" sep:"none" help:"Watch only this file or folder (default: the whole repository or workspace)."`
 }
 
 // watchJSON is one line of the stream.
@@ -136,9 +136,9 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 		}
 	}
 	w.opt.Ignore = append(append([]string{".superqode"}, w.opt.Ignore...), c.Ignore...)
-	w.opt.Poll, w.opt.Warn = time.Duration(c.Poll), a.Warn
+	w.opt.Poll, w.opt.Warn = c.Poll, a.Warn
 	if c.Debounce > 0 {
-		w.opt.Debounce = time.Duration(c.Debounce)
+		w.opt.Debounce = c.Debounce
 	}
 	return w, nil
 }
