@@ -2,11 +2,13 @@ package cli_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
@@ -32,6 +34,7 @@ func TestBuildsItself(t *testing.T) {
 	}
 	f := gittest.Plain(t)
 	copySource(t, f.Dir)
+	f.Write("cmd/superqode-shim/fresh.go", fmt.Sprintf("package main\n\nconst _ = %d\n", time.Now().UnixNano())) // so that something has to be compiled and cached
 	for _, args := range [][]string{{"init", "-q"}, {"add", "-A"}, {"commit", "-q", "-m", "source"}} {
 		f.Git(args...)
 	}
@@ -42,7 +45,7 @@ func TestBuildsItself(t *testing.T) {
 	before := gittest.Fingerprint(t, f.Dir, ".superqode")
 	cmd := exec.Command(superqode, "run", "--enforce", "required", "--", "sh", "-c", what)
 	cmd.Dir = f.Dir
-	cmd.Env = f.Env("SUPERQODE_HOME="+filepath.Join(f.Home, "sq"), "SUPERQODE_TEST_SHIM="+scriptShim, "GOFLAGS=-p=2")
+	cmd.Env = f.Env("SUPERQODE_HOME="+filepath.Join(f.Home, "sq"), "SUPERQODE_TEST_SHIM="+scriptShim, "GOFLAGS=-p=2 -trimpath", "CGO_ENABLED=0") // as install.sh builds: most of it is in the cache
 	for _, key := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOTOOLCHAIN", "GOPATH"} {
 		out, err := exec.Command("go", "env", key).Output()
 		if err != nil {
