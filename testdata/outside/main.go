@@ -1,0 +1,173 @@
+// Command outside is a program of another module. It uses each public package of
+// superqode on a scratch repository; TestOutside builds, vets and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/guard/shelltext"
+	"github.com/seed-2d964004/superqode/hooks"
+	"github.com/seed-2d964004/superqode/hooks/install"
+	"github.com/seed-2d964004/superqode/revert"
+	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/worktree"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "outside")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p := &place{dir: dir, repo: filepath.Join(dir, "repo"), env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1"}}
+	for _, args := range [][]string{{"init", "-q", p.repo}, {"-C", p.repo, "-c", "user.name=o", "-c", "user.email=o@example.org", "commit", "-q", "--allow-empty", "-m", "first"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Env = p.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %v: %w: %s", args, err, out)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(p.repo, "file"), []byte("mine\n"), 0o600); err != nil {
+		return err
+	}
+	for name, use := range map[string]func(context.Context) error{
+		"superqode": p.root, "worktree": p.worktree, "guard": p.guard, "hooks": p.hooks, "hooks/install": p.install, "revert": p.revert, "artifacts": p.artifacts, "session": p.session,
+	} {
+		if err := use(ctx); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+type place struct {
+	dir, repo string
+	env       []string
+}
+
+func (p *place) root(context.Context) error {
+	path, err := superqode.ParseRelPath("a/b")
+	if err != nil || path.String() != "a/b" {
+		return fmt.Errorf("%v, %w", path, err)
+	}
+	if _, err := superqode.ParseSessionID("nonsense"); err == nil {
+		return errors.New("nonsense is an id")
+	}
+	return nil
+}
+
+func (p *place) worktree(ctx context.Context) error {
+	w, err := worktree.Create(ctx, worktree.Options{Repo: p.repo, Dir: filepath.Join(p.dir, "trees"), Env: p.env})
+	if err != nil {
+		return err
+	}
+	list, err := worktree.List(ctx, p.repo, p.env)
+	if err != nil || len(list) != 1 || list[0].Path != w.Path {
+		return fmt.Errorf("listed %v, %w", list, err)
+	}
+	return worktree.Remove(ctx, w)
+}
+
+func (p *place) guard(ctx context.Context) error {
+	policy, err := guard.NewPolicy([]string{"stash"}, nil)
+	if err != nil {
+		return err
+	}
+	in := guard.Context{Dir: p.repo, Env: p.env, Policy: policy}
+	if v := guard.Check(ctx, []string{"git", "push"}, in); !v.Denied() {
+		return errors.New("a push passes")
+	}
+	if l := shelltext.Check(ctx, "cd / && git stash", in); l.Decision != guard.Allow {
+		return fmt.Errorf("git stash: %v", l)
+	}
+	return nil
+}
+
+func (p *place) hooks(ctx context.Context) error {
+	if !hooks.Serves("pre-push") {
+		return errors.New("pre-push is no hook")
+	}
+	return nil
+}
+
+func (p *place) install(ctx context.Context) error {
+	in, err := install.Open(ctx, p.repo, p.env)
+	if err != nil {
+		return err
+	}
+	in.Helper = "/nonexistent/superqode-shim"
+	if changed, err := in.Install(ctx, install.Options{Strict: true}); err != nil || !changed {
+		return fmt.Errorf("install: %t, %w", changed, err)
+	}
+	st, err := in.Inspect(ctx, filepath.Join(p.dir, "scratch"))
+	if err != nil || !st.Installed || st.Method != install.MethodFolder {
+		return fmt.Errorf("inspect: %+v, %w", st, err)
+	}
+	_, err = in.Uninstall(ctx)
+	return err
+}
+
+func (p *place) revert(ctx context.Context) error {
+	before, err := revert.Take(ctx, p.repo, revert.Options{Store: filepath.Join(p.dir, "store.git")})
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(p.repo, "file")); err != nil {
+		return err
+	}
+	if done, err := before.Restore(ctx, revert.Full); err != nil || !done.Verified {
+		return fmt.Errorf("restore: %+v, %w", done, err)
+	}
+	return nil
+}
+
+func (p *place) artifacts(ctx context.Context) error {
+	store, err := artifacts.Open(p.repo)
+	if err != nil {
+		return err
+	}
+	a, err := store.Add(ctx, artifacts.New{Type: artifacts.TypeLog, Name: "build.log", Path: "logs/build.log", Data: []byte("ok\n")})
+	if err != nil {
+		return err
+	}
+	if c, err := store.Verify(ctx); err != nil || len(c.Problems) > 0 {
+		return fmt.Errorf("%s: %+v, %w", a.Name, c, err)
+	}
+	return nil
+}
+
+func (p *place) session(ctx context.Context) error {
+	m := session.NewManager(session.Config{Home: filepath.Join(p.dir, "home"), Env: p.env})
+	s, err := m.Open(ctx, session.OpenOptions{Dir: p.repo})
+	if err != nil {
+		return err
+	}
+	res, err := s.Exec(ctx, session.ExecOptions{Args: []string{"sh", "-c", "echo spoilt >file"}})
+	if err != nil || res.ExitCode != 0 {
+		return errors.Join(fmt.Errorf("exit code %d, %w", res.ExitCode, err), s.Close())
+	}
+	end, err := s.End(ctx, session.EndOptions{})
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(p.repo, "file"))
+	if err != nil || string(data) != "mine\n" || len(end.Changes) != 1 {
+		return fmt.Errorf("the file holds %q, %d changes, %w", data, len(end.Changes), err)
+	}
+	return nil
+}
