@@ -94,9 +94,6 @@ func TestModeAndState(t *testing.T) {
 		if got, err := superqode.ParseMode(string(m)); err != nil || got != m {
 			t.Errorf("ParseMode(%q) = %q, %v", m, got, err)
 		}
-		if want := m == superqode.ModeGitSnapshot || m == superqode.ModeShared; m.InPlace() != want {
-			t.Errorf("%s.InPlace() = %v", m, m.InPlace())
-		}
 	}
 	for _, bad := range []string{"", "Worktree", "worktree ", "git-snapshot"} {
 		if _, err := superqode.ParseMode(bad); err == nil {

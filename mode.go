@@ -36,9 +36,6 @@ func (m *Mode) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// InPlace reports whether the workspace is the origin itself.
-func (m Mode) InPlace() bool { return m == ModeGitSnapshot || m == ModeShared }
-
 // State says how far a session has come.
 type State string
 

@@ -58,13 +58,13 @@ const unruly = `echo changed >> README.md && rm -f tool.sh && mkdir -p new/dir &
 
 func childRun() int {
 	m := childManager()
-	mode, err := superqode.ParseMode(os.Getenv("SUPERQODE_TEST_MODE"))
+	as, err := superqode.ParseMode(os.Getenv("SUPERQODE_TEST_MODE"))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 98
 	}
-	open, script := OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), Mode: mode, Exclude: []string{".git/**"}}, unruly
-	if mode.InPlace() {
+	open, script := OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), Mode: as, Exclude: []string{".git/**"}}, unruly
+	if mode.Of(as).InPlace {
 		open.Guard.Off, open.Enforce = true, kernel.EnforceOff
 	}
 	if own := os.Getenv("SUPERQODE_TEST_SCRIPT"); own != "" {

@@ -2,9 +2,15 @@ package mode
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 )
 
 // SaveBase writes base and origin beside the record. The base comes last: it
@@ -38,4 +44,64 @@ func SaveBase(ctx context.Context, s *site.Site) error {
 // as a patch is made from them.
 func KeepBase(ctx context.Context, s *site.Site, l *Look) error {
 	return For(s.Rec.Mode).keepBase(ctx, s, l)
+}
+
+// StoreEnds commits base and final to refs/superqode/<session>/ in the store and
+// returns the commits' ids.
+func StoreEnds(ctx context.Context, s *site.Site, l *Look) (base, final string, err error) {
+	if err := s.OpenStore(ctx); err != nil {
+		return "", "", err
+	}
+	if err := KeepBase(ctx, s, l); err != nil {
+		return "", "", err
+	}
+	if err := storeContents(ctx, s, l); err != nil {
+		return "", "", err
+	}
+	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{
+		{Ref: s.Ref("base"), Snap: WithoutLarge(l.Base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: WithoutLarge(l.Final), CommitOptions: store.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("store base and final state: %w", err)
+	}
+	s.Rec.HasFinal = true
+	return ids[0], ids[1], nil
+}
+
+// storeContents keeps the contents that the session made.
+func storeContents(ctx context.Context, s *site.Site, l *Look) error {
+	if l.Stored {
+		return nil
+	}
+	var fresh []snapshot.Entry
+	for _, c := range l.Changes {
+		if e := l.Final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
+			fresh = append(fresh, *e)
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
+		return fmt.Errorf("store the session's contents: %w", err)
+	}
+	return nil
+}
+
+// PatchOf writes the difference of two commits of the store into a file.
+func PatchOf(ctx context.Context, s *site.Site, base, final string) (*artifacts.New, error) {
+	f, err := os.CreateTemp(s.Folder, ".patch-*")
+	if err != nil {
+		return nil, err
+	}
+	err = s.Store.Diff(ctx, store.DiffOptions{Base: base, Final: final}, f)
+	st, serr := f.Stat()
+	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return &artifacts.New{
+		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.Rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
+		File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent, Metadata: map[string]any{"base": base, "final": final},
+	}, nil
 }

@@ -1,8 +1,12 @@
+// Package mode makes, looks at, brings back and takes away the workspace of a
+// session, in the way of the session's mode. Nothing outside of this package asks
+// which mode a session has.
 package mode
 
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/revert"
@@ -163,60 +167,12 @@ func Check(ctx context.Context, h *site.Host, o *site.Origin, opt Options) (Opti
 	return For(opt.Mode).Check(ctx, h, o, opt)
 }
 
-// plain is what kinds have in common: the workspace is a folder of superqode's,
-// in which git's own files are no part of a snapshot. It can neither be made nor
-// brought back.
-type plain struct{ Facts }
+// RemoveTimeout bounds undoing and removing, which go on when the caller's
+// context has ended.
+const RemoveTimeout = 2 * time.Minute
 
-func (plain) Check(_ context.Context, _ *site.Host, _ *site.Origin, opt Options) (Options, error) {
-	return opt, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", opt.Mode)
-}
-
-func (plain) Make(_ context.Context, _ *site.Site, opt Options) ([]snapshot.Entry, error) {
-	return nil, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", opt.Mode)
-}
-
-func (plain) Skip(s *site.Site) func(string, snapshot.Kind) bool {
-	return without(skipGit, s.Rec.Exclude)
-}
-
-func (plain) patchable(_ *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	return sn, nil
-}
-
-func (plain) keepBase(context.Context, *site.Site, *Look) error { return nil }
-
-func (plain) Secure(context.Context, *site.Site) (*revert.Restored, error) { return nil, nil }
-
-func (plain) BringBack(context.Context, *site.Site, *revert.Seen) (*revert.Restored, error) {
-	return nil, nil
-}
-
-func (plain) Revert(ctx context.Context, s *site.Site, opt RevertOptions, r *Reverted) error {
-	return revertWorkspace(ctx, s, opt, r)
-}
-
-func (plain) Verify(ctx context.Context, s *site.Site, how revert.Method, paths []superqode.RelPath) (*revert.Verified, error) {
-	tree, err := workspaceTree(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	return tree.Verify(ctx, how, paths)
-}
-
-func (plain) Remove(ctx context.Context, s *site.Site, _ bool) error {
-	return removeFolder(s)
-}
-
-func (plain) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) ([]string, error) {
-	return checkOrigin(ctx, s)
-}
-
-// without adds exclude patterns to what a snapshot leaves out.
-func without(skip func(string, snapshot.Kind) bool, patterns []string) func(string, snapshot.Kind) bool {
-	if len(patterns) == 0 {
-		return skip
-	}
-	drop := excluded(patterns)
-	return func(path string, kind snapshot.Kind) bool { return skip(path, kind) || drop(path) }
+// TakeAway removes the workspace; see Kind.Remove.
+func TakeAway(ctx context.Context, s *site.Site, locked bool) error {
+	defer s.Begin("removing the workspace", nil)()
+	return For(s.Rec.Mode).Remove(ctx, s, locked)
 }
