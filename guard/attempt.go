@@ -70,8 +70,8 @@ type secret struct {
 	left    string
 }
 
-// secrets are compiled when the first denial is told of; most calls of a helper
-// tell of none.
+// secrets are compiled when the first denial is reported; most calls of a
+// helper tell of none.
 var secrets = sync.OnceValue(func() []secret {
 	return []secret{
 		// The user part of an address.

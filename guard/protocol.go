@@ -91,7 +91,7 @@ type toolInput struct {
 	Chars string `json:"chars"` // what is typed into a shell that runs already
 }
 
-// written are the files that an editing tool is told to write, each once.
+// written are the files that an editing tool is about to write, each once.
 func (in *toolInput) written() []string {
 	names := []string{in.FilePath, in.Path, in.NotebookPath, in.CamelPath, in.TargetFile}
 	var more []string

@@ -51,7 +51,7 @@ func Encode(f Format, line Line) (Reply, error) {
 	return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
 }
 
-// Refuse answers a request that could not be read: hooks are told to block.
+// Refuse answers a request that could not be read: it makes hooks block.
 func Refuse(f Format, err error) (Reply, error) {
 	if f == Text || f == JSON {
 		return Reply{Stderr: []byte(err.Error() + "\n"), Code: 1}, nil

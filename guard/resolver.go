@@ -56,7 +56,7 @@ type Resolver interface {
 	// Path reports whether name is a file or folder of the work tree or index.
 	Path(ctx context.Context, at At, name string) Answer
 	// Repository returns the common git directory, absolute and free of
-	// symbolic links, or false when there is none or it cannot be told.
+	// symbolic links, or false if there is none or it is not known.
 	Repository(ctx context.Context, at At) (string, bool)
 	// External reports whether git-name is a program in PATH.
 	External(ctx context.Context, at At, name string) Answer

@@ -17,7 +17,7 @@ type Call struct {
 	Name string   // what it was called as: "pre-commit", "fsmonitor", RemoteHelper
 	Args []string // without the name
 	Env  []string
-	Dir  string // the working directory; "" when it cannot be told
+	Dir  string // the working directory; "" if it is not known
 	In   io.Reader
 	Out  io.Writer
 	Err  io.Writer
@@ -141,7 +141,7 @@ func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 		return 0, nil
 	}
 	chain := a.commands()
-	if len(chain) == 0 { // who called cannot be told: what this hook is for decides
+	if len(chain) == 0 { // the caller is not known: the purpose of this hook decides
 		if a.policy.Decide(usual) == guard.Deny {
 			return a.refuse(subject{verdict: guard.Refusal(usual, []string{"git", string(usual)})}), nil
 		}

@@ -26,8 +26,8 @@ const zeroID = "0000000000000000000000000000000000000000"
 // maxRef bounds a loose ref: an object id, or "ref: " and a name.
 const maxRef = 8 << 10
 
-// value returns a ref's object id, "ref:<target>" for a symbolic one, zeros when
-// there is none; false when that cannot be told.
+// value returns a ref's object id, "ref:<target>" for a symbolic one, zeros
+// when there is none; false if that is not known.
 func (r *refReader) value(ctx context.Context, ref string) (string, bool) {
 	common := r.a.repo.CommonDir
 	if r.a.repo.GitDir == "" || strings.Contains(ref, "..") || strings.HasPrefix(ref, "/") {

@@ -160,7 +160,7 @@ func (a *answer) refuseRefs(ctx context.Context, list []update, s subject) int {
 
 // mover is what is known of the command that moves refs.
 type mover struct {
-	op       guard.Operation // "" when it could not be told
+	op       guard.Operation // "" if it is not known
 	withHead bool            // HEAD moves in the same transaction
 }
 
@@ -193,7 +193,7 @@ func (a *answer) moves(ctx context.Context, u update, refs *refReader, by mover)
 	case by.op == "fetch.update" || by.op == "fetch":
 		return "fetch.update"
 	case by.op == "" && by.withHead:
-		return "commit" // which command it is could not be told
+		return "commit" // the command is not known
 	case strings.HasPrefix(u.ref, "refs/heads/") && isZero(u.new):
 		return "branch.delete"
 	case strings.HasPrefix(u.ref, "refs/heads/"):

@@ -60,7 +60,7 @@ func (s *Session) leaveAgents(ctx context.Context, gathered error, keep func(sup
 		uerr := c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StatePreserved, s.Now().UTC() })
 		err = errors.Join(err, uerr, c.Close())
 	}
-	return err // gathered is told by collectAfter
+	return err // collectAfter reports gathered
 }
 
 // dismiss ends the session of an agent's own workspace. What it left is stored

@@ -93,7 +93,7 @@ func (m *Manager) forAgent(agent superqode.AgentID) *Manager {
 func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open OpenOptions) (*Session, error) {
 	m := s.m.forAgent(agent)
 	told := m.Tell
-	m.Tell = func(string) {} // the same was told when the session's own workspace was made
+	m.Tell = func(string) {} // the same was reported when the session's own workspace was made
 	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
 	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}

@@ -19,7 +19,7 @@ import (
 
 // Attach opens a session that exists, for Exec, Changes, Diff and End. Several
 // processes may be attached at once; the one that ends the session waits for
-// none of them and is told that it is locked.
+// none of them and gets an error that it is locked.
 func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error) {
 	l, err := m.find(ctx, dir, ref)
 	if err != nil {
@@ -113,11 +113,11 @@ func (m *Manager) noticeDead(p state.Project) {
 		switch {
 		case errors.Is(err, state.ErrGone):
 		case err != nil:
-			m.Tell(fmt.Sprintf("session %s can not be read: %v", id, err))
-		case l.Dead && state.IsChild(&l): // its parent is told of
+			m.Tell(fmt.Sprintf("session %s cannot be read: %v", id, err))
+		case l.Dead && state.IsChild(&l): // its parent is reported
 		case l.State == superqode.StateDone:
 			if err := m.clearDone(l); err != nil {
-				m.Tell(fmt.Sprintf("session %s has ended, and its folders can not be cleared: %v", id, err))
+				m.Tell(fmt.Sprintf("session %s has ended, and its folders cannot be cleared: %v", id, err))
 			}
 		case l.Dead && mode.Of(l.Mode).Exclusive():
 			if err := m.recoverDead(l); err != nil {

@@ -131,7 +131,7 @@ func (s *Session) workspaceInfo() workspaceInfo {
 // the disk often enough.
 func (s *Session) writeWorkspaceInfo() error {
 	info := s.workspaceInfo()
-	if info.State == superqode.StateCreated { // nobody is told of it before it is active
+	if info.State == superqode.StateCreated { // it is not reported before it is active
 		info.State = superqode.StateActive
 	}
 	data, err := json.MarshalIndent(info, "", " ")

@@ -60,7 +60,7 @@ type Sparing struct {
 // before it removes it.
 //
 // A session's workspace goes first and its record, refs and salvages one age
-// later, so that whatever a cleanup took can be had back meanwhile; see Restore.
+// later, so that Restore can bring back meanwhile whatever a cleanup removed.
 func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, error) {
 	projects, err := registry.Projects(ctx, m.Host, opt.Dir, opt.All)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 func (c *cleaner) session(ctx context.Context, id string, l state.Listed, err error) {
 	switch {
 	case err != nil:
-		c.spare(id, fmt.Sprintf("its files can not be read (%v); look at %s and move it away", err, l.Dir))
+		c.spare(id, fmt.Sprintf("its files cannot be read (%v); look at %s and move it away", err, l.Dir))
 		return
 	case l.Alive:
 		c.spare(id, "in use by another process")
@@ -227,7 +227,7 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 	id := l.ID.String()
 	salvages, err := salvage.Read(l.Dir, l.ID)
 	if err != nil {
-		c.failed(id, "its salvages can not be read", err)
+		c.failed(id, "its salvages cannot be read", err)
 		return
 	}
 	for _, sv := range salvages {
@@ -241,7 +241,7 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	if err := c.m.forget(ctx, l); err != nil {
-		c.failed(id, "its record can not be removed", err)
+		c.failed(id, "its record cannot be removed", err)
 		return
 	}
 	c.removed(id, state, "")
@@ -277,10 +277,10 @@ func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
 func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), c.m.session(l)
 	if err := s.own(); err != nil {
-		c.failed(id, "it can not be locked", err)
+		c.failed(id, "it cannot be locked", err)
 		return
 	}
-	defer s.Close() //nolint:errcheck // a lock that can not be given back ends with the process
+	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
 	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
 		c.spare(id, "in use by another process")
 		return
@@ -288,7 +288,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	unsaved, err := s.unsaved(ctx)
 	if err != nil {
-		unsaved = "its changes can not be known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+		unsaved = "its changes cannot be known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if unsaved != "" {
 		state += "; " + unsaved
@@ -303,12 +303,12 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	}
 	d, err := mode.SalvageWorkspace(ctx, s.Site, "workspace removed by cleanup")
 	if err != nil {
-		c.failed(id, "its workspace can not be salvaged", err)
+		c.failed(id, "its workspace cannot be salvaged", err)
 		return
 	}
 	failpoint.Hit("cleanup.salvaged")
 	if err := s.dispose(ctx, d, c.opt.Force); err != nil {
-		c.failed(id, "it can not be removed", err)
+		c.failed(id, "it cannot be removed", err)
 		return
 	}
 	failpoint.Hit("cleanup.disposed")

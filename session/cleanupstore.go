@@ -31,7 +31,7 @@ func (c *cleaner) lostRefs(ctx context.Context, p state.Project) error {
 	}
 	refs, err := store.ListRefs(ctx, "refs/superqode/")
 	if err != nil {
-		c.m.Tell(fmt.Sprintf("the store %s can not be asked for its refs: %v", store.Dir(), err))
+		c.m.Tell(fmt.Sprintf("the store %s cannot be asked for its refs: %v", store.Dir(), err))
 		return nil
 	}
 	last := map[superqode.SessionID]time.Time{}
@@ -69,7 +69,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *store.Store, id superqode.
 	case c.opt.DryRun:
 	default:
 		if err := store.DeleteRefs(context.WithoutCancel(ctx), id); err != nil {
-			c.failed(name, "its refs can not be deleted", err)
+			c.failed(name, "its refs cannot be deleted", err)
 			return
 		}
 		failpoint.Hit("cleanup.lost-refs")
@@ -77,7 +77,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *store.Store, id superqode.
 	c.removed(name, state, "")
 }
 
-// pack lets go of what no session needs any more. That it can not be done is no
+// pack lets go of what no session needs any more. That it cannot be done is no
 // failure of a cleanup: nothing is lost, only room.
 func (c *cleaner) pack(ctx context.Context, p state.Project) {
 	st, err := c.m.ExistingStore(ctx, p)
@@ -114,7 +114,7 @@ func idle(p state.Project) (bool, error) {
 			return false, nil // it may be being made
 		}
 		if err != nil || !l.State.Ended() || l.State == superqode.StatePreserved && (mode.Of(l.Mode).InPlace || !l.HasFinal) {
-			return false, nil //nolint:nilerr // a session that can not be read may be open
+			return false, nil //nolint:nilerr // a session that cannot be read may be open
 		}
 		if held, err := lockfile.IsHeld(state.LockPath(l.Dir)); err != nil || held {
 			return false, err

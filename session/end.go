@@ -145,8 +145,8 @@ func (s *Session) result(c *collected, kept bool, rerr error) *artifacts.Result 
 	return res
 }
 
-// fillOriginCheck compares the origin with the base. What differs is told; it is
-// no error, since the user may well have worked there meanwhile.
+// fillOriginCheck compares the origin with the base. It reports what differs;
+// it is no error, since the user may well have worked there meanwhile.
 func (s *Session) fillOriginCheck(ctx context.Context, res *artifacts.Result) error {
 	defer s.Begin("checking that your files are as they were", nil)()
 	diffs, err := mode.For(s.Rec.Mode).Origin(ctx, s.Site, nil)
@@ -173,7 +173,7 @@ func (s *Session) finish(ctx context.Context, res *artifacts.Result, kept bool) 
 	}
 	failpoint.Hit("end.finished")
 	if err := s.endClaims(ctx); err != nil {
-		s.Tell("the session's claims can not be let go: " + err.Error())
+		s.Tell("the session's claims cannot be let go: " + err.Error())
 	}
 	if kept {
 		return nil

@@ -102,7 +102,8 @@ func limitSentence(res runner.Result) string {
 // exitKilled is the exit code of a program that a limit ended.
 const exitKilled = 137
 
-// CheckLimits refuses limits that cannot be had here, before anything is made.
+// CheckLimits refuses limits that cannot be enforced here, before anything is
+// made.
 func CheckLimits(d state.Defaults) ([]runner.Holding, error) {
 	l := limitsOf(d)
 	if l.Disk > 0 {

@@ -113,7 +113,7 @@ func (f *fixer) session(ctx context.Context, p state.Project, id string) {
 		f.unborn(p, id)
 		return
 	case err != nil || l.Alive:
-		return // the first is told of elsewhere
+		return // the first is reported elsewhere
 	case l.Dead:
 		f.found(fmt.Sprintf("session %s died without its end (%s)", id, l.State), func() (string, error) {
 			r := f.m.recoverOne(context.WithoutCancel(ctx), l)

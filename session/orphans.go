@@ -37,7 +37,7 @@ func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	}
 	o, err := originOf(p)
 	if err != nil {
-		c.m.Tell(fmt.Sprintf("%s can not be searched for what lost its session: %v", p.Dir, err))
+		c.m.Tell(fmt.Sprintf("%s cannot be searched for what lost its session: %v", p.Dir, err))
 		return nil
 	}
 	names, err := state.Names(filepath.Join(p.Dir, "qe"))
@@ -122,7 +122,7 @@ func (c *cleaner) orphanAdmins(p state.Project, o *site.Origin) ([]string, error
 			continue
 		}
 		if err != nil {
-			c.spare(name, fmt.Sprintf("it has no record, and %s can not be read: %v", filepath.Join(parent, name), err))
+			c.spare(name, fmt.Sprintf("it has no record, and %s cannot be read: %v", filepath.Join(parent, name), err))
 			continue
 		}
 		at := filepath.Dir(strings.TrimSuffix(string(data), "\n"))
@@ -163,7 +163,7 @@ func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, i
 	}
 	sv, err := s.removeOrphan(context.WithoutCancel(ctx))
 	if err != nil {
-		c.failed(id.String(), "what is left of it can not be removed", err)
+		c.failed(id.String(), "what is left of it cannot be removed", err)
 		return
 	}
 	c.removed(id.String(), state, sv.Name())

@@ -29,7 +29,7 @@ const (
 )
 
 // takePorts gives the session a block. Without one a session works as well, so
-// where there is none to be had it is told, and 0.
+// if there is none it reports that and returns 0.
 func (s *Session) takePorts(ctx context.Context) {
 	port, err := s.m.takePorts(ctx, s.Folder, s.Rec.ID)
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *Session) verify(ctx context.Context, how machine.Method, within []super
 // RevertAgent takes back what one agent changed in a workspace in which several
 // work: those places, and those whole files, that are known to be its own. What
 // it overwrites is salvaged, and what it did is proven. The error wraps
-// ErrConflict when some could not be told apart: all else was taken back.
+// ErrConflict if some could not be told apart: everything else was reverted.
 func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*attribution.AgentReverted, error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, s.revertable()

@@ -40,7 +40,7 @@ func (i *Installer) Uninstall(ctx context.Context) (r Removal, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		in, err = nil, nil
 	}
-	if err != nil { // a state that cannot be read: what can be told by the files themselves is undone
+	if err != nil { // an unreadable state: undo what the files themselves show
 		in, err = nil, nil
 	}
 	if in == nil && !i.traces(l) {

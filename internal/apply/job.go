@@ -19,7 +19,7 @@ import (
 // into the origin.
 type Job struct {
 	ID      superqode.SessionID
-	Agent   superqode.AgentID // whose changes they are told as
+	Agent   superqode.AgentID // the agent to report the changes as
 	Dir     string            // the session's folder: the intent, and the folders of its benches
 	Origin  superqode.HostPath
 	Store   *store.Store // nil, like git, if an apply is only finished

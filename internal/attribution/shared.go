@@ -330,7 +330,7 @@ func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent supe
 }
 
 // agentsPart is what a file would be with one agent's changes only; nil where it
-// has none of its own. mixed says that there are some that can not be told apart.
+// has none of its own. mixed says that there are some that cannot be told apart.
 func (s *Authorship) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
 	if f.whole(agent) {
 		if f.New == nil {
@@ -358,7 +358,7 @@ func (s *Authorship) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.A
 	return &e, mixed, nil
 }
 
-// agentChange is the change of a file as it is told for one agent.
+// agentChange is the change of a file as it is reported for one agent.
 func agentChange(all []superqode.Change, f *sharedFile, agent superqode.AgentID) []superqode.Change {
 	for _, c := range all {
 		if c.Path.String() == f.Path() {

@@ -20,7 +20,7 @@ import (
 //	merged/<i>   the base with the changes of the agents up to i, the child of
 //	             merged/<i-1>: so git blame tells who wrote a line
 //
-// Their names can not be refs' names: "a..b" is an agent's.
+// Their names cannot be refs' names: "a..b" is an agent's.
 
 func (s *Authorship) agentRef(i int) string  { return s.Ref("agents/" + strconv.Itoa(i)) }
 func (s *Authorship) agentBase(i int) string { return s.Ref("bases/" + strconv.Itoa(i)) }

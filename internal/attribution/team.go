@@ -15,12 +15,12 @@ import (
 
 // The merge of several agents' work: one after the other, in the order given,
 // each agent's changes are brought into what the ones before made of the base,
-// by the rules of applydecide.go with the base in the middle. Texts are merged by
-// git merge-file. What conflicts is left out as a whole file, so that the earlier
-// agent's version stays as it was written, and is told of; it is in the agent's
-// own patch, and a text's conflict also as a file with git's marks. Nothing is
-// done in the origin or in a workspace: contents come from the store and go
-// there.
+// by the rules of applydecide.go with the base in the middle. Texts are merged
+// by git merge-file. What conflicts is left out as a whole file, so that the
+// earlier agent's version stays as it was written, and is reported; it is in
+// the agent's own patch, and a text's conflict also as a file with git's marks.
+// Nothing is done in the origin or in a workspace: contents come from the store
+// and go there.
 
 // AgentConflict is a change of an agent that could not be merged with those of
 // the agents before.

@@ -29,7 +29,7 @@ type AgentWork struct {
 	Large   []merge.Change     // files that are too big for the store, which are taken or left whole
 	Left    []string           // what no patch can hold
 	Notes   []string           // what the reader should know
-	Gone    string             // why its workspace can not be looked at
+	Gone    string             // why its workspace cannot be looked at
 }
 
 // lookTries is how often a workspace is looked at whose program writes to it

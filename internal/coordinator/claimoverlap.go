@@ -22,8 +22,8 @@ func (t Target) Overlaps(u Target) bool {
 	return false
 }
 
-// Holds reports whether all of u is surely in t: where that cannot be told of
-// two patterns, it is not.
+// Holds reports whether all of u is surely in t: where that is not known of two
+// patterns, it is not.
 func (t Target) Holds(u Target) bool {
 	switch {
 	case t.Kind == u.Kind && t.Path == u.Path:

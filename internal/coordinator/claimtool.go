@@ -13,7 +13,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 
 // ToolEdit is what a coding agent's editing tool is about to do to one file.
 type ToolEdit struct {
-	Path    string     // as the tool was told it
+	Path    string     // as the tool got it
 	Texts   []Replaced // what it puts in the place of what, where the tool tells
 	rewrite func(now []byte) (after []byte, ok bool)
 }

@@ -37,7 +37,7 @@ type Custody struct {
 }
 
 // sealed is one file's hash and a copy that has no name any more, so that big
-// snapshots need not be held in memory and can not be reached by a path.
+// snapshots need not be held in memory and cannot be reached by a path.
 type sealed struct {
 	sum  [sha256.Size]byte
 	copy *os.File

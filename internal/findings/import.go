@@ -244,7 +244,7 @@ func (p *jsonFindings) lineAt(at int) int {
 }
 
 func (p *jsonFindings) problem(at int, err error) {
-	if len(p.problems) > 1000*maxImportProblems { // no more than some are told
+	if len(p.problems) > 1000*maxImportProblems { // only some are reported
 		return
 	}
 	p.problems = append(p.problems, fmt.Sprintf("line %d: %v", p.lineAt(at), err))

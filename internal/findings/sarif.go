@@ -289,7 +289,8 @@ func suggestion(res sarifResult, rule sarifRule) string {
 	return rule.Help.Text
 }
 
-// place fills in file and lines. A place outside the origin is told in words.
+// place fills in file and lines. It describes a place outside the origin in
+// words.
 func (r *sarifReader) place(f *artifacts.Finding, res sarifResult) {
 	if len(res.Locations) == 0 {
 		return

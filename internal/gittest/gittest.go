@@ -2,7 +2,7 @@
 // every package.
 //
 // Nothing is mocked and nothing of the user's is touched: each fixture has a
-// home folder of its own, and git is told through the environment of each
+// home folder of its own, and git gets it through the environment of each
 // process, never through the test's own, so that tests may run in parallel.
 // Commits carry a fixed date, so the same steps give the same commit ids.
 //

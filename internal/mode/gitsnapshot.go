@@ -76,7 +76,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 	return nil, treecopy.Sync(s.Folder)
 }
 
-// leaveOut takes out of the survey what the session can not, or was told not to,
+// leaveOut takes out of the survey what the session cannot, or should not,
 // protect, and names it: those paths are left alone in the end. What would have
 // to be left out because it is too big is an error instead.
 func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
@@ -122,7 +122,7 @@ func dropPaths(s *site.Site, survey *linked.Survey, out map[string]string) {
 }
 
 // checkBudget refuses to start where the ignored files take more room than the
-// budget and can not be cloned.
+// budget and cannot be cloned.
 func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 	budget := opt.IgnoredBudget
 	if budget == 0 {

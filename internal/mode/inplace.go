@@ -54,8 +54,8 @@ func (inPlaceKind) record(s *site.Site) (err error) {
 // Remove removes nothing: the workspace is the user's own folder.
 func (inPlaceKind) Remove(context.Context, *site.Site, bool) error { return nil }
 
-// keepTree copies aside what can not be had from the repository's objects, and
-// fills in the content ids on the way.
+// keepTree copies aside what the repository's objects do not have, and fills in
+// the content ids on the way.
 func keepTree(ctx context.Context, s *site.Site, survey *linked.Survey) error {
 	tree := survey.Tree
 	unsaved := map[string]bool{}
@@ -72,7 +72,7 @@ type unreadableError []snapshot.Problem
 func (e unreadableError) Error() string { return e[0].Error() }
 
 // copyAside copies files into a folder of the session's aside folder and records
-// in sn what was copied. When all is copied but files that can not be read, the
+// in sn what was copied. When all is copied but files that cannot be read, the
 // error is an unreadableError.
 func copyAside(ctx context.Context, s *site.Site, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
 	if err := failpoint.Err("inplace.aside"); err != nil {

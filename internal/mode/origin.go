@@ -42,7 +42,7 @@ func checkOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && len(then.Below(p.Path)) == 0 {
 			continue // it could not be read before either, or there was nothing to read
 		}
-		diffs = append(diffs, text.Printable(p.Path)+": can not be read: "+p.Err.Error())
+		diffs = append(diffs, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
 	}
 	tree, err := compareOrigin(ctx, then, now)
 	if err != nil {
@@ -102,7 +102,7 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string,
 		return nil, err
 	}
 	for _, p := range problems {
-		diffs = append(diffs, text.Printable(p.Path)+": can not be read: "+p.Err.Error())
+		diffs = append(diffs, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
 	}
 	for i := range read.Entries {
 		if e := &read.Entries[i]; !e.ID.IsZero() && e.ID != was[e.Path].ID {

@@ -85,7 +85,7 @@ func LeftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 	return left
 }
 
-// NoBase stands in for a base that can not be read.
+// NoBase stands in for a base that cannot be read.
 func NoBase(s *site.Site) (*snapshot.Snapshot, error) {
 	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
 	return &snapshot.Snapshot{Root: string(s.Rec.Workspace), Format: format}, err

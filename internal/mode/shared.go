@@ -32,7 +32,7 @@ func (k sharedKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 		return nil, err
 	}
 	for _, p := range survey.Problems {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(text.Printable(p.Path) + " cannot be read: " + p.Err.Error())
 	}
 	ignored := ignoredSet(survey.Ignored)
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(e.Path) })
@@ -40,15 +40,15 @@ func (k sharedKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 	return nil, onlyWarn(s, keepTree(ctx, s, survey))
 }
 
-// onlyWarn names files of a shared session's origin that can not be read: their
-// changes can not be told.
+// onlyWarn names files of a shared session's origin that cannot be read: their
+// changes are unknown.
 func onlyWarn(s *site.Site, err error) error {
 	unreadable, ok := errors.AsType[unreadableError](err)
 	if !ok {
 		return err
 	}
 	for _, p := range unreadable {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + os.ErrPermission.Error())
+		s.Warn(text.Printable(p.Path) + " cannot be read: " + os.ErrPermission.Error())
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (k sharedKind) makePlain(ctx context.Context, s *site.Site, opt Options) er
 		return err
 	}
 	for _, p := range problems {
-		s.Warn(text.Printable(p.Path) + " can not be read: " + p.Err.Error())
+		s.Warn(text.Printable(p.Path) + " cannot be read: " + p.Err.Error())
 	}
 	if err := checkSize(tree, opt.MaxBytes); err != nil {
 		return err

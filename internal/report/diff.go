@@ -335,7 +335,7 @@ type filePatch struct {
 const maxFilePatch = 1 << 20
 
 // parsePatch takes a patch in git's format apart. Each path is read for itself, so
-// that one part that can not be read leaves the others.
+// that one part that cannot be read leaves the others.
 func parsePatch(patch []byte) []filePatch {
 	var out []filePatch
 	const head = "diff --git "

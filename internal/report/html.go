@@ -198,11 +198,11 @@ func (p *page) AgentNames() []string {
 	return names
 }
 
-// writeText writes s as text of an HTML element. What can not be seen, or would
-// reorder what stands around it, is written as an escape sequence in an element of
-// its own, so that it can be told from the same letters in a file: control
-// characters, direction overrides, U+2028, bytes that are not UTF-8. Tabs stay, and
-// so do newlines, which only texts of several lines have.
+// writeText writes s as text of an HTML element. What cannot be seen, or would
+// reorder what stands around it, is written as an escape sequence in an element
+// of its own, to distinguish it from the same letters in a file: control
+// characters, direction overrides, U+2028, bytes that are not UTF-8. Tabs stay,
+// and so do newlines, which only texts of several lines have.
 func writeText(b *bytes.Buffer, s string) {
 	for part, escaped := range text.Printables(s, "\t\n") {
 		if escaped {
@@ -214,7 +214,7 @@ func writeText(b *bytes.Buffer, s string) {
 	}
 }
 
-// shown is s on one line, with what can not be seen escaped.
+// shown is s on one line, with what cannot be seen escaped.
 func shown(s string) template.HTML {
 	var b bytes.Buffer
 	for i, part := range strings.Split(text.Clip(s, maxShown), "\n") {

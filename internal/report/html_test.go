@@ -175,7 +175,7 @@ func TestHTMLTakesASessionAsData(t *testing.T) {
 		t.Errorf("the added line is not shown as it is: %v", added)
 	}
 	if len(byClass(added[0], "x")) < 4 {
-		t.Error("escapes can not be told from text")
+		t.Error("escapes cannot be told from text")
 	}
 	if n := len(byClass(doc, "fd")); n != 1 {
 		t.Errorf("%d findings in the diff", n)

@@ -24,7 +24,7 @@ type IO struct {
 	Exe          string // os.Executable
 	Args         []string
 	Env          []string
-	Dir          string // "" when it cannot be told
+	Dir          string // "" if it is not known
 }
 
 // Serves reports whether the program at exe stands in a session's folder, under

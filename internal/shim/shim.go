@@ -29,7 +29,7 @@ type Call struct {
 	Exe  string   // the shim's own path, see guard.StateOf
 	Argv []string // argv[0] may be git, a path to it, or git-NAME
 	Env  []string
-	Dir  string // the working directory; "" when it cannot be told
+	Dir  string // the working directory; "" if it is not known
 	Err  io.Writer
 }
 

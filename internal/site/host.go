@@ -120,8 +120,9 @@ func NotFoundOr(err error, path string) error {
 	return fmt.Errorf("open %s: %w", path, err)
 }
 
-// Progress is told of a step that may take long: what is done, in words, and the
-// meter that counts it, where there is one. It returns what ends the step.
+// Progress reports a step that may take long: what is done, in words, and the
+// meter that counts it, if there is one. It returns a function that ends the
+// step.
 type Progress func(step string, meter *treecopy.Meter) (done func())
 
 // Begin tells the person at the terminal that a step begins.

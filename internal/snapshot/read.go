@@ -104,7 +104,7 @@ func (r *fileReader) sum(ctx context.Context, fd int, size int64) (ID, error) {
 // and fills them in. A file that is in another state than s says gets the entry
 // of the state that was read. Those that could not be read are named in the
 // problems, sorted by path, and stay as they were; the error is not nil only
-// when s.Root can not be opened or ctx has ended.
+// when s.Root cannot be opened or ctx has ended.
 func HashMissing(ctx context.Context, s *Snapshot) ([]Problem, error) {
 	var todo []int32
 	for i := range s.Entries {

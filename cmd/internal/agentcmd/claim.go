@@ -198,7 +198,7 @@ func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 
 func (p *claimPlace) forget(ctx context.Context) error {
 	if p.claims == nil {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not let the claims of others go")
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot let the claims of others go")
 	}
 	n, err := p.claims.Table.Forget(ctx)
 	if err != nil {

@@ -38,8 +38,8 @@ func (c *ClaimCheck) Run(ctx context.Context, a *app.App) error {
 		return c.plain(ctx, a, format)
 	}
 	reply, err := c.hook(ctx, a, format)
-	if err != nil { // who can not ask must not edit
-		if reply, err = guard.Block(format, "superqode can not tell whether another agent has a claim on this, so it is not edited: "+err.Error()); err != nil {
+	if err != nil { // who cannot ask must not edit
+		if reply, err = guard.Block(format, "superqode cannot tell whether another agent has a claim on this, so it is not edited: "+err.Error()); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 		list, err = c.fromArgs(a)
 	}
 	if hook && c.Agent.IsZero() && a.Getenv("SUPERQODE_AGENT_ID") == "" {
-		return nil // of an agent without a name nothing is to be told apart
+		return nil // an agent without a name has nothing to track
 	}
 	if err == nil && len(list) > 0 {
 		err = c.send(ctx, a, list)

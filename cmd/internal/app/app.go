@@ -69,7 +69,7 @@ func New(streams IO) *App {
 }
 
 // Setup draws the conclusions from the global flags and the environment.
-// Without a directory to work in only the version can be told.
+// Without a directory to work in only the version can be printed.
 func (a *App) Setup(command string, args []string) error {
 	a.OutTTY, a.ErrTTY = term.IsTerminal(a.Out), term.IsTerminal(a.Err)
 	a.OutColor, a.ErrColor, a.Quiet = a.wantsColor(a.OutTTY), a.wantsColor(a.ErrTTY), a.Flags.Quiet
@@ -189,8 +189,8 @@ func OriginDir(dir string) string {
 	}
 }
 
-// CancelOnSignal ends ctx when the process is told to stop. Commands that run a
-// program hand the signals to it instead.
+// CancelOnSignal ends ctx when the process gets a signal to stop. Commands that
+// run a program hand the signals to it instead.
 func (a *App) CancelOnSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if a.Signals == nil {

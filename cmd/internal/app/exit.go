@@ -44,7 +44,7 @@ func ExitTable() []ExitRow {
 }
 
 // StatusError carries an exit code that is not an error of ours: the program's
-// own, or one that was told already. Nothing is printed for it.
+// own, or one that was reported already. Nothing is printed for it.
 type StatusError int
 
 func (e StatusError) Error() string { return "exit status" }

@@ -83,7 +83,7 @@ type suppressionEdit struct {
 // session, unless one is named.
 func editSuppression(ctx context.Context, a *app.App, f app.SessionFlag, e suppressionEdit) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not say which findings count")
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot say which findings count")
 	}
 	var entry findings.Suppression
 	s, err := f.AttachReported(ctx, a)

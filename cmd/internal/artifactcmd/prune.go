@@ -31,7 +31,7 @@ type prunedJSON struct {
 // Run prints what went and what was spared.
 func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session can not take artifacts away")
+		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot take artifacts away")
 	}
 	opt := artifacts.PruneOptions{OlderThan: c.OlderThan, DryRun: c.DryRun}
 	switch {

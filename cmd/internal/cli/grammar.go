@@ -124,8 +124,8 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 }
 
 // commandWord returns the first word of a command line that is no global flag
-// and no value of one, or "" where that can not be told: at --, at a flag that
-// is not global, and at -h, whose text shows every command.
+// and no value of one, or "" if that is not known: at --, at a flag that is not
+// global, and at -h, whose text shows every command.
 func commandWord(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; arg {

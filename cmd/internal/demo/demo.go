@@ -192,7 +192,7 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	}
 	act := &demoAct{Mode: kind.Mode, SessionID: res.SessionID, Layers: res.Guard.Layers, Before: before}
 	if act.After, err = d.digest(ctx); err != nil {
-		d.problem("the repository can not be read after the session: %v", err)
+		d.problem("the repository cannot be read after the session: %v", err)
 	}
 	act.Unchanged = act.After == act.Before && !act.After.IsZero()
 	act.Steps = demoSteps(stdout.String(), res)

@@ -111,7 +111,7 @@ func checkGit(ctx context.Context, a *app.App) []check {
 	repo, err := g.Discover(ctx, a.Flags.Repo)
 	switch {
 	case errors.Is(err, git.ErrNoRepository):
-		return append(checks, check{"origin", checkNote, a.Flags.Repo + " is not in a git repository: worktree mode can not be used here", "git init, or superqode -C DIR … with a repository"})
+		return append(checks, check{"origin", checkNote, a.Flags.Repo + " is not in a git repository: worktree mode cannot be used here", "git init, or superqode -C DIR … with a repository"})
 	case err != nil:
 		return append(checks, check{"origin", checkFail, err.Error(), superqode.Hint(err)})
 	case repo.Bare:
@@ -122,7 +122,7 @@ func checkGit(ctx context.Context, a *app.App) []check {
 		return append(checks, check{"origin", checkFail, err.Error(), superqode.Hint(err)})
 	}
 	if head == "" {
-		return append(checks, check{"origin", checkNote, repo.TopLevel + " has no commit yet: worktree mode can not be used here", "git commit, or superqode run --snapshot -- CMD"})
+		return append(checks, check{"origin", checkNote, repo.TopLevel + " has no commit yet: worktree mode cannot be used here", "git commit, or superqode run --snapshot -- CMD"})
 	}
 	return append(checks, check{"origin", checkOK, fmt.Sprintf("%s at %.12s (%s)", repo.TopLevel, head, repo.ObjectFormat), ""})
 }

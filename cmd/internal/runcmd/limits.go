@@ -38,8 +38,8 @@ func (f *execFlags) options(a *app.App, args []string) (session.ExecOptions, err
 	}, err
 }
 
-// defaults are what a session keeps of the flags, and of the configuration where
-// they are silent. Limits that can not be had are refused.
+// defaults are what a session keeps of the flags, and of the configuration
+// where they are silent. Limits that cannot be enforced are refused.
 func (f *execFlags) defaults(a *app.App, cfg *config.Config) (state.Defaults, error) {
 	opt, err := f.options(a, nil)
 	if err != nil {

@@ -129,7 +129,7 @@ func tellOutput(a *app.App, s setup.Step) {
 }
 
 // ensureTrust makes sure that the configuration's commands may run. A person at
-// a terminal is asked; everybody else is told how to say yes.
+// a terminal is asked; everybody else sees how to say yes.
 func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 	m, err := a.Sessions()
 	if err != nil {

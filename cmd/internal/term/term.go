@@ -75,7 +75,7 @@ func (t *Terminal) PrintLine(v any) error {
 	return enc.Encode(v)
 }
 
-// TerminalWidth is how many columns Out has; 80 where that cannot be told.
+// TerminalWidth is how many columns Out has; 80 if that is not known.
 func (t *Terminal) TerminalWidth() int {
 	if f, ok := t.Out.(*os.File); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {

@@ -118,7 +118,7 @@ func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Liste
 		}
 		list, _, err := radar.Listed(ctx, a.Manager.Host, string(origin), of, true)
 		if err != nil {
-			a.Warn(fmt.Sprintf("%s can not be searched for conflicts: %v", origin, err))
+			a.Warn(fmt.Sprintf("%s cannot be searched for conflicts: %v", origin, err))
 			continue
 		}
 		all = append(all, list...)
@@ -201,12 +201,12 @@ func (c *Info) Run(ctx context.Context, a *app.App) error {
 	}
 	if l.State == superqode.StateActive || l.State == superqode.StatePreserved {
 		if l.ChangeCount, err = countNow(ctx, a.Manager, l); err != nil {
-			a.Warn(fmt.Sprintf("the changes can not be counted: %v", err))
+			a.Warn(fmt.Sprintf("the changes cannot be counted: %v", err))
 		}
 	}
 	steps, err := session.SetupSteps(l.Dir)
 	if err != nil {
-		a.Warn(fmt.Sprintf("what came of the setup can not be read: %v", err))
+		a.Warn(fmt.Sprintf("what came of the setup cannot be read: %v", err))
 	}
 	if a.Flags.JSON {
 		return a.PrintJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, app.SetupJSON(steps), l.Command, l.ExitCode, l.Warnings})

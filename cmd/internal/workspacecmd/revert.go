@@ -92,7 +92,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	return errors.Join(err, perr)
 }
 
-// revert takes back all, or one agent's part; mixed is what of that can not be
+// revert takes back all, or one agent's part; mixed is what of that cannot be
 // told from others' changes.
 func (c *Revert) revert(ctx context.Context, s *session.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
 	agent, rec := c.Agent, s.Record()

@@ -143,8 +143,8 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 	return w, nil
 }
 
-// only restricts what is told. A folder outside of the repository is watched by
-// itself.
+// only restricts what is reported. A folder outside of the repository is
+// watched by itself.
 func (w *watched) only(a *app.App, path string) error {
 	if w.session != nil {
 		paths, err := w.session.Pathspecs(a.Flags.Repo, []string{path})

@@ -147,7 +147,7 @@ type packed struct {
 }
 
 // addFiles adds the contents of entries in their order and returns the ids that
-// were found, zero for a file that can not be read any more. Small files are
+// were found, zero for a file that cannot be read any more. Small files are
 // read, hashed and deflated by several goroutines.
 func (p *packWriter) addFiles(ctx context.Context, root string, entries []*snapshot.Entry) ([]snapshot.ID, error) {
 	dir, err := unix.Open(root, dirfd.PassFlags&^unix.O_NOFOLLOW, 0)

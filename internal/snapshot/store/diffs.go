@@ -332,7 +332,7 @@ type record struct {
 	modes, ids     [2]string // before and after, as git prints them
 }
 
-var errUnreadable = errors.New("can not read git's answer")
+var errUnreadable = errors.New("cannot read git's answer")
 
 // parseRecords reads diff-tree -z --raw --numstat: all raw records come first,
 // then as many numstat records in the same order.
@@ -410,7 +410,8 @@ func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records [
 		out = append(out, c)
 	}
 	for _, c := range withoutLines(changes) {
-		// Half of a given rename is another record's whole: both its paths are told.
+		// Half of a given rename is another record's whole: both its paths are
+		// reported.
 		if !told[c.Path.String()] {
 			out = append(out, c)
 		}

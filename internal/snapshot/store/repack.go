@@ -56,7 +56,7 @@ type Packed struct {
 // no ref leads to, when there is something to gain. Packs that are younger than
 // two hours stay as they are, and objects that only the origin has are not
 // brought in. Nothing is done while somebody writes to the store, and nothing is
-// dropped that can not be proven to be of no use: where an object is missing the
+// dropped that cannot be proven to be of no use: where an object is missing the
 // error says so and all stays.
 //
 // git repack would do less: with --local it also drops what the origin happens

@@ -193,7 +193,7 @@ func alternates(objects string, depth int) ([]byte, error) {
 	}
 	out := []byte(line + "\n")
 	more, err := atomicfile.ReadThrough(filepath.Join(objects, "info/alternates"))
-	if err != nil || depth >= 4 { // git follows five; what can not be read now is looked for again the next time
+	if err != nil || depth >= 4 { // git follows five; what cannot be read now is looked for again the next time
 		return out, nil
 	}
 	for l := range strings.Lines(string(more)) {

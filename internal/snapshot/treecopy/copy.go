@@ -77,7 +77,7 @@ const copyChunk = 512
 // errno (for example ENOSPC), or when ctx ended; dst is half-filled then.
 //
 // All work is relative to open folders and follows no link, so a program that
-// moves folders about meanwhile can not lead it elsewhere.
+// moves folders about meanwhile cannot lead it elsewhere.
 func Copy(ctx context.Context, src *snapshot.Snapshot, dst string, opt CopyOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, fmt.Errorf("copy %s to %s: %w", src.Root, dst, err)
@@ -400,7 +400,7 @@ func (w *copyWorker) openDir(d int32, dir *copyDir, name string) (err error) {
 		}
 		err = unix.Fstat(dir.src, &st)
 	} else {
-		// An empty folder need not be opened, and may be one that can not be.
+		// An empty folder need not be opened, and may be one that cannot be.
 		err = unix.Fstatat(parent.src, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
