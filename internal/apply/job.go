@@ -20,7 +20,7 @@ import (
 type Job struct {
 	ID      superqode.SessionID
 	Agent   superqode.AgentID // the agent to report the changes as
-	Dir     string            // the session's folder: the intent, and the folders of its benches
+	Dir     string            // the session's folder: the intent, and the folders of its scratch folders
 	Origin  superqode.HostPath
 	Store   *store.Store // nil, like git, if an apply is only finished
 	Git     *git.Git
@@ -105,7 +105,7 @@ func (j *Job) Apply(ctx context.Context, e merge.Ends, opt Options) (res *artifa
 }
 
 // wanted returns the changes that were asked for.
-func (j *Job) wanted(ctx context.Context, e *merge.Ends, b *merge.Bench, opt Options) ([]merge.Change, error) {
+func (j *Job) wanted(ctx context.Context, e *merge.Ends, b *merge.Scratch, opt Options) ([]merge.Change, error) {
 	list, err := e.Pairs(ctx, j.Store, opt.Paths)
 	if err != nil {
 		return nil, err

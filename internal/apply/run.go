@@ -83,7 +83,7 @@ func readIntent(sessionDir string) (*intent, error) {
 // carryOut does what was decided. It salvages what it overwrites or deletes,
 // then writes every new file beside its place, the only step that can run out
 // of space, and then exchanges them.
-func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Bench, opt Options, res *artifacts.Applied) error {
+func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Scratch, opt Options, res *artifacts.Applied) error {
 	keep, err := filepath.Rel(string(j.Origin), superqode.RealPrefix(opt.Stay))
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
@@ -129,7 +129,7 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 
 // runIntent carries out a plan until everything is in its place. After an error
 // everything is as it was, unless the error says otherwise.
-func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.Bench) error {
+func (j *Job) runIntent(ctx context.Context, d *swap.Dir, in *intent, b *merge.Scratch) error {
 	if err := j.saveIntent(in, swap.Staging); err != nil {
 		return err
 	}

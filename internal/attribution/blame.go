@@ -180,11 +180,11 @@ func (s *Authorship) versions(ctx context.Context, chain []version, path string)
 
 // blameLines follows the lines of a file through its versions.
 func (s *Authorship) blameLines(ctx context.Context, b *Blame, versions []version, seen time.Time) (err error) {
-	bench, err := s.openMergeBench(ctx)
+	scratch, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bench.Close()) }()
+	defer func() { err = errors.Join(err, scratch.Close()) }()
 	var lines []BlamedLine
 	before := ""
 	for i, v := range versions {
@@ -193,17 +193,17 @@ func (s *Authorship) blameLines(ctx context.Context, b *Blame, versions []versio
 			lines, before = nil, ""
 			continue
 		}
-		if err := bench.Fetch(name, v.entry.ID); err != nil {
+		if err := scratch.Fetch(name, v.entry.ID); err != nil {
 			return err
 		}
-		if b.Binary, err = merge.IsBinary(bench.Path(name)); err != nil {
+		if b.Binary, err = merge.IsBinary(scratch.Path(name)); err != nil {
 			return err
 		}
 		if b.Binary {
 			lines, before = nil, ""
 			continue
 		}
-		text, err := readLines(bench.Path(name))
+		text, err := readLines(scratch.Path(name))
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (s *Authorship) blameLines(ctx context.Context, b *Blame, versions []versio
 		}
 		hunks := []merge.Hunk{{OldStart: 0, OldLines: 0, NewStart: 1, NewLines: len(text)}}
 		if before != "" {
-			if hunks, err = bench.Hunks(ctx, before, name); err != nil {
+			if hunks, err = scratch.Hunks(ctx, before, name); err != nil {
 				return err
 			}
 		}

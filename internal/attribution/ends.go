@@ -48,10 +48,10 @@ func (s *Authorship) StoredEnds(ctx context.Context) (e merge.Ends, err error) {
 	return e, s.OpenStore(ctx)
 }
 
-// OpenBench makes a bench for merges with the origin, openMergeBench one for what
-// lies in the store.
-func (s *Authorship) OpenBench(ctx context.Context) (*merge.Bench, error) {
-	opt, err := s.benchOptions(ctx)
+// OpenScratch makes a scratch folder for merges with the origin,
+// openMergeScratch one for what lies in the store.
+func (s *Authorship) OpenScratch(ctx context.Context) (*merge.Scratch, error) {
+	opt, err := s.scratchOptions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +59,15 @@ func (s *Authorship) OpenBench(ctx context.Context) (*merge.Bench, error) {
 	return merge.Open(ctx, opt)
 }
 
-func (s *Authorship) openMergeBench(ctx context.Context) (*merge.StoreBench, error) {
-	opt, err := s.benchOptions(ctx)
+func (s *Authorship) openMergeScratch(ctx context.Context) (*merge.StoreScratch, error) {
+	opt, err := s.scratchOptions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return merge.OpenStoreBench(ctx, opt)
+	return merge.OpenStoreScratch(ctx, opt)
 }
 
-func (s *Authorship) benchOptions(ctx context.Context) (merge.Options, error) {
+func (s *Authorship) scratchOptions(ctx context.Context) (merge.Options, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return merge.Options{}, err
 	}

@@ -56,7 +56,7 @@ func (f *sharedFile) whole(agent superqode.AgentID) bool {
 }
 
 // sharedFiles finds out who changed what between two commits of the store.
-func (s *Authorship) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Bench) ([]sharedFile, error) {
+func (s *Authorship) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Scratch) ([]sharedFile, error) {
 	tracks, err := s.readTracks()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Authorship) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Be
 	return files, nil
 }
 
-func (s *Authorship) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Bench) (sharedFile, error) {
+func (s *Authorship) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Scratch) (sharedFile, error) {
 	f := sharedFile{Change: c}
 	events := slices.Clone(tracks[c.Path()])
 	if c.Renamed() {
@@ -164,7 +164,7 @@ func (f *sharedFile) byClaims(leases []coordinator.Lease) {
 
 // sideText returns what a side holds, and whether that is text; none is empty
 // text.
-func sideText(b *merge.Bench, e *snapshot.Entry) ([]byte, bool, error) {
+func sideText(b *merge.Scratch, e *snapshot.Entry) ([]byte, bool, error) {
 	switch {
 	case e == nil:
 		return nil, true, nil
@@ -211,12 +211,12 @@ func (f *sharedFile) with(take func(i int) bool) []byte {
 // sharedCredits says whose the changes in a shared workspace are, as far as it is
 // known.
 func (s *Authorship) sharedCredits(ctx context.Context, e *merge.Ends) (_ credits, err error) {
-	b, err := s.openMergeBench(ctx)
+	b, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	files, err := s.sharedFiles(ctx, e, b.Bench)
+	files, err := s.sharedFiles(ctx, e, b.Scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -268,12 +268,12 @@ func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e
 
 // SharedPart is sharedEnds between two commits of the store.
 func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
-	b, err := s.openMergeBench(ctx)
+	b, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return e, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	files, err := s.sharedFiles(ctx, all, b.Bench)
+	files, err := s.sharedFiles(ctx, all, b.Scratch)
 	if err != nil {
 		return e, err
 	}
@@ -288,7 +288,7 @@ func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent supe
 	var made []snapshot.Entry
 	for i := range files {
 		f := &files[i]
-		entry, mixed, err := s.agentsPart(b.Bench, f, agent, i)
+		entry, mixed, err := s.agentsPart(b.Scratch, f, agent, i)
 		if err != nil {
 			return e, err
 		}
@@ -331,7 +331,7 @@ func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent supe
 
 // agentsPart is what a file would be with one agent's changes only; nil where it
 // has none of its own. mixed says that there are some that cannot be told apart.
-func (s *Authorship) agentsPart(b *merge.Bench, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
+func (s *Authorship) agentsPart(b *merge.Scratch, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
 	if f.whole(agent) {
 		if f.New == nil {
 			return f.Old, false, nil

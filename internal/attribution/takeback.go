@@ -26,16 +26,16 @@ func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt 
 	if e.Base, e.Final, err = mode.StoreEnds(ctx, s.Site, l); err != nil {
 		return err
 	}
-	b, err := s.openMergeBench(ctx)
+	b, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	files, err := s.sharedFiles(ctx, &e, b.Bench)
+	files, err := s.sharedFiles(ctx, &e, b.Scratch)
 	if err != nil {
 		return err
 	}
-	target, paths, err := s.withoutAgent(l, b.Bench, files, agent, opt.Paths, r)
+	target, paths, err := s.withoutAgent(l, b.Scratch, files, agent, opt.Paths, r)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt 
 
 // withoutAgent returns what the workspace would be without an agent's changes, and
 // the paths that would differ.
-func (s *Authorship) withoutAgent(l *mode.Look, b *merge.Bench, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
+func (s *Authorship) withoutAgent(l *mode.Look, b *merge.Scratch, files []sharedFile, agent superqode.AgentID, within []superqode.RelPath, r *AgentReverted) (*snapshot.Snapshot, []superqode.RelPath, error) {
 	entries := map[string]snapshot.Entry{}
 	for _, e := range l.Final.Entries {
 		entries[e.Path] = e
@@ -143,12 +143,12 @@ func (s *Authorship) sharedBlame(ctx context.Context, b *Blame) (err error) {
 	if err != nil {
 		return err
 	}
-	bench, err := s.openMergeBench(ctx)
+	scratch, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bench.Close()) }()
-	files, err := s.sharedFiles(ctx, &e, bench.Bench)
+	defer func() { err = errors.Join(err, scratch.Close()) }()
+	files, err := s.sharedFiles(ctx, &e, scratch.Scratch)
 	if err != nil {
 		return err
 	}

@@ -31,13 +31,13 @@ type AgentConflict struct {
 	Kind    merge.ConflictKind
 	Message string
 	Lines   []merge.LineRange // of the base; none where it is not about lines
-	File    string            // in the bench: the text with git's marks; "" for none
+	File    string            // in the scratch folder: the text with git's conflict markers; "" for none
 }
 
 // TeamMerge is a merge under way.
 type TeamMerge struct {
 	s         *Authorship
-	B         *merge.StoreBench
+	B         *merge.StoreScratch
 	base      *snapshot.Snapshot
 	Now       *snapshot.Snapshot // base with what was merged so far
 	Works     []*AgentWork
@@ -53,7 +53,7 @@ type TeamMerge struct {
 
 // Merge merges what the agents did. Close it.
 func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works []*AgentWork) (*TeamMerge, error) {
-	b, err := s.openMergeBench(ctx)
+	b, err := s.openMergeScratch(ctx)
 	if err != nil {
 		return nil, err
 	}

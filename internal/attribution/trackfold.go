@@ -16,11 +16,11 @@ import (
 // every statement about it to what it holds now. A new line belongs to the agent
 // whose statement covers it; one that no statement covers belongs to nobody.
 type fold struct {
-	b     *merge.Bench
+	b     *merge.Scratch
 	lines []foldLine
 	text  [][]byte
 	gone  map[int]foldBy // lines of the base that were deleted
-	n     int            // versions written to the bench
+	n     int            // versions written to the scratch folder
 }
 
 type foldLine struct {
@@ -34,7 +34,7 @@ type foldBy struct {
 	at    time.Time
 }
 
-func newFold(b *merge.Bench, base []byte) *fold {
+func newFold(b *merge.Scratch, base []byte) *fold {
 	f := &fold{b: b, text: splitLines(base), gone: map[int]foldBy{}}
 	f.lines = make([]foldLine, len(f.text))
 	for i := range f.lines {

@@ -14,7 +14,7 @@ import (
 
 // OnlyHunks reduces the changes to the chosen hunks. The changes are in the
 // order of the patch; it drops those that the patch does not show.
-func (b *Bench) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges []HunkRange) ([]Change, error) {
+func (b *Scratch) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges []HunkRange) ([]Change, error) {
 	if e.Base == "" {
 		_, err := selectHunks(ranges, 0)
 		return nil, errors.Join(err, context.Cause(ctx))
@@ -52,7 +52,7 @@ var ErrNotThePatch = errors.New("the patch and the list of its files do not matc
 
 // chooseHunks goes through the patch's files and the changes side by side. A path
 // that turned from file to link, or back, is two files of a patch.
-func (b *Bench) chooseHunks(ctx context.Context, list []Change, files []section, sel selection) ([]Change, error) {
+func (b *Scratch) chooseHunks(ctx context.Context, list []Change, files []section, sel selection) ([]Change, error) {
 	var out []Change
 	number := 1
 	take := func(c *Change) (*section, []int, error) {
@@ -102,7 +102,7 @@ func (b *Bench) chooseHunks(ctx context.Context, list []Change, files []section,
 
 // partly makes a change of some of its hunks. Any of them brings the name and
 // the mode along.
-func (b *Bench) partly(ctx context.Context, c *Change, f *section, chosen []int) error {
+func (b *Scratch) partly(ctx context.Context, c *Change, f *section, chosen []int) error {
 	if c.Old == nil || c.New == nil || c.Old.Kind != snapshot.File {
 		return ErrNotThePatch // a file that is made or deleted, or a link, has one hunk
 	}

@@ -1,6 +1,6 @@
 // Package merge decides what happens to one side's changes if another side has
 // changed things too, and merges the contents. It writes only files of its own
-// Bench.
+// Scratch.
 //
 // Ends are the two states of a session's patch, and Ends.Pairs the changes
 // between them. Look reads the part of a folder that they affect, a Decider

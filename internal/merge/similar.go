@@ -14,7 +14,7 @@ import (
 // Similar reports whether at least half of two files is the same, counted in
 // bytes of common lines (of 64 bytes at most, as in git's diffcore-delta.c)
 // against the bigger file. That is git's -M50%.
-func (b *Bench) Similar(base, now *snapshot.Entry) (bool, error) {
+func (b *Scratch) Similar(base, now *snapshot.Entry) (bool, error) {
 	if max(base.Size, now.Size) > maxSimilar || 2*min(base.Size, now.Size) < max(base.Size, now.Size) {
 		return false, nil
 	}

@@ -198,15 +198,15 @@ func meet(ctx context.Context, a, b *seen) ([]Conflict, error) {
 	if err := b.s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	bench, err := b.s.OpenBench(ctx)
+	scratch, err := b.s.OpenScratch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := meetOn(ctx, bench, a, b, both)
-	return list, errors.Join(err, bench.Close())
+	list, err := meetOn(ctx, scratch, a, b, both)
+	return list, errors.Join(err, scratch.Close())
 }
 
-func meetOn(ctx context.Context, bench *merge.Bench, a, b *seen, both []merge.Change) ([]Conflict, error) {
+func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merge.Change) ([]Conflict, error) {
 	lines := map[string][]merge.LineRange{}
 	roots := [2]string{string(a.s.Rec.Workspace), string(b.s.Rec.Workspace)}
 	moved := map[string]string{}
@@ -222,21 +222,21 @@ func meetOn(ctx context.Context, bench *merge.Bench, a, b *seen, both []merge.Ch
 			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 				return snapshot.Entry{}, false, true, nil
 			}
-			err := errors.Join(bench.Fetch("base", base.ID), bench.FetchFrom(roots[0], "ours", ours), bench.FetchFrom(roots[1], "theirs", theirs))
+			err := errors.Join(scratch.Fetch("base", base.ID), scratch.FetchFrom(roots[0], "ours", ours), scratch.FetchFrom(roots[1], "theirs", theirs))
 			if err != nil {
 				return snapshot.Entry{}, false, false, err
 			}
 			for _, name := range []string{"base", "ours", "theirs"} {
-				if binary, err := merge.IsBinary(bench.Path(name)); binary || err != nil {
+				if binary, err := merge.IsBinary(scratch.Path(name)); binary || err != nil {
 					return snapshot.Entry{}, false, binary, err
 				}
 			}
-			name := bench.Fresh("merged-")
-			ok, err := bench.MergeFile(ctx, name)
+			name := scratch.Fresh("merged-")
+			ok, err := scratch.MergeFile(ctx, name)
 			if err == nil && !ok {
-				lines[theirs.Path], err = bench.Overlap(ctx)
+				lines[theirs.Path], err = scratch.Overlap(ctx)
 			}
-			return *theirs, ok, false, errors.Join(err, bench.Drop(name))
+			return *theirs, ok, false, errors.Join(err, scratch.Drop(name))
 		},
 	}
 	steps, err := d.Decide(both)

@@ -19,9 +19,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// Bench is a scratch folder of the session for merges and for files with some
-// of their hunks. It does nothing in the origin.
-type Bench struct {
+// Scratch is a folder of the session for merges and for files with some of
+// their hunks. It does nothing in the origin.
+type Scratch struct {
 	git    *git.Git
 	store  *store.Store
 	Dir    string // the folder of its files
@@ -32,34 +32,34 @@ type Bench struct {
 	Made   map[string]string // content ids of the results, in hex, and the files that have them
 }
 
-// Fresh returns a name that no file of the bench has: two results may have the
+// Fresh returns a name that no file of the folder has: two results may have the
 // same content.
-func (b *Bench) Fresh(prefix string) string {
+func (b *Scratch) Fresh(prefix string) string {
 	b.n++
 	return prefix + strconv.Itoa(b.n)
 }
 
 // Path is the path of the file with that name.
-func (b *Bench) Path(name string) string { return filepath.Join(b.Dir, name) }
+func (b *Scratch) Path(name string) string { return filepath.Join(b.Dir, name) }
 
-// Prefix begins the name of each bench's folder.
+// Prefix begins the name of each scratch folder.
 const Prefix = ".apply-"
 
-// Options says what a bench works with.
+// Options says what a scratch folder works with.
 type Options struct {
 	Git    *git.Git
 	Store  *store.Store
-	Dir    string // the bench is a new folder in it
+	Dir    string // the scratch folder is new in it
 	Origin string // the folder that changes are brought into; "" for none: both sides are in the store
 }
 
-// Open makes a bench; Close deletes it.
-func Open(ctx context.Context, opt Options) (*Bench, error) {
+// Open makes a scratch folder; Close deletes it.
+func Open(ctx context.Context, opt Options) (*Scratch, error) {
 	dir, err := os.MkdirTemp(opt.Dir, Prefix+"*")
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(), Made: map[string]string{}}
+	b := &Scratch{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(), Made: map[string]string{}}
 	if b.blobs, err = opt.Store.OpenReader(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -67,7 +67,7 @@ func Open(ctx context.Context, opt Options) (*Bench, error) {
 }
 
 // Fill writes contents that were made here, or that the store has.
-func (b *Bench) Fill(id string, w io.Writer) error {
+func (b *Scratch) Fill(id string, w io.Writer) error {
 	if name, ok := b.Made[id]; ok {
 		f, err := os.Open(b.Path(name))
 		if err != nil {
@@ -83,15 +83,15 @@ func (b *Bench) Fill(id string, w io.Writer) error {
 	return b.blobs.Copy(content, w)
 }
 
-// Close deletes the bench and all its results.
-func (b *Bench) Close() error { return errors.Join(b.blobs.Close(), os.RemoveAll(b.Dir)) }
+// Close deletes the folder with all its results.
+func (b *Scratch) Close() error { return errors.Join(b.blobs.Close(), os.RemoveAll(b.Dir)) }
 
-// Drop removes a file of the bench.
-func (b *Bench) Drop(name string) error { return os.Remove(b.Path(name)) }
+// Drop removes a file of the folder.
+func (b *Scratch) Drop(name string) error { return os.Remove(b.Path(name)) }
 
-// fetchNow writes what a file holds now into a file of the bench: the origin's
+// fetchNow writes what a file holds now into a file of the folder: the origin's
 // content, or the result of an earlier merge.
-func (b *Bench) fetchNow(name string, e *snapshot.Entry) error {
+func (b *Scratch) fetchNow(name string, e *snapshot.Entry) error {
 	if b.origin != "" {
 		return b.fetchOrigin(name, e)
 	}
@@ -102,8 +102,8 @@ func (b *Bench) fetchNow(name string, e *snapshot.Entry) error {
 	return errors.Join(b.Fill(e.ID.String(), f), f.Close())
 }
 
-// Write writes a text into a file of the bench.
-func (b *Bench) Write(name string, text []byte) (snapshot.Entry, error) {
+// Write writes a text into a file of the folder.
+func (b *Scratch) Write(name string, text []byte) (snapshot.Entry, error) {
 	if err := os.WriteFile(b.Path(name), text, 0o600); err != nil {
 		return snapshot.Entry{}, err
 	}
@@ -111,7 +111,7 @@ func (b *Bench) Write(name string, text []byte) (snapshot.Entry, error) {
 }
 
 // result takes a finished file and returns its contents as an entry.
-func (b *Bench) result(name string) (snapshot.Entry, error) {
+func (b *Scratch) result(name string) (snapshot.Entry, error) {
 	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format, Entries: []snapshot.Entry{{Path: name, Kind: snapshot.File}}}
 	problems, err := snapshot.HashMissing(context.Background(), sn)
 	if err == nil && len(problems) > 0 {
@@ -124,7 +124,7 @@ func (b *Bench) result(name string) (snapshot.Entry, error) {
 }
 
 // Fetch writes contents of the store into a file.
-func (b *Bench) Fetch(name string, id snapshot.ID) error {
+func (b *Scratch) Fetch(name string, id snapshot.ID) error {
 	f, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -134,12 +134,12 @@ func (b *Bench) Fetch(name string, id snapshot.ID) error {
 
 // fetchOrigin writes what a file of the origin holds into a file. It must not
 // have changed since Look.
-func (b *Bench) fetchOrigin(name string, e *snapshot.Entry) error {
+func (b *Scratch) fetchOrigin(name string, e *snapshot.Entry) error {
 	return b.FetchFrom(b.origin, name, e)
 }
 
 // FetchFrom is fetchOrigin for any folder.
-func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
+func (b *Scratch) FetchFrom(dir, name string, e *snapshot.Entry) error {
 	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func (b *Bench) FetchFrom(dir, name string, e *snapshot.Entry) error {
 }
 
 // Merge merges with git merge-file.
-func (b *Bench) Merge(ctx context.Context) merger {
+func (b *Scratch) Merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
 		if err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
 			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
@@ -187,7 +187,7 @@ func (b *Bench) Merge(ctx context.Context) merger {
 }
 
 // MergeFile reports whether the three files merge without a conflict.
-func (b *Bench) MergeFile(ctx context.Context, name string) (bool, error) {
+func (b *Scratch) MergeFile(ctx context.Context, name string) (bool, error) {
 	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false, err

@@ -12,29 +12,29 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-// StoreBench is a bench whose sides are all in the store: it merges the files
-// of agents with each other.
-type StoreBench struct {
-	*Bench
+// StoreScratch is a scratch folder whose sides are all in the store: it merges
+// the files of agents with each other.
+type StoreScratch struct {
+	*Scratch
 	Labels [2]string // of the two sides, in files with conflict markers
 	marked int
-	kept   int // how many of the bench's results are in the store
+	kept   int // how many of the results are in the store
 }
 
-// OpenStoreBench makes a bench without an origin.
-func OpenStoreBench(ctx context.Context, opt Options) (*StoreBench, error) {
+// OpenStoreScratch makes a scratch folder without an origin.
+func OpenStoreScratch(ctx context.Context, opt Options) (*StoreScratch, error) {
 	opt.Origin = ""
 	b, err := Open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	return &StoreBench{Bench: b}, nil
+	return &StoreScratch{Scratch: b}, nil
 }
 
-// Merge merges two files of the bench. Files that are too big for the store
+// Merge merges two files of the folder. Files that are too big for the store
 // count as binary: git does not merge files of that size either.
-func (b *StoreBench) Merge(ctx context.Context) merger {
-	merge := b.Bench.Merge(ctx)
+func (b *StoreScratch) Merge(ctx context.Context) merger {
+	merge := b.Scratch.Merge(ctx)
 	return func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
 		if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 			return snapshot.Entry{}, false, true, nil
@@ -43,18 +43,18 @@ func (b *StoreBench) Merge(ctx context.Context) merger {
 	}
 }
 
-// Similar is Bench.Similar for files that are in the store.
-func (b *StoreBench) Similar(base, now *snapshot.Entry) (bool, error) {
+// Similar is Scratch.Similar for files that are in the store.
+func (b *StoreScratch) Similar(base, now *snapshot.Entry) (bool, error) {
 	if base.IsLarge() || now.IsLarge() {
 		return false, nil
 	}
-	return b.Bench.Similar(base, now)
+	return b.Scratch.Similar(base, now)
 }
 
 // Marks writes the merge of two conflicting texts, with git's conflict markers
 // around each place and the base between them, and returns the lines of the
 // base that both sides changed.
-func (b *StoreBench) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
+func (b *StoreScratch) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", nil, err
 	}
@@ -92,8 +92,8 @@ func (b *StoreBench) Marks(ctx context.Context, base, ours, theirs *snapshot.Ent
 	return name, lines, err
 }
 
-// Overlap returns the lines of the bench's base that both of its sides changed.
-func (b *Bench) Overlap(ctx context.Context) ([]LineRange, error) {
+// Overlap returns the lines of the base that both sides changed.
+func (b *Scratch) Overlap(ctx context.Context) ([]LineRange, error) {
 	ours, err := b.Hunks(ctx, "base", "ours")
 	if err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (b *Bench) Overlap(ctx context.Context) ([]LineRange, error) {
 	return overlaps(ours, theirs), nil
 }
 
-// Hunks compares two files of the bench line by line.
-func (b *Bench) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
+// Hunks compares two files of the folder line by line.
+func (b *Scratch) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
 	var read HunkCollector
 	err := b.git.Run(ctx, git.Cmd{
 		Dir: b.Dir, Stdout: &read, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir), "GIT_DIR=" + b.store.Dir(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + b.Dir, "XDG_CONFIG_HOME=" + b.Dir},
@@ -123,7 +123,7 @@ func (b *Bench) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
 }
 
 // Keep puts the results of merges into the store.
-func (b *StoreBench) Keep(ctx context.Context) error {
+func (b *StoreScratch) Keep(ctx context.Context) error {
 	if len(b.Made) == b.kept {
 		return context.Cause(ctx)
 	}
