@@ -101,7 +101,7 @@ func Answer(ctx context.Context, c Call) int {
 }
 
 // aside reports a state of a reference transaction in which nothing is decided,
-// where the user has no such hook (see alone): git tells of each transaction twice
+// where the user has no such hook (see alone): git calls the hook for each transaction twice
 // or three times.
 func (c Call) aside() bool {
 	if c.Name != installation.TransactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" || filepath.Base(c.Exe) != installation.TransactionHook {

@@ -94,7 +94,7 @@ func (a *answer) ownTarget(address string) (string, bool) {
 	return "", false
 }
 
-// localPath tells whether an address is a path of this machine, as url_is_local
+// localPath reports whether an address is a path of this machine, as url_is_local
 // does.
 func localPath(address string) (string, bool) {
 	if path, ok := strings.CutPrefix(address, "file://"); ok {

@@ -2,7 +2,7 @@
 //
 // A session has a folder with one link for each of git's hooks, all leading to
 // the session's helper binary, and an environment (Env) that makes git use them:
-// no file of the user's is changed and nothing has to be put back. The
+// no file of the user's is changed and nothing needs to be restored. The
 // configuration applies only where the guarded repository is worked on
 // (includeIf "gitdir:…"), so that repositories which a test suite makes run at
 // full speed with hooks of their own.

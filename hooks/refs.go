@@ -10,7 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// refReader tells the value that a ref has before the transaction. Files are read
+// refReader knows the value that a ref has before the transaction. Files are read
 // here; where refs are kept in another way git is asked.
 type refReader struct {
 	a      *answer

@@ -28,7 +28,7 @@ func (a *answer) guarded() bool {
 	return a.st.Guards(a.repo.CommonDir, a.repo.WorkTree)
 }
 
-// refuse tells of a denial, unless a person has let this one through, and returns
+// refuse reports a denial, unless a person has let this one through, and returns
 // the exit code.
 func (a *answer) refuse(s subject) int {
 	if a.installed != nil {
@@ -43,7 +43,7 @@ func (a *answer) refuse(s subject) int {
 	if a.st.Consume(a.Env, at) {
 		return 0
 	}
-	if a.told(at) {
+	if a.reported(at) {
 		return exitRefused
 	}
 	_, _ = io.WriteString(a.Err, s.verdict.Block(a.st))
@@ -53,10 +53,10 @@ func (a *answer) refuse(s subject) int {
 	return exitRefused
 }
 
-// told reports whether this very attempt was refused already: git from 2.54 on
+// reported says whether this very attempt was refused already: git from 2.54 on
 // runs the hook that the configuration names and the one in the folder, and each
 // has to say no.
-func (a *answer) told(at guard.Attempt) bool {
+func (a *answer) reported(at guard.Attempt) bool {
 	if at.Process == 0 || gitVersion(a.st).Before(versionConfigHooks) {
 		return false
 	}

@@ -78,7 +78,7 @@ func ended(p proctable.Process) bool {
 }
 
 // parentPID is this process's parent by the number that /proc knows it by, which is
-// another one than Getppid tells where /proc belongs to another PID namespace.
+// another one than Getppid reports where /proc belongs to another PID namespace.
 func parentPID() int {
 	if self, err := os.Readlink("/proc/self"); err == nil {
 		if pid, err := strconv.Atoi(self); err == nil {

@@ -49,6 +49,6 @@ func gone(p proctable.Process, limit time.Duration) bool {
 
 func parentPID() int { return os.Getppid() }
 
-// workingDir would return the working directory of a process; macOS tells it only
+// workingDir would return the working directory of a process; macOS reports it only
 // through libproc.
 func workingDir(int) (string, bool) { return "", false }

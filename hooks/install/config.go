@@ -87,7 +87,7 @@ func executable(path string) bool {
 }
 
 // editConfig makes core.hooksPath lead to our folder. The new contents are made
-// beside the file, by git, and both versions are saved before the file changes.
+// next to the file, by git, and both versions are saved before the file changes.
 func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) error {
 	file := filepath.Join(l.Common, "config")
 	if at.scope == "worktree" {

@@ -4,7 +4,7 @@
 //
 //  1. Where git looks into the common directory's hooks folder, a hook of ours
 //     takes the place of the user's of that name, and the user's moves to a folder
-//     beside it, at the same depth and under its own name, so that what it finds
+//     next to it, at the same depth and under its own name, so that what it finds
 //     by its own path is still found. The configuration is not touched.
 //
 //  2. Where core.hooksPath leads elsewhere (husky, a folder that is committed, one

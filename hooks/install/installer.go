@@ -329,7 +329,7 @@ func keepAside(path string) error {
 }
 
 // mirror gives the folder of set aside hooks links to everything else in the hooks
-// folder: a hook that reads files beside it finds them.
+// folder: a hook that reads files next to it finds them.
 func mirror(l installation.Layout) error {
 	if _, err := os.Lstat(l.Originals); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -356,7 +356,7 @@ func installError(err error, l installation.Layout) error {
 	return err
 }
 
-// times are a folder's own times, to be put back when its entries were changed and
+// times are a folder's own times, to be restored after its entries were changed and
 // changed back.
 type times struct {
 	mod   time.Time

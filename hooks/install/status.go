@@ -23,7 +23,7 @@ import (
 type HookStatus struct {
 	Name string             `json:"name"`
 	By   string             `json:"by"`   // superqode, husky, lefthook, pre-commit, …, hand-made
-	Next string             `json:"next"` // who is behind ours, "" when nobody
+	Next string             `json:"next"` // the hook that runs after ours, "" for none
 	Path superqode.HostPath `json:"path"`
 }
 
@@ -151,7 +151,7 @@ func nextOf(l installation.Layout, in *installation.Record, dir, name string) st
 
 const makerSuperqode = "superqode"
 
-// maker tells who made a hook, by what tools write into theirs; "" when git would
+// maker names the tool that made a hook, by what tools write into theirs; "" when git would
 // not run it.
 func maker(path string) string {
 	st, err := os.Stat(path)

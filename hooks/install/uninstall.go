@@ -161,7 +161,7 @@ func (i *Installer) restoreHooks(l installation.Layout, in *installation.Record,
 	return kept, nil
 }
 
-// restoreHook brings one name back. The path of a file that had to be kept beside
+// restoreHook brings one name back. The path of a file that was kept next to
 // it is returned, or "".
 func (i *Installer) restoreHook(l installation.Layout, name string, interrupted bool) (kept string, err error) {
 	at, aside := filepath.Join(l.Hooks, name), filepath.Join(l.Originals, name)

@@ -3,13 +3,13 @@
 // other agent gets a claim that overlaps it.
 //
 // Claims are advice between programs that ask: they lock nothing in the file
-// system. What enforces them is who refuses: an agent's pre-edit hook (claim
+// system. They are enforced where something refuses: an agent's pre-edit hook (claim
 // check) and, with `claims: enforced`, the session that applies or merges.
 //
 // The rules of the claims, in the order in which they count:
 //
 //   - Two claims of different owners never overlap.
-//   - Who waits is served in the order of asking. A request that overlaps what an
+//   - Requests that wait are served in the order of asking. A request that overlaps what an
 //     earlier one waits for waits behind it; one that overlaps nobody's is served
 //     at once.
 //   - An owner's own claims are no obstacle to it. Asking again for lines that

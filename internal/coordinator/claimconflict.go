@@ -97,7 +97,7 @@ func (e *ConflictError) ErrorPaths() []string {
 	return slices.Compact(out)
 }
 
-// Error tells who holds what since when and until when.
+// Error names the holders, what they hold, since when and until when.
 func (e *ConflictError) Error() string {
 	wanted := targetList(e.Wanted)
 	if len(e.Circle) > 0 {

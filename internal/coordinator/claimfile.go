@@ -136,7 +136,7 @@ func (t *Table) write(b *book) error {
 }
 
 // update changes the book under its lock. change reports whether there is
-// something to write; who was served by it is woken afterwards.
+// something to write; the waiters that it served are woken afterwards.
 func (t *Table) update(ctx context.Context, change func(b *book, now moment) (save bool, err error)) (err error) {
 	unlock, err := lockfile.Lock(ctx, filepath.Join(t.dir, bookLock))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// book is all claims of one origin: what is granted, and who waits, in the order
+// book is all claims of one origin: what is granted, and which requests wait, in the order
 // of asking. Its methods decide and touch nothing else; claimtable.go acts.
 type book struct {
 	Fence   uint64   `json:"fence"`  // of the latest grant

@@ -26,7 +26,7 @@ func (t *Table) Acquire(ctx context.Context, r Request, wait time.Duration) ([]L
 		swept := false
 		if out, conflict, err = b.request(&r, now); conflict != nil && err == nil {
 			if swept, err = t.sweep(b, conflict); err == nil && swept {
-				b.promote(now) // who waits comes first
+				b.promote(now) // waiting requests come first
 				out, conflict, err = b.request(&r, now)
 			}
 		}
@@ -172,7 +172,7 @@ func (t *Table) end(ctx context.Context, lease func(*Lease) bool, waiter func(*W
 	})
 }
 
-// List returns the claims that stand, and who waits, in the order of asking. It
+// List returns the claims that stand, and the requests that wait, in the order of asking. It
 // writes nothing: what ended with its holder is left out.
 func (t *Table) List(context.Context) ([]Lease, []Waiter, error) {
 	b, err := t.read()

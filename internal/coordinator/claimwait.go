@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who waits keeps a FIFO open, claims.d/<ticket>. Who serves the ticket writes
+// A waiter keeps a FIFO open, claims.d/<ticket>. The process that serves the ticket writes
 // one byte into it, so that nobody has to look again and again; and since the
 // kernel closes it with its process, a FIFO that nobody reads is a waiter that
 // has died. A byte that got lost costs one turn of recheck.
@@ -41,7 +41,7 @@ func (t *Table) openLine(ticket uint64) (*waitLine, error) {
 		return nil, fmt.Errorf("make %s: %w", path, err)
 	}
 	// Open for both, so that the opening waits for nobody and no end of file comes
-	// when who wrote goes away.
+	// when the writer ends.
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(path))
@@ -77,11 +77,11 @@ func (w *waitLine) pause(ctx context.Context, d time.Duration) {
 	_, _ = w.fifo.Read(b[:]) // a byte, the deadline, or an error: each is a reason to look
 }
 
-// wake tells a waiter that it was served.
+// wake notifies a waiter that it was served.
 func (t *Table) wake(ticket uint64) {
 	fd, err := unix.Open(t.waitPath(ticket), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return // it has died, and the next who looks will see that
+		return // it has died, and the next process that looks will see that
 	}
 	_, _ = unix.Write(fd, []byte{1})
 	_ = unix.Close(fd)

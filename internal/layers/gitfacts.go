@@ -19,7 +19,7 @@ import (
 )
 
 // Facts is what is known of one git binary, kept in the cache below a key of
-// the binary. Beside facts.json lies the folder links, which holds a link for
+// the binary. Next to facts.json lies the folder links, which holds a link for
 // each file of git's own folder of commands: to the file itself, or, where the
 // file is the git binary, to the name git, under which a session has the shim.
 type Facts struct {

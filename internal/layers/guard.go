@@ -94,7 +94,7 @@ func (g *Guard) Open(ctx context.Context) (state.GuardRecord, error) {
 	return r, nil
 }
 
-// state gathers what the layers have to know.
+// state collects what the layers have to know.
 func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 	bin, err := g.CheckedGit(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (g *Guard) fill(ctx context.Context, st *guard.SessionState, r state.GuardR
 	return st.Save(g.Folder)
 }
 
-// Environ is what the environment of a session's program has beside PATH, so
+// Environ is what the environment of a session's program has in addition to PATH, so
 // that git finds the
 func (g *Guard) Environ() []string {
 	var env []string

@@ -24,7 +24,7 @@ const helperName = "superqode-shim"
 var ErrNoHelper = errors.New(helperName + " is not installed beside superqode")
 
 // Helper returns the binary that guards: the one that the caller named, else
-// superqode-shim beside this program, else this program itself, which can do the
+// superqode-shim next to this program, else this program itself, which can do the
 // same and starts more slowly.
 func (m *Machine) Helper() (string, error) {
 	if m.Shim != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 )
 
-// hooksHelper is the helper binary for the hooks, beside the links that lead to it.
+// hooksHelper is the helper binary for the hooks, next to the links that lead to it.
 const hooksHelper = "hooks/" + hooks.HelperFile
 
 // FillHooks fills the folder of hooks of a session, or of what stands for one,

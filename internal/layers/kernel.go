@@ -15,7 +15,7 @@ import (
 // KernelOptions say what is asked of the guard's kernel layer.
 type KernelOptions struct {
 	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
-	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
+	AllowWrite []string       // absolute: what the program may write to in addition to the session's own folders
 	NoNetwork  bool           // no TCP
 }
 

@@ -24,7 +24,7 @@ func (c *creation) fillCommit(ctx context.Context) error {
 		}
 		return c.checkout(ctx)
 	}
-	if err := c.gatherFacts(ctx); err != nil {
+	if err := c.collectFacts(ctx); err != nil {
 		return err
 	}
 	if err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"read-tree", c.Head}}); err != nil {

@@ -40,7 +40,7 @@ type Options struct {
 	Path    string              // the workspace; it does not exist yet, and its base name is the id
 	From    string              // Working, or a commit id: that commit's clean tree
 	Head    string              // the workspace's HEAD; "" means From, or the origin's HEAD
-	Include []string            // patterns (gitignore syntax) of ignored files to bring along, beside .worktreeinclude
+	Include []string            // patterns (gitignore syntax) of ignored files to bring along, in addition to .worktreeinclude
 	Format  snapshot.Format     // the repository's object format
 	// Lock takes the project lock, which must be held around every change in
 	// .git/worktrees: parallel git worktree add fails one time in ten. nil means

@@ -24,7 +24,7 @@ type judge interface {
 	close()
 }
 
-// judge returns who answers. In a sparse checkout git may read a .gitignore
+// judge returns what answers. In a sparse checkout git may read a .gitignore
 // from the index, which check-ignore does not see; there judge lists all
 // ignored paths instead.
 func (c *creation) judge(ctx context.Context) (judge, error) {

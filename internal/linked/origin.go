@@ -84,15 +84,15 @@ func (c *creation) tell(problems []snapshot.Problem) error {
 	return nil
 }
 
-// fact is what the index tells about one entry of the origin.
+// fact is what the index says about one entry of the origin.
 type fact struct {
 	pos   int32 // of its entry in the index, the first of an unmerged path; -1 for none
 	clean bool  // the index confirms that the contents are those it names, as git status would see it
 }
 
-// gatherFacts joins the scan with the index, both sorted by the same order, and
+// collectFacts joins the scan with the index, both sorted by the same order, and
 // fills in the content ids that the index knows.
-func (c *creation) gatherFacts(ctx context.Context) (err error) {
+func (c *creation) collectFacts(ctx context.Context) (err error) {
 	if c.attrs, err = readAttributes(ctx, c.Repo, c.config, c.origin, c.index); err != nil {
 		return err
 	}

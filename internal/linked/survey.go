@@ -38,7 +38,7 @@ func Look(ctx context.Context, repo *git.Repo, format snapshot.Format, previous 
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if err := c.gatherFacts(ctx); err != nil {
+	if err := c.collectFacts(ctx); err != nil {
 		return nil, err
 	}
 	ch := &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}

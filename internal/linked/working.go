@@ -25,7 +25,7 @@ func operationFiles() []string {
 
 // fillWorking makes the workspace what the user sees now.
 func (c *creation) fillWorking(ctx context.Context) error {
-	if err := c.gatherFacts(ctx); err != nil {
+	if err := c.collectFacts(ctx); err != nil {
 		return err
 	}
 	c.asStored = c.attrs.raw
