@@ -23,7 +23,7 @@ type cgroup struct {
 // newCgroup makes a group below our own, or returns nil: the hierarchy is often
 // not writable, and then the process table has to suffice.
 func newCgroup() *cgroup {
-	parent := ownCgroup()
+	parent := OwnCgroup()
 	if parent == "" {
 		return nil
 	}
@@ -56,9 +56,9 @@ func sweepCgroups(parent string) {
 	}
 }
 
-// ownCgroup returns the folder of this process's version 2 group, or "". On
+// OwnCgroup returns the folder of this process's version 2 group, or "". On
 // hybrid machines the hierarchy is at /sys/fs/cgroup/unified.
-func ownCgroup() string {
+func OwnCgroup() string {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return ""

@@ -61,7 +61,7 @@ func boundCgroup(need []string, settings [][2]string) *cgroup {
 // controllers down, so a group beside it is often the only way; but not if the
 // program would escape a limit of ours.
 func cgroupParents(need []string) []string {
-	own := ownCgroup()
+	own := OwnCgroup()
 	if own == "" {
 		return nil
 	}

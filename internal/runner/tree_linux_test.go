@@ -352,7 +352,7 @@ func TestAlone(t *testing.T) {
 				t.Errorf("%d is still our child: %+v", pid, p)
 			}
 		}
-		dirs, _ := filepath.Glob(filepath.Join(ownCgroup(), fmt.Sprintf("superqode-%d-*", os.Getpid())))
+		dirs, _ := filepath.Glob(filepath.Join(OwnCgroup(), fmt.Sprintf("superqode-%d-*", os.Getpid())))
 		if len(dirs) > 0 {
 			t.Error(dirs)
 		}

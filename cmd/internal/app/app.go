@@ -5,6 +5,7 @@ package app
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,6 +117,9 @@ func (a *App) wantsColor(tty bool) bool {
 
 // Getenv returns a variable of the given environment.
 func (a *App) Getenv(key string) string { return superqode.Getenv(a.Env, key) }
+
+// TempDir is where temporary files go.
+func (a *App) TempDir() string { return cmp.Or(a.Getenv("TMPDIR"), "/tmp") }
 
 // Sessions makes the session manager on first use.
 func (a *App) Sessions() (*session.Manager, error) {

@@ -1,72 +1,49 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// checkFileSystem probes the folder in which workspaces are made: whether
-// programs may run there and whether files can share blocks. The probe files
-// have no name (O_TMPFILE), so nothing can stay behind.
-func checkFileSystem(home, origin string) []check {
+// fileSystem probes the folder in which workspaces are made: whether programs may run there and
+// whether files can share blocks.
+func fileSystem(home, origin string) []check {
 	var checks []check
 	var fs unix.Statfs_t
 	if err := unix.Statfs(home, &fs); err != nil {
-		return []check{{"files", checkFail, fmt.Sprintf("%s: %v", home, err), "superqode --home DIR …"}}
+		return []check{{"files", fail, fmt.Sprintf("%s: %v", home, err), "superqode --home DIR …"}}
 	}
 	if fs.Flags&unix.ST_NOEXEC != 0 {
-		checks = append(checks, check{"files", checkWarn, home + " is mounted noexec: programs in a workspace cannot be started", "superqode --home DIR … on another file system"})
+		checks = append(checks, check{"files", warn, home + " is mounted noexec: programs in a workspace cannot be started", "superqode --home DIR … on another file system"})
 	}
 	if fs.Flags&unix.ST_RDONLY != 0 {
-		checks = append(checks, check{"files", checkFail, home + " is mounted read-only", "superqode --home DIR … on another file system"})
+		checks = append(checks, check{"files", fail, home + " is mounted read-only", "superqode --home DIR … on another file system"})
 		return checks
 	}
-	checks = append(checks, check{"space", checkOK, fmt.Sprintf("%s free below %s", text.Size(int64(fs.Bavail)*int64(fs.Bsize)), home), ""})
-	return append(checks, checkReflink(home, origin))
+	checks = append(checks, check{"space", ok, fmt.Sprintf("%s free below %s", text.Size(int64(fs.Bavail)*int64(fs.Bsize)), home), ""})
+	return append(checks, reflink(home, origin))
 }
 
-func checkReflink(home, origin string) check {
-	c := check{Name: "reflink", Status: checkNote}
-	if err := cloneProbe(home); err != nil {
-		c.Detail = fmt.Sprintf("files below %s are copied byte by byte (%v)", home, err)
-		return c
-	}
+func reflink(home, origin string) check {
+	c := check{Name: "reflink", Status: note}
 	same, err := sameFileSystem(home, origin)
-	if err != nil || !same {
-		c.Detail = "origin and home lie on different file systems: files are copied byte by byte"
+	switch {
+	case err != nil || !same:
+		c.Detail = "origin and home are on different file systems: files are copied byte by byte"
 		c.Remedy = "superqode --home DIR … with a folder on the origin's file system"
-		return c
+	case !treecopy.CanClone(home, home):
+		c.Detail = "the file system of " + home + " cannot clone files: they are copied byte by byte"
+	default:
+		c.Status, c.Detail = ok, "files are cloned (FICLONE)"
 	}
-	c.Status, c.Detail = checkOK, "files are cloned (FICLONE)"
 	return c
-}
-
-// cloneProbe clones one unnamed file into another.
-func cloneProbe(dir string) error {
-	src, err := tmpfile(dir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(src)
-	if _, err := unix.Write(src, make([]byte, 4096)); err != nil {
-		return err
-	}
-	dst, err := tmpfile(dir)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dst)
-	return unix.IoctlFileClone(dst, src)
-}
-
-func tmpfile(dir string) (int, error) {
-	return unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 }
 
 func sameFileSystem(a, b string) (bool, error) {
@@ -80,29 +57,18 @@ func sameFileSystem(a, b string) (bool, error) {
 	return sa.Dev == sb.Dev, nil
 }
 
-// checkProcesses probes what counts processes.
-func checkProcesses() check { return checkCgroup() }
-
-// checkCgroup asks for a unified hierarchy in which we may make a group.
-func checkCgroup() check {
-	const root = "/sys/fs/cgroup"
-	c := check{Name: "cgroup", Status: checkNote}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(root, &fs); err != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC {
+// processes asks for a cgroup in which we may make a group.
+func processes(context.Context, *app.App) []check {
+	c := check{Name: "cgroup", Status: note}
+	own := runner.OwnCgroup()
+	switch {
+	case own == "":
 		c.Detail = "no cgroup v2: processes are found through /proc, limits are per process"
-		return c
-	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	path, ok := strings.CutPrefix(strings.TrimSpace(string(own)), "0::")
-	if err != nil || !ok {
-		c.Detail = "own cgroup is not known: processes are found through /proc"
-		return c
-	}
-	if err := unix.Access(filepath.Join(root, path), unix.W_OK); err != nil {
-		c.Detail = "cgroup v2, but " + path + " is not delegated to this user: processes are found through /proc"
+	case unix.Access(own, unix.W_OK) != nil:
+		c.Detail = "cgroup v2, but " + own + " is not delegated to this user: processes are found through /proc"
 		c.Remedy = "systemd-run --user --scope superqode …"
-		return c
+	default:
+		c.Status, c.Detail = ok, "v2, delegated"
 	}
-	c.Status, c.Detail = checkOK, "v2, delegated"
-	return c
+	return []check{c}
 }

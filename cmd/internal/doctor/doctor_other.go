@@ -2,14 +2,19 @@
 
 package doctor
 
-import "runtime"
+import (
+	"context"
+	"runtime"
 
-// checkFileSystem says what is not probed here.
-func checkFileSystem(home, origin string) []check {
-	return []check{{"reflink", checkNote, "not probed on " + runtime.GOOS + ": files are copied byte by byte", ""}}
+	"github.com/seed-2d964004/superqode/cmd/internal/app"
+)
+
+// fileSystem says what is not probed here.
+func fileSystem(home, origin string) []check {
+	return []check{{"reflink", note, "not probed on " + runtime.GOOS + ": files are copied byte by byte", ""}}
 }
 
-// checkProcesses says what this platform does not have.
-func checkProcesses() check {
-	return check{"cgroup", checkNote, "not on " + runtime.GOOS + ": processes are found by their environment", ""}
+// processes says what this platform does not have.
+func processes(context.Context, *app.App) []check {
+	return []check{{"cgroup", note, "not on " + runtime.GOOS + ": processes are found by their environment", ""}}
 }
