@@ -111,7 +111,7 @@ func print(t *testing.T, dir string) string {
 }
 
 // TestConfined: each line tries to change what is not the program's. Nothing
-// changes, and the program is told so.
+// changes, and the program sees that.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	dir, o := ground(t)

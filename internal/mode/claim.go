@@ -35,7 +35,7 @@ func claim(p state.Project, alone bool) error {
 	for _, id := range names {
 		l, err := state.Load(p.SessionPath(id))
 		if err != nil || l.State.Ended() || !Of(l.Mode).InPlace {
-			continue // broken ones are told of elsewhere; they can not be asked
+			continue // broken ones are reported elsewhere and cannot be asked
 		}
 		exclusive := Of(l.Mode).Exclusive()
 		if l.Dead && !exclusive || !alone && !exclusive {

@@ -242,7 +242,7 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 }
 
 // KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
-// prefix is that of a salvage.Part. What can not be salvaged is not overwritten
+// prefix is that of a salvage.Part. What cannot be salvaged is not overwritten
 // either.
 func KeepOverwritten(s *site.Site, dir, prefix string) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {

@@ -75,7 +75,7 @@ func TestVerifyFullReadsEverything(t *testing.T) {
 	}
 }
 
-// What was never read, and not kept, is told when it is gone.
+// What was never read, and not kept, is reported when it is gone.
 func TestVerifyTellsWhatIsLost(t *testing.T) {
 	t.Parallel()
 	dir := fill(t)
@@ -93,7 +93,7 @@ func TestVerifyTellsWhatIsLost(t *testing.T) {
 }
 
 // What is lost or damaged where it was kept does not keep the rest from coming
-// back, and is told with the reason.
+// back, and is reported with the reason.
 func TestRestoreTellsWhyNot(t *testing.T) {
 	t.Parallel()
 	dir := fill(t)

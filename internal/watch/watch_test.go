@@ -235,7 +235,7 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// TestBusyFile holds that a file that is never quiet is told again and again.
+// TestBusyFile holds that a file that is never quiet is reported again and again.
 func TestBusyFile(t *testing.T) {
 	both(t, func(t *testing.T, opt Options) {
 		x := begin(t, opt)
