@@ -1,10 +1,11 @@
 package guard
 
 import (
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,7 +115,8 @@ func exchange(path string, line []byte) ([]byte, error) {
 		return nil, err
 	}
 	syscall.CloseOnExec(fd)
-	defer syscall.Close(fd)
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
 	limit := syscall.NsecToTimeval(int64(askTimeout))
 	for _, o := range []int{syscall.SO_RCVTIMEO, syscall.SO_SNDTIMEO} {
 		if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, o, &limit); err != nil {
@@ -124,29 +126,14 @@ func exchange(path string, line []byte) ([]byte, error) {
 	if err := connect(fd, path); err != nil {
 		return nil, err
 	}
-	for len(line) > 0 {
-		n, err := syscall.Write(fd, line)
-		if err != nil && err != syscall.EINTR {
-			return nil, err
-		}
-		line = line[max(n, 0):]
+	if _, err := f.Write(line); err != nil {
+		return nil, err
 	}
-	var reply []byte
-	buf := make([]byte, 4096)
-	for until := time.Now().Add(askTimeout); time.Now().Before(until); {
-		n, err := syscall.Read(fd, buf)
-		if err == syscall.EINTR {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		reply = append(reply, buf[:n]...)
-		if n == 0 || bytes.IndexByte(reply, '\n') >= 0 {
-			return reply, nil
-		}
+	reply, err := bufio.NewReader(f).ReadBytes('\n')
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
-	return nil, errNoSupervisor
+	return reply, err
 }
 
 // connect reaches a socket whose path may be longer than an address: then its

@@ -3,9 +3,11 @@ package guard
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Snippet is what makes a coding agent ask guard check before it runs a command,
@@ -18,19 +20,15 @@ type Snippet struct {
 // AgentSnippet returns the configuration of one agent's hooks, after its own
 // documentation (see Format). program is how the agent finds superqode.
 func AgentSnippet(f Format, program string) (Snippet, error) {
-	command := shellWord(program) + " guard check --format " + string(f)
-	claims := shellWord(program) + " claim check --format " + string(f)
-	track := shellWord(program) + " track --format " + string(f)
-	group := func(matcher, command string, timeout int) any {
-		return ordered{{"matcher", matcher}, {"hooks", []any{ordered{{"type", "command"}, {"command", command}, {"timeout", timeout}}}}}
+	call := func(what string) string { return quoteJSON(text.QuotePOSIX(program) + what + string(f)) }
+	command, claims, track := call(" guard check --format "), call(" claim check --format "), call(" track --format ")
+	group := func(matcher, command string, timeout int) string {
+		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, command, timeout)
 	}
-	both := func(before, after, runs, edits string, timeout int) any {
-		return ordered{{"hooks", ordered{
-			{before, []any{group(runs+"|"+edits, command, timeout), group(edits, claims, timeout)}},
-			{after, []any{group(edits, track, timeout)}},
-		}}}
+	both := func(before, after, runs, edits string, timeout int) string {
+		return fmt.Sprintf(`{"hooks":{%q:[%s,%s],%q:[%s]}}`, before, group(runs+"|"+edits, command, timeout), group(edits, claims, timeout), after, group(edits, track, timeout))
 	}
-	var doc any
+	var doc string
 	var where []string
 	switch f {
 	case Claude:
@@ -43,68 +41,26 @@ func AgentSnippet(f Format, program string) (Snippet, error) {
 		doc = both("BeforeTool", "AfterTool", "run_shell_command", "write_file|replace", 10000)
 		where = []string{"merge into .gemini/settings.json of the repository, or ~/.gemini/settings.json for all of them"}
 	case Cursor:
-		entry := ordered{{"command", command}, {"timeout", 10}, {"failClosed", true}}
-		edits := ordered{{"command", claims}, {"matcher", "Write|Edit|Delete"}, {"timeout", 10}, {"failClosed", true}}
-		done := ordered{{"command", track}, {"timeout", 10}}
-		doc = ordered{{"version", 1}, {"hooks", ordered{{"beforeShellExecution", []any{entry}}, {"preToolUse", []any{edits}}, {"afterFileEdit", []any{done}}}}}
+		doc = fmt.Sprintf(`{"version":1,"hooks":{"beforeShellExecution":[{"command":%s,"timeout":10,"failClosed":true}],`+
+			`"preToolUse":[{"command":%s,"matcher":"Write|Edit|Delete","timeout":10,"failClosed":true}],"afterFileEdit":[{"command":%s,"timeout":10}]}}`, command, claims, track)
 		where = []string{"merge into .cursor/hooks.json of the repository, or ~/.cursor/hooks.json for all of them"}
 	case Copilot:
-		entry := func(command string) any {
-			return ordered{{"type", "command"}, {"bash", command}, {"timeoutSec", 10}}
-		}
-		doc = ordered{{"version", 1}, {"hooks", ordered{{"preToolUse", []any{entry(command), entry(claims)}}, {"postToolUse", []any{entry(track)}}}}}
+		entry := func(command string) string { return `{"type":"command","bash":` + command + `,"timeoutSec":10}` }
+		doc = fmt.Sprintf(`{"version":1,"hooks":{"preToolUse":[%s,%s],"postToolUse":[%s]}}`, entry(command), entry(claims), entry(track))
 		where = []string{"save as .github/hooks/superqode.json of the repository, or ~/.copilot/hooks/superqode.json for all of them"}
 	default:
 		return Snippet{}, superqode.Errorf(superqode.ErrUsage, "%q is no coding agent whose hooks are known", string(f))
 	}
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	err := e.Encode(doc)
+	err := json.Indent(&b, []byte(doc+"\n"), "", "  ")
 	return Snippet{Text: b.String(), Where: where}, err
 }
 
-// ordered is a JSON object whose keys stay in order.
-type ordered []member
-
-type member struct {
-	key   string
-	value any
-}
-
-// MarshalJSON writes the members as they stand.
-func (o ordered) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, m := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := json.Marshal(m.key)
-		if err != nil {
-			return nil, err
-		}
-		var v bytes.Buffer
-		e := json.NewEncoder(&v)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(m.value); err != nil {
-			return nil, err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(bytes.TrimRight(v.Bytes(), "\n"))
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// shellWord quotes a word for a shell, if it needs it.
-func shellWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./+:@%,", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+// quoteJSON is a text as JSON, "<" and "&" as they are.
+func quoteJSON(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a text can be encoded
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -24,11 +24,7 @@ import (
 // Check decides on a line (or a whole script) of POSIX shell or bash text.
 func Check(ctx context.Context, text string, in guard.Context) guard.Line {
 	r := newReader(ctx, in)
-	st := r.newState()
-	r.shell(st, cmdline.Plain(strings.ReplaceAll(text, "\x00", "")))
-	for _, trap := range r.traps { // once more, with the functions that came after it
-		r.nested(st, trap, "trap runs it at the end")
-	}
+	r.shell(r.newState(), cmdline.Plain(strings.ReplaceAll(text, "\x00", "")))
 	return r.Line()
 }
 
@@ -74,48 +70,3 @@ func CheckRequest(ctx context.Context, req guard.Request, in guard.Context) guar
 	}
 	return line
 }
-
-// Limits that keep a check short whatever the text is. Past them the rest is
-// let through as unknown; the layers below the text hold.
-const (
-	maxText   = 1 << 20 // bytes of text
-	maxValue  = 1 << 18 // bytes of a value that expansion builds, so that doubling stops
-	maxDepth  = 48      // nested shells, functions, aliases
-	maxWork   = 4000    // commands looked at
-	maxRounds = 24      // rounds of a loop over known words
-)
-
-// reader reads one text.
-type reader struct {
-	*guard.Judge
-	ctx   context.Context //nolint:containedctx // lives as long as one check
-	work  int
-	traps []string // what trap was told to run
-}
-
-func newReader(ctx context.Context, in guard.Context) *reader {
-	return &reader{Judge: guard.NewJudge(ctx, in), ctx: ctx}
-}
-
-// enter counts one level of nesting; the caller must call leave when ok.
-func (r *reader) enter() (leave func(), ok bool) {
-	depth, leave := r.Nested()
-	if depth > maxDepth || r.work >= maxWork {
-		leave()
-		r.Undecided("…", "the text is too deeply nested, or too long, to be read")
-		return nil, false
-	}
-	return leave, true
-}
-
-// spend counts one command and reports whether there is work left to spend.
-func (r *reader) spend() bool {
-	r.work++
-	if r.work == maxWork+1 || r.ctx.Err() != nil {
-		r.Undecided("…", "the text runs too many commands to be read")
-	}
-	return r.work <= maxWork && r.ctx.Err() == nil
-}
-
-// open is a text of which nothing is known; the name tells where it comes from.
-func open(name string) string { return cmdline.Open(cmdline.Any, name) }

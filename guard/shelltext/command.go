@@ -3,7 +3,6 @@ package shelltext
 import (
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -17,18 +16,18 @@ import (
 func (r *reader) call(st *state, x *syntax.CallExpr) string {
 	if len(x.Args) == 0 {
 		for _, a := range x.Assigns {
-			r.assign(st, a)
+			st.assign(a)
 			r.Step(a.Name.Value+"="+st.Get(a.Name.Value).String(), "a variable")
 		}
 		return ""
 	}
-	words := r.fields(st, x.Args...)
+	words := st.fields(x.Args...)
 	if len(x.Assigns) == 0 {
 		return r.run(st, words)
 	}
 	sub := st.clone() // variables before a command hold for that command
 	for _, a := range x.Assigns {
-		r.assign(sub, a)
+		sub.assign(a)
 		sub.export(a.Name.Value)
 	}
 	out := r.run(sub, words)
@@ -50,47 +49,31 @@ func (r *reader) run(st *state, words []string) string {
 		return ""
 	}
 	if body, ok := st.funcs[words[0]]; ok {
-		return r.function(st, body, words)
+		leave, ok := r.enter()
+		if !ok {
+			return open("function")
+		}
+		defer leave()
+		return st.returning(words[1:], func() string { return r.stmt(st, body) })
 	}
 	if text, ok := st.aliases[words[0]]; ok {
 		n := st.clone()
 		delete(n.aliases, words[0])
-		return r.nested(n, text+" "+quote(words[1:]), "shell alias "+words[0])
+		for _, w := range words[1:] {
+			text += " '" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		return r.nested(n, text, "shell alias "+words[0])
 	}
 	return r.program(st, words)
 }
 
-// quote puts words into single quotes, so that a shell reads them as they are.
-func quote(words []string) string {
-	var b strings.Builder
-	for _, w := range words {
-		b.WriteString("'" + strings.ReplaceAll(w, "'", `'\''`) + "' ")
-	}
-	return b.String()
-}
-
-func (r *reader) function(st *state, body *syntax.Stmt, words []string) string {
-	leave, ok := r.enter()
-	if !ok {
-		return open("function")
-	}
-	defer leave()
-	saved := st.params
-	st.params = words[1:]
-	out := r.returning(st, func() string { return r.stmt(st, body) })
-	st.params = saved
-	return out
-}
-
-// returning runs what "return" may leave: a function, a sourced file.
-func (r *reader) returning(st *state, run func() string) string {
-	st.returns++
-	out := run()
-	st.returns--
-	if st.leaving {
-		st.ended, st.leaving = false, false
-	}
-	return out
+// command is one command whose words are expanded.
+type command struct {
+	*reader
+	st   *state
+	name string   // the program, its folder left out
+	line []string // the words as they stand
+	args []string // those after the program
 }
 
 // program looks at a command that is no function: git, a builtin, a wrapper
@@ -99,39 +82,38 @@ func (r *reader) program(st *state, words []string) string {
 	if sub, ok := guard.Program(words[0]); ok {
 		return r.git(st, slices.Concat([]string{"git"}, sub, words[1:]))
 	}
-	base, line := strings.TrimSuffix(path.Base(words[0]), ".exe"), strings.Join(words, " ")
-	if !cmdline.Known(base) {
-		if len(words) > 2 && words[1] == "=" { // PowerShell: $x = git status
-			return r.run(st.program(), words[2:])
-		}
-		r.Undecided(line, "which program this is")
+	c := &command{r, st, strings.TrimSuffix(path.Base(words[0]), ".exe"), words, words[1:]}
+	switch {
+	case c.name == "hub" && len(words) > 1 && guard.IsGitCommand(words[1]): // hub COMMAND is git COMMAND
+		return r.git(st, append([]string{"git"}, words[1:]...))
+	case !cmdline.Known(c.name) && len(words) > 2 && words[1] == "=": // PowerShell: $x = git status
+		return r.run(st.program(), words[2:])
+	case !cmdline.Known(c.name):
+		r.Undecided(c.text(), "which program this is")
 		return open("command")
 	}
-	if base == "hub" && len(words) > 1 && guard.IsGitCommand(words[1]) { // hub COMMAND is git COMMAND
-		return r.git(st, append([]string{"git"}, words[1:]...))
-	}
 	if text, ok := r.Files[st.path(words[0])]; ok && strings.Contains(words[0], "/") {
-		r.Step(words[0], "a script that this text wrote")
-		return r.script(st, text, words)
+		return c.script(text, words)
 	}
-	for _, kind := range []func(*state, string, []string) (string, bool){r.builtin, r.wrapped, r.prints} {
-		if out, ok := kind(st, base, words); ok {
+	for _, kind := range []func(*command) (string, bool){(*command).builtin, (*command).shellData, (*command).wrapped, (*command).prints} {
+		if out, ok := kind(c); ok {
 			return out
 		}
 	}
-	r.writers(st, base, words[1:])
-	if r.companion(base, words) {
-		return open(base)
+	c.writers()
+	c.companion()
+	if l := languageOf(c.name); l != nil {
+		c.interpreter(l)
+		return open(c.name) + "\n" + composed(c.args)
 	}
-	if l := languageOf(base); l != nil {
-		return r.interpreter(st, l, words) + "\n" + composed(words[1:])
+	if dir := path.Dir(words[0]); strings.Contains(words[0], "/") && dir != "/bin" && dir != "/usr/bin" {
+		r.Undecided(c.text(), "a program or script of its own")
 	}
-	if strings.Contains(words[0], "/") && path.Dir(words[0]) != "/bin" && path.Dir(words[0]) != "/usr/bin" {
-		r.Undecided(line, "a program or script of its own")
-	}
-	r.Step(line, "no git command")
-	return open(base)
+	r.Step(c.text(), "no git command")
+	return open(c.name)
 }
+
+func (c *command) text() string { return strings.Join(c.line, " ") }
 
 // git hands a git command to package guard, and follows what that command starts.
 func (r *reader) git(st *state, argv []string) string {
@@ -155,29 +137,28 @@ func (r *reader) git(st *state, argv []string) string {
 }
 
 // companion knows programs that do git's work under another name.
-func (r *reader) companion(base string, words []string) bool {
-	args := words[1:]
-	p := cmdline.Parse("m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch prerelease f/force json", args)
-	has := func(i int, w string) bool { return i < len(p.Args) && cmdline.In(w, p.Args[i]) }
-	tags := !slices.Contains(args, "--no-git-tag-version") && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--git-tag-version=f") })
+func (c *command) companion() {
+	p := cmdline.Parse("m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch prerelease f/force json", c.args)
+	words := " " + strings.Join(append([]string{c.name}, p.Args...), " ") + " "
+	tags := !slices.ContainsFunc(c.args, func(a string) bool { return a == "--no-git-tag-version" || strings.HasPrefix(a, "--git-tag-version=f") })
 	switch {
-	case base == "jj" && has(0, "git") && has(1, "push"):
-		r.Operation("push", words, nil)
-	case base == "jj" && has(0, "commit ci"),
-		(base == "npm" || base == "pnpm") && has(0, "version") && len(p.Args) > 1 && tags && !p.Help,
+	case strings.HasPrefix(words, " jj git push "):
+		c.Operation("push", c.line, nil)
+	case strings.HasPrefix(words, " jj commit "), strings.HasPrefix(words, " jj ci "),
+		cmdline.In("npm pnpm", c.name) && strings.Contains(words, "npm version ") && len(p.Args) > 1 && tags && !p.Help,
 		// The first yarn; the second takes words, and commits nothing.
-		base == "yarn" && has(0, "version") && tags && p.Has("new-version", "major", "minor", "patch", "premajor", "preminor", "prepatch", "prerelease"):
-		r.Operation("commit", words, nil)
-	default:
-		return false
+		strings.HasPrefix(words, " yarn version ") && tags && p.Has("new-version", "major", "minor", "patch", "premajor", "preminor", "prepatch", "prerelease"):
+		c.Operation("commit", c.line, nil)
 	}
-	return true
 }
 
 // builtin runs the shell's own commands.
-func (r *reader) builtin(st *state, base string, words []string) (out string, ok bool) {
-	args := words[1:]
-	switch base {
+func (c *command) builtin() (out string, ok bool) {
+	st, args := c.st, c.args
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	switch c.name {
 	case "cd", "chdir", "pushd":
 		to := ""
 		if i := slices.IndexFunc(args, func(a string) bool { return a == "-" || !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") }); i >= 0 {
@@ -185,10 +166,10 @@ func (r *reader) builtin(st *state, base string, words []string) (out string, ok
 		}
 		st.cd(to)
 		dir := st.dir
-		if rest, ok := strings.CutPrefix(dir, r.Start()); ok && !cmdline.Known(r.Start()) {
+		if rest, ok := strings.CutPrefix(dir, c.Start()); ok && !cmdline.Known(c.Start()) {
 			dir = "." + rest
 		}
-		r.Step(strings.Join(words, " "), "goes to "+cmdline.Printable(dir))
+		c.Step(c.text(), "goes to "+cmdline.Printable(dir))
 	case "popd":
 		st.cd("-")
 	case "exit", "logout":
@@ -204,55 +185,59 @@ func (r *reader) builtin(st *state, base string, words []string) (out string, ok
 		st.status = statusTrue
 	case "false":
 		st.status = statusFalse
+	case "test", "[":
+		st.status = testStatus(strings.TrimSuffix(strings.Join(args, "\n"), "\n]"))
+		st.asked = slices.ContainsFunc(args, func(a string) bool { return path.Base(a) == ".git" })
 	case "eval":
-		if len(args) > 0 && args[0] == "--" {
-			args = args[1:]
-		}
-		r.Step(strings.Join(words, " "), "eval")
-		return r.shell(st, strings.Join(args, " ")), true
+		c.Step(c.text(), "eval")
+		return c.shell(st, strings.Join(args, " ")), true
 	case ".", "source":
-		return r.source(st, words), true
+		return c.source(args), true
+	case "trap":
+		if len(args) > 1 {
+			c.nested(st, args[0], "trap runs it")
+		}
+	default:
+		return "", cmdline.In("hash jobs wait ulimit umask times kill disown bg fg shopt setopt complete help man whereis", c.name)
+	}
+	return "", true
+}
+
+// shellData runs the builtins that set what later words mean.
+func (c *command) shellData() (out string, ok bool) {
+	st := c.st
+	switch c.name {
 	case "unset":
-		for _, a := range args {
+		for _, a := range c.args {
 			st.unset(a)
 		}
 	case "set":
-		st.setParams(args)
+		st.setParams(c.args)
 	case "shift":
 		st.params = st.params[min(1, len(st.params)):]
-	case "alias":
-		for _, a := range args {
+	case "alias", "unalias":
+		for _, a := range c.args {
 			if k, v, ok := strings.Cut(a, "="); ok {
 				st.aliases[k] = v
+			} else if c.name == "unalias" {
+				delete(st.aliases, a)
 			}
 		}
-	case "unalias":
-		for _, a := range args {
-			delete(st.aliases, a)
-		}
 	case "export", "declare", "typeset", "local", "readonly": // reached through "command" or "builtin"
-		for _, a := range args {
+		for _, a := range c.args {
 			if k, v, ok := strings.Cut(a, "="); ok {
 				st.setExported(k, v)
 			}
 		}
-	case "trap":
-		if len(args) > 0 && args[0] == "--" {
-			args = args[1:]
+	case "mapfile", "readarray":
+		list := strings.Split(strings.TrimRight(st.input(), "\n"), "\n")
+		for _, name := range cmdline.Parse("d= n= O= s= t u= C= c=", c.args).Args {
+			_ = st.Set(name, expand.Variable{Set: true, Kind: expand.Indexed, List: list})
 		}
-		if len(args) > 1 {
-			r.nested(st, args[0], "trap runs it")
-			if len(r.traps) < maxRounds {
-				r.traps = append(r.traps, args[0])
-			}
-		}
-	case "read", "mapfile", "readarray":
-		st.read(base, args)
-	case "test", "[":
-		st.status = testStatus(args)
-		st.asked = slices.ContainsFunc(args, func(a string) bool { return path.Base(a) == ".git" })
+	case "read":
+		st.read(cmdline.Parse("a= d= i= n= N= p= t= u= r s e", c.args))
 	default:
-		return "", cmdline.In("hash jobs wait ulimit umask times kill disown bg fg shopt setopt complete help man whereis", base)
+		return "", false
 	}
 	return "", true
 }
@@ -275,28 +260,20 @@ func (st *state) setParams(args []string) {
 	}
 }
 
-// read is read, mapfile or readarray: the next line, or all lines, of a known input,
-// else something of the input's kind.
-func (st *state) read(base string, args []string) {
+// read is the read builtin: the next line of a known input, else something of the
+// input's kind.
+func (st *state) read(p *cmdline.Parsed) {
 	in := st.input()
-	known := cmdline.Known(in)
-	if base != "read" {
-		for _, name := range cmdline.Parse("d= n= O= s= t u= C= c=", args).Args {
-			_ = st.Set(name, expand.Variable{Set: true, Kind: expand.Indexed, List: strings.Split(strings.TrimRight(in, "\n"), "\n")})
-		}
-		return
-	}
-	p := cmdline.Parse("a= d= i= n= N= p= t= u= r s e", args)
 	line := cmdline.Open(cmdline.KindOr(in), "read")
+	known := cmdline.Known(in)
 	if known {
-		st.status = statusOpen
 		if in == "" {
 			st.status = statusFalse
 		}
 		line, *st.stdin, _ = strings.Cut(in, "\n")
 	}
 	ifs := " \t\n"
-	if v := st.Get("IFS"); v.Set && v.Str != "" {
+	if v := st.Get("IFS"); v.Str != "" {
 		ifs = v.Str
 	}
 	if a := p.Last("a"); a != "" {
@@ -318,74 +295,60 @@ func (st *state) read(base string, args []string) {
 	}
 }
 
-// testStatus is the status of "test …" or "[ … ]" where all that it compares is
-// known.
-func testStatus(args []string) status {
-	if n := len(args); n > 0 && args[n-1] == "]" {
-		args = args[:n-1]
+// testStatus is the status of "test …" where all that it compares is known; the
+// words stand on lines.
+func testStatus(expression string) status {
+	if rest, negated := strings.CutPrefix(expression, "!\n"); negated {
+		return testStatus(rest).not()
 	}
-	if len(args) > 0 && args[0] == "!" {
-		return testStatus(args[1:]).not()
-	}
-	if slices.ContainsFunc(args, func(a string) bool { return !cmdline.Known(a) }) {
+	words := strings.Split(expression, "\n")
+	switch n := len(words); {
+	case !cmdline.Known(expression):
 		return statusOpen
-	}
-	switch {
-	case len(args) == 1:
-		return statusOf(args[0] != "")
-	case len(args) == 2 && args[0] == "-n":
-		return statusOf(args[1] != "")
-	case len(args) == 2 && args[0] == "-z":
-		return statusOf(args[1] == "")
-	case len(args) == 3 && (args[1] == "=" || args[1] == "=="):
-		return statusOf(args[0] == args[2])
-	case len(args) == 3 && args[1] == "!=":
-		return statusOf(args[0] != args[2])
-	case len(args) == 3:
-		a, err1 := strconv.Atoi(args[0])
-		b, err2 := strconv.Atoi(args[2])
-		holds, ok := map[string]bool{"-eq": a == b, "-ne": a != b, "-gt": a > b, "-ge": a >= b, "-lt": a < b, "-le": a <= b}[args[1]]
-		if err1 == nil && err2 == nil && ok {
-			return statusOf(holds)
-		}
+	case n == 2 && words[0] == "-n", n == 1:
+		return statusOf(words[n-1] != "")
+	case n == 2 && words[0] == "-z":
+		return statusOf(words[1] == "")
+	case n == 3 && cmdline.In("= == -eq", words[1]):
+		return statusOf(words[0] == words[2])
+	case n == 3 && cmdline.In("!= -ne -gt -lt", words[1]) && words[0] == words[2]:
+		return statusFalse
+	case n == 3 && words[1] == "!=":
+		return statusTrue
 	}
 	return statusOpen
 }
 
 // source reads a script into the running shell.
-func (r *reader) source(st *state, words []string) string {
-	if len(words) < 2 {
+func (c *command) source(args []string) string {
+	if len(args) == 0 {
 		return ""
 	}
-	text, ok := r.Files[st.path(words[1])]
-	if !ok {
-		text = r.readFile(st, words[1])
-	}
-	if !ok && (text == "" || !cmdline.Known(text)) {
-		r.Undecided(strings.Join(words, " "), "a script file")
+	text := c.readFile(c.st, args[0])
+	if strings.Trim(cmdline.Printable(text), "…\n ") == "" {
+		c.Undecided(c.text(), "a script file")
 		return open("source")
 	}
-	r.Step(strings.Join(words, " "), "a script that this text wrote")
-	saved := st.params
-	if len(words) > 2 {
-		st.params = words[2:]
+	c.Step(c.text(), "a script that this text wrote")
+	params := args[1:]
+	if len(params) == 0 {
+		params = c.st.params
 	}
-	out := r.returning(st, func() string { return r.shell(st, text) })
-	st.params = saved
-	return out
+	return c.st.returning(params, func() string { return c.shell(c.st, text) })
 }
 
-// script runs the text of a script file.
-func (r *reader) script(st *state, text string, words []string) string {
-	n := st.clone()
+// script runs the text of a script file that the text wrote.
+func (c *command) script(text string, words []string) string {
+	c.Step(words[0], "a script that this text wrote")
+	n := c.st.clone()
 	n.arg0, n.params = words[0], words[1:]
 	if line, _, _ := strings.Cut(text, "\n"); strings.HasPrefix(line, "#!") {
 		for _, w := range strings.Fields(line[2:]) { // env -S python3
 			if l := languageOf(path.Base(w)); l != nil {
-				r.scan(n, l, text)
+				c.scan(n, l, text)
 				return open("script")
 			}
 		}
 	}
-	return r.shell(n, text)
+	return c.shell(n, text)
 }

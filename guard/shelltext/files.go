@@ -18,14 +18,8 @@ func (r *reader) readFile(st *state, name string) string {
 		return text
 	case name == "/dev/null":
 		return ""
-	case st.stdin != nil && (name == "/dev/stdin" || name == "/dev/fd/0" || name == "/proc/self/fd/0"):
-		return *st.stdin
-	}
-	// A file whose name says so holds a list of files.
-	if base := strings.ToLower(path.Base(name)); cmdline.In(".txt .lst .list .out", path.Ext(base)) || path.Ext(base) == "" {
-		if strings.Contains(base, "path") || strings.Contains(base, "file") {
-			return cmdline.Open(cmdline.Paths, "file")
-		}
+	case cmdline.In("- /dev/stdin /dev/fd/0 /proc/self/fd/0", name):
+		return st.input()
 	}
 	return open("file")
 }
@@ -90,17 +84,17 @@ const (
 	noOperand operands = iota
 	allOperands
 	lastOperand
+	removed // all, with what is in them
 )
 
 var writers = []writer{
-	{"rm unlink shred truncate trash rmdir", "r/recursive R f/force i d/dir v/verbose s/size= n= u/remove z/zero one-file-system no-preserve-root preserve-root interactive?", allOperands, "", ""},
-	{"mv", "t/target-directory= S/suffix= f n v b T", allOperands, "target-directory", ""},
+	{"rm unlink shred truncate trash rmdir", "r/recursive R f/force i d/dir v/verbose s/size= n= u/remove z/zero one-file-system no-preserve-root preserve-root interactive?", removed, "", ""},
+	{"mv", "t/target-directory= S/suffix= f n v b T", removed, "target-directory", ""},
 	{"mkdir touch chmod chown chgrp chattr setfacl", "m/mode= t= d/date= r/reference=", allOperands, "", ""},
 	{"Remove-Item ri rd del erase", "", allOperands, "", ""}, // PowerShell and cmd
 	{"cp ln ditto scp", "t/target-directory= S/suffix= i= P= F= c= l=", lastOperand, "target-directory", ""},
 	{"install", "t/target-directory= S/suffix= m/mode= o/owner= g/group=", lastOperand, "target-directory", ""},
-	{"rsync", `e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files delete del delete-before delete-during delete-after
- delete-delay delete-excluded n/dry-run`, lastOperand, "", ""},
+	{"rsync", `e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files n/dry-run`, lastOperand, "", ""},
 	{"sed gsed", "n e/expression= f/file= E r i/in-place? l= s u z", allOperands, "", "in-place"},
 	{"perl", "i? p n e= E= l? 0? a F? M? m? w W", allOperands, "", "i"},
 	{"ruby", "i? p n e= r= I= a l w W", allOperands, "", "i"},
@@ -117,104 +111,77 @@ var writers = []writer{
 
 // writers checks the programs that write, move or delete files: inside .git, or on
 // files that git listed.
-func (r *reader) writers(st *state, base string, args []string) {
-	words := append([]string{base}, args...)
-	if base == "dd" {
+func (c *command) writers() {
+	st, args := c.st, c.args
+	if c.name == "dd" {
 		for _, a := range args {
 			if to, ok := strings.CutPrefix(a, "of="); ok {
-				r.writeFile(st, to, st.input(), false)
+				c.writeFile(st, to, st.input(), false)
 			}
 		}
 	}
-	i := slices.IndexFunc(writers, func(w writer) bool { return cmdline.In(w.names, base) })
+	i := slices.IndexFunc(writers, func(w writer) bool { return cmdline.In(w.names, c.name) })
 	if i < 0 {
 		return
 	}
 	w := &writers[i]
-	if base == "tar" && len(args) > 0 && !strings.HasPrefix(args[0], "-") { // "tar xf"
-		args = append([]string{"-" + args[0]}, args[1:]...)
+	if strings.HasSuffix(c.name, "tar") && len(args) > 0 { // "tar xf"
+		args = append([]string{"-" + strings.TrimPrefix(args[0], "-")}, args[1:]...)
 	}
 	p := cmdline.Parse(w.options, args)
-	if w.only != "" && !p.Has(strings.Fields(w.only)...) {
+	if w.only != "" && !p.Has(strings.Fields(w.only)...) || w.operands == removed && c.remove(p) {
 		return
 	}
-	switch base {
-	case "rm", "rmdir", "unlink", "shred", "truncate", "trash":
-		if r.remove(st, p, words) {
-			return
-		}
-	case "mv":
-		if r.move(st, p, words) {
-			return
-		}
-	case "patch":
-		r.patch(st, p, words)
-	case "rsync":
-		if p.Has("remove-source-files") {
-			r.protect(st, base, p.Args...)
-		}
-		if r.mirrors(st, p) {
-			r.Operation("gitdir.write", words, nil) // what is not in the source goes, .git too
-		}
+	if c.name == "patch" {
+		c.patch(p)
 	}
 	ops := p.Args
 	switch {
-	case cmdline.In("sed gsed awk gawk", base) && !p.Has("expression", "file", "f"): // the first one is the script
+	case cmdline.In("sed gsed awk gawk", c.name) && !p.Has("expression", "file", "f"): // the first one is the script
 		ops = ops[min(1, len(ops)):]
 	case w.operands == noOperand:
 		ops = nil
-	case w.operands == lastOperand && !p.Has("target-directory") && len(ops) > 0:
+	case w.operands == lastOperand && !p.Has("target-directory", "remove-source-files") && len(ops) > 0:
 		ops = ops[len(ops)-1:]
 	}
 	for name := range strings.FieldsSeq(w.values) {
 		ops = append(ops, p.Values[name]...)
 	}
-	if r.protect(st, base, ops...) || w.operands != lastOperand && base != "mv" || len(p.Args) < 2 {
+	if c.protect(st, c.name, ops...) || w.operands != lastOperand && c.name != "mv" || len(p.Args) < 2 {
 		return
 	}
 	dest := last(p.Args)
 	for _, src := range p.Args[:len(p.Args)-1] { // cp -r backup/.git .
 		if guard.NamesGitDir(path.Base(src)) && (strings.HasSuffix(dest, "/") || dest == ".") {
-			r.protect(st, base, path.Join(dest, ".git"))
+			c.protect(st, c.name, path.Join(dest, ".git"))
 		}
 	}
-	if _, git := guard.Program(p.Args[0]); git && base != "mv" {
-		r.writeFile(st, dest, `exec git "$@"`, false) // another name of git
-	} else if text, ok := r.Files[st.path(p.Args[0])]; ok && len(p.Args) == 2 {
-		r.writeFile(st, dest, text, false)
+	if _, git := guard.Program(p.Args[0]); git && c.name != "mv" {
+		c.writeFile(st, dest, `exec git "$@"`, false) // another name of git
+	} else if text, ok := c.Files[st.path(p.Args[0])]; ok && len(p.Args) == 2 {
+		c.writeFile(st, dest, text, false)
 	}
 }
 
-// remove is rm. It reports whether it has decided.
-func (r *reader) remove(st *state, p *cmdline.Parsed, words []string) bool {
-	recursive := p.Has("recursive", "R")
+// remove is rm and its kin, and mv. It reports whether it has decided.
+func (c *command) remove(p *cmdline.Parsed) bool {
+	moves := c.name == "mv"
+	whole := moves || p.Has("recursive", "R")
 	for _, a := range p.Args {
-		here := func() bool { return r.Fresh(st.dir) }
+		full := c.st.path(a)
 		switch kind := cmdline.KindOf(a); {
-		case kind == cmdline.Untracked:
-			r.Operation("clean", words, here)
-		case kind == cmdline.Tracked && words[0] != "rmdir":
-			r.Operation("rm.force", words, here)
-		case recursive && r.wholeTree(st.path(a)), a == cmdline.Open(cmdline.Paths, allFiles) && words[0] != "rmdir":
-			r.Operation("gitdir.write", words, nil)
-		case (recursive || words[0] == "rmdir") && r.LinkedWorktree(st.path(a)):
-			r.Operation("worktree.remove", words, func() bool { return r.Fresh(st.path(a)) })
-		default:
-			continue
-		}
-		return true
-	}
-	return false
-}
-
-// move is mv. It reports whether it has decided.
-func (r *reader) move(st *state, p *cmdline.Parsed, words []string) bool {
-	for _, a := range p.Args {
-		switch {
-		case r.wholeTree(st.path(a)):
-			r.Operation("gitdir.write", words, nil)
-		case r.LinkedWorktree(st.path(a)):
-			r.Operation("worktree.move", words, nil)
+		case kind == cmdline.Untracked && !moves:
+			c.Operation("clean", c.line, func() bool { return c.Fresh(c.st.dir) })
+		case kind == cmdline.Tracked && !moves && c.name != "rmdir":
+			c.Operation("rm.force", c.line, func() bool { return c.Fresh(c.st.dir) })
+		case whole && c.wholeTree(full), a == cmdline.Open(cmdline.Paths, allFiles) && c.name != "rmdir":
+			c.Operation("gitdir.write", c.line, nil)
+		case (whole || c.name == "rmdir") && c.LinkedWorktree(full):
+			op := guard.Operation("worktree.remove")
+			if moves {
+				op = "worktree.move"
+			}
+			c.Operation(op, c.line, func() bool { return c.Fresh(full) })
 		default:
 			continue
 		}
@@ -225,22 +192,13 @@ func (r *reader) move(st *state, p *cmdline.Parsed, words []string) bool {
 
 // patch is patch(1): with -R, or with a patch that was made backwards, it takes
 // changes away.
-func (r *reader) patch(st *state, p *cmdline.Parsed, words []string) {
-	content := st.input()
-	if in := p.Last("input"); in != "" {
-		content = r.readFile(st, in)
-	} else if len(p.Args) > 1 {
-		content = r.readFile(st, p.Args[1])
+func (c *command) patch(p *cmdline.Parsed) {
+	content := c.st.input()
+	if files := append(p.Values["input"], p.Args[min(1, len(p.Args)):]...); len(files) > 0 {
+		content = c.readFile(c.st, files[0])
 	}
 	kind := cmdline.KindOf(content)
 	if !p.Has("dry-run") && (p.Has("reverse") && kind == cmdline.Diff || !p.Has("reverse") && kind == cmdline.Reverse) {
-		r.Operation("apply.reverse", words, func() bool { return r.Fresh(st.dir) })
+		c.Operation("apply.reverse", c.line, func() bool { return c.Fresh(c.st.dir) })
 	}
-}
-
-// mirrors reports whether rsync deletes what is not in its source from the whole
-// tree, .git not left out.
-func (r *reader) mirrors(st *state, p *cmdline.Parsed) bool {
-	return len(p.Args) > 1 && !p.Has("dry-run") && p.Has("delete", "del", "delete-before", "delete-during", "delete-after", "delete-delay", "delete-excluded") &&
-		!strings.Contains(strings.Join(append(p.Values["exclude"], p.Values["filter"]...), " "), ".git") && r.wholeTree(st.path(last(p.Args)))
 }

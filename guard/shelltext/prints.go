@@ -17,9 +17,9 @@ import (
 // pass names of files on, so that what goes on to a shell, a file or another
 // command's arguments is known. Other filters are not followed: what they print is
 // open, of the same kind as what they read.
-func (r *reader) prints(st *state, base string, words []string) (out string, ok bool) {
-	args := words[1:]
-	switch base {
+func (c *command) prints() (out string, ok bool) {
+	st, args := c.st, c.args
+	switch c.name {
 	case "echo":
 		out = echo(args)
 	case "printf":
@@ -29,12 +29,18 @@ func (r *reader) prints(st *state, base string, words []string) (out string, ok 
 			out = printf(args)
 		}
 	case "cat":
-		out = r.cat(st, args)
+		files := cmdline.Parse("A b e E n s t T u v", args).Args
+		if len(files) == 0 {
+			out = st.input()
+		}
+		for _, name := range files {
+			out += c.readFile(st, name)
+		}
 	case "tee", "sponge":
 		p := cmdline.Parse("a/append i", args)
 		out = st.input()
 		for _, name := range p.Args {
-			r.writeFile(st, name, out, p.Has("append"))
+			c.writeFile(st, name, out, p.Has("append"))
 		}
 	case "pwd":
 		out = st.dir + "\n"
@@ -47,21 +53,21 @@ func (r *reader) prints(st *state, base string, words []string) (out string, ok 
 	case "which":
 		out = "/usr/bin/" + last(args) + "\n"
 	case "type", "whence", "where":
-		if out = open(base); len(args) == 2 && (args[0] == "-p" || args[0] == "-P") {
+		if out = open(c.name); len(args) == 2 && (args[0] == "-p" || args[0] == "-P") {
 			out = "/usr/bin/" + args[1] + "\n"
 		}
 	case "mktemp":
-		out = "/tmp/" + open("mktemp"+strconv.Itoa(r.work)) + "\n"
+		out = "/tmp/" + open("mktemp"+strconv.Itoa(c.work)) + "\n"
 	case "head", "tail", "sort", "uniq", "tac", "nl", "column", "grep", "egrep", "fgrep", "rg", "sed", "gsed", "awk", "gawk", "mawk", "cut", "tr", "ls", "tree", "locate", "ag", "ack", "jq", "yq", "rev", "paste", "fold":
-		r.writers(st, base, args)
-		if l := languageOf(base); l != nil {
-			r.interpreter(st, l, words)
+		c.writers()
+		if l := languageOf(c.name); l != nil {
+			c.interpreter(l)
 		}
-		out = r.filter(st, base, args)
+		out = c.filter()
 	default:
 		return "", false
 	}
-	r.Step(strings.Join(words, " "), "only text")
+	c.Step(c.text(), "only text")
 	return out, true
 }
 
@@ -73,27 +79,26 @@ func last(words []string) string {
 }
 
 // filter is what a tool prints of what it reads.
-func (r *reader) filter(st *state, base string, args []string) string {
-	lists := cmdline.In("ls tree locate", base) || cmdline.In("rg grep egrep fgrep ag ack", base) && slices.ContainsFunc(args, func(a string) bool {
-		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "lL") || a == "--files-with-matches" || a == "--files"
-	})
+func (c *command) filter() string {
+	in := c.st.input()
+	has := func(test func(a string) bool) bool { return slices.ContainsFunc(c.args, test) }
 	switch {
-	case base == "ls" && slices.ContainsFunc(args, func(a string) bool { return guard.NamesGitDir(path.Base(a)) && slices.Contains(args, "-d") }):
+	case c.name == "ls" && has(func(a string) bool { return guard.NamesGitDir(path.Base(a)) && slices.Contains(c.args, "-d") }):
 		return ".git\n"
-	case base == "ls" && slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, ".git/") && strings.Contains(a, "*") }):
-		return last(args) + "\n"
-	case lists:
-		return cmdline.Open(cmdline.Paths, base)
-	case composed(args) != "":
-		return composed(args)
-	case st.stdin == nil:
-		return open(base)
-	case cmdline.In("head tail sort uniq tac grep egrep fgrep", base) && strings.Trim(cmdline.Printable(*st.stdin), "… \n") != "":
-		return *st.stdin
-	case cmdline.KindOf(*st.stdin) == cmdline.Paths: // no longer all that find printed
-		return cmdline.Open(cmdline.Paths, base)
+	case c.name == "ls" && has(func(a string) bool { return strings.Contains(a, ".git/") && strings.Contains(a, "*") }):
+		return last(c.args) + "\n"
+	case cmdline.In("ls tree locate", c.name), cmdline.In("rg grep egrep fgrep ag ack", c.name) && has(func(a string) bool {
+		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "lL") || cmdline.In("--files-with-matches --files", a)
+	}):
+		return cmdline.Open(cmdline.Paths, c.name)
+	case composed(c.args) != "":
+		return composed(c.args)
+	case cmdline.In("head tail sort uniq tac grep egrep fgrep", c.name) && strings.Trim(cmdline.Printable(in), "… \n") != "":
+		return in
+	case cmdline.KindOf(in) == cmdline.Paths: // no longer all that find printed
+		return cmdline.Open(cmdline.Paths, c.name)
 	}
-	return sameKind(*st.stdin)
+	return sameKind(in)
 }
 
 // composed is the git commands that a filter puts together by its script, for a
@@ -165,20 +170,6 @@ func printf(args []string) string {
 		}
 	}
 	return b.String()
-}
-
-func (r *reader) cat(st *state, args []string) string {
-	out, files := "", cmdline.Parse("A b e E n s t T u v", args).Args
-	for _, name := range files {
-		if name == "-" {
-			name = "/dev/stdin"
-		}
-		out += r.readFile(st, name)
-	}
-	if len(files) == 0 {
-		return st.input()
-	}
-	return out
 }
 
 // gitPrints is what a git command prints, as far as a line that uses it is read

@@ -2,6 +2,7 @@ package shelltext
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 // language is what must be known of a programming language to find the commands
 // that a one-line program starts. There is one rule for all: a text, or a list of
 // texts, that is handed to one of these functions is a command. What a program
-// computes is not followed.
+// computes otherwise is not followed.
 type language struct {
 	names   string // of interpreters, without version numbers
 	options string // option table
@@ -20,41 +21,44 @@ type language struct {
 	comment string // begins a comment
 	calls   string // functions that run a command
 	needs   string // calls count only in a program that has one of these words in it
-	interp  string // how a variable begins in "…"
+	filled  string // an expression for the variables in a text
+	quotes  string // the quotes of texts that variables are filled into
 }
 
 var languages = []language{
-	{names: "python pypy ipython", options: "c= m= W= X= u B E I s S O", program: "c", comment: "#", interp: "",
+	{names: "python pypy ipython", options: "c= m= W= X= u B E I s S O", program: "c", comment: "#", filled: `\{[^{}]*\}`,
 		calls: `system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execlpe execve execvpe spawnl spawnlp
  spawnlpe spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec sh spawn`},
-	{names: "perl", options: "e= E= M= m= I= i? 0 l F? n p w a W x", program: "e E", comment: "#", calls: "system exec qx readpipe open", interp: "$@"},
-	{names: "ruby jruby", options: "e= r= I= C= n p w a l W? 0 i?", program: "e", comment: "#", calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh", interp: "#"},
-	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader= i", program: "eval print", comment: "//", interp: "$",
-		calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand command Command", needs: "child_process execa zx shelljs Bun Deno"},
-	{names: "php", options: "r= B= E= d= c= z= F= n", program: "r B E", comment: "//", calls: "system exec shell_exec passthru popen proc_open", interp: "$"},
+	{names: "perl", options: "e= E= M= m= I= i? 0 l F? n p w a W x", program: "e E", comment: "#", filled: `[$@]\{?\w+\}?`, quotes: "\"`", calls: "system exec qx readpipe open"},
+	{names: "ruby jruby", options: "e= r= I= C= n p w a l W? 0 i?", program: "e", comment: "#", filled: `#\{[^{}]*\}`, quotes: "\"`",
+		calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
+	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader= i", program: "eval print", comment: "//",
+		filled: `\$\{[^{}]*\}`, quotes: "`", needs: "child_process execa zx shelljs Bun Deno",
+		calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand command Command"},
+	{names: "php", options: "r= B= E= d= c= z= F= n", program: "r B E", comment: "//", filled: `\$\w+`, quotes: "\"`", calls: "system exec shell_exec passthru popen proc_open"},
 	{names: "awk gawk mawk nawk", options: "F= v= f= i=", comment: "#", calls: "system"},
 	{names: "lua luajit", options: "e= l=", program: "e", comment: "--", calls: "execute popen"},
 	{names: "R Rscript", options: "e=", program: "e", comment: "#", calls: "system system2"},
 }
 
+// is reports whether this is the language of an interpreter.
+func (l *language) is(name string) bool { return cmdline.In(l.names, name) }
+
 // languageOf returns the language of an interpreter, or nil.
 func languageOf(program string) *language {
 	program = strings.TrimRight(program, "0123456789.")
-	if i := slices.IndexFunc(languages, func(l language) bool { return cmdline.In(l.names, program) }); i >= 0 {
+	if i := slices.IndexFunc(languages, func(l language) bool { return l.is(program) }); i >= 0 {
 		return &languages[i]
 	}
 	return nil
 }
 
 // interpreter looks for a program in an interpreter's arguments or input.
-func (r *reader) interpreter(st *state, l *language, words []string) string {
-	args := words[1:]
-	if len(args) > 0 && args[0] == "eval" { // deno eval
-		args = append([]string{"--eval"}, args[1:]...)
-	}
-	for i, a := range args { // -pe is -p -e
-		if l.interp == "$" && cmdline.In("-pe -ep", a) {
-			args = slices.Concat(args[:i], []string{"-e"}, args[i+1:])
+func (c *command) interpreter(l *language) {
+	args := slices.Clone(c.args)
+	for i, a := range args {
+		if l.is("node") && (a == "eval" || a == "-pe" || a == "-ep") { // deno eval; -p -e
+			args[i] = "-e"
 		}
 	}
 	p := cmdline.ParseUntil(l.options, args)
@@ -66,23 +70,22 @@ func (r *reader) interpreter(st *state, l *language, words []string) string {
 	if l.program == "" && len(rest) > 0 {
 		texts, rest = rest[:1], nil
 	}
+	text := strings.Join(texts, "\n")
 	switch {
-	case len(texts) > 0:
-		text := strings.Join(texts, "\n")
-		r.Step(text, path.Base(words[0])+" program")
-		r.scan(st, l, text)
+	case text != "":
 	case p.Has("m") || p.Help || slices.Contains(args, "--version") || slices.Contains(args, "-V"):
 	case len(rest) > 0 && rest[0] != "-":
-		if text, ok := r.Files[st.path(rest[0])]; ok {
-			r.Step(rest[0], "a script that this text wrote")
-			r.scan(st, l, text)
-		} else {
-			r.Undecided(strings.Join(words, " "), "a script file")
+		text = c.Files[c.st.path(rest[0])]
+		if text == "" {
+			c.Undecided(c.text(), "a script file")
 		}
-	case st.stdin != nil:
-		r.scan(st, l, *st.stdin)
+	case c.st.stdin != nil:
+		text = *c.st.stdin
 	}
-	return open(path.Base(words[0]))
+	if text != "" {
+		c.Step(text, c.name+" program")
+		c.scan(c.st, l, text)
+	}
 }
 
 // scan looks through program text for calls that run a command or write into .git.
@@ -92,7 +95,7 @@ func (r *reader) scan(st *state, l *language, text string) {
 		return
 	}
 	defer leave()
-	s := &scanner{reader: r, st: st.program(), lang: l, tokens: tokenize(l, text), vars: map[string]value{}, helpers: map[string]bool{}}
+	s := &scanner{reader: r, st: st.program(), lang: l, tokens: l.tokens(text), vars: map[string]value{}, helpers: map[string]bool{}}
 	s.st.stdin = nil
 	s.counts = l.needs == "" || slices.ContainsFunc(strings.Fields(l.needs), func(n string) bool { return strings.Contains(text, n) })
 	for i := 0; i < len(s.tokens) && r.spend(); i++ {
@@ -116,8 +119,7 @@ type scanner struct {
 type token struct {
 	kind  byte // 'i', 's', 'l', '`', 'p' or 'n'
 	text  string
-	words []string // of a list
-	first bool     // it begins its line
+	first bool // it begins its line
 }
 
 // value is what an expression comes to as far as it is a text, or a list of texts;
@@ -129,68 +131,68 @@ type value struct {
 	each  bool // one of the list, in a loop
 }
 
-func text1(s string) value { return value{words: []string{s}} }
+func one(s string) value { return value{words: []string{s}} }
 
 func (s *scanner) is(i int, text string) bool {
-	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind == 'p' && s.tokens[i].text == text
+	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind == 'p' && strings.Contains(text, s.tokens[i].text)
+}
+
+func (s *scanner) kind(i int) byte {
+	if i < 0 || i >= len(s.tokens) {
+		return 0
+	}
+	return s.tokens[i].kind
 }
 
 // name is the name at token i, or "".
 func (s *scanner) name(i int) string {
-	if i < 0 || i >= len(s.tokens) || s.tokens[i].kind != 'i' {
+	if s.kind(i) != 'i' {
 		return ""
 	}
-	return s.tokens[i].text
+	return strings.TrimLeft(s.tokens[i].text, "$@")
 }
 
 // at looks at the token at i: a command in backquotes, what a name is set to, a
 // function's definition, a call.
 func (s *scanner) at(i int) {
-	name, arrow := s.name(i), s.is(i+1, "=") && s.is(i+2, "(") && s.is(s.skip(i+2), "=") // run = (c) => …
+	name := s.name(i)
+	helper, defined := s.helpers[name]
+	defined = defined && !s.is(i-1, ".")
 	switch {
-	case s.tokens[i].kind == '`':
-		s.nested(s.st, s.filled(s.tokens[i].text), "a program runs it")
+	case s.kind(i) == '`':
+		s.nested(s.st, s.fill(s.tokens[i].text), "a program runs it")
 	case name == "":
 	case cmdline.In("def function sub", name):
 		s.helpers[s.name(i+1)] = s.runs(i + 2)
-	case arrow:
+	case s.is(i+1, "=") && s.is(i+2, "(") && s.is(s.skip(i+2), "="): // run = (c) => …
 		s.helpers[name] = s.runs(i + 2)
 	case s.is(i+1, "+") && s.is(i+2, "="):
 		v, _ := s.value(i + 3)
-		old := s.vars[strings.Trim(name, "$@")]
-		s.vars[strings.Trim(name, "$@")] = value{words: slices.Concat(old.words, v.words), list: old.list}
+		s.vars[name] = s.vars[name].plus(v)
 	case s.is(i+1, "=") && !s.is(i+2, "="):
-		s.vars[strings.Trim(name, "$@")], _ = s.value(i + 2)
+		s.vars[name], _ = s.value(i + 2)
 	case cmdline.In("in of", s.name(i+1)):
 		v, _ := s.value(i + 2)
-		v.each = v.list && !v.deep
-		if v.deep {
-			v = value{}
-		}
-		s.vars[strings.Trim(name, "$@")] = v
+		s.vars[name] = value{words: v.words, each: v.list && !v.deep, list: true}
 	case name == "git" && s.is(i+1, ".") && s.is(i+3, "(") && guard.IsGitCommand(s.name(i+2)): // GitPython, simple-git
-		s.command("", append([]value{text1("git"), text1(s.name(i + 2))}, s.args(i+3)...))
-	case s.is(i+1, "("), s.bare(i + 1):
-		helper, defined := s.helpers[name]
-		if defined = defined && !s.is(i-1, "."); defined && helper || !defined && s.counts && cmdline.In(s.lang.calls, name) {
+		s.command("", append([]value{one("git"), one(s.name(i + 2))}, s.args(i+3)...))
+	case s.is(i+1, "("), s.bare() && (s.kind(i+1) != 0 && strings.IndexByte("sil", s.kind(i+1)) >= 0 || s.is(i+1, "*")):
+		if helper && defined || !defined && s.counts && cmdline.In(s.lang.calls, name) {
 			s.command(name, s.args(i+1))
 		}
 		s.writes(i)
 	}
 }
 
-// bare reports whether the argument at token i may stand without brackets: system
-// "git push".
-func (s *scanner) bare(i int) bool {
-	return i < len(s.tokens) && (strings.IndexByte("sil", s.tokens[i].kind) >= 0 || s.is(i, "*")) && (s.lang.names == "perl" || strings.HasPrefix(s.lang.names, "ruby"))
-}
+// bare reports whether arguments may stand without brackets: system "git push".
+func (s *scanner) bare() bool { return s.lang.is("perl") || s.lang.is("ruby") }
 
 // runs reports whether the function whose parameters stand at token i runs commands:
 // then a call of it does.
 func (s *scanner) runs(i int) bool {
 	for i = s.skip(i); i < len(s.tokens) && s.counts; i++ {
 		switch name := s.name(i); {
-		case s.tokens[i].first && name != "" || cmdline.In("def function", name):
+		case s.tokens[i].first && name != "", cmdline.In("def function", name):
 			return false
 		case cmdline.In(s.lang.calls, name) && s.is(i+1, "("):
 			return true
@@ -199,8 +201,8 @@ func (s *scanner) runs(i int) bool {
 	return false
 }
 
-// filled puts the values of variables into a text.
-func (s *scanner) filled(text string) string {
+// fill puts the values of variables into a text.
+func (s *scanner) fill(text string) string {
 	for _, name := range cmdline.Parts(text) {
 		if v := s.vars[name]; v.words != nil && !v.each {
 			text = strings.ReplaceAll(text, open(name), strings.Join(v.words, " "))
@@ -212,9 +214,9 @@ func (s *scanner) filled(text string) string {
 // skip passes over one token, or over a bracket with all that is in it.
 func (s *scanner) skip(i int) int {
 	for depth := 0; i < len(s.tokens); {
-		if t := s.tokens[i]; t.kind == 'p' && strings.Contains("([{", t.text) {
+		if s.is(i, "([{") {
 			depth++
-		} else if t.kind == 'p' && strings.Contains(")]}", t.text) {
+		} else if s.is(i, ")]}") {
 			depth--
 		}
 		if i++; depth <= 0 {
@@ -228,27 +230,27 @@ func (s *scanner) skip(i int) int {
 // statement. Of named arguments (shell=True, {args: […]}) those count that are
 // commands.
 func (s *scanner) args(i int) (list []value) {
-	end, inside := len(s.tokens), s.is(i, "(") || s.is(i, "[")
+	end, inside := len(s.tokens), s.is(i, "([")
 	if inside {
 		end = s.skip(i) - 1
 		i++
 	}
 	for i < end && len(list) < 64 {
-		named := s.name(i) != "" && (s.is(i+1, "=") || s.is(i+1, ":")) && !s.is(i+2, ":")
+		named := s.name(i) != "" && s.is(i+1, "=:") && !s.is(i+2, ":")
 		switch {
-		case s.is(i, ";"), !inside && (s.tokens[i].kind == 'n' || s.is(i, "}") || cmdline.In("or and if unless while until do then end", s.name(i))):
+		case s.is(i, ";"), !inside && (s.kind(i) == 'n' || s.is(i, "}") || cmdline.In("or and if unless while until do then end", s.name(i))):
 			return list
 		case named && cmdline.In("args cmd command", s.name(i)):
 			i += 2
 		case named:
 			_, i = s.value(i + 2)
-		case s.is(i, ","), s.is(i, "{"), s.is(i, "}"), s.tokens[i].kind == 'n':
+		case s.is(i, ",{}"), s.kind(i) == 'n':
 			i++
 		default:
 			var v value
 			v, i = s.value(i)
 			list = append(list, v)
-			for i < end && !s.is(i, ",") && !s.is(i, "}") && !s.is(i, ";") && (inside || s.tokens[i].kind != 'n') {
+			for i < end && !s.is(i, ",};") && (inside || s.kind(i) != 'n') {
 				i = s.skip(i) // what was not understood
 			}
 		}
@@ -259,84 +261,79 @@ func (s *scanner) args(i int) (list []value) {
 // value reads one expression: operands that are joined. It returns the index of what
 // follows.
 func (s *scanner) value(i int) (v value, next int) {
-	v, i = s.operand(i)
-	for i < len(s.tokens) && v.words != nil {
+	for {
+		for s.is(i, `*!&\.+%`) || cmdline.In("new await return my our let const var", s.name(i)) {
+			i++
+		}
 		var w value
-		switch {
-		case s.is(i, "+"), s.is(i, ".") && s.tokens[min(i+1, len(s.tokens)-1)].kind == 's': // perl, php
-			w, i = s.operand(i + 1)
-		case s.is(i, "%"):
-			w, i = s.operand(i + 1)
-			v.words[0], w.words = strings.ReplaceAll(v.words[0], "%s", strings.Join(append(w.words, open("value"))[:1], "")), []string{""}
-		case s.tokens[i].kind == 's' && !v.list, s.tokens[i].kind == 'i' && strings.HasPrefix(s.lang.names, "awk"):
-			w, i = s.operand(i)
-		case s.tokens[i].kind == 'n' && i+1 < len(s.tokens) && s.tokens[i+1].kind == 's' && !s.tokens[i+1].first && !v.list:
-			w, i = s.operand(i + 1)
-		default:
+		if w, i = s.operand(i); v.words == nil {
+			v = w
+		} else {
+			v = v.plus(w)
+		}
+		for s.is(i, ".") && s.name(i+1) != "" && v.words != nil { // text.split()
+			v, i = called(s.name(i+1), v, s.args(i+2)), i+2
+			if s.is(i, "(") {
+				i = s.skip(i)
+			}
+		}
+		texts := s.kind(i) == 's' && !v.list || s.kind(i) == 'n' && s.kind(i+1) == 's' && !v.list || s.kind(i) == 'i' && s.lang.is("awk")
+		if v.words == nil || !texts && !s.is(i, "+%") && !(s.is(i, ".") && s.kind(i+1) == 's') {
 			return v, i
 		}
-		switch {
-		case v.list && w.list:
-			v.words = slices.Concat(v.words, w.words)
-		case w.words == nil:
-			v.words[len(v.words)-1] += open("value")
-		default:
-			v.words[len(v.words)-1] += strings.Join(w.words, " ")
+		if s.kind(i) == 'n' { // 'a' and 'b' on two lines
+			i++
 		}
 	}
-	return v, i
 }
 
-// operand reads one operand with the parts and brackets that follow it.
+// operand reads a text, a list, a variable, or a call.
 func (s *scanner) operand(i int) (v value, next int) {
-	for i < len(s.tokens) && (cmdline.In("new await return my our let const var", s.name(i)) || s.tokens[i].kind == 'p' && strings.Contains(`*!&\.`, s.tokens[i].text)) {
-		i++
-	}
-	if i >= len(s.tokens) {
+	switch s.kind(i) {
+	case 's':
+		return one(s.fill(s.tokens[i].text)), i + 1
+	case 'l':
+		return value{words: strings.Fields(s.tokens[i].text), list: true}, i + 1
+	case 'i':
+		v, last := s.vars[s.name(i)], s.name(i)
+		for i++; s.is(i, ".") && s.name(i+1) != "" && (v.words == nil || !s.is(i+2, "(")); i += 2 {
+			v, last = value{}, s.name(i+1)
+		}
+		if s.is(i, "(") {
+			return called(last, value{}, s.args(i)), s.skip(i)
+		}
 		return v, i
 	}
-	last := ""
-	switch t := s.tokens[i]; {
-	case t.kind == 's':
-		v, i = text1(s.filled(t.text)), i+1
-	case t.kind == 'l':
-		v, i = value{words: t.words, list: true}, i+1
-	case s.is(i, "["), s.is(i, "("):
-		items, end := s.args(i), s.skip(i)
-		v = value{words: []string{}, list: true}
-		for _, item := range items {
-			if item.words == nil {
-				item = text1(open("item"))
-			}
-			v.words, v.deep = append(v.words, item.words...), v.deep || item.list
-		}
-		if s.is(i, "(") && len(items) == 1 && !s.is(end-2, ",") {
-			v = items[0]
-		}
-		i = end
-	case t.kind == 'i':
-		last, i = t.text, i+1
-		v = s.vars[strings.Trim(last, "$@")]
-		v.words = slices.Clone(v.words)
-	default:
+	if !s.is(i, "([") {
 		return v, i
 	}
-	for i < len(s.tokens) {
-		switch {
-		case s.is(i, ".") && s.name(i+1) != "":
-			if last = s.name(i + 1); v.list && v.words == nil || last != "" && !s.is(i+2, "(") {
-				v = value{}
-			}
-			i += 2
-		case s.is(i, "("):
-			v, i = called(last, v, s.args(i)), s.skip(i)
-		case s.is(i, "["):
-			v, i = value{}, s.skip(i)
-		default:
-			return v, i
-		}
+	items, end := s.args(i), s.skip(i)
+	if s.is(i, "(") && len(items) == 1 && !s.is(end-2, ",") {
+		return items[0], end
 	}
-	return v, i
+	v = value{words: []string{}, list: true}
+	for _, item := range items {
+		if item.words == nil {
+			item = one(open("item"))
+		}
+		v.words, v.deep = append(v.words, item.words...), v.deep || item.list
+	}
+	return v, end
+}
+
+// plus joins two texts, or two lists.
+func (v value) plus(w value) value {
+	switch {
+	case v.list && w.list:
+		return value{words: slices.Concat(v.words, w.words), list: true}
+	case w.words == nil:
+		w = one(open("value"))
+	}
+	text, with := strings.Join(v.words, " "), strings.Join(w.words, " ")
+	if before, after, ok := strings.Cut(text, "%s"); ok {
+		return one(before + with + after)
+	}
+	return one(text + with)
 }
 
 // called is the value of a call that only puts texts together: of a method of v, or
@@ -344,16 +341,16 @@ func (s *scanner) operand(i int) (v value, next int) {
 func called(name string, v value, args []value) value {
 	first := append(args, value{})[0]
 	switch {
-	case name == "join" && v.words != nil && first.list: // " ".join(list)
-		return text1(strings.Join(first.words, v.words[0]))
-	case name == "join" && v.list && len(args) == 1: // list.join(" ")
-		return text1(strings.Join(v.words, strings.Join(first.words, "")))
+	case name == "join" && v.list: // list.join(" ")
+		return one(strings.Join(v.words, strings.Join(first.words, "")))
+	case name == "join" && v.words != nil: // " ".join(list)
+		return one(strings.Join(first.words, v.words[0]))
 	case name == "join": // os.path.join
 		var parts []string
 		for _, a := range args {
 			parts = append(parts, append(a.words, open("part"))[0])
 		}
-		return text1(path.Join(parts...))
+		return one(path.Join(parts...))
 	case cmdline.In("split strip trim format encode", name) && v.words != nil:
 		return v
 	case cmdline.In("split quote list str Path String", name):
@@ -369,10 +366,10 @@ func (s *scanner) command(name string, args []value) {
 		if i < 0 {
 			return
 		}
-		if args = slices.Clone(args[i:]); strings.Trim(args[0].words[0], "|- ") == "" {
+		if args = slices.Clone(args[i:]); cmdline.In("-| |-", args[0].words[0]) {
 			args = args[1:]
 		} else {
-			args[0] = text1(strings.Trim(args[0].words[0], "|- "))
+			args[0] = one(strings.Trim(args[0].words[0], "| "))
 		}
 	}
 	for len(args) > 1 && args[0].words == nil { // os.spawnlp(os.P_WAIT, …)
@@ -381,20 +378,20 @@ func (s *scanner) command(name string, args []value) {
 	if len(args) == 0 || len(args[0].words) == 0 {
 		return
 	}
+	words, lone := args[0].words, !args[0].list
 	if args[0].each {
-		for _, line := range args[0].words {
+		for _, line := range words {
 			s.nested(s.st, line, "a program runs it")
 		}
 		return
 	}
-	words, lone := []string{}, !args[0].list
-	for i, a := range args {
-		if i == 0 || a.words != nil && lone {
-			words = append(words, a.words...)
+	for _, a := range args[1:] {
+		if lone {
+			words = slices.Concat(words, a.words)
 		}
 	}
 	if len(words) > 1 && lone && (strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") || path.Base(words[0]) == path.Base(words[1])) {
-		words = slices.Delete(words, 1, 2) // argv[0]
+		words = slices.Delete(slices.Clone(words), 1, 2) // argv[0]
 	}
 	if _, own := s.helpers[name]; own && guard.IsGitCommand(words[0]) { // git("reset", "--hard")
 		words = append([]string{"git"}, words...)
@@ -408,7 +405,7 @@ func (s *scanner) command(name string, args []value) {
 
 // fileWriters are functions that write, move or delete the files that are named in
 // their brackets, or in those before their dot; ownWriters those that other things
-// than files have, too.
+// than files have, too; copiers write the last of their files.
 const (
 	fileWriters = `rmtree removeSync unlink unlinkSync rmdir rename renameSync rmSync rm rm_rf rm_r writeFileSync writeFile appendFileSync mkdirSync makedirs
  mkdir symlink chmod truncate write_text write_bytes touch outputFileSync file_put_contents`
@@ -419,34 +416,26 @@ const (
 
 // writes looks at the call at token i for files in .git.
 func (s *scanner) writes(i int) {
-	name, owned := s.name(i), s.is(i-1, ".") && cmdline.In(fileOwners, s.name(i-2))
+	name := s.name(i)
 	var paths []string
 	for _, a := range s.args(i + 1) {
 		paths = append(paths, append(a.words, "")[0])
 	}
-	switch {
-	case len(paths) == 0 && !s.is(i-2, ")"):
-		return
-	case name == "open" && s.lang.names == "perl":
-		for j, p := range paths {
-			if to := strings.TrimLeft(p, "+"); strings.HasPrefix(to, ">") {
-				paths = append(paths[:j], strings.Trim(to, "> "), paths[len(paths)-1])
-				break
-			}
-			paths[j] = ""
-		}
-	case name == "open" || name == "fopen":
-		if len(paths) < 2 || !strings.ContainsAny(paths[1], "wax+") {
+	switch last := max(len(paths)-1, 0); {
+	case cmdline.In("open fopen", name): // open(path, "w"), open(F, ">", path), open(F, ">path")
+		mode := slices.IndexFunc(paths, func(p string) bool { return len(p) < 4 && strings.ContainsAny(p, "wax+>") || strings.HasPrefix(p, ">") })
+		if mode < 0 {
 			return
 		}
+		paths[mode] = strings.TrimLeft(paths[mode], "> ")
 	case cmdline.In(copiers, name):
-		paths = paths[len(paths)-1:]
-	case !cmdline.In(fileWriters, name) && !(owned && cmdline.In(ownWriters, name)):
+		paths = paths[last:]
+	case !cmdline.In(fileWriters, name) && !(cmdline.In(ownWriters, name) && s.is(i-1, ".") && cmdline.In(fileOwners, s.name(i-2))):
 		return
 	}
 	if s.is(i-1, ".") && s.is(i-2, ")") { // Path('.git/HEAD').unlink(), (Path('.git') / 'HEAD').unlink()
-		for j := i - 3; j >= 0 && s.tokens[j].kind != 'n'; j-- {
-			if s.tokens[j].kind == 's' {
+		for j := i - 3; j >= 0 && s.kind(j) != 'n'; j-- {
+			if s.kind(j) == 's' {
 				paths = append(paths, s.tokens[j].text)
 			}
 		}
@@ -458,27 +447,31 @@ func (s *scanner) writes(i int) {
 	}
 }
 
-// tokenize reads program text into names, texts and punctuation. It knows no
-// grammar: a regular expression that holds a quote may confuse it, then texts are
-// missed, never invented as commands.
-func tokenize(l *language, text string) (out []token) {
-	is := func(name string) bool { return strings.HasPrefix(l.names, name) }
+// tokens reads program text into names, texts and punctuation. It knows no grammar:
+// a regular expression that holds a quote may confuse it, then texts are missed,
+// never invented as commands.
+func (l *language) tokens(text string) (out []token) {
 	for i := 0; i < len(text) && len(out) < 50_000; {
 		rest := text[i:]
-		n := strings.IndexFunc(rest+" ", func(c rune) bool { return !isName(c) })
-		name, after := rest[:n], rest[n:]+" "
+		n := strings.IndexFunc(rest+" ", func(c rune) bool {
+			return c != '_' && c != '$' && c != '@' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c < 0x80
+		})
+		name, after := rest[:n], rest[n:]+"  "
 		t, end := token{kind: 'i', text: name, first: i == 0 || text[i-1] == '\n'}, n
+		operator := l.is("perl") && cmdline.In("q qq qw qx", name) || l.is("ruby") && n > 0 && i > 0 && text[i-1] == '%' && strings.IndexByte("xwWqQi", name[0]) >= 0
 		switch {
-		case is("perl") && cmdline.In("q qq qw qx", name) && strings.IndexByte("([{</|!", after[0]) >= 0:
-			t, end = l.operator(name, after)
-			end += n
-		case is("ruby") && rest[0] == '%' && len(rest) > 2 && strings.IndexByte("xwWqQi", rest[1]) >= 0 && strings.IndexByte("([{<|!/", rest[2]) >= 0:
-			t, end = l.operator(rest[1:2], rest[2:])
-			end += 2
-		case n > 0 && n <= 2 && is("python") && strings.IndexByte(`"'`, after[0]) >= 0 && strings.Trim(strings.ToLower(name), "rbfu") == "":
+		case operator && strings.IndexByte("([{<|!/", after[0]) >= 0:
+			closing := strings.NewReplacer("(", ")", "[", "]", "{", "}", "<", ">").Replace(after[:1])
+			body, _, _ := strings.Cut(after[1:], closing)
+			end = min(n+len(body)+2, len(rest))
+			t = token{kind: map[byte]byte{'x': '`', 'w': 'l', 'i': 'l'}[name[len(name)-1]|0x20], text: l.fill(body)}
+			if t.kind == 0 {
+				t.kind = 's'
+			}
+		case l.is("python") && n > 0 && n <= 2 && strings.IndexByte(`"'`, after[0]) >= 0 && strings.Trim(strings.ToLower(name), "rbfu") == "":
 			t.kind = 's'
 			if t.text, end = l.literal(after); strings.ContainsAny(name, "fF") {
-				t.text = interpolate(t.text, "{")
+				t.text = l.fill(t.text)
 			}
 			end += n
 		case n > 0:
@@ -488,15 +481,16 @@ func tokenize(l *language, text string) (out []token) {
 			continue
 		case strings.IndexByte("'\"`", rest[0]) >= 0:
 			t.kind = 's'
-			if t.text, end = l.literal(rest); rest[0] == '`' && (!is("node") || len(out) > 0 && out[len(out)-1].text == "$") { // zx: $`git push`
+			t.text, end = l.literal(rest)
+			if rest[0] == '`' && (!l.is("node") || len(out) > 0 && out[len(out)-1].text == "$") { // zx: $`git push`
 				t.kind = '`'
 			}
-			if rest[0] == '`' || rest[0] == '"' && !is("node") {
-				t.text = interpolate(t.text, l.interp)
+			if strings.IndexByte(l.quotes, rest[0]) >= 0 {
+				t.text = l.fill(t.text)
 			}
 		case rest[0] == '\n':
 			t, end = token{kind: 'n'}, 1
-		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r':
+		case strings.IndexByte(" \t\r", rest[0]) >= 0:
 			i++
 			continue
 		default:
@@ -508,79 +502,34 @@ func tokenize(l *language, text string) (out []token) {
 	return out
 }
 
-func isName(c rune) bool {
-	return c == '_' || c == '$' || c == '@' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= 0x80
-}
-
-// operator is qx(…), qw(…), %x{…}, %w[…]; rest begins with the bracket. end is how
-// much of rest it takes.
-func (l *language) operator(name, rest string) (t token, end int) {
-	closing := rest[0]
-	if i := strings.IndexByte("([{<", rest[0]); i >= 0 {
-		closing = ")]}>"[i]
+// fill leaves open what a text takes from variables.
+func (l *language) fill(text string) string {
+	if l.filled == "" || !strings.ContainsAny(text, "{$@") {
+		return text
 	}
-	end = strings.IndexByte(rest[1:], closing)
-	if end < 0 {
-		return token{kind: 'n'}, len(rest)
-	}
-	body := rest[1 : end+1]
-	switch name {
-	case "qx", "x":
-		t = token{kind: '`', text: interpolate(body, l.interp)}
-	case "qw", "w", "W", "i":
-		t = token{kind: 'l', words: strings.Fields(body)}
-	default:
-		t = token{kind: 's', text: interpolate(body, l.interp)}
-	}
-	return t, end + 2
+	return regexp.MustCompile(l.filled).ReplaceAllStringFunc(text, func(v string) string { return open(strings.Trim(v, "#$@{}")) })
 }
 
 // literal reads a text from its quote, Python's triple quotes included. end is how
 // much of rest it takes.
 func (l *language) literal(rest string) (text string, end int) {
-	if triple := strings.Repeat(rest[:1], 3); l.comment == "#" && strings.HasPrefix(rest, triple) {
+	if triple := strings.Repeat(rest[:1], 3); l.is("python") && strings.HasPrefix(rest, triple) {
 		text, _, _ = strings.Cut(rest[3:], triple)
 		return text, min(len(text)+6, len(rest))
 	}
 	var b strings.Builder
 	for end = 1; end < len(rest) && rest[end] != rest[0]; end++ {
-		if rest[end] != '\\' || end+1 == len(rest) {
-			b.WriteByte(rest[end])
-			continue
+		c := rest[end]
+		if c == '\\' && end+1 < len(rest) {
+			end++
+			if c = rest[end]; c == '\n' {
+				continue
+			}
+			if i := strings.IndexByte("nt", c); i >= 0 {
+				c = "\n\t"[i]
+			}
 		}
-		end++
-		if i := strings.IndexByte("nt\n", rest[end]); i >= 0 {
-			b.WriteString([]string{"\n", "\t", ""}[i])
-		} else {
-			b.WriteByte(rest[end])
-		}
+		b.WriteByte(c)
 	}
 	return b.String(), min(end+1, len(rest))
-}
-
-// interpolate leaves open what a text takes from variables: $x, @x, ${x}, #{x}, {x}.
-func interpolate(s, begins string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		name := ""
-		if strings.IndexByte(begins, s[i]) >= 0 {
-			rest := s[i+1:]
-			if begins == "{" {
-				rest = s[i:]
-			}
-			if body, _, ok := strings.Cut(rest, "}"); ok && strings.HasPrefix(rest, "{") {
-				name = body[1:]
-				i = len(s) - len(rest) + len(body)
-			} else if begins[0] == '$' {
-				name = rest[:strings.IndexFunc(rest+" ", func(c rune) bool { return !isName(c) })]
-				i += len(name)
-			}
-		}
-		if name != "" {
-			b.WriteString(open(name))
-		} else {
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
 }

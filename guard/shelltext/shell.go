@@ -233,7 +233,7 @@ func (r *reader) cmd(st *state, cmd syntax.Command) string {
 			}
 		}
 	case *syntax.DeclClause:
-		r.declare(st, x)
+		st.declare(x)
 	case *syntax.TimeClause:
 		if x.Stmt != nil {
 			return r.stmt(st, x.Stmt)
@@ -241,7 +241,7 @@ func (r *reader) cmd(st *state, cmd syntax.Command) string {
 	case *syntax.CoprocClause:
 		return r.stmt(st.clone(), x.Stmt)
 	default: // [[ ]], (( )), let: only substitutions in them run
-		r.substitutions(st, cmd)
+		st.substitutions(cmd)
 	}
 	st.status = statusOpen
 	return ""
@@ -329,12 +329,12 @@ func (r *reader) while(st *state, x *syntax.WhileClause) string {
 func (r *reader) forClause(st *state, x *syntax.ForClause) string {
 	iter, ok := x.Loop.(*syntax.WordIter)
 	if !ok {
-		r.substitutions(st, x.Loop)
+		st.substitutions(x.Loop)
 		return r.stmts(st, x.Do)
 	}
 	items := st.params
 	if iter.InPos.IsValid() || len(iter.Items) > 0 {
-		items = r.fields(st, iter.Items...)
+		items = st.fields(iter.Items...)
 	}
 	out := ""
 	for i, item := range items {
@@ -353,13 +353,13 @@ func (r *reader) forClause(st *state, x *syntax.ForClause) string {
 }
 
 func (r *reader) caseClause(st *state, x *syntax.CaseClause) string {
-	word := r.word(st, x.Word)
+	word := st.word(x.Word)
 	var branches []*state
 	out, sure := "", false
 	for _, item := range x.Items {
 		hit := statusFalse
 		for _, p := range item.Patterns {
-			pattern := r.word(st, p)
+			pattern := st.word(p)
 			if !cmdline.Known(word + pattern) {
 				hit = statusOpen
 				break
@@ -404,7 +404,7 @@ func (r *reader) redirect(st *state, redirs []*syntax.Redirect) []target {
 			if quoted(x.Word) {
 				text = x.Hdoc.Lit()
 			} else {
-				text = r.document(st, x.Hdoc)
+				text = st.document(x.Hdoc)
 			}
 			if x.Op == syntax.DashHdoc {
 				text = strings.ReplaceAll("\n"+text, "\n\t", "\n")[1:]
@@ -413,20 +413,20 @@ func (r *reader) redirect(st *state, redirs []*syntax.Redirect) []target {
 				st.stdin = &text
 			}
 		case syntax.WordHdoc:
-			text := r.word(st, x.Word) + "\n"
+			text := st.word(x.Word) + "\n"
 			st.stdin = &text
 		case syntax.RdrIn:
-			if text := r.readFile(st, r.word(st, x.Word)); input {
+			if text := r.readFile(st, st.word(x.Word)); input {
 				st.stdin = &text
 			}
 		case syntax.DplIn:
 			st.stdin = nil
 		case syntax.DplOut:
-			if w := r.word(st, x.Word); x.N == nil && strings.Trim(w, "0123456789-") != "" { // >&file
+			if w := st.word(x.Word); x.N == nil && strings.Trim(w, "0123456789-") != "" { // >&file
 				out = append(out, target{w, false})
 			}
 		default:
-			w := r.word(st, x.Word)
+			w := st.word(x.Word)
 			if x.N != nil && x.N.Value != "1" {
 				r.writeFile(st, w, open("stderr"), false)
 				continue

@@ -1,6 +1,7 @@
 package shelltext
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,8 +15,53 @@ import (
 	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
 
+// Limits that keep a check short whatever the text is. Past them the rest is
+// let through as unknown; the layers below the text hold.
+const (
+	maxText   = 1 << 20 // bytes of text
+	maxValue  = 1 << 18 // bytes of a value that expansion builds, so that doubling stops
+	maxDepth  = 48      // nested shells, functions, aliases
+	maxWork   = 4000    // commands looked at
+	maxRounds = 24      // rounds of a loop over known words
+)
+
+// reader reads one text.
+type reader struct {
+	*guard.Judge
+	ctx  context.Context //nolint:containedctx // lives as long as one check
+	work int
+}
+
+func newReader(ctx context.Context, in guard.Context) *reader {
+	return &reader{Judge: guard.NewJudge(ctx, in), ctx: ctx}
+}
+
+// enter counts one level of nesting; the caller must call leave when ok.
+func (r *reader) enter() (leave func(), ok bool) {
+	depth, leave := r.Nested()
+	if depth > maxDepth || r.work >= maxWork {
+		leave()
+		r.Undecided("…", "the text is too deeply nested, or too long, to be read")
+		return nil, false
+	}
+	return leave, true
+}
+
+// spend counts one command and reports whether there is work left to spend.
+func (r *reader) spend() bool {
+	r.work++
+	if r.work == maxWork+1 || r.ctx.Err() != nil {
+		r.Undecided("…", "the text runs too many commands to be read")
+	}
+	return r.work <= maxWork && r.ctx.Err() == nil
+}
+
+// open is a text of which nothing is known; the name tells where it comes from.
+func open(name string) string { return cmdline.Open(cmdline.Any, name) }
+
 // state is what a shell knows at one point of the text.
 type state struct {
+	r       *reader
 	env     []string                   // the environment that the text starts with
 	vars    map[string]expand.Variable // what the text itself sets, and unsets
 	funcs   map[string]*syntax.Stmt
@@ -55,7 +101,7 @@ func statusOf(yes bool) status {
 }
 
 func (r *reader) newState() *state {
-	return &state{env: r.Env(), vars: map[string]expand.Variable{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, dir: r.Start(), oldDir: r.Start(), arg0: "sh"}
+	return &state{r: r, env: r.Env(), vars: map[string]expand.Variable{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, dir: r.Start(), oldDir: r.Start(), arg0: "sh"}
 }
 
 // clone is a subshell: what it changes stays in it.
@@ -73,6 +119,21 @@ func (st *state) program() *state {
 	clear(n.funcs)
 	clear(n.aliases)
 	return n
+}
+
+// returning runs what "return" may leave, a function or a sourced file, with its
+// parameters.
+func (st *state) returning(params []string, run func() string) string {
+	saved := st.params
+	st.params = params
+	st.returns++
+	out := run()
+	st.returns--
+	st.params = saved
+	if st.leaving {
+		st.ended, st.leaving = false, false
+	}
+	return out
 }
 
 // withInput is a clone with a standard input.

@@ -11,24 +11,23 @@ import (
 )
 
 // wrapped follows a command into the command that it runs.
-func (r *reader) wrapped(st *state, base string, words []string) (string, bool) {
-	args := words[1:]
-	switch base {
+func (c *command) wrapped() (string, bool) {
+	switch c.name {
 	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash", "csh", "tcsh", "elvish", "nu", "xonsh":
-		return r.shellProgram(st, base, words), true
+		return c.shellProgram(), true
 	case "xargs", "gxargs":
-		return r.xargs(st, args), true
+		return c.xargs(), true
 	case "parallel":
-		return r.parallel(st, args), true
+		return c.parallel(), true
 	case "find", "gfind", "fd", "fdfind":
-		return r.find(st, base, args), true
+		return c.find(), true
 	}
-	i := slices.IndexFunc(wrappers, func(w wrapper) bool { return cmdline.In(w.names, base) })
+	i := slices.IndexFunc(wrappers, func(w wrapper) bool { return cmdline.In(w.names, c.name) })
 	if i < 0 {
 		return "", false
 	}
-	w := &wrappers[i]
-	if base == "env" {
+	w, args := &wrappers[i], c.args
+	if c.name == "env" {
 		args = splitString(args)
 	}
 	if w.sub != "" {
@@ -38,59 +37,59 @@ func (r *reader) wrapped(st *state, base string, words []string) (string, bool) 
 		}
 		args = args[sub+1:]
 	}
-	return r.wrapper(st.program(), w, base, args), true
+	return c.wrapper(w, args), true
 }
 
-// wrapper runs what one wrapper runs; n is the state that it sees.
-func (r *reader) wrapper(n *state, w *wrapper, base string, args []string) string {
-	options := cmdline.NewOptions(w.options)
-	p := options.Parse(args, w.how != inOption)
+// wrapper runs what one wrapper runs.
+func (c *command) wrapper(w *wrapper, args []string) string {
+	n, note := c.st.program(), c.name+" runs it"
+	p := cmdline.NewOptions(w.options).Parse(args, w.how != inOption)
 	for name := range strings.FieldsSeq(w.shell) {
 		for _, line := range p.Values[name] {
-			r.nested(n, line, base+" runs it")
+			c.nested(n, line, note)
 		}
 	}
-	if dir := p.Last("chdir"); dir != "" {
-		n.dir = cmdline.Under(n.dir, dir)
-	}
+	n.dir = cmdline.Under(n.dir, p.Last("chdir"))
 	for _, name := range p.Values["unset"] {
 		n.unset(name)
 	}
 	rest := p.Args[min(w.skip, len(p.Args)):]
-	for len(rest) > 0 && (assignment(rest[0]) || rest[0] == "-") && (w.how == asWords || w.how == afterC) {
+	for len(rest) > 0 && (assignment(rest[0]) || rest[0] == "-") && w.how == asWords {
 		if k, v, ok := strings.Cut(rest[0], "="); ok {
 			n.setExported(k, v)
 		}
 		rest = rest[1:]
 	}
 	switch {
-	case base == "command" && p.Has("v", "V") && len(rest) == 1:
-		return "/usr/bin/" + rest[0] + "\n"
-	case slices.ContainsFunc(strings.Fields(w.only), func(o string) bool { return p.Has(o) }):
+	case c.name == "command" && p.Has("v", "V"):
+		return "/usr/bin/" + strings.Join(rest, " ") + "\n"
+	case p.Has(strings.Fields(w.only)...):
 		return ""
 	case w.how == onInput, len(rest) == 0 && p.Has("shell", "login"):
-		return r.shell(n, n.input())
+		return c.shell(n, n.input())
 	case w.how == inOption, len(rest) == 0:
-		return open(base)
+		return open(c.name)
 	case w.how == joined:
-		return r.nested(n, strings.Join(rest, " "), base+" runs it")
+		return c.nested(n, strings.Join(rest, " "), note)
 	case w.how == each:
 		for _, line := range rest {
 			if strings.Contains(line, " ") || !cmdline.Known(line) {
-				r.nested(n, line, base+" runs it")
+				c.nested(n, line, note)
 			}
 		}
-		return open(base)
+		return open(c.name)
 	case w.how == afterC:
 		i := slices.IndexFunc(args, func(a string) bool { return a == "-c" || a == "--command" })
-		if i < 0 || i+1 == len(args) {
-			return open(base)
+		if i < 0 {
+			return open(c.name)
 		}
-		rest = args[i+1:]
+		return c.run(n, args[i+1:])
 	case rest[0] == "-c" && len(rest) > 1: // flock FILE -c TEXT
-		return r.nested(n, rest[1], base+" -c runs it")
+		return c.nested(n, rest[1], note)
+	case c.name == "exec":
+		c.st.ended = true
 	}
-	return r.run(n, rest)
+	return c.run(n, rest)
 }
 
 // assignment reports whether a word sets a variable.
@@ -107,105 +106,79 @@ func assignment(w string) bool {
 // splitString puts the words of env -S where it stands.
 func splitString(args []string) []string {
 	for i, a := range args {
-		if a == "--" || !strings.HasPrefix(a, "-") {
-			break
-		}
-		letters, value, found := "", "", false
-		if strings.HasPrefix(a, "--split-string") {
-			_, value, _ = strings.Cut(a, "=")
-			found = true
-		} else if !strings.HasPrefix(a, "--") && !strings.ContainsAny(a, "uC") {
-			letters, value, found = strings.Cut(a, "S")
-		}
-		if !found {
-			continue
+		value, found := strings.CutPrefix(a, "--split-string")
+		if !found && !strings.HasPrefix(a, "--") && strings.HasPrefix(a, "-") && !strings.ContainsAny(a, "uC") {
+			_, value, found = strings.Cut(a, "S")
 		}
 		rest := args[i+1:]
-		if value == "" && len(rest) > 0 {
+		if value = strings.TrimPrefix(value, "="); found && value == "" && len(rest) > 0 {
 			value, rest = rest[0], rest[1:]
 		}
-		out := slices.Clone(args[:i])
-		if len(letters) > 1 {
-			out = append(out, letters)
+		if found {
+			return slices.Concat(args[:i], cmdline.Split(value), rest)
 		}
-		return slices.Concat(out, cmdline.Split(value), rest)
+		if !strings.HasPrefix(a, "-") {
+			break
+		}
 	}
 	return args
 }
 
 // shellProgram is sh and its kin: -c text, a script file, or a script on stdin.
-func (r *reader) shellProgram(st *state, base string, words []string) string {
-	n, args, line := st.program(), words[1:], strings.Join(words, " ")
-	command, stdin := false, false
-	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "+") && len(args[0]) > 1) {
+func (c *command) shellProgram() string {
+	n, args := c.st.program(), c.args
+	run, stdin, ended := false, false, false
+	for len(args) > 0 && !ended && (strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "+")) {
 		a := args[0]
 		args = args[1:]
+		letters := strings.TrimLeft(a, "+-")
 		switch {
-		case a == "--" || a == "-":
+		case letters == "":
+			ended = true
 		case a == "--command":
-			command = true
-		case (a == "--rcfile" || a == "--init-file") && len(args) > 0:
-			if text := r.readFile(n, args[0]); cmdline.Known(text) {
-				r.nested(n, text, base+" reads it when it is interactive")
-			}
-			args = args[1:]
+			run = true
 		case strings.HasPrefix(a, "--"):
-		case strings.Contains(a, "n") && a[0] == '-' && base != "fish": // reads and does not run
+			if cmdline.In("--rcfile --init-file", a) {
+				args = args[min(1, len(args)):]
+			}
+		case strings.Contains(letters, "n") && a[0] == '-' && c.name != "fish": // reads and does not run
 			return ""
 		default:
-			command, stdin = command || strings.Contains(a, "c"), stdin || strings.Contains(a, "s")
-			if strings.ContainsAny(a, "oO") && len(args) > 0 {
-				args = args[1:]
+			run, stdin = run || strings.Contains(letters, "c"), stdin || strings.Contains(letters, "s")
+			if strings.ContainsAny(letters, "oO") {
+				args = args[min(1, len(args)):]
 			}
 		}
-		if a == "--" || a == "-" {
-			break
-		}
 	}
-	if v := n.Get("BASH_ENV"); v.Exported && (base == "bash" || base == "sh") {
-		if text, ok := r.Files[st.path(v.Str)]; ok {
-			r.nested(n, text, "BASH_ENV is read by "+base)
-		}
-	}
-	if len(args) > 0 && !stdin && !command {
-		return r.scriptFile(n, args)
-	}
-	n.params = args
-	if command && len(args) > 0 {
-		r.Step(line, base+" -c")
+	if run && len(args) > 0 {
+		c.Step(c.text(), c.name+" -c")
 		if n.params = args[1:]; len(args) > 1 {
 			n.arg0, n.params = args[1], args[2:]
 		}
-		return r.shell(n, args[0])
+		return c.shell(n, args[0])
 	}
-	text := n.input()
+	text, script := n.input(), c.st.stdin != nil
+	if len(args) > 0 && !stdin {
+		text, script = c.readFile(n, args[0]), true
+	}
 	if strings.Trim(cmdline.Printable(text), "…\n ") == "" {
-		if st.stdin != nil && text != "" {
-			r.Undecided(line, "a script from a program's output")
+		if script && text != "" {
+			c.Undecided(c.text(), "a script that this text does not hold")
 		}
 		return open("script")
 	}
-	r.Step(line, base+" reads its standard input")
-	n.stdin = nil
-	return r.shell(n, text)
-}
-
-func (r *reader) scriptFile(st *state, args []string) string {
-	if text, ok := r.Files[st.path(args[0])]; ok {
-		r.Step(args[0], "a script that this text wrote")
-		return r.script(st, text, args)
+	if len(args) > 0 && !stdin {
+		return c.script(text, args)
 	}
-	if text := r.readFile(st, args[0]); cmdline.Known(text) {
-		return r.shell(st, text)
-	}
-	r.Undecided(strings.Join(args, " "), "a script file")
-	return open("script")
+	c.Step(c.text(), c.name+" reads its standard input")
+	n.params, n.stdin = args, nil
+	return c.shell(n, text)
 }
 
 // parallel runs its words with the inputs after ":::", or every line of input.
-func (r *reader) parallel(st *state, args []string) string {
-	p := cmdline.ParseUntil("j/jobs= k/keep-order I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= X m tag bar joblog= results= S/sshlogin= timeout= delay= retries= halt= q/quote v dry-run", args)
-	words, inputs := p.Args, []string{st.input()}
+func (c *command) parallel() string {
+	p := cmdline.ParseUntil("j/jobs= k/keep-order I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= X m tag bar joblog= results= S/sshlogin= timeout= delay= retries= halt= q/quote v dry-run", c.args)
+	words, inputs := p.Args, []string{c.st.input()}
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":::") }); i >= 0 {
 		words, inputs = words[:i], words[i+1:]
 	} else if cmdline.Known(inputs[0]) {
@@ -219,19 +192,19 @@ func (r *reader) parallel(st *state, args []string) string {
 			line += " " + in
 		}
 		if !p.Has("dry-run") {
-			r.nested(st, line, "parallel runs it")
+			c.nested(c.st, line, "parallel runs it")
 		}
 	}
 	return open("parallel")
 }
 
 // xargs appends the words of its input to a command.
-func (r *reader) xargs(st *state, args []string) string {
+func (c *command) xargs() string {
 	p := cmdline.ParseUntil(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs= o/open-tty p/interactive r/no-run-if-empty
- s/max-chars= t/verbose x/exit J= R= replace? process-slot-var=`, args)
-	in := st.input()
+ s/max-chars= t/verbose x/exit J= R= replace? process-slot-var=`, c.args)
+	in := c.st.input()
 	if file := p.Last("arg-file"); file != "" {
-		in = r.readFile(st, file)
+		in = c.readFile(c.st, file)
 	}
 	if len(p.Args) == 0 {
 		return in
@@ -247,18 +220,18 @@ func (r *reader) xargs(st *state, args []string) string {
 	case !p.Has("null"):
 		inputs = cmdline.Split(in)
 	}
-	n := st.program()
+	n := c.st.program()
 	n.stdin = nil
 	token := p.Last("I") + p.Last("J")
 	if p.Has("replace", "i") && token == "" {
 		token = "{}"
 	}
 	if token == "" {
-		return r.run(n, slices.Concat(p.Args, inputs))
+		return c.run(n, slices.Concat(p.Args, inputs))
 	}
 	out := ""
 	for _, one := range inputs[:min(len(inputs), maxRounds)] {
-		out += r.run(n, replaced(p.Args, token, one))
+		out += c.run(n, replaced(p.Args, token, one))
 	}
 	return out
 }
@@ -274,10 +247,8 @@ func replaced(words []string, token, with string) []string {
 // findCall is one call of find or fd: where it looks and what its expression
 // leaves.
 type findCall struct {
-	*reader
-	st    *state
+	*command
 	fd    bool // fd, fdfind
-	args  []string
 	roots []string
 
 	pruned   bool   // an alternative that .git has ends in -prune
@@ -290,36 +261,41 @@ type findCall struct {
 
 // find runs commands on what it finds, and deletes it. It returns the names that
 // it prints.
-func (r *reader) find(st *state, base string, args []string) string {
-	f := &findCall{reader: r, st: st, args: args, fd: base == "fd" || base == "fdfind"}
-	n := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") || a == "(" || a == "!" })
-	if n < 0 {
-		n = len(args)
+func (c *command) find() string {
+	f := &findCall{command: c, fd: strings.HasPrefix(c.name, "fd")}
+	n := 0
+	for n < len(c.args) && !strings.HasPrefix(c.args[n], "-") && c.args[n] != "(" && c.args[n] != "!" {
+		n++
 	}
-	if f.roots = args[:n]; f.fd { // the first operand is a pattern
+	if f.roots = c.args[:n]; f.fd { // the first operand is a pattern
 		f.named, f.roots = n > 0, f.roots[min(1, n):]
 	}
 	if len(f.roots) == 0 {
 		f.roots = []string{"."}
 	}
-	for i := 0; i < len(args); {
+	for i := 0; i < len(c.args); {
 		i = f.primary(i)
 	}
-	if i := slices.Index(args, "-printf"); i >= 0 && i+1 < len(args) { // "git checkout -- %p\n"
-		return strings.NewReplacer("%p", f.found(), "%P", f.found(), "%f", f.found(), `\n`, "\n").Replace(args[i+1])
+	if i := slices.Index(c.args, "-printf"); i >= 0 && i+1 < len(c.args) { // "git checkout -- %p\n"
+		return strings.NewReplacer("%p", f.found(), "%P", f.found(), "%f", f.found(), `\n`, "\n").Replace(c.args[i+1])
 	}
 	return f.found()
 }
 
 // primary reads one test, operator or action and returns the index after it.
 func (f *findCall) primary(i int) int {
-	next := ""
-	if i+1 < len(f.args) {
-		next = f.args[i+1]
-	}
+	next := append(f.args, "")[i+1]
 	switch a := f.args[i]; a {
 	case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex":
-		f.name(i, next)
+		hit := f.reaches(a, next)
+		switch {
+		case i > 0 && cmdline.In("! -not", f.args[i-1]):
+			f.excluded = f.excluded || hit
+		case next != "*":
+			// Two tests must both hold; a path inside .git can have any name.
+			f.gitNamed = hit && (!f.named || f.gitNamed || strings.Contains(next, ".git/"))
+			f.named = true
+		}
 		return i + 2
 	case "-prune":
 		f.pruned = f.pruned || f.gitNamed
@@ -334,77 +310,47 @@ func (f *findCall) primary(i int) int {
 		return i + 2
 	case "-mindepth", "-printf", "-fprint", "-fprintf", "-fls":
 		return i + 2
-	case "-empty", "-newer", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-size", "-user", "-group", "-perm", "-links", "-uid", "-gid", "-nouser", "-executable", "-newermt":
-		f.named = true
 	case "-delete":
 		f.remove()
 	case "-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch":
 		if (a == "-x" || a == "-X" || a[1] == '-') == f.fd {
 			return f.exec(i + 1)
 		}
+	default:
+		f.named = f.named || cmdline.In("-empty -newer -mtime -mmin -ctime -cmin -atime -amin -size -user -group -perm -links -uid -gid -nouser -executable -newermt", a)
 	}
 	return i + 1
 }
 
-// name reads a test of names or paths.
-func (f *findCall) name(i int, pattern string) {
-	negated := i > 0 && (f.args[i-1] == "!" || f.args[i-1] == "-not")
-	switch hit := f.reaches(f.args[i], pattern); {
-	case negated:
-		f.excluded = f.excluded || hit
-	case pattern != "*":
-		// Two tests must both hold; a path inside .git can have any name.
-		f.gitNamed = hit && (!f.named || f.gitNamed || strings.Contains(pattern, ".git/"))
-		f.named = true
-	}
-}
-
-// inGitDir are names in a git directory: files, then folders.
-var inGitDir = [...]string{"HEAD config index packed-refs ORIG_HEAD FETCH_HEAD description", "refs objects hooks logs info worktrees modules"}
-
 // reaches reports whether a pattern matches .git or what is in it.
 func (f *findCall) reaches(test, pattern string) bool {
+	var names []string
 	switch {
 	case strings.HasSuffix(test, "regex"):
 		return strings.Contains(strings.NewReplacer(".github", "", ".gitignore", "").Replace(pattern), ".git")
-	case strings.HasSuffix(test, "name") && !strings.Contains(test, "whole"):
-		if glob(pattern, ".git") || strings.EqualFold(pattern, ".git") {
-			return true
+	case strings.HasSuffix(test, "ename") || strings.HasSuffix(test, "path"):
+		for _, root := range f.roots {
+			root = strings.TrimSuffix(root, "/")
+			names = append(names, root+"/.git", root+"/.git/config", root+"/.git/HEAD", root+"/.git/refs/heads/main")
 		}
-		names := ""
-		if f.kind != "d" {
-			names += inGitDir[0] + " "
+	default:
+		if names = []string{".git"}; f.aboveStart() && f.kind != "d" {
+			names = append(names, "HEAD", "config", "index", "packed-refs", "ORIG_HEAD", "FETCH_HEAD", "description")
 		}
-		if f.kind != "f" {
-			names += inGitDir[1]
-		}
-		return f.aboveStart() && slices.ContainsFunc(strings.Fields(names), func(n string) bool { return glob(pattern, n) })
-	}
-	for _, root := range f.roots {
-		for _, p := range []string{"/.git", "/.git/config", "/.git/HEAD", "/.git/refs/heads/main"} {
-			if glob(pattern, strings.TrimSuffix(root, "/")+p) {
-				return true
-			}
+		if f.aboveStart() && f.kind != "f" {
+			names = append(names, "refs", "objects", "hooks", "logs", "info", "worktrees", "modules")
 		}
 	}
-	return false
+	// As find does: "*" matches slashes and leading dots, too.
+	text := strings.NewReplacer(`\*`, ".*", `\?`, ".", `\[!`, "[^", `\[`, "[", `\]`, "]", `\^`, "^").Replace(regexp.QuoteMeta(pattern))
+	re, err := regexp.Compile("^(?s:" + text + ")$")
+	return err == nil && len(pattern) < 200 && cmdline.Known(pattern) && slices.ContainsFunc(names, re.MatchString) || strings.EqualFold(pattern, ".git")
 }
 
 // aboveStart reports whether one of the roots holds the directory that the text
 // begins in.
 func (f *findCall) aboveStart() bool {
 	return slices.ContainsFunc(f.roots, func(root string) bool { return f.wholeTree(f.st.path(root)) })
-}
-
-// glob matches as find does: "*" matches slashes and leading dots, too.
-func glob(pattern, name string) bool {
-	if len(pattern) > 200 || !cmdline.Known(pattern) {
-		return false
-	}
-	text := regexp.QuoteMeta(pattern)
-	text = strings.NewReplacer(`\*`, ".*", `\?`, ".", `\[!`, "[^", `\[`, "[", `\]`, "]", `\^`, "^").Replace(text)
-	re, err := regexp.Compile("^(?s:" + text + ")$")
-	return err == nil && re.MatchString(name)
 }
 
 // allFiles is the name of the open part that holds every file of the tree, those in
@@ -416,7 +362,7 @@ func (f *findCall) found() string {
 	root := f.roots[0]
 	switch {
 	case f.gitNamed && !f.excluded:
-		if slices.Contains(f.roots, ".") || root == ".git" || strings.Contains(root, "/.git") {
+		if slices.Contains(f.roots, ".") || strings.HasPrefix(path.Base(root), ".git") || strings.Contains(root, "/.git") {
 			return ".git"
 		}
 		return path.Join(root, ".git")
@@ -456,11 +402,8 @@ func (f *findCall) remove() {
 	for _, root := range f.roots {
 		full := f.st.path(root)
 		inside := f.Protects(f.st.place(), full)
-		if !inside && f.excluded {
-			continue
-		}
-		if inside || f.gitNamed && !f.Elsewhere(f.st.place(), full) || f.everything() && f.wholeTree(full) {
-			f.Operation("gitdir.write", append([]string{"find"}, f.args...), nil)
+		if inside || !f.excluded && (f.gitNamed && !f.Elsewhere(f.st.place(), full) || f.everything() && f.wholeTree(full)) {
+			f.Operation("gitdir.write", f.line, nil)
 			return
 		}
 	}
