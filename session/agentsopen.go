@@ -71,7 +71,9 @@ func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open Open
 
 // childSession is the session of an agent's own workspace, without any lock.
 func (s *Session) childSession(a *attribution.Authorship) *Session {
-	return &Session{Site: a.Site, Authorship: a, m: &Manager{Host: a.Host}}
+	c := (&Manager{Host: a.Host}).of(a.Site)
+	c.Authorship, c.Authors = a, a
+	return c
 }
 
 // sibling is the session for one of the agents that work in it together: a value
@@ -80,7 +82,7 @@ func (s *Session) sibling(agent superqode.AgentID) *Session {
 	c, at := *s, *s.Site
 	c.m = s.m.forAgent(agent)
 	at.Host, at.As = c.m.Host, agent
-	c.Site, c.Authorship = &at, &attribution.Authorship{Site: &at}
+	c.move(&at)
 	return &c
 }
 

@@ -56,7 +56,15 @@ func (m *Manager) attach(l state.Listed) (*Session, error) {
 
 // of makes the Session of a place.
 func (m *Manager) of(at *site.Site) *Session {
-	return &Session{Site: at, Authorship: &attribution.Authorship{Site: at}, m: m}
+	s := &Session{m: m}
+	s.move(at)
+	return s
+}
+
+// move makes at the place of the session and of all that works there for it.
+func (s *Session) move(at *site.Site) {
+	s.Site, s.Authorship = at, attribution.Of(at)
+	s.Program = &Program{Site: at, Authors: s.Authorship, Found: s.AddFindings}
 }
 
 // session makes the Session of a record without taking any lock.

@@ -11,12 +11,12 @@ import (
 // beside is what goes on next to one run of a program and ends with it: its
 // agent's claims, and the watching.
 type beside struct {
-	s      *Session
+	s      *Program
 	claims *coordinator.Handler
 	watch  *watching
 }
 
-func (s *Session) openBeside(opt ExecOptions) *beside {
+func (s *Program) openBeside(opt ExecOptions) *beside {
 	b := &beside{s: s, claims: s.claimRun().Handle()}
 	if !opt.setup {
 		b.watch = s.startWatching()

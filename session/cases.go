@@ -32,22 +32,22 @@ func caseSegment(id string) string {
 	return text.Segment(id, id)
 }
 
-func (s *Session) hasCase() bool { return s.Rec.Case != "" || !s.Rec.Agent.IsZero() }
+func (s *Program) hasCase() bool { return s.Rec.Case != "" || !s.Rec.Agent.IsZero() }
 
 // caseLink is the link that names the session's workspace by case and runner.
-func (s *Session) caseLink() string {
+func (s *Program) caseLink() string {
 	return filepath.Join(s.Project.Dir, "cases", caseSegment(string(s.Rec.Case)), caseSegment(s.Rec.Agent.String()), s.Rec.ID.String())
 }
 
 // nameWorkspace gives a workspace that was just made its ports, its place among the
 // cases and its description.
-func (s *Session) nameWorkspace(ctx context.Context) error {
+func (s *Program) nameWorkspace(ctx context.Context) error {
 	s.takePorts(ctx)
 	return errors.Join(s.nameCase(), s.writeWorkspaceInfo())
 }
 
 // nameCase makes the link.
-func (s *Session) nameCase() error {
+func (s *Program) nameCase() error {
 	if !s.hasCase() {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *Session) nameCase() error {
 }
 
 // unnameCase removes the link, and the folders that are empty then.
-func (s *Session) unnameCase() error {
+func (s *Program) unnameCase() error {
 	if !s.hasCase() {
 		return nil
 	}
@@ -103,7 +103,7 @@ type workspaceInfo struct {
 	CleanupError  string                `json:"cleanup_error"`
 }
 
-func (s *Session) workspaceInfo() workspaceInfo {
+func (s *Program) workspaceInfo() workspaceInfo {
 	r := &s.Rec
 	info := workspaceInfo{
 		SchemaVersion: state.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin, Path: r.Workspace, Template: r.Template,
@@ -129,7 +129,7 @@ func (s *Session) workspaceInfo() workspaceInfo {
 // writeWorkspaceInfo describes a workspace that is there to be used. The end writes
 // it anew, so this one need not outlive a power cut: opening a session waits for
 // the disk often enough.
-func (s *Session) writeWorkspaceInfo() error {
+func (s *Program) writeWorkspaceInfo() error {
 	info := s.workspaceInfo()
 	if info.State == superqode.StateCreated { // it is not reported before it is active
 		info.State = superqode.StateActive
@@ -143,7 +143,7 @@ func (s *Session) writeWorkspaceInfo() error {
 
 // keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
 // is what its removal said. In a matrix run the description is an artifact, too.
-func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *artifacts.Result) error {
+func (s *Program) keepWorkspaceInfo(ctx context.Context, res *artifacts.Result) ([]artifacts.Artifact, error) {
 	info := s.workspaceInfo()
 	info.State, info.Preserved = res.State, res.Workspace.Preserved
 	ended := s.Now().UTC()
@@ -152,22 +152,22 @@ func (s *Session) keepWorkspaceInfo(ctx context.Context, c *collected, res *arti
 		info.CleanupError = res.Revert.Differences[0]
 	}
 	if err := atomicfile.WriteJSON(filepath.Join(s.Folder, state.WorkspaceFile), info); err != nil || !s.hasCase() {
-		return err
+		return nil, err
 	}
 	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	data, err := json.MarshalIndent(info, "", " ")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a, err := store.Add(ctx, artifacts.New{
 		Type: artifacts.TypeSummary, Path: "evidence/" + s.Rec.ID.String() + "/" + state.WorkspaceFile, Description: "the workspace of the session's case and runner",
 		Data: append(data, '\n'), Session: s.Rec.ID, Agent: s.Rec.Agent,
 	})
-	if err == nil {
-		c.artifacts = append(c.artifacts, a)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return []artifacts.Artifact{a}, nil
 }

@@ -72,7 +72,7 @@ type BlockResult struct {
 // ExecAll runs opt's program, or its blocks one after the other. A block that
 // fails does not stop the next one; a signal does, and whoever ends a run. The result is the first that
 // failed, else the last. The error tells what superqode could not do.
-func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, error) {
+func (s *Program) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, error) {
 	if len(opt.Blocks) == 0 {
 		return s.Exec(ctx, opt)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/layers"
 )
 
 // runPaths are the places of one command of a session.
@@ -23,7 +24,7 @@ type runPaths struct {
 // environ builds the environment of a session's program; docs/formats.md has
 // the table. Variables that would point git at another repository, or at
 // another session, are not passed on.
-func (s *Session) environ(opt ExecOptions, r runPaths) []string {
+func (s *Program) environ(opt ExecOptions, r runPaths) []string {
 	env := slices.DeleteFunc(git.CleanEnv(s.Env), func(kv string) bool {
 		k, _, _ := strings.Cut(kv, "=")
 		return strings.HasPrefix(k, "GIT_CONFIG_") || k == "OLDPWD" || strings.HasPrefix(k, "SUPERQODE_FAILPOINT")
@@ -50,7 +51,7 @@ func (s *Session) environ(opt ExecOptions, r runPaths) []string {
 		"TMPDIR=" + s.TmpDir(),
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(s.Folder, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
-	}, append(append(s.portEnv(), addGitConfig(s.guard().Environ(), s.gitConfig(env))...), opt.Env...)...)
+	}, append(append(s.portEnv(), addGitConfig(layers.Of(s.Site).Environ(), s.gitConfig(env))...), opt.Env...)...)
 	return superqode.Override(env, set)
 }
 

@@ -10,11 +10,11 @@ import (
 
 func TestEnviron(t *testing.T) {
 	t.Parallel()
-	m := NewManager(Config{Home: "/h", Env: []string{
+	m := &site.Host{Home: "/h", Env: []string{
 		"PATH=/usr/bin", "HOME=/u", "SECRET=1", "GIT_DIR=/elsewhere", "GIT_INDEX_FILE=x", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=alias.x", "GIT_CONFIG_VALUE_0=reset",
 		"GIT_AUTHOR_NAME=me", "SUPERQODE_SESSION_ID=outer", "SUPERQODE_SOCKET=outer", "OLDPWD=/x", "PWD=/y", "TMPDIR=/tmp", "EMPTY=",
-	}})
-	s := m.of(&site.Site{Host: m.Host, Folder: "/h/s"})
+	}}
+	s := &Program{Site: &site.Site{Host: m, Folder: "/h/s"}}
 	r := runPaths{cwd: "/ws/sub", runDir: "/h/s/tmp/run-1", socket: "/h/s/sock-1"}
 	env := s.environ(ExecOptions{Env: []string{"A=1", "A=2", "TMPDIR=/mine"}}, r)
 	for _, want := range []string{"PATH=/h/s/bin:/usr/bin", "HOME=/u", "SECRET=1", "GIT_AUTHOR_NAME=me", "SUPERQODE_SESSION_ID=", "SUPERQODE_SOCKET=/h/s/sock-1", "A=2", "TMPDIR=/mine", "PWD=/ws/sub", "EMPTY=", "SUPERQODE_RUN_DIR=/h/s/tmp/run-1"} {

@@ -30,10 +30,7 @@ import (
 // everything that it started have ended. What opt leaves open the session's
 // defaults say. The error is nil whenever the program ran, whatever its exit code;
 // see runner.Run for programs that could not be started.
-func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, error) {
-	if err := s.usable(); err != nil {
-		return runner.Result{}, err
-	}
+func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, error) {
 	if err := opt.complete(&s.Rec); err != nil {
 		return runner.Result{}, err
 	}
@@ -52,17 +49,17 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if opt.Args, err = opt.Code.write(opt.Args, paths); err != nil {
 		return runner.Result{}, err
 	}
-	files, err := s.guard().Seal(ctx)
+	files, err := layers.Of(s.Site).Seal(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	blocked, err := s.guard().Handle()
+	blocked, err := layers.Of(s.Site).Handle()
 	if err != nil {
 		return runner.Result{}, err
 	}
 	env := s.environ(opt, paths)
 	s.noteSecrets(env)
-	kernel, err := s.guard().OpenKernel(layers.KernelOptions(opt.KernelOptions), env)
+	kernel, err := layers.Of(s.Site).OpenKernel(layers.KernelOptions(opt.KernelOptions), env)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -71,7 +68,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	side := s.openBeside(opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.AddFindings))))
+	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.Found))))
 	if err != nil {
 		err = errors.Join(err, s.custody.Close(), kernel.Close())
 		s.custody = nil
@@ -90,7 +87,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.custody.Release(s.Site), s.keepLog(paths, opt.logName()))
 	s.custody = nil
-	err = errors.Join(err, s.guard().Unseal(after, files), s.guard().Close(blocked))
+	err = errors.Join(err, layers.Of(s.Site).Unseal(after, files), layers.Of(s.Site).Close(blocked))
 	s.warnOf(res)
 	err = errors.Join(err, s.Update(after, func(r *state.Record) {
 		r.Kernel = state.Weaker(r.Kernel, kernel.Layer.State)
@@ -101,19 +98,8 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	return res, errors.Join(hintStart(runErr, opt), err)
 }
 
-// usable reports why nothing can be run in the session.
-func (s *Session) usable() error {
-	if s.Rec.State == superqode.StateDone {
-		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID)
-	}
-	if s.unlock == nil { // who holds it may take the workspace away at any moment
-		return s.inUse()
-	}
-	return nil
-}
-
 // spec turns the options into what the runner does.
-func (s *Session) spec(opt ExecOptions, paths runPaths, env []string) runner.Spec {
+func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spec {
 	spec := runner.Spec{
 		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
 		Timeout: opt.Timeout, Limits: opt.Limits, Log: paths.log, LogIndex: paths.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: marker(paths.runDir),
@@ -154,7 +140,7 @@ const (
 )
 
 // warnOf says what of a run a person should know.
-func (s *Session) warnOf(res runner.Result) {
+func (s *Program) warnOf(res runner.Result) {
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {
@@ -180,7 +166,7 @@ func (s *Session) warnOf(res runner.Result) {
 }
 
 // preparePaths makes the folders of one command and decides where it starts.
-func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
+func (s *Program) preparePaths(opt ExecOptions) (runPaths, error) {
 	var r runPaths
 	ws := string(s.Rec.Workspace)
 	if _, err := os.Stat(ws); err != nil {
@@ -219,7 +205,7 @@ func (s *Session) preparePaths(opt ExecOptions) (runPaths, error) {
 
 // linkSelf puts superqode itself into the program's PATH, so that `superqode
 // finding add` works inside however superqode was started.
-func (s *Session) linkSelf() error {
+func (s *Program) linkSelf() error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
@@ -239,7 +225,7 @@ func (s *Session) linkSelf() error {
 // one in the workspace that answers to where the session was opened, or the
 // nearest folder above it that exists. It lies in the workspace, links
 // resolved.
-func (s *Session) cwd(asked string) (string, error) {
+func (s *Program) cwd(asked string) (string, error) {
 	ws := string(s.Rec.Workspace)
 	if asked == "" {
 		for rel := string(s.Rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
@@ -300,7 +286,7 @@ func (opt ExecOptions) logName() string {
 }
 
 // keepLog appends a command's output to a log of the session's.
-func (s *Session) keepLog(r runPaths, name string) error {
+func (s *Program) keepLog(r runPaths, name string) error {
 	src := r.log
 	st, err := os.Lstat(src)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
@@ -313,7 +299,7 @@ func (s *Session) keepLog(r runPaths, name string) error {
 }
 
 // handlers are the operations that a program in the session may ask for.
-func (s *Session) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
+func (s *Program) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
 	rec, id, actor := s.Rec, s.PublicID(), s.Actor() // copies: the conversation runs beside the session's own work
 	return map[string]supervisor.Handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
@@ -325,7 +311,7 @@ func (s *Session) handlers(kill chan<- time.Duration) map[string]supervisor.Hand
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},
-		attribution.OpTrack: s.TrackHandler(),
+		attribution.OpTrack: s.Authors.TrackHandler(),
 		"run.kill":          killHandler(kill),
 	}
 }

@@ -42,7 +42,7 @@ func TestSegment(t *testing.T) {
 
 func TestPortsAreShared(t *testing.T) {
 	t.Parallel()
-	m := NewManager(Config{Home: t.TempDir()})
+	m := &site.Host{Home: t.TempDir(), Now: time.Now, Tell: func(string) {}}
 	dirs := t.TempDir()
 	var mu sync.Mutex
 	var ports []int
@@ -54,7 +54,7 @@ func TestPortsAreShared(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Error(err)
 			}
-			port, err := m.takePorts(t.Context(), dir, id)
+			port, err := blockOf(t.Context(), m, dir, id)
 			if err != nil || port < firstPort || port%portBlock != 0 {
 				t.Error(port, err)
 			}
@@ -72,10 +72,10 @@ func TestPortsAreShared(t *testing.T) {
 	if err := os.RemoveAll(dirs); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.freeStalePorts(t.Context()); err != nil {
+	if err := freeStalePorts(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := state.Names(m.portsPath()); err != nil || len(left) != 0 {
+	if left, err := state.Names(portsPath(m)); err != nil || len(left) != 0 {
 		t.Error(left, err)
 	}
 }

@@ -42,7 +42,7 @@ func (s *Session) AddFindings(ctx context.Context, raws []json.RawMessage) (list
 		}
 		opt.Reported = rep.AllFindings()
 	}
-	opt.Written = s.custody.Wrote
+	opt.Written = s.Wrote
 	list, added, err := s.findings().Add(raws, opt)
 	if err != nil || len(added) == 0 || !s.Rec.State.Ended() {
 		return list, err

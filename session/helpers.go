@@ -19,7 +19,7 @@ import (
 // user's hooks where their folder did not come along.
 
 // portEnv is SUPERQODE_PORT where the session has one.
-func (s *Session) portEnv() []string {
+func (s *Program) portEnv() []string {
 	if s.Rec.Port == 0 {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (s *Session) portEnv() []string {
 }
 
 // gitConfig is the configuration that the session's git gets besides the guard's.
-func (s *Session) gitConfig(env []string) [][2]string {
+func (s *Program) gitConfig(env []string) [][2]string {
 	if s.Rec.CommonDir == "" {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (s *Session) gitConfig(env []string) [][2]string {
 // hooksPath is where the user's core.hooksPath leads when it is relative and its
 // folder, one that git ignores for example, is in the origin alone. Where the guard's
 // hooks are active they call the user's, and core.hooksPath is theirs.
-func (s *Session) hooksPath() string {
+func (s *Program) hooksPath() string {
 	if mode.Of(s.Rec.Mode).InPlace || s.Rec.Guard.Hooks == kernel.Active {
 		return ""
 	}

@@ -12,12 +12,10 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/attribution"
-	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
-	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -29,9 +27,9 @@ import (
 type Session struct {
 	*site.Site
 	*attribution.Authorship
-	m       *Manager
-	unlock  func() error
-	custody *custody.Custody // while a program runs
+	*Program
+	m      *Manager
+	unlock func() error
 
 	joinGuard func() error // while the session is opened: waits for the guard
 
@@ -40,8 +38,6 @@ type Session struct {
 
 	reportOnly bool // cleanup took the session's folder: only its report is known
 
-	Secrets []string // environments of the programs that this process ran here, for what is to be masked
-	Masks   *redact.Redactor
 }
 
 // Record returns the session's record as it stands.

@@ -1,13 +1,7 @@
 package session
 
 import (
-	"io"
-	"os"
-	"time"
-
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/kernel"
-	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -45,35 +39,6 @@ type OpenOptions struct {
 	Defaults state.Defaults // for the programs that are run in the session
 }
 
-// ExecOptions says what to run in a session, and with which streams. A stream
-// that is an *os.File on a terminal stays a terminal for the program.
-type ExecOptions struct {
-	Args      []string
-	Cwd       string // relative to the workspace; "" is the folder that the session was opened from
-	Stdin     io.Reader
-	Stdout    io.Writer
-	Stderr    io.Writer
-	Env       []string         // KEY=VALUE, added to the session's environment
-	EnvAllow  []string         // patterns of names taken over from the caller's environment; any means CleanEnv
-	CleanEnv  bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
-	Timeout   time.Duration    // 0: none
-	MaxOutput int64            // bytes passed on, per stream; 0: all of them
-	Limits    runner.Limits    // of the whole tree; DiskFolders are the session's own
-	TTY       bool             // a terminal for the program, whatever the streams are
-	Code      *Code            // a program given as text; Args are its arguments
-	Blocks    []Block          // programs to run one after the other instead; see ExecAll
-	Started   func(run int)    // called once the program runs, with the run's number
-	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
-	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
-	KernelOptions
-
-	BlockEnded func(BlockResult) // called after each of Blocks
-
-	detached bool
-	setup    bool   // a command of the session's setup, not its program
-	log      string // the file in the session's log folder that gets the output; "": command.log
-}
-
 // EndOptions says how to end a session.
 type EndOptions struct {
 	Keep   state.Keep // "" is what the session was opened with
@@ -96,11 +61,4 @@ type GuardOptions struct {
 	Off   bool     // --allow-git-operations: nothing is denied
 	Allow []string // guard.allow and guard.deny of the configuration
 	Deny  []string
-}
-
-// KernelOptions say what is asked of the guard's kernel layer.
-type KernelOptions struct {
-	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
-	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
-	NoNetwork  bool           // no TCP
 }

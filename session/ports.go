@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -29,19 +30,19 @@ const (
 )
 
 // takePorts gives the session a block. Without one a session works as well, so
-// if there is none it reports that and returns 0.
-func (s *Session) takePorts(ctx context.Context) {
-	port, err := s.m.takePorts(ctx, s.Folder, s.Rec.ID)
+// where there is none to be had it is told, and 0.
+func (s *Program) takePorts(ctx context.Context) {
+	port, err := blockOf(ctx, s.Host, s.Folder, s.Rec.ID)
 	if err != nil {
 		s.Warn(fmt.Sprintf("there is no SUPERQODE_PORT: %v", err))
 	}
 	s.Rec.Port = port
 }
 
-func (m *Manager) portsPath() string { return filepath.Join(m.Home, "ports") }
+func portsPath(m *site.Host) string { return filepath.Join(m.Home, "ports") }
 
-func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode.SessionID) (int, error) {
-	if err := os.MkdirAll(m.portsPath(), 0o700); err != nil {
+func blockOf(ctx context.Context, m *site.Host, sessionDir string, id superqode.SessionID) (int, error) {
+	if err := os.MkdirAll(portsPath(m), 0o700); err != nil {
 		return 0, err
 	}
 	h := fnv.New32a()
@@ -53,7 +54,7 @@ func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode
 				return 0, context.Cause(ctx)
 			}
 			port := firstPort + (from+i)%portSlots*portBlock
-			link := filepath.Join(m.portsPath(), strconv.Itoa(port))
+			link := filepath.Join(portsPath(m), strconv.Itoa(port))
 			err := os.Symlink(sessionDir, link)
 			if errors.Is(err, os.ErrExist) {
 				continue
@@ -69,7 +70,7 @@ func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode
 			}
 		}
 		if round == 0 {
-			if err := m.freeStalePorts(ctx); err != nil {
+			if err := freeStalePorts(ctx, m); err != nil {
 				return 0, err
 			}
 		}
@@ -80,15 +81,15 @@ func (m *Manager) takePorts(ctx context.Context, sessionDir string, id superqode
 // freeStalePorts takes back the blocks of sessions that are gone or done, for whom
 // nobody did it. The lock keeps two processes from taking back the same block when
 // one of them has just given it away again.
-func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
+func freeStalePorts(ctx context.Context, m *site.Host) (err error) {
 	unlock, err := lockfile.Lock(ctx, filepath.Join(m.Home, "ports.lock"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	names, err := state.Names(m.portsPath())
+	names, err := state.Names(portsPath(m))
 	for _, name := range names {
-		link := filepath.Join(m.portsPath(), name)
+		link := filepath.Join(portsPath(m), name)
 		dir, lerr := os.Readlink(link)
 		if lerr != nil {
 			continue // given back meanwhile
@@ -105,11 +106,11 @@ func (m *Manager) freeStalePorts(ctx context.Context) (err error) {
 }
 
 // freePorts gives the session's block back.
-func (s *Session) freePorts() error {
+func (s *Program) freePorts() error {
 	if s.Rec.Port == 0 {
 		return nil
 	}
-	link := filepath.Join(s.m.portsPath(), strconv.Itoa(s.Rec.Port))
+	link := filepath.Join(portsPath(s.Host), strconv.Itoa(s.Rec.Port))
 	if dir, err := os.Readlink(link); err != nil || dir != s.Folder {
 		return nil // given back before
 	}

@@ -193,9 +193,6 @@ func (s *Session) endLeftovers() error {
 	return nil
 }
 
-// marker is the environment entry that only the processes of one run carry.
-func marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
-
 // finishDead takes a dead session the rest of the way down. A workspace whose
 // removal had begun was collected before; one whose program died counts as
 // failed.

@@ -18,28 +18,28 @@ import (
 // `superqode report --no-redact`.
 
 // noteSecrets remembers the environment that a program is started with.
-func (s *Session) noteSecrets(env []string) {
+func (s *Program) noteSecrets(env []string) {
 	for _, kv := range env {
-		if !slices.Contains(s.Secrets, kv) {
-			s.Secrets, s.Masks = append(s.Secrets, kv), nil
+		if !slices.Contains(s.secrets, kv) {
+			s.secrets, s.masks = append(s.secrets, kv), nil
 		}
 	}
 }
 
 // redactor returns what masks this session's secrets; nil, which masks nothing,
 // where the session was opened so.
-func (s *Session) redactor() *redact.Redactor {
+func (s *Program) redactor() *redact.Redactor {
 	if s.Rec.NoRedact {
 		return nil
 	}
-	if s.Masks == nil {
-		s.Masks = redact.New(slices.Concat(s.Env, s.Secrets))
+	if s.masks == nil {
+		s.masks = redact.New(slices.Concat(s.Env, s.secrets))
 	}
-	return s.Masks
+	return s.masks
 }
 
 // mask returns what stands before the store for contents that may be text.
-func (s *Session) mask() func(io.Writer) io.WriteCloser {
+func (s *Program) mask() func(io.Writer) io.WriteCloser {
 	r := s.redactor()
 	if r == nil {
 		return nil
@@ -49,7 +49,7 @@ func (s *Session) mask() func(io.Writer) io.WriteCloser {
 
 // flagSecrets names the secrets in a patch, which is never changed: it would not
 // apply any more. Each warning has path, line and rule.
-func (s *Session) flagSecrets(ctx context.Context, file string) ([]string, error) {
+func (s *Program) flagSecrets(ctx context.Context, file string) ([]string, error) {
 	r := s.redactor()
 	if r == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func (s *Session) flagSecrets(ctx context.Context, file string) ([]string, error
 }
 
 // appendMasked adds the contents of one log to another, with secrets masked.
-func (s *Session) appendMasked(dst, src string) (err error) {
+func (s *Program) appendMasked(dst, src string) (err error) {
 	in, err := atomicfile.Open(src)
 	if err != nil {
 		return err

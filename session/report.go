@@ -53,9 +53,11 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	if in.Commands, err = s.commandRuns(); err != nil {
 		return err
 	}
-	if err := s.keepWorkspaceInfo(ctx, c, res); err != nil {
+	described, err := s.keepWorkspaceInfo(ctx, res)
+	if err != nil {
 		return err
 	}
+	c.artifacts = append(c.artifacts, described...)
 	in.Artifacts = c.artifacts
 	rep := artifacts.NewReport(in)
 	res.Found = rep.Summary

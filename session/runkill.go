@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -90,26 +89,4 @@ func KillRuns(ctx context.Context, l *state.Listed, grace time.Duration) error {
 		}
 	}
 	return err
-}
-
-// Release ends the runs of a session that are under way, so that it can be ended,
-// and waits until their supervisors have let go of it.
-func (s *Session) Release(ctx context.Context, grace time.Duration) error {
-	if err := KillRuns(ctx, &state.Listed{Record: s.Rec, Dir: s.Folder}, grace); err != nil {
-		return err
-	}
-	if err := s.Close(); err != nil {
-		return err
-	}
-	for deadline := time.Now().Add(killWait); ; {
-		held, err := lockfile.IsHeld(state.LockPath(s.Folder))
-		if err != nil || !held || time.Now().After(deadline) {
-			return err // who still holds it is named by what comes next
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

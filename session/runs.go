@@ -54,7 +54,7 @@ type RunRecord struct {
 
 // recordStart writes the first line of a run. Where that fails the run goes on:
 // its end is recorded, too.
-func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
+func (s *Program) recordStart(opt ExecOptions, paths runPaths, pid int) {
 	if opt.setup {
 		return
 	}
@@ -65,7 +65,7 @@ func (s *Session) recordStart(opt ExecOptions, paths runPaths, pid int) {
 	}
 }
 
-func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
+func (s *Program) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
 		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.Rec.ID, Agent: s.Actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
 		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.Now().UTC(), Limits: []runner.Holding{},
@@ -73,7 +73,7 @@ func (s *Session) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 }
 
 // recordEnd writes the last line of a run.
-func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) error {
+func (s *Program) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) error {
 	if opt.setup {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *Session) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 	return s.appendRun(rec)
 }
 
-func (s *Session) appendRun(rec RunRecord) error {
+func (s *Program) appendRun(rec RunRecord) error {
 	return ledger.Append(filepath.Join(s.Folder, state.RunsFile), rec)
 }
 
@@ -181,7 +181,7 @@ const outputTail = 4 << 10
 
 // commandRuns are the session's runs as its report tells them; secrets are masked
 // where it is rendered.
-func (s *Session) commandRuns() ([]artifacts.CommandRun, error) {
+func (s *Program) commandRuns() ([]artifacts.CommandRun, error) {
 	runs, err := readRuns(s.Folder)
 	if err != nil {
 		return nil, err

@@ -70,49 +70,8 @@ type fitting struct {
 	opening    bool  // this process made the session, and nobody was told of it yet
 }
 
-// maxSetupOutput is how much of each output stream of a setup command the log
-// keeps.
-const maxSetupOutput = 16 << 20
-
 // setupWait is how long a setup waits for other processes to leave the session.
 const setupWait = 3 * time.Second
-
-// SetupSteps returns what came of each entry the last time that the setup of the
-// session in a folder was reconciled.
-func SetupSteps(sessionDir string) ([]setup.Step, error) {
-	st, err := setup.Load(filepath.Join(sessionDir, state.SetupStateFile))
-	if err != nil {
-		return nil, err
-	}
-	return st.Steps, nil
-}
-
-// setupReport is SetupSteps as reports hold it.
-func (s *Session) setupReport() []artifacts.SetupStep {
-	list := []artifacts.SetupStep{}
-	steps, err := SetupSteps(s.Folder)
-	if err != nil {
-		s.Note([]string{"what came of the setup can not be read: " + err.Error()})
-	}
-	for _, st := range steps {
-		list = append(list, st.Report())
-	}
-	return list
-}
-
-// setupMasked is setupReport without secrets, for what people other than the
-// session's user may see.
-func (s *Session) setupMasked() []artifacts.SetupStep {
-	list := s.setupReport()
-	if r := s.redactor(); r != nil {
-		for i := range list {
-			for _, text := range []*string{&list[i].Name, &list[i].Reason, &list[i].Output} {
-				*text = r.Text(*text)
-			}
-		}
-	}
-	return list
-}
 
 // Setup brings the workspace into the state that opt.Spec asks for. What it
 // makes and changes is no change of the session's, see setupbase.go. It needs the

@@ -42,7 +42,7 @@ type watching struct {
 }
 
 // startWatching begins to watch, or returns nil where that is not wanted.
-func (s *Session) startWatching() *watching {
+func (s *Program) startWatching() *watching {
 	if !s.Rec.Watcher.Enabled {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (w *watching) run(ctx context.Context, opt watch.Options) {
 }
 
 // close ends the watching and keeps the times. A nil one was never begun.
-func (s *Session) stopWatching(w *watching) error {
+func (s *Program) stopWatching(w *watching) error {
 	if w == nil {
 		return nil
 	}
