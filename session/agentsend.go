@@ -195,7 +195,7 @@ func (s *Session) partsOf(ctx context.Context, w *attribution.AgentWork, r *attr
 		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
 		} else {
-			n.Mask = s.mask()
+			n.Mask = s.Mask()
 		}
 		list = append(list, n)
 	}
@@ -226,7 +226,7 @@ func (s *Session) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentI
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
 	c := s.childSession(w.Child)
-	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.mask()})
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Mask()})
 	if err != nil {
 		return err
 	}

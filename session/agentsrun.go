@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -56,7 +57,7 @@ const (
 // it. Result and error are as those of Run; the result's exit code is the first
 // that is not zero, in the order given. Changes that could not be merged give an
 // error that wraps superqode.ErrConflict.
-func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOptions, opt AgentsOptions) (*artifacts.Result, error) {
+func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.ExecOptions, opt AgentsOptions) (*artifacts.Result, error) {
 	if err := CheckAgents(opt.Agents); err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec ExecOpti
 type team struct {
 	s       *Session
 	opt     AgentsOptions
-	exec    ExecOptions
+	exec    program.ExecOptions
 	members []*Session
 	relay   *relay
 
@@ -165,7 +166,7 @@ func (t *team) one(ctx context.Context, i int) error {
 	}
 	opt.StdoutToo, opt.Signals = false, t.relay.to[i]
 	if t.opt.Shared {
-		opt.log = agentLog(a.Agent)
+		opt.Log = agentLog(a.Agent)
 	}
 	t.set(i, func(st *AgentStatus) { st.State, st.StartedAt = AgentRunning, t.s.Now() })
 	res, err := member.Exec(ctx, opt)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/program"
 )
 
 // inheritRuns takes over the records of an agent's runs, with their output, under
@@ -17,11 +18,11 @@ func (s *Session) inheritRuns(c *Session) error {
 	if atomicfile.Exists(mark) {
 		return nil
 	}
-	own, err := readRuns(s.Folder)
+	own, err := program.ReadRuns(s.Folder)
 	if err != nil {
 		return err
 	}
-	theirs, err := readRuns(c.Folder)
+	theirs, err := program.ReadRuns(c.Folder)
 	if err != nil || len(theirs) == 0 {
 		return err
 	}
@@ -36,7 +37,7 @@ func (s *Session) inheritRuns(c *Session) error {
 		if err := copyLog(runLog(s.Folder, r.Run), from); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		if err := s.appendRun(r); err != nil {
+		if err := s.AppendRun(r); err != nil {
 			return err
 		}
 	}

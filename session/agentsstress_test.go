@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
 	"github.com/seed-2d964004/superqode"
@@ -174,7 +175,7 @@ func TestAgentsStress(t *testing.T) {
 	f, claims := stressRepo(t), t.TempDir()
 	env := f.Env(stressEnv(claims, seed, stressEdits, 0)...)
 	m := NewManager(Config{Home: superqode.Getenv(env, "SUPERQODE_HOME"), Env: env})
-	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, ExecOptions{KernelOptions: KernelOptions{AllowWrite: []string{claims}}}, AgentsOptions{Agents: stressCommands(exe)})
+	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{claims}}}, AgentsOptions{Agents: stressCommands(exe)})
 	if res == nil || res.ExitCode != 0 || err != nil && !errors.Is(err, superqode.ErrConflict) {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -277,7 +278,7 @@ func childAgents() int {
 		return 98
 	}
 	m := childManager()
-	exec := ExecOptions{KernelOptions: KernelOptions{AllowWrite: []string{os.Getenv("SUPERQODE_TEST_CLAIMS")}}}
+	exec := program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{os.Getenv("SUPERQODE_TEST_CLAIMS")}}}
 	if _, err := m.RunAgents(context.Background(), OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR")}, exec, AgentsOptions{Agents: stressCommands(exe)}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 97
@@ -407,7 +408,7 @@ func childTeam() int {
 		id, _ := superqode.ParseAgentID(name)
 		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
 	}
-	exec := ExecOptions{KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}}
+	exec := program.ExecOptions{KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}}
 	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
 	if err != nil && !errors.Is(err, superqode.ErrConflict) {
 		fmt.Fprintln(os.Stderr, err)

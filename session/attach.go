@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -64,7 +65,7 @@ func (m *Manager) of(at *site.Site) *Session {
 // move makes at the place of the session and of all that works there for it.
 func (s *Session) move(at *site.Site) {
 	s.Site, s.Authorship = at, attribution.Of(at)
-	s.Program = &Program{Site: at, Authors: s.Authorship, Found: s.AddFindings}
+	s.Program = &program.Program{Site: at, Authors: s.Authorship, Found: s.AddFindings}
 }
 
 // session makes the Session of a record without taking any lock.
@@ -90,9 +91,9 @@ func (s *Session) own() error {
 
 // inUse is the error of what needs a lock that another process holds.
 func (s *Session) inUse() error {
-	runs, _ := Runs(&state.Listed{Record: s.Rec, Dir: s.Folder}) // only for the hint
+	runs, _ := program.Runs(&state.Listed{Record: s.Rec, Dir: s.Folder}) // only for the hint
 	for _, r := range runs {
-		if r.State == RunRunning {
+		if r.State == program.RunRunning {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.Rec.ID, r.Run, text.Printable(strings.Join(r.Command, " "))),
 				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.Rec.ID, r.Run, s.Rec.ID)
 		}

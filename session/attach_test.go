@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -30,7 +31,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.Exec(t.Context(), ExecOptions{Args: []string{"true"}}); !errors.Is(err, superqode.ErrLocked) {
+	if _, err := late.Exec(t.Context(), program.ExecOptions{Args: []string{"true"}}); !errors.Is(err, superqode.ErrLocked) {
 		t.Errorf("run a program in a session that another process holds: %v", err)
 	}
 	if _, err := late.End(t.Context(), EndOptions{}); !errors.Is(err, superqode.ErrLocked) {

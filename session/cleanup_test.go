@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
 	"github.com/seed-2d964004/superqode"
@@ -37,7 +38,7 @@ func newKeeper(t *testing.T, f *gittest.Fixture) *keeper {
 func (k *keeper) runs(t *testing.T, opt OpenOptions, line string) superqode.SessionID {
 	t.Helper()
 	opt.Dir = k.f.Dir
-	res, err := k.Run(t.Context(), opt, ExecOptions{Args: []string{"sh", "-c", line}})
+	res, err := k.Run(t.Context(), opt, program.ExecOptions{Args: []string{"sh", "-c", line}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func (k *keeper) exec(t *testing.T, id superqode.SessionID, line string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if res, err := s.Exec(t.Context(), ExecOptions{Args: []string{"sh", "-c", line}}); err != nil || res.ExitCode != 0 {
+	if res, err := s.Exec(t.Context(), program.ExecOptions{Args: []string{"sh", "-c", line}}); err != nil || res.ExitCode != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
 }
@@ -281,7 +282,7 @@ func TestCleanupsAtOnceBesideSessions(t *testing.T) {
 		})
 		if i%4 == 0 {
 			wg.Go(func() {
-				res, err := managerOf(f).Run(t.Context(), OpenOptions{Dir: f.Dir}, ExecOptions{Args: []string{"sh", "-c", "echo x > beside"}})
+				res, err := managerOf(f).Run(t.Context(), OpenOptions{Dir: f.Dir}, program.ExecOptions{Args: []string{"sh", "-c", "echo x > beside"}})
 				if err != nil || res.ExitCode != 0 || len(res.Changes) != 1 {
 					t.Errorf("a session beside cleanups: %+v, %v", res, err)
 				}
@@ -425,7 +426,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res, err := s.Exec(t.Context(), ExecOptions{Args: []string{"sh", "-c", line}}); err != nil {
+		if res, err := s.Exec(t.Context(), program.ExecOptions{Args: []string{"sh", "-c", line}}); err != nil {
 			t.Fatal(res, err)
 		}
 		if err := s.Close(); err != nil {

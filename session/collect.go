@@ -101,7 +101,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if patch != nil {
 			defer os.Remove(patch.File)
 			list = append(list, *patch)
-			flags, err := s.flagSecrets(ctx, patch.File)
+			flags, err := s.FlagSecrets(ctx, patch.File)
 			if err != nil {
 				return err
 			}
@@ -138,7 +138,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
 			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.Rec.ID, Agent: s.Rec.Agent}
 			if kind != "command" { // that one was masked when its program had ended
-				n.Mask = s.mask()
+				n.Mask = s.Mask()
 			}
 			list = append(list, n)
 		}
@@ -148,7 +148,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.mask()})
+	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.Mask()})
 	c.artifacts = append(c.artifacts, left...)
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -36,13 +37,13 @@ type detachRequest struct {
 
 // detachedRun is ExecOptions without streams, and with paths for them.
 type detachedRun struct {
-	Args     []string       `json:"args"`
-	Stdin    string         `json:"stdin"` // a file; "" is none
-	Defaults state.Defaults `json:"defaults"`
-	TTY      bool           `json:"tty"`
-	Code     *Code          `json:"code"`
-	Blocks   []blockCode    `json:"blocks"`
-	Kernel   KernelOptions  `json:"kernel"`
+	Args     []string              `json:"args"`
+	Stdin    string                `json:"stdin"` // a file; "" is none
+	Defaults state.Defaults        `json:"defaults"`
+	TTY      bool                  `json:"tty"`
+	Code     *program.Code         `json:"code"`
+	Blocks   []blockCode           `json:"blocks"`
+	Kernel   program.KernelOptions `json:"kernel"`
 }
 
 type detachReply struct {
@@ -55,11 +56,11 @@ type detachReply struct {
 
 // blockCode is a Block with its text, which no result holds.
 type blockCode struct {
-	Block
+	program.Block
 	Text []byte `json:"text"`
 }
 
-func blockCodes(blocks []Block) []blockCode {
+func blockCodes(blocks []program.Block) []blockCode {
 	var out []blockCode
 	for _, b := range blocks {
 		out = append(out, blockCode{b, b.Text})
@@ -71,7 +72,7 @@ func blockCodes(blocks []Block) []blockCode {
 // runs: the run's number. The blocks after it are the runs after it. stdin is a
 // file that it reads from, "" for none. Its output goes to the log only, see
 // CopyLog. The errors are those of Exec.
-func (s *Session) Detach(ctx context.Context, opt ExecOptions, stdin string) (run int, err error) {
+func (s *Session) Detach(ctx context.Context, opt program.ExecOptions, stdin string) (run int, err error) {
 	if err := s.usable(); err != nil {
 		return 0, err
 	}
@@ -165,16 +166,16 @@ func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan
 		return err
 	}
 	defer s.Close()
-	opt := ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals}.With(q.Options.Defaults)
+	opt := program.ExecOptions{Args: q.Options.Args, TTY: q.Options.TTY, Code: q.Options.Code, KernelOptions: q.Options.Kernel, Signals: signals}.With(q.Options.Defaults)
 	running := false
 	opt.Started = func(run int) { running = true; started(run) }
-	opt.detached = true
+	opt.Detached = true
 	var failed error // why no block could be started
 	for _, b := range q.Options.Blocks {
 		b.Block.Text = b.Text
 		opt.Blocks = append(opt.Blocks, b.Block)
 	}
-	opt.BlockEnded = func(b BlockResult) { failed = b.failed }
+	opt.BlockEnded = func(b program.BlockResult) { failed = b.Failed }
 	if q.Options.Stdin != "" {
 		f, err := os.Open(q.Options.Stdin)
 		if err != nil {

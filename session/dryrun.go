@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -46,7 +47,7 @@ type Preview struct {
 // Preview finds out what Open would do with opt, and what would be run in it. It
 // writes nothing anywhere. The errors are those of Open, as far as they can be
 // known before.
-func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions) (*Preview, error) {
+func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.ExecOptions) (*Preview, error) {
 	o, err := m.Resolve(ctx, opt.Dir)
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec ExecOptions
 	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
 		return nil, err
 	}
-	held, err := CheckLimits(opt.Defaults)
+	held, err := program.CheckLimits(opt.Defaults)
 	if err != nil {
 		return nil, err
 	}

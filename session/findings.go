@@ -66,7 +66,7 @@ func (s *Session) Findings() ([]artifacts.Finding, error) {
 		}
 	}
 	list, err := s.findings().List()
-	return report.MaskedFindings(list, s.redactor()), err
+	return report.MaskedFindings(list, s.Redactor()), err
 }
 
 // Suppressions returns the file of suppressions of the origin around dir, which
@@ -152,7 +152,7 @@ func (s *Session) fixes(store *artifacts.Store) findings.Fixes {
 	return findings.Fixes{
 		Session: s.Rec.ID, Agent: s.Rec.Agent, Store: store, Applies: s.applies,
 		Secrets: func(ctx context.Context, patch []byte) []string {
-			masks := s.redactor()
+			masks := s.Redactor()
 			if masks == nil {
 				return nil
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -86,7 +87,7 @@ func runInPlace(t *testing.T, f *gittest.Fixture, opt OpenOptions, script string
 	var out bytes.Buffer
 	m := managerOf(f)
 	m.Tell = func(s string) { out.WriteString("warning: " + s + "\n") }
-	res, err := m.Run(t.Context(), opt, ExecOptions{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: io.Writer(&out)})
+	res, err := m.Run(t.Context(), opt, program.ExecOptions{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: io.Writer(&out)})
 	return res, out.String(), err
 }
 

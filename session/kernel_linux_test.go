@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -43,7 +44,7 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 func (s *Session) sh(t *testing.T, script string) string {
 	t.Helper()
 	var out bytes.Buffer
-	_, err := s.Exec(t.Context(), ExecOptions{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
+	_, err := s.Exec(t.Context(), program.ExecOptions{Args: []string{"sh", "-c", script}, Stdout: &out, Stderr: &out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 )
 
 // The test binary stands in for superqode where a whole process is needed: one
@@ -70,7 +71,7 @@ func childRun() int {
 	if own := os.Getenv("SUPERQODE_TEST_SCRIPT"); own != "" {
 		script = own
 	}
-	res, err := m.Run(context.Background(), open, ExecOptions{Args: []string{"sh", "-c", script}, Stdout: os.Stderr, Stderr: os.Stderr, Signals: childSignals()})
+	res, err := m.Run(context.Background(), open, program.ExecOptions{Args: []string{"sh", "-c", script}, Stdout: os.Stderr, Stderr: os.Stderr, Signals: childSignals()})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 97

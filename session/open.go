@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -27,7 +28,7 @@ import (
 type Session struct {
 	*site.Site
 	*attribution.Authorship
-	*Program
+	*program.Program
 	m      *Manager
 	unlock func() error
 
@@ -239,7 +240,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err := s.joinGuard(); err != nil {
 		return err
 	}
-	if err := s.nameWorkspace(ctx); err != nil {
+	if err := s.NameWorkspace(ctx); err != nil {
 		return err
 	}
 	s.Rec.State = superqode.StateActive

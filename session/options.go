@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -33,7 +34,7 @@ type OpenOptions struct {
 	Guard   GuardOptions
 	Claims  string               // enforced: agents change only what they claimed; else claims are advice
 	Watcher state.WatcherOptions // how changes are watched while a program runs
-	KernelOptions
+	program.KernelOptions
 
 	Outputs  []string       // patterns of files that become artifacts at the end
 	Defaults state.Defaults // for the programs that are run in the session

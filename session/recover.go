@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -182,7 +183,7 @@ func (s *Session) endLeftovers() error {
 		return err
 	}
 	for _, dir := range runs {
-		left, err := runner.EndMarked(marker(dir))
+		left, err := runner.EndMarked(program.Marker(dir))
 		for _, p := range left {
 			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, text.Printable(strings.Join(p.Args, " "))))
 		}

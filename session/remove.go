@@ -24,7 +24,7 @@ func (s *Session) discard() error {
 		err = mode.TakeAway(ctx, s.Site, true)
 	}
 	if err == nil {
-		err = errors.Join(mode.Unpoint(s.Site), s.freePorts(), s.unnameCase(), os.RemoveAll(s.Folder))
+		err = errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase(), os.RemoveAll(s.Folder))
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -38,7 +38,7 @@ func (s *Session) discard() error {
 // clear deletes the working folders of a session that is done; its record,
 // record, log and changes stay for `workspace list`, `diff` and `report`.
 func (s *Session) clear() error {
-	err := errors.Join(mode.Unpoint(s.Site), s.freePorts(), s.unnameCase())
+	err := errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase())
 	failpoint.Hit("end.unpointed")
 	sockets, _ := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
 	for _, socket := range sockets {

@@ -21,7 +21,7 @@ import (
 // reports are the session's reports.
 func (s *Session) reports() report.Files {
 	return report.Files{
-		Dir: s.Folder, Origin: string(s.Rec.Origin), Session: s.Rec.ID, Name: s.Rec.Name, Trial: s.Rec.Trial, Formats: s.Rec.Reports, Masks: s.redactor(),
+		Dir: s.Folder, Origin: string(s.Rec.Origin), Session: s.Rec.ID, Name: s.Rec.Name, Trial: s.Rec.Trial, Formats: s.Rec.Reports, Masks: s.Redactor(),
 	}
 }
 
@@ -34,7 +34,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	_, warnings := s.findings().Suppressions()
 	in := artifacts.ReportInput{
 		Result: *res, Command: s.Rec.Command, Findings: findings.WithPatches(list, c.artifacts), Artifacts: c.artifacts,
-		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.setupReport(),
+		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.SetupReport(),
 	}
 	if !s.Rec.Agent.IsZero() {
 		in.Agents = []string{s.Rec.Agent.String()}
@@ -50,10 +50,10 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 			in.Errors = append(in.Errors, err.Error())
 		}
 	}
-	if in.Commands, err = s.commandRuns(); err != nil {
+	if in.Commands, err = s.CommandRuns(); err != nil {
 		return err
 	}
-	described, err := s.keepWorkspaceInfo(ctx, res)
+	described, err := s.KeepWorkspaceInfo(ctx, res)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
@@ -34,7 +35,7 @@ func (e *InterruptError) ExitCode() int {
 // A signal before the program has started undoes what was made. While the
 // program runs, signals go to it. On the way down they are ignored: stopping
 // half-way would leave more to clear up.
-func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (*artifacts.Result, error) {
+func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOptions) (*artifacts.Result, error) {
 	open.Owned = true
 	s, err := m.openInterruptible(ctx, open, exec.Signals)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -41,7 +42,7 @@ type SetupOptions struct {
 	CleanEnv bool
 	Signals  <-chan os.Signal
 	Starting func(setup.Step) // told of each entry that is applied; nil for nobody
-	KernelOptions
+	program.KernelOptions
 }
 
 // full adds what was given on the command line to the configured setup.
@@ -116,7 +117,7 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if slices.ContainsFunc(steps, func(st setup.Step) bool { return st.State != setup.Skipped }) || unfinished || err != nil {
 		err = errors.Join(err, mode.FoldSetup(context.WithoutCancel(ctx), s.Site, before))
 	}
-	return steps, errors.Join(err, mode.AfterSetup(s.Site), s.writeWorkspaceInfo())
+	return steps, errors.Join(err, mode.AfterSetup(s.Site), s.WriteWorkspaceInfo())
 }
 
 // ownForSetup makes sure that one setup at a time is under way, and nothing else.
@@ -176,9 +177,9 @@ func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Comman
 	if dir == "" {
 		dir = "."
 	}
-	res, err := s.Exec(ctx, ExecOptions{
+	res, err := s.Exec(ctx, program.ExecOptions{
 		Args: c.Args, Cwd: dir, Env: append(slices.Clip(opt.Env), c.Env...), EnvAllow: opt.EnvAllow, CleanEnv: opt.CleanEnv,
-		Stdout: out, Stderr: out, Timeout: c.Timeout, Signals: opt.Signals, KernelOptions: opt.KernelOptions, setup: true,
+		Stdout: out, Stderr: out, Timeout: c.Timeout, Signals: opt.Signals, KernelOptions: opt.KernelOptions, Setup: true,
 	})
 	end := fmt.Sprintf("# exit code %d", res.ExitCode)
 	if res.TimedOut {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -41,7 +42,7 @@ func childSetup() int {
 	s, err := m.Attach(ctx, dir, "")
 	switch {
 	case errors.Is(err, superqode.ErrNotFound):
-		s, err = m.Create(ctx, OpenOptions{Dir: dir, Mode: superqode.Mode(os.Getenv("SUPERQODE_TEST_MODE")), Setup: opt, KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}})
+		s, err = m.Create(ctx, OpenOptions{Dir: dir, Mode: superqode.Mode(os.Getenv("SUPERQODE_TEST_MODE")), Setup: opt, KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}})
 	case err == nil:
 		_, err = s.Setup(ctx, opt)
 	}
@@ -92,14 +93,14 @@ func TestSetupIsNoChange(t *testing.T) {
 			f, count := gittest.Dirty(t), t.TempDir()
 			before := f.Fingerprint(".superqode", ".git/worktrees")
 			m := setupManager(f)
-			s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode, Setup: testSetup(count), KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}, Exclude: []string{".git/**"}})
+			s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode, Setup: testSetup(count), KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}, Exclude: []string{".git/**"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff([]string{}, changedPaths(t, s)); d != "" {
 				t.Error(d)
 			}
-			if _, err := s.Exec(t.Context(), ExecOptions{Args: []string{"sh", "-c", "echo more >> made/1; echo own > own; rm made/2"}}); err != nil {
+			if _, err := s.Exec(t.Context(), program.ExecOptions{Args: []string{"sh", "-c", "echo more >> made/1; echo own > own; rm made/2"}}); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff([]string{"created made/1", "created own"}, changedPaths(t, s)); d != "" {
@@ -136,7 +137,7 @@ func TestSetupsAtOnce(t *testing.T) {
 	t.Parallel()
 	f, count := gittest.Dirty(t), t.TempDir()
 	m := setupManager(f)
-	s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, KernelOptions: KernelOptions{Enforce: kernel.EnforceOff}})
+	s, err := m.Create(t.Context(), OpenOptions{Dir: f.Dir, KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -26,7 +27,7 @@ func (m *Manager) Create(ctx context.Context, opt OpenOptions) (*Session, error)
 		return nil, err
 	}
 	if _, err := s.Setup(ctx, opt.Setup); err != nil {
-		_, err = s.endUnset(ctx, ExecOptions{}, err)
+		_, err = s.endUnset(ctx, program.ExecOptions{}, err)
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -34,7 +35,7 @@ func (m *Manager) Create(ctx context.Context, opt OpenOptions) (*Session, error)
 
 // with returns the options for a setup before the program that exec runs: its
 // commands get the same additions to the environment.
-func (opt SetupOptions) with(exec ExecOptions) SetupOptions {
+func (opt SetupOptions) with(exec program.ExecOptions) SetupOptions {
 	opt.Env = append(slices.Clip(exec.Env), opt.Env...)
 	opt.EnvAllow, opt.CleanEnv, opt.Signals, opt.KernelOptions = exec.EnvAllow, exec.CleanEnv, exec.Signals, exec.KernelOptions
 	return opt
@@ -42,7 +43,7 @@ func (opt SetupOptions) with(exec ExecOptions) SetupOptions {
 
 // endUnset ends a session whose setup failed, the way every session ends. What
 // could not even begin, because the configuration is wrong, is not worth keeping.
-func (s *Session) endUnset(ctx context.Context, exec ExecOptions, failed error) (*artifacts.Result, error) {
+func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed error) (*artifacts.Result, error) {
 	after := context.WithoutCancel(ctx)
 	code := state.ExitUnknown
 	interrupt, interrupted := errors.AsType[*InterruptError](failed)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -24,13 +25,13 @@ func (s *Session) usable() error {
 // Release ends the runs of a session that are under way, so that it can be ended,
 // and waits until their supervisors have let go of it.
 func (s *Session) Release(ctx context.Context, grace time.Duration) error {
-	if err := KillRuns(ctx, &state.Listed{Record: s.Rec, Dir: s.Folder}, grace); err != nil {
+	if err := program.KillRuns(ctx, &state.Listed{Record: s.Rec, Dir: s.Folder}, grace); err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(killWait); ; {
+	for deadline := time.Now().Add(program.KillWait); ; {
 		held, err := lockfile.IsHeld(state.LockPath(s.Folder))
 		if err != nil || !held || time.Now().After(deadline) {
 			return err // who still holds it is named by what comes next
@@ -45,7 +46,7 @@ func (s *Session) Release(ctx context.Context, grace time.Duration) error {
 
 // Exec runs one program in the session's workspace and returns when it and
 // everything that it started have ended; see Program.Exec.
-func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, error) {
+func (s *Session) Exec(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
 	if err := s.usable(); err != nil {
 		return runner.Result{}, err
 	}
@@ -54,7 +55,7 @@ func (s *Session) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 
 // ExecAll runs what opt asks for: one program, or its blocks one after the other;
 // see Program.ExecAll.
-func (s *Session) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, error) {
+func (s *Session) ExecAll(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
 	if err := s.usable(); err != nil {
 		return runner.Result{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -24,7 +25,7 @@ type VerifyFixOptions struct {
 	Session string // the session of the finding; "" finds the newest one that has it
 	Finding string // its id, or the id of the fix's artifact
 	Open    OpenOptions
-	Exec    ExecOptions // the tests; they run twice
+	Exec    program.ExecOptions // the tests; they run twice
 	Tell    func(string)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -31,17 +32,17 @@ func TestWatcherKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := s.startWatching()
+	w := s.StartWatching()
 	write("new.txt") // before, or after, it watches: it is new either way
-	time.Sleep(20 * watchAfter)
+	time.Sleep(20 * program.WatchAfter)
 	write("a.txt")
-	time.Sleep(20 * watchAfter)
-	w.cancel()
-	<-w.done
+	time.Sleep(20 * program.WatchAfter)
+	w.Cancel()
+	<-w.Done
 	middle := time.Now()
 	write("b.txt")
 	write("later.txt")
-	if err := s.stopWatching(w); err != nil {
+	if err := s.StopWatching(w); err != nil {
 		t.Fatal(err)
 	}
 	changes, err := s.Changes(t.Context())
@@ -53,7 +54,7 @@ func TestWatcherKilled(t *testing.T) {
 	}
 	for _, c := range changes {
 		name := c.Path.String()
-		_, seen := w.first[name]
+		_, seen := w.First[name]
 		if late := name == "b.txt" || name == "later.txt"; seen == late && late {
 			t.Errorf("%s was seen by nobody, and has a time", name)
 		} else if seen && !c.FirstSeen.Before(middle) {
@@ -73,7 +74,7 @@ func TestWatcherBroken(t *testing.T) {
 	f.Commit("first")
 	m := NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
 	res, err := m.Run(t.Context(), OpenOptions{Dir: f.Dir, Watcher: state.WatcherOptions{Enabled: true, Ignore: []string{"[a"}}},
-		ExecOptions{Args: []string{"sh", "-c", "echo two >a.txt; echo two >b.txt; sleep 0.2"}})
+		program.ExecOptions{Args: []string{"sh", "-c", "echo two >a.txt; echo two >b.txt; sleep 0.2"}})
 	if err != nil {
 		t.Fatal(err)
 	}

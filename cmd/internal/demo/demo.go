@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -184,7 +185,7 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	}
 	d.say("\n%s\n", d.a.PaintOut("An unruly script, "+what+":  superqode run --mode "+string(kind.Mode)+" -- sh unruly.sh", term.Bold))
 	var stdout bytes.Buffer
-	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, session.ExecOptions{
+	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, program.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})
 	if err != nil {

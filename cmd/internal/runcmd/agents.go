@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -92,7 +93,7 @@ func (c *Run) configured(cfg *config.Config) ([]session.AgentCommand, error) {
 }
 
 // runAgents runs several agents in one session and prints what came of it.
-func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec session.ExecOptions, opt session.AgentsOptions) error {
+func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, opt session.AgentsOptions) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
@@ -49,7 +50,7 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *session.Manager) error 
 	}
 	if c.DryRun {
 		opt.Setup = c.setupFlags.given(a, cfg)
-		return dryRun(ctx, a, opt, session.ExecOptions{}, cfg)
+		return dryRun(ctx, a, opt, program.ExecOptions{}, cfg)
 	}
 	if opt.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
 		return err
@@ -66,7 +67,7 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *session.Manager) error 
 		return err
 	}
 	if a.Flags.JSON {
-		steps, err := session.SetupSteps(s.Dir())
+		steps, err := program.SetupSteps(s.Dir())
 		if err != nil {
 			return err
 		}

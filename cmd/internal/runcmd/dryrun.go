@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trust"
@@ -16,7 +17,7 @@ import (
 )
 
 // dryRun prints what run and workspace create would do.
-func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec session.ExecOptions, cfg *config.Config) error {
+func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, cfg *config.Config) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

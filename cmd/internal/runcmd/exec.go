@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -27,12 +28,12 @@ type programFlags struct {
 	CodeBlocks string `type:"somepath" placeholder:"FILE" sep:"none" xor:"code" help:"Run the fenced python and bash blocks of a Markdown file (- for stdin) in order."`
 
 	usage  string                // how a line that names a program looks; "" is that of run
-	blocks []session.BlockResult // of --code-blocks, as they ended
+	blocks []program.BlockResult // of --code-blocks, as they ended
 }
 
 // set fills in what opt runs; args are what stands after the flags. close what is
 // returned.
-func (f *programFlags) set(ctx context.Context, a *app.App, opt *session.ExecOptions, args []string) (io.Closer, error) {
+func (f *programFlags) set(ctx context.Context, a *app.App, opt *program.ExecOptions, args []string) (io.Closer, error) {
 	nothing := io.NopCloser(nil)
 	opt.TTY = f.TTY
 	code, err := f.code(ctx, a, opt)
@@ -67,7 +68,7 @@ func (f *programFlags) set(ctx context.Context, a *app.App, opt *session.ExecOpt
 func (f *programFlags) fromStdin() bool { return f.CodeFile == "-" || f.CodeBlocks == "-" }
 
 // code reads the code that is to be run, if there is any.
-func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOptions) (bool, error) {
+func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOptions) (bool, error) {
 	if f.fromStdin() {
 		opt.Stdin = nil
 	}
@@ -80,10 +81,10 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOp
 		if err != nil {
 			return false, err
 		}
-		if opt.Blocks, err = session.ParseBlocks(data); err != nil {
+		if opt.Blocks, err = program.ParseBlocks(data); err != nil {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-blocks %s: %v", f.CodeBlocks, err)
 		}
-		opt.BlockEnded = func(b session.BlockResult) {
+		opt.BlockEnded = func(b program.BlockResult) {
 			f.blocks = append(f.blocks, b)
 			tellBlock(a, b)
 		}
@@ -96,12 +97,12 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *session.ExecOp
 		if word == "" {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
 		}
-		lang, err := session.ParseLang(word)
+		lang, err := program.ParseLang(word)
 		if err != nil {
 			return false, err
 		}
 		data, err := readInput(ctx, a, "--code-file", f.CodeFile)
-		opt.Code = &session.Code{Lang: lang, Text: data}
+		opt.Code = &program.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
 		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s: there is no code", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
@@ -184,7 +185,7 @@ func openInput(ctx context.Context, a *app.App, flag, name string) (*os.File, er
 }
 
 // tellBlock reports how one block of --code-blocks ended.
-func tellBlock(a *app.App, b session.BlockResult) {
+func tellBlock(a *app.App, b program.BlockResult) {
 	if a.Flags.Quiet {
 		return
 	}
@@ -225,7 +226,7 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 	if opt.KernelOptions, err = c.kernelFlags.options(a, nil); err != nil {
 		return err
 	}
-	if _, err := session.CheckLimits(opt.Defaults()); err != nil {
+	if _, err := program.CheckLimits(opt.Defaults()); err != nil {
 		return err
 	}
 	s, err := c.Attach(ctx, a)
@@ -246,7 +247,7 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 }
 
 // detach starts the program under a supervisor of its own.
-func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt session.ExecOptions) error {
+func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt program.ExecOptions) error {
 	stdin := ""
 	switch {
 	case c.Stdin == "-":

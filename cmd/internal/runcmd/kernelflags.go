@@ -5,7 +5,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/kernel"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/program"
 )
 
 // kernelFlags say what the guard's kernel layer does. A session keeps what run
@@ -18,12 +18,12 @@ type kernelFlags struct {
 
 // options turns the flags into what the kernel layer is asked for; what they
 // leave open the configuration says, where there is one.
-func (f *kernelFlags) options(a *app.App, cfg *config.Config) (session.KernelOptions, error) {
+func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOptions, error) {
 	word := f.Enforce
 	if word == "" && cfg != nil {
 		word = string(cfg.Guard.Enforce)
 	}
-	opt := session.KernelOptions{Enforce: kernel.Enforce(word), NoNetwork: f.NoNetwork}
+	opt := program.KernelOptions{Enforce: kernel.Enforce(word), NoNetwork: f.NoNetwork}
 	for _, path := range f.AllowWrite {
 		if path == "" {
 			return opt, superqode.Errorf(superqode.ErrUsage, "--allow-write: expected a path, not an empty string")

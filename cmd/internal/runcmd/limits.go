@@ -7,9 +7,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // execFlags say how a program runs. A session keeps what workspace create was
@@ -29,9 +29,9 @@ type execFlags struct {
 }
 
 // options turns the flags into how a program runs.
-func (f *execFlags) options(a *app.App, args []string) (session.ExecOptions, error) {
+func (f *execFlags) options(a *app.App, args []string) (program.ExecOptions, error) {
 	env, err := f.env(a)
-	return session.ExecOptions{
+	return program.ExecOptions{
 		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
 		Timeout: f.Timeout, MaxOutput: f.MaxOutput, StdoutToo: a.Flags.JSON, Signals: a.Signals,
 		Limits: runner.Limits{Memory: f.Memory, Pids: f.Pids, CPUTime: f.CPUTime, Disk: f.MaxDisk},
@@ -46,7 +46,7 @@ func (f *execFlags) defaults(a *app.App, cfg *config.Config) (state.Defaults, er
 		return state.Defaults{}, err
 	}
 	d := opt.With(configured(cfg)).Defaults()
-	_, err = session.CheckLimits(d)
+	_, err = program.CheckLimits(d)
 	return d, err
 }
 

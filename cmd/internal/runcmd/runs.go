@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -23,9 +24,9 @@ type runFlag struct {
 }
 
 // printRuns prints the record of a run that ended, or of the blocks that ran.
-func printRuns(a *app.App, s *session.Session, number int, blocks []session.BlockResult) error {
+func printRuns(a *app.App, s *session.Session, number int, blocks []program.BlockResult) error {
 	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
-	run, err := session.FindRun(&l, number)
+	run, err := program.FindRun(&l, number)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func printRuns(a *app.App, s *session.Session, number int, blocks []session.Bloc
 		SchemaVersion int                   `json:"schema_version"`
 		SessionID     superqode.SessionID   `json:"session_id"`
 		ExitCode      int                   `json:"exit_code"`
-		Blocks        []session.BlockResult `json:"blocks"`
+		Blocks        []program.BlockResult `json:"blocks"`
 	}{1, l.ID, code, blocks})
 }
 
@@ -55,9 +56,9 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	all := []session.RunRecord{}
+	all := []program.RunRecord{}
 	for _, l := range sessions {
-		runs, err := session.Runs(&l)
+		runs, err := program.Runs(&l)
 		if err != nil {
 			return fmt.Errorf("session %s: %w", l.ID, err)
 		}
@@ -66,14 +67,14 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if a.Flags.JSON {
 		return a.PrintJSON(struct {
 			SchemaVersion int                 `json:"schema_version"`
-			Runs          []session.RunRecord `json:"runs"`
+			Runs          []program.RunRecord `json:"runs"`
 		}{1, all})
 	}
 	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tRUN\tSTATE\tPID\tEXIT\tSTARTED\tDURATION\tCOMMAND")
 	for _, r := range all {
 		pid, exit := "-", "-"
-		if r.State == session.RunRunning {
+		if r.State == program.RunRunning {
 			pid = strconv.Itoa(r.PID)
 		}
 		if r.ExitCode != nil {
@@ -120,7 +121,7 @@ type Logs struct {
 }
 
 type logJSON struct {
-	Run        session.RunRecord `json:"run"`
+	Run        program.RunRecord `json:"run"`
 	Offset     int64             `json:"offset"`
 	NextOffset int64             `json:"next_offset"`
 	Data       []byte            `json:"data"` // base64
@@ -136,7 +137,7 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	opt := session.LogOptions{Run: c.Number, Offset: c.Offset, Follow: c.Follow}
+	opt := program.LogOptions{Run: c.Number, Offset: c.Offset, Follow: c.Follow}
 	switch {
 	case c.Stdout:
 		opt.Stream = "stdout"
@@ -148,11 +149,11 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 	if a.Flags.JSON {
 		out = &held
 	}
-	run, next, err := session.CopyLog(ctx, l, out, opt)
+	run, next, err := program.CopyLog(ctx, l, out, opt)
 	if err != nil {
 		return err
 	}
-	if run.State == session.RunDead {
+	if run.State == program.RunDead {
 		a.Note("run " + strconv.Itoa(run.Run) + " is dead: its supervisor was killed; superqode workspace kill --session " + l.ID.String() + " --run " + strconv.Itoa(run.Run) + " ends what is left of it")
 	}
 	if a.Flags.JSON {
@@ -173,14 +174,14 @@ type Kill struct {
 
 // onlyRun returns the number of the run that is under way.
 func onlyRun(l *state.Listed) (int, error) {
-	runs, err := session.Runs(l)
+	runs, err := program.Runs(l)
 	if err != nil {
 		return 0, err
 	}
 	var under []string
 	last := 0
 	for _, r := range runs {
-		if r.State == session.RunRunning {
+		if r.State == program.RunRunning {
 			under, last = append(under, strconv.Itoa(r.Run)), r.Run
 		}
 	}
@@ -205,7 +206,7 @@ func (c *Kill) Run(ctx context.Context, a *app.App) error {
 			return err
 		}
 	}
-	run, err := session.KillRun(ctx, l, c.Number, c.Grace)
+	run, err := program.KillRun(ctx, l, c.Number, c.Grace)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -44,7 +45,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) err
 	}
 	v, err := m.VerifyFix(ctx, session.VerifyFixOptions{
 		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
-		Exec: session.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals, KernelOptions: open.KernelOptions},
+		Exec: program.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals, KernelOptions: open.KernelOptions},
 	})
 	if err != nil {
 		return err

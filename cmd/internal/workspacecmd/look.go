@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -204,7 +205,7 @@ func (c *Info) Run(ctx context.Context, a *app.App) error {
 			a.Warn(fmt.Sprintf("the changes cannot be counted: %v", err))
 		}
 	}
-	steps, err := session.SetupSteps(l.Dir)
+	steps, err := program.SetupSteps(l.Dir)
 	if err != nil {
 		a.Warn(fmt.Sprintf("what came of the setup cannot be read: %v", err))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/watch"
@@ -128,7 +129,7 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 			return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", w.session.ID)
 		}
 		w.manager = a.Manager
-		w.opt = session.WatchOptions(&w.session.Record)
+		w.opt = program.WatchOptions(&w.session.Record)
 	}
 	if c.Path != "" {
 		if err := w.only(a, c.Path); err != nil {

@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if s.custody, err = custody.Take(s.Folder, s.Rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
-	side := s.openBeside(opt)
+	side := s.openSidecar(opt)
 	kill := make(chan time.Duration)
 	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.Found))))
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	s.warnOf(res)
 	err = errors.Join(err, s.Update(after, func(r *state.Record) {
 		r.Kernel = state.Weaker(r.Kernel, kernel.Layer.State)
-		if !opt.setup {
+		if !opt.Setup {
 			r.ExitCode, r.TimedOut, r.Limit, r.Truncated = &res.ExitCode, res.TimedOut, res.Limit, r.Truncated || res.Truncated
 		}
 	}), s.recordEnd(opt, paths, res))
@@ -102,7 +102,7 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spec {
 	spec := runner.Spec{
 		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
-		Timeout: opt.Timeout, Limits: opt.Limits, Log: paths.log, LogIndex: paths.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: marker(paths.runDir),
+		Timeout: opt.Timeout, Limits: opt.Limits, Log: paths.log, LogIndex: paths.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: Marker(paths.runDir),
 	}
 	if opt.StdoutToo {
 		spec.Stdout = opt.Stderr
@@ -113,7 +113,7 @@ func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spe
 		}
 		spec.MaxPassed, spec.MaxOutput = opt.MaxOutput, max(mostLogged, opt.MaxOutput)
 	}
-	if opt.setup { // a cap of the log, not of what is passed on
+	if opt.Setup { // a cap of the log, not of what is passed on
 		spec.MaxPassed, spec.MaxOutput = 0, maxSetupOutput
 	}
 	if opt.TTY {
@@ -180,7 +180,7 @@ func (s *Program) preparePaths(opt ExecOptions) (runPaths, error) {
 	staging.MakeFolders(s.ArtifactDir())
 	for n := max(s.Rec.Runs, 1); ; n++ {
 		name := strconv.Itoa(n)
-		if opt.setup {
+		if opt.Setup {
 			name = "setup-" + name // the runs of the session's program are numbered
 		}
 		r.runDir = filepath.Join(s.Folder, "tmp", "run-"+name)
@@ -266,7 +266,7 @@ func inside(ws, rel string) (string, error) {
 // starts records that a program begins. A command of the session's setup is not
 // the session's program.
 func (opt ExecOptions) starts(r *state.Record) {
-	if opt.setup {
+	if opt.Setup {
 		return
 	}
 	r.Runs++
@@ -276,11 +276,11 @@ func (opt ExecOptions) starts(r *state.Record) {
 
 // logName is the log in the session's folder that gets the output.
 func (opt ExecOptions) logName() string {
-	if opt.setup {
+	if opt.Setup {
 		return "setup.log"
 	}
-	if opt.log != "" {
-		return opt.log
+	if opt.Log != "" {
+		return opt.Log
 	}
 	return "command.log"
 }
@@ -300,7 +300,7 @@ func (s *Program) keepLog(r runPaths, name string) error {
 
 // handlers are the operations that a program in the session may ask for.
 func (s *Program) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
-	rec, id, actor := s.Rec, s.PublicID(), s.Actor() // copies: the conversation runs beside the session's own work
+	rec, id, actor := s.Rec, s.PublicID(), s.Actor() // copies: the conversation runs sidecar the session's own work
 	return map[string]supervisor.Handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
 			return map[string]string{"session_id": id.String()}, nil

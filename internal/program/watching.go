@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func WatchOptions(r *state.Record) watch.Options {
 const (
 	// watchAfter is how long a program must run to be watched: one that is done
 	// before that must not wait for anything.
-	watchAfter = 20 * time.Millisecond
+	WatchAfter = 20 * time.Millisecond
 	// maxWatched is how many paths are remembered.
 	maxWatched = 100_000
 )
@@ -33,30 +33,30 @@ const (
 // watching watches during one run. Its goroutine starts after a moment, and what
 // goes wrong there goes wrong for nobody else.
 type watching struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	first  map[string]time.Time // read it after close
+	Cancel context.CancelFunc
+	Done   chan struct{}
+	First  map[string]time.Time // read it after close
 
 	mu     sync.Mutex
 	warned []string
 }
 
-// startWatching begins to watch, or returns nil where that is not wanted.
-func (s *Program) startWatching() *watching {
+// StartWatching begins to watch, or returns nil where that is not wanted.
+func (s *Program) StartWatching() *watching {
 	if !s.Rec.Watcher.Enabled {
 		return nil
 	}
 	opt := WatchOptions(&s.Rec)
 	ctx, cancel := context.WithCancel(context.Background())
-	w := &watching{cancel: cancel, done: make(chan struct{}), first: map[string]time.Time{}}
+	w := &watching{Cancel: cancel, Done: make(chan struct{}), First: map[string]time.Time{}}
 	base, file := s.Base, filepath.Join(s.Folder, "base.snap")
 	opt.Warn = w.warn
 	go func() {
-		defer close(w.done)
+		defer close(w.Done)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(watchAfter):
+		case <-time.After(WatchAfter):
 		}
 		if base == nil {
 			base, _ = snapshot.Load(file) // without one all that is there counts as known
@@ -85,32 +85,32 @@ func (w *watching) run(ctx context.Context, opt watch.Options) {
 	}
 	for e := range watcher.Events() {
 		for _, p := range []string{e.Path, e.Old} {
-			if _, seen := w.first[p]; p != "" && !seen && len(w.first) < maxWatched {
-				w.first[p] = e.At
+			if _, seen := w.First[p]; p != "" && !seen && len(w.First) < maxWatched {
+				w.First[p] = e.At
 			}
 		}
 	}
 }
 
 // close ends the watching and keeps the times. A nil one was never begun.
-func (s *Program) stopWatching(w *watching) error {
+func (s *Program) StopWatching(w *watching) error {
 	if w == nil {
 		return nil
 	}
-	w.cancel()
-	<-w.done
+	w.Cancel()
+	<-w.Done
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, line := range w.warned {
 		s.Warn(line)
 	}
-	if len(w.first) == 0 {
+	if len(w.First) == 0 {
 		return nil
 	}
 	if s.Watched == nil {
 		s.Watched = map[string]time.Time{}
 	}
-	for p, at := range w.first {
+	for p, at := range w.First {
 		if _, seen := s.Watched[p]; !seen {
 			s.Watched[p] = at.UTC().Truncate(time.Millisecond)
 		}

@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 )
 
 // takePorts gives the session a block. Without one a session works as well, so
-// where there is none to be had it is told, and 0.
+// if there is none it reports that and returns 0.
 func (s *Program) takePorts(ctx context.Context) {
 	port, err := blockOf(ctx, s.Host, s.Folder, s.Rec.ID)
 	if err != nil {
@@ -105,8 +105,8 @@ func freeStalePorts(ctx context.Context, m *site.Host) (err error) {
 	return err
 }
 
-// freePorts gives the session's block back.
-func (s *Program) freePorts() error {
+// FreePorts gives the session's block back.
+func (s *Program) FreePorts() error {
 	if s.Rec.Port == 0 {
 		return nil
 	}

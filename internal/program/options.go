@@ -1,16 +1,101 @@
-package session
+package program
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
-
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
+
+// ExecOptions says what to run in a session, and with which streams. A stream
+// that is an *os.File on a terminal stays a terminal for the program.
+type ExecOptions struct {
+	Args      []string
+	Cwd       string // relative to the workspace; "" is the folder that the session was opened from
+	Stdin     io.Reader
+	Stdout    io.Writer
+	Stderr    io.Writer
+	Env       []string         // KEY=VALUE, added to the session's environment
+	EnvAllow  []string         // patterns of names taken over from the caller's environment; any means CleanEnv
+	CleanEnv  bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
+	Timeout   time.Duration    // 0: none
+	MaxOutput int64            // bytes passed on, per stream; 0: all of them
+	Limits    runner.Limits    // of the whole tree; DiskFolders are the session's own
+	TTY       bool             // a terminal for the program, whatever the streams are
+	Code      *Code            // a program given as text; Args are its arguments
+	Blocks    []Block          // programs to run one after the other instead; see ExecAll
+	Started   func(run int)    // called once the program runs, with the run's number
+	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
+	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
+	KernelOptions
+
+	BlockEnded func(BlockResult) // called after each of Blocks
+
+	Detached bool
+	Setup    bool   // a command of the session's setup, not its program
+	Log      string // the file in the session's log folder that gets the output; "": command.log
+}
+
+// KernelOptions say what is asked of the guard's kernel layer.
+type KernelOptions struct {
+	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
+	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
+	NoNetwork  bool           // no TCP
+}
+
+// Marker is the environment entry that only the processes of one run carry.
+func Marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
+
+// maxSetupOutput is how much of each output stream of a setup command the log
+// keeps.
+const maxSetupOutput = 16 << 20
+
+// SetupReport is SetupSteps as reports hold it.
+func (s *Program) SetupReport() []artifacts.SetupStep {
+	list := []artifacts.SetupStep{}
+	steps, err := SetupSteps(s.Folder)
+	if err != nil {
+		s.Note([]string{"what came of the setup can not be read: " + err.Error()})
+	}
+	for _, st := range steps {
+		list = append(list, st.Report())
+	}
+	return list
+}
+
+// setupMasked is setupReport without secrets, for what people other than the
+// session's user may see.
+func (s *Program) setupMasked() []artifacts.SetupStep {
+	list := s.SetupReport()
+	if r := s.Redactor(); r != nil {
+		for i := range list {
+			for _, text := range []*string{&list[i].Name, &list[i].Reason, &list[i].Output} {
+				*text = r.Text(*text)
+			}
+		}
+	}
+	return list
+}
+
+// SetupSteps returns what came of each entry the last time that the setup of the
+// session in a folder was reconciled.
+func SetupSteps(sessionDir string) ([]setup.Step, error) {
+	st, err := setup.Load(filepath.Join(sessionDir, state.SetupStateFile))
+	if err != nil {
+		return nil, err
+	}
+	return st.Steps, nil
+}
 
 // Limits returns the limits among the defaults.
 func limitsOf(d state.Defaults) runner.Limits {
@@ -51,7 +136,7 @@ func first[T comparable](field *T, def T) {
 // complete fills in the session's defaults and checks what belongs together. The
 // session's setup has limits of its own.
 func (opt *ExecOptions) complete(rec *state.Record) error {
-	if !opt.setup {
+	if !opt.Setup {
 		*opt = opt.With(rec.Defaults)
 	}
 	for _, pattern := range opt.EnvAllow {

@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"errors"
@@ -141,7 +141,7 @@ func TestAllowed(t *testing.T) {
 func TestLinkSelf(t *testing.T) {
 	t.Parallel()
 	for range 30 {
-		s := &Session{Site: &site.Site{Folder: t.TempDir()}}
+		s := &Program{Site: &site.Site{Folder: t.TempDir()}}
 		if err := os.Mkdir(filepath.Join(s.Folder, "bin"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,12 @@
-package session
+package program
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +15,12 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -55,12 +61,12 @@ type RunRecord struct {
 // recordStart writes the first line of a run. Where that fails the run goes on:
 // its end is recorded, too.
 func (s *Program) recordStart(opt ExecOptions, paths runPaths, pid int) {
-	if opt.setup {
+	if opt.Setup {
 		return
 	}
 	rec := s.runRecord(opt, paths)
 	rec.State, rec.PID = RunRunning, pid
-	if err := s.appendRun(rec); err != nil {
+	if err := s.AppendRun(rec); err != nil {
 		s.Log.Warn().Err(err).Msg("record the start of a run")
 	}
 }
@@ -68,13 +74,13 @@ func (s *Program) recordStart(opt ExecOptions, paths runPaths, pid int) {
 func (s *Program) runRecord(opt ExecOptions, paths runPaths) RunRecord {
 	return RunRecord{
 		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.Rec.ID, Agent: s.Actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
-		Supervisor: os.Getpid(), Detached: opt.detached, StartedAt: s.Now().UTC(), Limits: []runner.Holding{},
+		Supervisor: os.Getpid(), Detached: opt.Detached, StartedAt: s.Now().UTC(), Limits: []runner.Holding{},
 	}
 }
 
 // recordEnd writes the last line of a run.
 func (s *Program) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) error {
-	if opt.setup {
+	if opt.Setup {
 		return nil
 	}
 	rec := s.runRecord(opt, paths)
@@ -90,15 +96,15 @@ func (s *Program) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 		rec.DurationSeconds = text.Seconds(res.Ended.Sub(res.Started))
 		ended = res.Ended.UTC()
 	}
-	return s.appendRun(rec)
+	return s.AppendRun(rec)
 }
 
-func (s *Program) appendRun(rec RunRecord) error {
+func (s *Program) AppendRun(rec RunRecord) error {
 	return ledger.Append(filepath.Join(s.Folder, state.RunsFile), rec)
 }
 
-// readRuns returns a session's runs in the order of their numbers.
-func readRuns(dir string) ([]RunRecord, error) {
+// ReadRuns returns a session's runs in the order of their numbers.
+func ReadRuns(dir string) ([]RunRecord, error) {
 	lines, _, err := ledger.Read[RunRecord](filepath.Join(dir, state.RunsFile))
 	if err != nil {
 		return nil, err
@@ -123,7 +129,7 @@ func readRuns(dir string) ([]RunRecord, error) {
 // Runs returns what ran, and runs, in a session. A run whose supervisor died
 // without recording its end is dead.
 func Runs(l *state.Listed) ([]RunRecord, error) {
-	runs, err := readRuns(l.Dir)
+	runs, err := ReadRuns(l.Dir)
 	for i := range runs {
 		runs[i].settle(l.Dir)
 	}
@@ -141,7 +147,7 @@ func (r *RunRecord) settle(dir string) {
 		return
 	}
 	// It may have ended since the record was read.
-	if again, err := readRuns(dir); err == nil {
+	if again, err := ReadRuns(dir); err == nil {
 		for _, rec := range again {
 			if rec.Run == r.Run && rec.State != RunRunning {
 				*r = rec
@@ -179,10 +185,10 @@ func FindRun(l *state.Listed, number int) (RunRecord, error) {
 // outputTail is how many bytes of a run's output a report shows.
 const outputTail = 4 << 10
 
-// commandRuns are the session's runs as its report tells them; secrets are masked
+// CommandRuns are the session's runs as its report tells them; secrets are masked
 // where it is rendered.
-func (s *Program) commandRuns() ([]artifacts.CommandRun, error) {
-	runs, err := readRuns(s.Folder)
+func (s *Program) CommandRuns() ([]artifacts.CommandRun, error) {
+	runs, err := ReadRuns(s.Folder)
 	if err != nil {
 		return nil, err
 	}
@@ -203,4 +209,156 @@ func (s *Program) commandRuns() ([]artifacts.CommandRun, error) {
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// killRequest asks a run's supervisor to end it.
+type killRequest struct {
+	GraceMS int64 `json:"grace_ms"`
+}
+
+// killHandler passes a request to end the run on to the runner. Any process of the
+// session may ask: it could end the program by a signal as well.
+func killHandler(kill chan<- time.Duration) supervisor.Handler {
+	return func(ctx context.Context, _ int, args json.RawMessage) (any, error) {
+		var q killRequest
+		if err := json.Unmarshal(args, &q); err != nil || q.GraceMS < 0 || q.GraceMS > time.Hour.Milliseconds() {
+			return nil, superqode.Errorf(superqode.ErrUsage, "run.kill: grace_ms must be between 0 and 3600000")
+		}
+		select {
+		case kill <- time.Duration(q.GraceMS) * time.Millisecond:
+		case <-time.After(time.Second): // the program is at its end already
+		case <-ctx.Done():
+		}
+		return struct{}{}, nil
+	}
+}
+
+// KillWait is how long a run may take to end after its grace: what hangs in the
+// kernel is given up by the runner after ten seconds.
+const KillWait = 20 * time.Second
+
+// KillRun ends a run's whole tree: TERM, then KILL after the grace. It returns the
+// run as it ended. Of a run whose supervisor is dead what is left is ended. The
+// error wraps ErrNotFound when there is no such run or it has ended.
+func KillRun(ctx context.Context, l *state.Listed, number int, grace time.Duration) (RunRecord, error) {
+	run, err := FindRun(l, number)
+	if err != nil {
+		return run, err
+	}
+	switch run.State {
+	case RunExited:
+		return run, superqode.Errorf(superqode.ErrNotFound, "run %d of session %s has ended already", run.Run, l.ID)
+	case RunDead:
+		_, err := runner.EndMarked(Marker(filepath.Join(l.Dir, "tmp", "run-"+strconv.Itoa(run.Run))))
+		return run, err
+	}
+	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()}, &struct{}{})
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) { // not found: it ended this very moment
+		return run, err
+	}
+	for deadline := time.Now().Add(grace + KillWait); ; {
+		if run, err = FindRun(l, run.Run); err != nil || run.State != RunRunning {
+			return run, err
+		}
+		if time.Now().After(deadline) {
+			return run, superqode.Errorf(superqode.ErrLocked, "run %d of session %s did not end", run.Run, l.ID)
+		}
+		select {
+		case <-ctx.Done():
+			return run, context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// KillRuns ends all runs of a session that are under way.
+func KillRuns(ctx context.Context, l *state.Listed, grace time.Duration) error {
+	runs, err := Runs(l)
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if r.State != RunRunning {
+			continue
+		}
+		if _, kerr := KillRun(ctx, l, r.Run, grace); kerr != nil && !errors.Is(kerr, superqode.ErrNotFound) {
+			err = errors.Join(err, kerr)
+		}
+	}
+	return err
+}
+
+// LogOptions choose what CopyLog copies.
+type LogOptions struct {
+	Run    int    // 0: the last one
+	Stream string // stdout, stderr or "" for both in the order in which they came
+	Offset int64  // of the first byte, in what Stream chooses
+	Follow bool   // go on until the run has ended
+}
+
+// CopyLog copies a run's output, also of one that is under way or of a session
+// that has ended. next is the offset to go on from.
+func CopyLog(ctx context.Context, l *state.Listed, w io.Writer, opt LogOptions) (run RunRecord, next int64, err error) {
+	if run, err = FindRun(l, opt.Run); err != nil {
+		return run, 0, err
+	}
+	name := filepath.Join(l.Dir, "log", "run-"+strconv.Itoa(run.Run))
+	r, err := runner.OpenLog(name+".log", name+".idx", opt.Stream)
+	if errors.Is(err, os.ErrNotExist) {
+		return run, 0, superqode.Errorf(superqode.ErrNotFound, "the log of run %d of session %s is gone", run.Run, l.ID)
+	}
+	if err != nil {
+		return run, 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if next, err = skip(r, opt.Offset); err != nil {
+		return run, next, err
+	}
+	for {
+		live := run.State == RunRunning
+		n, err := io.Copy(w, r)
+		next += n
+		if err != nil || !live || !opt.Follow {
+			return run, next, err
+		}
+		select {
+		case <-ctx.Done():
+			return run, next, context.Cause(ctx)
+		case <-time.After(50 * time.Millisecond):
+		}
+		run.settle(l.Dir) // and then once more what came until the end
+	}
+}
+
+// skip reads over the first bytes; an offset behind the end is the end.
+func skip(r io.Reader, offset int64) (int64, error) {
+	n, err := io.CopyN(io.Discard, r, offset)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// lastBytes returns the end of a file, from the beginning of a line.
+func lastBytes(path string, most int64) ([]byte, error) {
+	f, err := atomicfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, st.Size()-most)
+	data := make([]byte, st.Size()-from)
+	n, err := f.ReadAt(data, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	data = data[:n]
+	if i := bytes.IndexByte(data, '\n'); from > 0 && i >= 0 && i < len(data)-1 {
+		data = data[i+1:]
+	}
+	return data, nil
 }

@@ -1,4 +1,7 @@
-package session
+// Package program runs one program, or several one after the other, in the workspace
+// of a session, and keeps their record: environment, limits, logs, what goes on
+// beside the program (claims, watching), and what the programs must not touch.
+package program
 
 import (
 	"context"

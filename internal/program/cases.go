@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"context"
@@ -39,11 +39,11 @@ func (s *Program) caseLink() string {
 	return filepath.Join(s.Project.Dir, "cases", caseSegment(string(s.Rec.Case)), caseSegment(s.Rec.Agent.String()), s.Rec.ID.String())
 }
 
-// nameWorkspace gives a workspace that was just made its ports, its place among the
+// NameWorkspace gives a workspace that was just made its ports, its place among the
 // cases and its description.
-func (s *Program) nameWorkspace(ctx context.Context) error {
+func (s *Program) NameWorkspace(ctx context.Context) error {
 	s.takePorts(ctx)
-	return errors.Join(s.nameCase(), s.writeWorkspaceInfo())
+	return errors.Join(s.nameCase(), s.WriteWorkspaceInfo())
 }
 
 // nameCase makes the link.
@@ -62,8 +62,8 @@ func (s *Program) nameCase() error {
 	return err
 }
 
-// unnameCase removes the link, and the folders that are empty then.
-func (s *Program) unnameCase() error {
+// UnnameCase removes the link, and the folders that are empty then.
+func (s *Program) UnnameCase() error {
 	if !s.hasCase() {
 		return nil
 	}
@@ -126,10 +126,10 @@ func (s *Program) workspaceInfo() workspaceInfo {
 	return info
 }
 
-// writeWorkspaceInfo describes a workspace that is there to be used. The end writes
+// WriteWorkspaceInfo describes a workspace that is there to be used. The end writes
 // it anew, so this one need not outlive a power cut: opening a session waits for
 // the disk often enough.
-func (s *Program) writeWorkspaceInfo() error {
+func (s *Program) WriteWorkspaceInfo() error {
 	info := s.workspaceInfo()
 	if info.State == superqode.StateCreated { // it is not reported before it is active
 		info.State = superqode.StateActive
@@ -141,9 +141,9 @@ func (s *Program) writeWorkspaceInfo() error {
 	return os.WriteFile(filepath.Join(s.Folder, state.WorkspaceFile), append(data, '\n'), 0o600)
 }
 
-// keepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
+// KeepWorkspaceInfo describes the workspace as the session's end leaves it; cleanup
 // is what its removal said. In a matrix run the description is an artifact, too.
-func (s *Program) keepWorkspaceInfo(ctx context.Context, res *artifacts.Result) ([]artifacts.Artifact, error) {
+func (s *Program) KeepWorkspaceInfo(ctx context.Context, res *artifacts.Result) ([]artifacts.Artifact, error) {
 	info := s.workspaceInfo()
 	info.State, info.Preserved = res.State, res.Workspace.Preserved
 	ended := s.Now().UTC()

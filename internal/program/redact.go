@@ -1,4 +1,4 @@
-package session
+package program
 
 import (
 	"context"
@@ -26,9 +26,9 @@ func (s *Program) noteSecrets(env []string) {
 	}
 }
 
-// redactor returns what masks this session's secrets; nil, which masks nothing,
+// Redactor returns what masks this session's secrets; nil, which masks nothing,
 // where the session was opened so.
-func (s *Program) redactor() *redact.Redactor {
+func (s *Program) Redactor() *redact.Redactor {
 	if s.Rec.NoRedact {
 		return nil
 	}
@@ -38,19 +38,19 @@ func (s *Program) redactor() *redact.Redactor {
 	return s.masks
 }
 
-// mask returns what stands before the store for contents that may be text.
-func (s *Program) mask() func(io.Writer) io.WriteCloser {
-	r := s.redactor()
+// Mask returns what stands before the store for contents that may be text.
+func (s *Program) Mask() func(io.Writer) io.WriteCloser {
+	r := s.Redactor()
 	if r == nil {
 		return nil
 	}
 	return r.IfText
 }
 
-// flagSecrets names the secrets in a patch, which is never changed: it would not
+// FlagSecrets names the secrets in a patch, which is never changed: it would not
 // apply any more. Each warning has path, line and rule.
-func (s *Program) flagSecrets(ctx context.Context, file string) ([]string, error) {
-	r := s.redactor()
+func (s *Program) FlagSecrets(ctx context.Context, file string) ([]string, error) {
+	r := s.Redactor()
 	if r == nil {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (s *Program) appendMasked(dst, src string) (err error) {
 	if err != nil {
 		return err
 	}
-	w := s.redactor().IfText(out)
+	w := s.Redactor().IfText(out)
 	_, err = io.Copy(w, in)
 	return errors.Join(err, w.Close(), out.Close())
 }
