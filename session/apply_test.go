@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -220,7 +221,7 @@ func TestApplySalvages(t *testing.T) {
 	before := f.Fingerprint(".git", ".superqode")
 	res := a.mustApply(apply.Options{})
 	to := filepath.Join(t.TempDir(), "back")
-	if _, err := a.m.Restore(t.Context(), f.Dir, res.Salvage, to); err != nil {
+	if _, err := gc.Restore(t.Context(), a.m.Host, f.Dir, res.Salvage, to); err != nil {
 		t.Fatal(err)
 	}
 	back := gittest.Fingerprint(t, to)

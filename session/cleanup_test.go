@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
@@ -175,7 +176,7 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			// A day later the salvage goes, too; nothing of the others changed.
 			k.ahead = 50 * time.Hour
 			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{kept, idle}, spared)
-			if list, err := k.Salvages(t.Context(), f.Dir, false); err != nil || len(list) != 0 {
+			if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 0 {
 				t.Errorf("salvages left: %v, %v", list, err)
 			}
 		})
@@ -191,7 +192,7 @@ func (k *keeper) restores(t *testing.T, res *CleanedUp, id superqode.SessionID, 
 		t.Errorf("no salvage of %s: %+v", id, res.Removed)
 		return
 	}
-	r, err := k.Restore(t.Context(), k.f.Dir, res.Removed[i].Salvage, filepath.Join(k.f.Home, "back", id.String()))
+	r, err := gc.Restore(t.Context(), k.Host, k.f.Dir, res.Removed[i].Salvage, filepath.Join(k.f.Home, "back", id.String()))
 	if err != nil {
 		t.Error(err)
 		return
@@ -232,7 +233,7 @@ func TestCleanupByForceSalvages(t *testing.T) {
 	if out := f.Git("worktree", "list", "--porcelain"); strings.Count(out, "worktree ") != 1 {
 		t.Errorf("worktrees left: %s", out)
 	}
-	if list, err := k.Salvages(t.Context(), f.Dir, false); err != nil || len(list) != 3 {
+	if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 3 {
 		t.Errorf("salvages %v, %v", list, err)
 	}
 }
@@ -300,7 +301,7 @@ func TestCleanupsAtOnceBesideSessions(t *testing.T) {
 		}
 	}
 	f.Git("--git-dir", filepath.Join(filepath.Dir(filepath.Dir(sessions[0].Dir)), "store.git"), "fsck", "--full")
-	if list, err := k.Salvages(t.Context(), f.Dir, false); err != nil || len(list) != 4 {
+	if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 4 {
 		t.Errorf("salvages %v, %v", list, err)
 	}
 }
@@ -338,7 +339,7 @@ func TestCleanupOfOrphans(t *testing.T) {
 			if out := f.Git("worktree", "list", "--porcelain"); strings.Count(out, "worktree ") != 1 {
 				t.Errorf("worktrees left: %s", out)
 			}
-			list, err := k.Salvages(t.Context(), f.Dir, false)
+			list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false)
 			if err != nil || len(list) != 1 || list[0].Files > 3 {
 				t.Errorf("salvages %+v, %v", list, err)
 			}
@@ -346,7 +347,7 @@ func TestCleanupOfOrphans(t *testing.T) {
 			want(t, k.clean(t, CleanupOptions{}), nil, map[superqode.SessionID]string{id: "only its refs", other: "last used"})
 			k.ahead = 50 * time.Hour
 			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{id, other}, nil)
-			if list, err := k.Salvages(t.Context(), f.Dir, false); err != nil || len(list) != 0 {
+			if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 0 {
 				t.Errorf("salvages %+v, %v", list, err)
 			}
 		})
@@ -463,7 +464,7 @@ func TestCleanupWithoutOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, res, []superqode.SessionID{done, kept, left}, nil)
-	r, err := k.Restore(t.Context(), f.Home, left.String(), filepath.Join(f.Home, "back"))
+	r, err := gc.Restore(t.Context(), k.Host, f.Home, left.String(), filepath.Join(f.Home, "back"))
 	if err != nil || r.Files == 0 {
 		t.Fatal(r, err)
 	}
@@ -481,7 +482,7 @@ func TestCleanupSalvagesIgnoredUpToALimit(t *testing.T) {
 	k.ahead = 25 * time.Hour
 	res := k.clean(t, CleanupOptions{Force: true})
 	k.restores(t, res, id, map[string]string{"build/small": "small\n", "only-here": "new\n"})
-	list, err := k.Salvages(t.Context(), f.Dir, false)
+	list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false)
 	if err != nil || len(list) != 1 || len(list[0].LeftOut) != 1 || list[0].LeftOut[0].Path != "build/huge" {
 		t.Errorf("%+v, %v", list, err)
 	}

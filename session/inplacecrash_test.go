@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
 	"github.com/seed-2d964004/superqode"
@@ -230,7 +231,7 @@ func checkPatch(t *testing.T, f *gittest.Fixture, id superqode.SessionID) {
 		}
 		return
 	}
-	list, err := managerOf(f).Salvages(t.Context(), f.Dir, false)
+	list, err := gc.Salvages(t.Context(), managerOf(f).Host, f.Dir, false)
 	if err != nil || len(list) == 0 {
 		t.Errorf("neither patch nor salvage of what the session changed (%v)", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
@@ -106,7 +107,7 @@ func TestGitSnapshotSalvagesClosedFiles(t *testing.T) {
 	}
 	b.check(t, f)
 	m := managerOf(f)
-	list, err := m.Salvages(t.Context(), f.Dir, false)
+	list, err := gc.Salvages(t.Context(), m.Host, f.Dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

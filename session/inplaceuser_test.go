@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/revert"
@@ -39,7 +40,7 @@ func restored(t *testing.T, m *Manager, f *gittest.Fixture, ids []string) string
 	all := t.TempDir()
 	for _, id := range ids {
 		dir := filepath.Join(t.TempDir(), "out")
-		if _, err := m.Restore(t.Context(), f.Dir, id, dir); err != nil {
+		if _, err := gc.Restore(t.Context(), m.Host, f.Dir, id, dir); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := exec.Command("cp", "-a", dir+"/.", all).CombinedOutput(); err != nil {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/seed-2d964004/superqode/internal/gc"
 )
 
 // childKeep is a whole process that cleans up, restores or puts right.
@@ -24,7 +26,7 @@ func childKeep(do string) int {
 			}
 		}
 	case "restore":
-		_, err = m.Restore(ctx, os.Getenv("SUPERQODE_TEST_DIR"), "qe-", filepath.Join(os.Getenv("HOME"), "back"))
+		_, err = gc.Restore(ctx, m.Host, os.Getenv("SUPERQODE_TEST_DIR"), "qe-", filepath.Join(os.Getenv("HOME"), "back"))
 	case "fix":
 		var list []Finding
 		list, err = m.Fix(ctx, false)

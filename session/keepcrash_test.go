@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
 	"github.com/seed-2d964004/superqode"
@@ -64,7 +65,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	t.Helper()
 	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 	k := newKeeper(t, f)
-	list, err := k.Salvages(t.Context(), f.Dir, false)
+	list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func checkKept(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 		}
 	}
 	for _, sv := range list {
-		r, err := k.Restore(t.Context(), f.Dir, sv.ID, filepath.Join(f.Home, "back", sv.ID))
+		r, err := gc.Restore(t.Context(), k.Host, f.Dir, sv.ID, filepath.Join(f.Home, "back", sv.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,7 +219,7 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range names {
-				if strings.HasPrefix(name, partPrefix) {
+				if strings.HasPrefix(name, gc.PartPrefix) {
 					t.Errorf("left: %s", name)
 				}
 			}

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -90,7 +90,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	m.noticeDead(p)
-	if err := prepareArtifacts(o.Top); err != nil { // found out now rather than after an hour's work
+	if err := gc.PrepareArtifacts(o.Top); err != nil { // found out now rather than after an hour's work
 		return nil, err
 	}
 	s, err := m.claimSession(ctx, o, p, plan)
@@ -125,17 +125,6 @@ func (m *Manager) claimSession(ctx context.Context, o *site.Origin, p state.Proj
 		return nil, err
 	}
 	return m.newSession(o, p, pl)
-}
-
-func prepareArtifacts(top string) error {
-	store, err := artifacts.Open(top)
-	if err != nil {
-		return err
-	}
-	if err := store.Prepare(); err != nil {
-		return superqode.WithHint(err, "superqode writes its results to %s/.superqode; make it writable", top)
-	}
-	return nil
 }
 
 // plan is a set of options that was checked against the origin.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/salvage"
@@ -75,7 +76,7 @@ func TestRestore(t *testing.T) {
 			s, sv, want := salvaged(t, f)
 			damage(t, s, sv)
 			m := managerOf(f)
-			r, err := m.Restore(t.Context(), f.Dir, sv.Session.String(), "")
+			r, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.Session.String(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +92,7 @@ func TestRestore(t *testing.T) {
 			if names, err := os.ReadDir(filepath.Dir(r.Path)); err != nil || len(names) != 1 {
 				t.Errorf("beside it lies %v (%v)", names, err)
 			}
-			if _, err := m.Restore(t.Context(), f.Dir, sv.ID, ""); !errors.Is(err, superqode.ErrUsage) {
+			if _, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, ""); !errors.Is(err, superqode.ErrUsage) {
 				t.Errorf("restored over what is there: %v", err)
 			}
 		})
@@ -121,7 +122,7 @@ func packRefs(t *testing.T, s *Session) {
 
 func rest(t *testing.T, parent string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(parent, partPrefix+"1234", "half"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(parent, gc.PartPrefix+"1234", "half"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -140,7 +141,7 @@ func TestRestoreOfADamagedStore(t *testing.T) {
 		remove(t, p)
 	}
 	to := filepath.Join(f.Home, "back")
-	r, err := m.Restore(t.Context(), f.Dir, sv.ID, to)
+	r, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, to)
 	if !errors.Is(err, superqode.ErrVerification) || r == nil || len(r.Lost) == 0 || r.Files == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -148,7 +149,7 @@ func TestRestoreOfADamagedStore(t *testing.T) {
 		t.Errorf("what the origin has was not restored: %q, %v", data, err)
 	}
 	remove(t, s.Store.Dir())
-	if _, err := m.Restore(t.Context(), f.Dir, sv.ID, to+"2"); !errors.Is(err, superqode.ErrVerification) {
+	if _, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, to+"2"); !errors.Is(err, superqode.ErrVerification) {
 		t.Errorf("without a store: %v", err)
 	}
 }
@@ -171,12 +172,12 @@ func TestRestoreRefusesPlaces(t *testing.T) {
 		}
 	}
 	for _, to := range []string{"full", "file", "to-full", "to-nowhere", "to-root"} {
-		if _, err := m.Restore(t.Context(), f.Dir, sv.ID, filepath.Join(dir, to)); !errors.Is(err, superqode.ErrUsage) {
+		if _, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, filepath.Join(dir, to)); !errors.Is(err, superqode.ErrUsage) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
 	for _, to := range []string{"to-empty", "new\n\xff/deep"} {
-		r, err := m.Restore(t.Context(), f.Dir, sv.ID, filepath.Join(dir, to))
+		r, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, filepath.Join(dir, to))
 		if err != nil {
 			t.Errorf("%s: %v", to, err)
 			continue
@@ -190,7 +191,7 @@ func TestRestoreRefusesPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Symlink(dir, ".superqode/salvage")
-	if r, err := m.Restore(t.Context(), f.Dir, sv.ID, ""); err == nil {
+	if r, err := gc.Restore(t.Context(), m.Host, f.Dir, sv.ID, ""); err == nil {
 		t.Errorf("restored through a link into %s", r.Path)
 	}
 }
@@ -205,7 +206,7 @@ func TestRestoresAtOnce(t *testing.T) {
 	won := 0
 	for i := range 12 {
 		wg.Go(func() {
-			_, err := managerOf(f).Restore(t.Context(), f.Dir, sv.ID, filepath.Join(parent, fmt.Sprint(i%6)))
+			_, err := gc.Restore(t.Context(), managerOf(f).Host, f.Dir, sv.ID, filepath.Join(parent, fmt.Sprint(i%6)))
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -187,7 +188,7 @@ func (w *offers) salvages(line complete.Args) (out []string) {
 	if !ok {
 		return nil
 	}
-	list, _ := m.Salvages(w.ctx, dir, false) // no list, no words
+	list, _ := gc.Salvages(w.ctx, m.Host, dir, false) // no list, no words
 	for _, s := range list {
 		out = append(out, s.ID)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -58,7 +59,7 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error
 	case c.Salvage == "":
 		return c.list(ctx, a, m)
 	}
-	r, err := m.Restore(ctx, a.Flags.Repo, c.Salvage, a.Abs(c.To))
+	r, err := gc.Restore(ctx, m.Host, a.Flags.Repo, c.Salvage, a.Abs(c.To))
 	if r == nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error
 
 // list prints the salvages, newest first.
 func (c *Restore) list(ctx context.Context, a *app.App, m *session.Manager) error {
-	salvages, err := m.Salvages(ctx, a.Flags.Repo, c.All)
+	salvages, err := gc.Salvages(ctx, m.Host, a.Flags.Repo, c.All)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,6 @@
-package session
+// Package gc gives back what was salvaged: the salvages of an origin, and the folder
+// into which one of them is written.
+package gc
 
 import (
 	"context"
@@ -12,10 +14,12 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -39,8 +43,8 @@ type Restored struct {
 // again and compares. The folder must not exist or be empty; it appears whole or
 // not at all. What exists no more is left out and named in Lost, and the error
 // then wraps ErrVerification.
-func (m *Manager) Restore(ctx context.Context, dir, name, to string) (*Restored, error) {
-	found, err := m.FindSalvage(ctx, dir, name)
+func Restore(ctx context.Context, m *site.Host, dir, name, to string) (*Restored, error) {
+	found, err := FindSalvage(ctx, m, dir, name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +86,7 @@ func prepareDefault(f *salvage.Found) (string, error) {
 	if f.Origin == "" {
 		return "", superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "salvage %s does not know its origin", f.ID), "superqode workspace restore %s --to DIR", f.ID)
 	}
-	if err := prepareArtifacts(string(f.Origin)); err != nil { // .superqode with its .gitignore
+	if err := PrepareArtifacts(string(f.Origin)); err != nil { // .superqode with its .gitignore
 		return "", superqode.WithHint(err, "superqode workspace restore %s --to DIR", f.ID)
 	}
 	path := f.Where()
@@ -144,8 +148,8 @@ func (r *Restored) dropLost(ctx context.Context, store *store.Store, list *snaps
 	return nil
 }
 
-// partPrefix begins the name of a folder that Restore has not finished.
-const partPrefix = ".superqode-restore-"
+// PartPrefix begins the name of a folder that Restore has not finished.
+const PartPrefix = ".superqode-restore-"
 
 // write makes the folder beside its place, checks it and renames it there.
 func (r *Restored) write(ctx context.Context, store *store.Store, list *snapshot.Snapshot) (err error) {
@@ -188,7 +192,7 @@ func (r *Restored) write(ctx context.Context, store *store.Store, list *snapshot
 // that someone is at work in it.
 func makePart(parent string) (string, *os.File, error) {
 	for try := 1; ; try++ {
-		part, err := os.MkdirTemp(parent, partPrefix) // mode 0700: there may be secrets in it
+		part, err := os.MkdirTemp(parent, PartPrefix) // mode 0700: there may be secrets in it
 		if err != nil {
 			return "", nil, err
 		}
@@ -215,7 +219,7 @@ func sweepParts(ctx context.Context, parent string) {
 		return
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, partPrefix) {
+		if !strings.HasPrefix(name, PartPrefix) {
 			continue
 		}
 		path := filepath.Join(parent, name)
@@ -260,4 +264,17 @@ func checkRestored(ctx context.Context, list *snapshot.Snapshot, dir string) (di
 		err = superqode.Errorf(superqode.ErrVerification, "%d paths are not what was salvaged: %s", len(diffs), strings.Join(names, ", "))
 	}
 	return digest, err
+}
+
+// PrepareArtifacts makes the folder of the artifacts in an origin, or says why that
+// cannot be done.
+func PrepareArtifacts(top string) error {
+	store, err := artifacts.Open(top)
+	if err != nil {
+		return err
+	}
+	if err := store.Prepare(); err != nil {
+		return superqode.WithHint(err, "superqode writes its results to %s/.superqode; make it writable", top)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package session
+package gc
 
 import (
 	"context"
@@ -9,20 +9,21 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Salvages returns the salvages of the origin around dir, or of every origin,
 // newest first. Those whose session's folder is gone are found by their refs.
-func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage.Found, error) {
-	projects, err := registry.Projects(ctx, m.Host, dir, all)
+func Salvages(ctx context.Context, m *site.Host, dir string, all bool) ([]salvage.Found, error) {
+	projects, err := registry.Projects(ctx, m, dir, all)
 	if err != nil {
 		return nil, err
 	}
 	var list []salvage.Found
 	for _, p := range projects {
-		refs, err := m.salvageRefs(ctx, p)
+		refs, err := salvageRefs(ctx, m, p)
 		if err != nil {
 			m.Tell(fmt.Sprintf("the store %s cannot be asked for salvages: %v", p.StorePath(), err))
 		}
@@ -41,9 +42,9 @@ func (m *Manager) Salvages(ctx context.Context, dir string, all bool) ([]salvage
 // one salvage; or the salvage's ref. The salvages of the origin around dir come
 // first, then those of every origin. The error wraps ErrNotFound or, when the
 // name is ambiguous, ErrUsage.
-func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.Found, error) {
+func FindSalvage(ctx context.Context, m *site.Host, dir, name string) (*salvage.Found, error) {
 	for _, all := range []bool{false, true} {
-		list, err := m.Salvages(ctx, dir, all)
+		list, err := Salvages(ctx, m, dir, all)
 		if err != nil {
 			if !all {
 				continue // not in a repository, or git is broken there: the name may still say which
@@ -58,7 +59,7 @@ func (m *Manager) FindSalvage(ctx context.Context, dir, name string) (*salvage.F
 }
 
 // salvageRefs asks a project's store, if there is one.
-func (m *Manager) salvageRefs(ctx context.Context, p state.Project) ([]store.Ref, error) {
+func salvageRefs(ctx context.Context, m *site.Host, p state.Project) ([]store.Ref, error) {
 	store, err := m.ExistingStore(ctx, p)
 	if err != nil || store == nil {
 		return nil, err
