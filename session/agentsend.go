@@ -195,7 +195,7 @@ func (s *Session) partsOf(ctx context.Context, w *attribution.AgentWork, r *attr
 		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
 		} else {
-			n.Mask = s.Mask()
+			n.Mask = s.Redactor().IfText
 		}
 		list = append(list, n)
 	}
@@ -226,11 +226,11 @@ func (s *Session) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentI
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
 	c := s.childSession(w.Child)
-	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Mask()})
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Redactor().IfText})
 	if err != nil {
 		return err
 	}
-	notes, err := s.inheritFixes(ctx, c, store)
+	notes, err := s.Findings().InheritFixes(ctx, c.Findings(), store)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *
 	for _, name := range c.Rec.Tampered {
 		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.Agent.String() + ": " + name})
 	}
-	return errors.Join(s.inheritRuns(c), s.findings().Inherit(c.findings()), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+	return errors.Join(s.inheritRuns(c), s.Findings().Inherit(c.Findings().Log), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
 
 // inheritOutputs saves what an agent's workspace has of the outputs that the

@@ -65,7 +65,7 @@ func (m *Manager) of(at *site.Site) *Session {
 // move makes at the place of the session and of all that works there for it.
 func (s *Session) move(at *site.Site) {
 	s.Site, s.Authorship = at, attribution.Of(at)
-	s.Program = &program.Program{Site: at, Authors: s.Authorship, Found: s.AddFindings}
+	s.Program = &program.Program{Site: at, Authors: s.Authorship}
 }
 
 // session makes the Session of a record without taking any lock.

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -101,7 +102,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if patch != nil {
 			defer os.Remove(patch.File)
 			list = append(list, *patch)
-			flags, err := s.FlagSecrets(ctx, patch.File)
+			flags, err := report.ShowPatch(ctx, s.Folder, patch.File, s.Redactor())
 			if err != nil {
 				return err
 			}
@@ -111,7 +112,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 			c.warnings = append(c.warnings, flags...)
 		}
 	}
-	imported, err := s.findings().Import(s.ArtifactDir())
+	imported, err := s.Findings().Import()
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,11 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		s.Tell(w)
 	}
 	c.warnings = append(c.warnings, imported...)
-	fixes, err := s.collectFixes(ctx, c, store)
+	fixes, warnings, err := s.Findings().CollectFixes(ctx, store, func() error {
+		_, _, err := mode.StoreEnds(ctx, s.Site, c.Look)
+		return err
+	})
+	c.warnings = append(c.warnings, warnings...)
 	if err != nil {
 		return err
 	}
@@ -138,7 +143,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
 			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.Rec.ID, Agent: s.Rec.Agent}
 			if kind != "command" { // that one was masked when its program had ended
-				n.Mask = s.Mask()
+				n.Mask = s.Redactor().IfText
 			}
 			list = append(list, n)
 		}
@@ -148,7 +153,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.Mask()})
+	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.Redactor().IfText})
 	c.artifacts = append(c.artifacts, left...)
 	for _, p := range problems {
 		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())

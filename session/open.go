@@ -38,7 +38,6 @@ type Session struct {
 	fitting
 
 	reportOnly bool // cleanup took the session's folder: only its report is known
-
 }
 
 // Record returns the session's record as it stands.
@@ -107,7 +106,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.discard())
 	}
-	if err := s.findings().KeepSuppressions(); err != nil {
+	if err := s.Findings().KeepSuppressions(); err != nil {
 		m.Tell(err.Error() + "; no finding is suppressed")
 	}
 	return s, nil

@@ -18,20 +18,31 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// reports are the session's reports.
-func (s *Session) reports() report.Files {
-	return report.Files{
-		Dir: s.Folder, Origin: string(s.Rec.Origin), Session: s.Rec.ID, Name: s.Rec.Name, Trial: s.Rec.Trial, Formats: s.Rec.Reports, Masks: s.Redactor(),
+// Findings is what the session's programs found, and its report.
+func (s *Session) Findings() *findings.Book {
+	b := s.Program.Findings()
+	b.Gone = s.reportOnly
+	return b
+}
+
+// Suppressions returns the file of suppressions of the origin around dir, which
+// need not exist.
+func (m *Manager) Suppressions(ctx context.Context, dir string) (findings.File, error) {
+	o, err := m.Resolve(ctx, dir)
+	if err != nil {
+		return findings.File{}, err
 	}
+	return findings.File{Origin: o.Top, Locks: m.ProjectOf(o).Dir, Now: m.Now()}, nil
 }
 
 // report writes the session's report; failed is what superqode could not do.
 func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
-	list, err := s.findings().List()
+	book := s.Findings()
+	list, err := book.Log.List()
 	if err != nil {
 		return err
 	}
-	_, warnings := s.findings().Suppressions()
+	_, warnings := book.Suppressions()
 	in := artifacts.ReportInput{
 		Result: *res, Command: s.Rec.Command, Findings: findings.WithPatches(list, c.artifacts), Artifacts: c.artifacts,
 		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.SetupReport(),
@@ -61,7 +72,7 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 	in.Artifacts = c.artifacts
 	rep := artifacts.NewReport(in)
 	res.Found = rep.Summary
-	written, err := s.reports().Write(ctx, rep)
+	written, err := book.Reports().Write(ctx, rep)
 	c.artifacts = append(c.artifacts, written...)
 	res.Artifacts = artifacts.Refs(c.artifacts)
 	failpoint.Hit("end.reported")
@@ -69,20 +80,6 @@ func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Resul
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil
-}
-
-// reportAgain changes the report of a session that has ended, goes by the
-// suppressions of now, and files it anew. The caller holds findings.Lock, or
-// changes nothing.
-func (s *Session) reportAgain(ctx context.Context, change func(artifacts.Report) artifacts.Report) error {
-	entries, warnings := s.findings().Suppressions()
-	for _, w := range warnings {
-		s.Tell(w)
-	}
-	return s.reports().Change(ctx, func(rep artifacts.Report) artifacts.Report {
-		rep = change(rep)
-		return rep.WithFindings(entries.Mark(rep.AllFindings(), s.Now()))
-	})
 }
 
 // Report writes the report of a session that has ended, also when cleanup took its
@@ -93,7 +90,7 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt report.ShowOp
 		return err
 	}
 	opt.Filed = s.reportOnly
-	return s.reports().Show(ctx, w, opt)
+	return s.Findings().Reports().Show(ctx, w, opt)
 }
 
 // AppendStepSummary appends the report's summary to the file that a workflow's

@@ -50,13 +50,13 @@ func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*Verifie
 	if err != nil {
 		return nil, err
 	}
-	v.Reason, err = s.applies(ctx, patch)
+	v.Reason, err = s.Findings().Applies(ctx, patch)
 	if err != nil {
 		return nil, superqode.WithHint(fmt.Errorf("the base of session %s is gone: %w", s.Rec.ID, err), "superqode workspace list")
 	}
 	if v.Applies = v.Reason == ""; !v.Applies {
 		v.Evidence = "the patch does not apply to the base: " + v.Reason
-		return v, s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
+		return v, s.Findings().ChangeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
 	}
 	if err := m.tryFix(ctx, s, opt, patch, v); err != nil {
 		return v, err
@@ -67,7 +67,7 @@ func (m *Manager) VerifyFix(ctx context.Context, opt VerifyFixOptions) (*Verifie
 	if v.TimedOut {
 		v.Evidence += "; one of them ran out of time"
 	}
-	return v, s.changeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
+	return v, s.Findings().ChangeReport(ctx, func(rep artifacts.Report) artifacts.Report { return rep.WithFix(v.Fix) })
 }
 
 // findFix finds the session and the patch.

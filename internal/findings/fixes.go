@@ -1,15 +1,16 @@
 package findings
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Metadata of a fix artifact. Verified means that git apply --check took the patch
@@ -20,76 +21,136 @@ const (
 	metaReason   = "reason"
 )
 
-// Fixes files the patches that would mend a session's findings.
-type Fixes struct {
-	Session superqode.SessionID
-	Agent   superqode.AgentID
-	Store   *artifacts.Store
-	// Applies returns why a patch does not apply to the session's base, "" when it
-	// does.
-	Applies func(ctx context.Context, patch []byte) (why string, err error)
-	// Secrets returns a line about each secret that a patch holds.
-	Secrets func(ctx context.Context, patch []byte) []string
-}
-
-// Collect describes the patches that a program left in its artifact folder, each
-// with what git says about it on the session's base. list are the session's
-// findings.
-func (x Fixes) Collect(ctx context.Context, fixes []staging.LeftFix, list []artifacts.Finding) (all []artifacts.New, warnings []string, err error) {
+// CollectFixes describes the patches that the program left for its findings, each
+// with what git says about it on the session's base. keepBase brings the base into
+// the store where nothing else did. The warnings were shown.
+func (b *Book) CollectFixes(ctx context.Context, filed *artifacts.Store, keepBase func() error) (all []artifacts.New, warnings []string, err error) {
+	fixes, problems, err := staging.Fixes(b.ArtifactDir())
+	for _, p := range problems {
+		warnings = append(warnings, "fixes: "+p.String())
+	}
+	if err != nil || len(fixes) == 0 {
+		return nil, warnings, err
+	}
+	if !b.Rec.HasFinal { // nothing was changed, so the base is not in the store yet
+		if err := keepBase(); err != nil {
+			return nil, warnings, err
+		}
+	}
+	list, err := b.Log.List()
+	if err != nil {
+		return nil, warnings, err
+	}
+	warn := func(line string) {
+		b.Tell(line)
+		warnings = append(warnings, line)
+	}
 	for _, fix := range fixes {
-		n, warning, err := x.Describe(ctx, fix)
+		n, warning, err := b.describe(ctx, filed, fix)
 		if err != nil {
 			return nil, warnings, err
 		}
 		if warning != "" {
-			warnings = append(warnings, warning)
+			warn(warning)
 		}
 		if !slices.ContainsFunc(list, func(f artifacts.Finding) bool { return f.ID == fix.Finding }) {
-			warnings = append(warnings, fmt.Sprintf("fixes: %s is for %q, and no finding of the session has that id", fix.Source, fix.Finding))
+			warn(fmt.Sprintf("fixes: %s is for %q, and no finding of the session has that id", fix.Source, fix.Finding))
 		}
 		all = append(all, n)
 	}
 	return all, warnings, nil
 }
 
-// Inherit describes the patches that an agent left in its own session, before Log's
-// Inherit gives its findings the numbers that they have in this one.
-func (x Fixes) Inherit(ctx context.Context, own, agent Log, fixes []staging.LeftFix) (all []artifacts.New, warnings []string, err error) {
-	if len(fixes) == 0 || atomicfile.Exists(agent.mark(state.FindingsFile)) {
-		return nil, nil, nil
-	}
-	taken, _, err := own.state()
+// InheritFixes files the patches that an agent left in its own session, before
+// Log.Inherit gives its findings the numbers that they have in this one, and reads
+// the findings in the files that it left. The notes are for the reader of the
+// report.
+func (b *Book) InheritFixes(ctx context.Context, agent *Book, filed *artifacts.Store) (notes []string, err error) {
+	fixes, problems, err := staging.Fixes(agent.ArtifactDir())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for _, fix := range fixes {
-		var n int
-		if _, err := fmt.Sscanf(fix.Finding, "finding-%d", &n); err == nil {
-			fix.Finding = fmt.Sprintf("finding-%03d", len(taken)+n)
-		}
-		a, warning, err := x.Describe(ctx, fix)
+	for _, p := range problems {
+		notes = append(notes, "fixes: "+p.String())
+	}
+	if !agent.Log.inherited() {
+		taken, _, err := b.Log.state()
 		if err != nil {
-			return nil, warnings, err
+			return notes, err
 		}
-		if warning != "" {
-			warnings = append(warnings, warning)
+		var all []artifacts.New
+		for _, fix := range fixes {
+			var n int
+			if _, err := fmt.Sscanf(fix.Finding, "finding-%d", &n); err == nil {
+				fix.Finding = fmt.Sprintf("finding-%03d", len(taken)+n)
+			}
+			a, warning, err := b.describe(ctx, filed, fix)
+			if err != nil {
+				return notes, err
+			}
+			if warning != "" {
+				notes = append(notes, warning)
+			}
+			a.Agent = agent.Actor()
+			all = append(all, a)
 		}
-		all = append(all, a)
+		if _, err := filed.AddAll(ctx, all); err != nil {
+			return notes, err
+		}
 	}
-	return all, warnings, nil
+	imported, err := agent.Import()
+	return append(notes, imported...), err
 }
 
-// Describe makes one fix an artifact to be added. The warning says what a person
-// should know about it, "" for nothing.
-func (x Fixes) Describe(ctx context.Context, fix staging.LeftFix) (n artifacts.New, warning string, err error) {
-	n = artifacts.New{
-		Type: artifacts.TypeFix, Description: "suggested fix of " + fix.Finding, OriginalFile: fix.Source,
-		Session: x.Session, Agent: x.Agent, Data: fix.Patch, Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
+// AddFix adds the patch that would mend a finding. While the session is open it is
+// left where a program would leave it; afterwards it is checked on the base and
+// filed at once, and the report names it.
+func (b *Book) AddFix(ctx context.Context, finding string, patch []byte) error {
+	if err := artifacts.CheckFindingID(finding); err != nil {
+		return err
 	}
-	if n.Path, err = x.path(ctx, fix.Finding); err != nil {
+	if b.Rec.State != superqode.StateDone {
+		return staging.LeaveFix(b.ArtifactDir(), finding, patch)
+	}
+	if !b.Rec.HasFinal {
+		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, since the session changed nothing; the patch cannot be checked", b.Rec.ID)
+	}
+	filed, err := artifacts.Open(string(b.Rec.Origin))
+	if err != nil {
+		return err
+	}
+	n, warning, err := b.describe(ctx, filed, staging.LeftFix{Finding: finding, Patch: patch})
+	if err != nil {
+		return err
+	}
+	if warning != "" {
+		b.Tell(warning)
+	}
+	added, err := filed.Add(ctx, n)
+	if err != nil {
+		return err
+	}
+	return b.ChangeReport(ctx, func(rep artifacts.Report) artifacts.Report {
+		rep = rep.WithArtifacts([]artifacts.Artifact{added})
+		return rep.WithFindings(WithPatches(rep.AllFindings(), []artifacts.Artifact{added}))
+	})
+}
+
+// describe makes one fix an artifact to be added. The warning says what a person
+// should know about it, "" for nothing.
+func (b *Book) describe(ctx context.Context, filed *artifacts.Store, fix staging.LeftFix) (n artifacts.New, warning string, err error) {
+	n = artifacts.New{
+		Type: artifacts.TypeFix, Path: artifacts.FixPatch(fix.Finding), Description: "suggested fix of " + fix.Finding, OriginalFile: fix.Source,
+		Session: b.Rec.ID, Agent: b.Rec.Agent, Data: fix.Patch, Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
+	}
+	list, err := filed.List(ctx, artifacts.Filter{Type: artifacts.TypeFix})
+	if err != nil {
 		return n, "", err
 	}
-	reason, err := x.Applies(ctx, fix.Patch)
+	if slices.ContainsFunc(list, func(a artifacts.Artifact) bool { return a.Path.String() == n.Path && a.Session != b.Rec.ID }) {
+		n.Path = artifacts.FixPatch(fix.Finding + "-" + b.Rec.ID.String()) // another session's fix has that name
+	}
+	reason, err := b.Applies(ctx, fix.Patch)
 	if err != nil {
 		return n, "", err
 	}
@@ -97,30 +158,32 @@ func (x Fixes) Describe(ctx context.Context, fix staging.LeftFix) (n artifacts.N
 		n.Metadata[metaVerified], n.Metadata[metaReason] = false, reason
 		warning = fmt.Sprintf("the fix of %s does not apply to the base: %s", fix.Finding, reason)
 	}
-	if found := x.Secrets(ctx, fix.Patch); len(found) > 0 {
-		warning = fmt.Sprintf("the fix of %s: %s", fix.Finding, found[0])
+	if masks := b.Redactor(); masks != nil {
+		if found, err := masks.InPatch(ctx, bytes.NewReader(fix.Patch)); err == nil && len(found) > 0 {
+			warning = fmt.Sprintf("the fix of %s: %s", fix.Finding, found[0])
+		}
 	}
 	return n, warning, nil
 }
 
-// path returns where a fix goes: patches/fix-<finding-id>.patch, or, where another
-// session's fix has that name, one with the session's id behind it.
-func (x Fixes) path(ctx context.Context, finding string) (string, error) {
-	list, err := x.Store.List(ctx, artifacts.Filter{Type: artifacts.TypeFix})
+// Applies returns why a patch does not apply to the session's base, "" when it does.
+// Git looks at a private index: nothing is written anywhere.
+func (b *Book) Applies(ctx context.Context, patch []byte) (why string, err error) {
+	if err := b.OpenStore(ctx); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(b.Folder, ".fix-*")
 	if err != nil {
 		return "", err
 	}
-	path := artifacts.FixPatch(finding)
-	if slices.ContainsFunc(list, func(a artifacts.Artifact) bool { return a.Path.String() == path && a.Session != x.Session }) {
-		return artifacts.FixPatch(finding + "-" + x.Session.String()), nil
-	}
-	return path, nil
+	defer os.RemoveAll(dir)
+	return b.Store.CheckApply(ctx, store.CheckApplyOptions{Commit: b.Ref("base"), Patch: patch, Scratch: dir})
 }
 
 // FixOf returns a session's fix whose artifact or finding has the id ref, and the
 // finding that it is for. The error wraps superqode.ErrNotFound when there is none.
-func FixOf(ctx context.Context, store *artifacts.Store, session superqode.SessionID, ref string) (fix artifacts.Artifact, finding string, err error) {
-	list, err := store.List(ctx, artifacts.Filter{Session: session, Type: artifacts.TypeFix})
+func FixOf(ctx context.Context, filed *artifacts.Store, session superqode.SessionID, ref string) (fix artifacts.Artifact, finding string, err error) {
+	list, err := filed.List(ctx, artifacts.Filter{Session: session, Type: artifacts.TypeFix})
 	if err != nil {
 		return fix, "", err
 	}

@@ -30,11 +30,11 @@ import (
 // program left in a file of their own, which is written anew each time the session
 // is collected.
 type Log struct {
-	Dir    string   // the session's folder
-	Roots  []string // absolute folders that stand for the origin's top
-	Origin string   // absolute
-	Ended  bool     // the suppressions of now count, and not those of the session's beginning
-	Now    time.Time
+	Dir    string    // the session's folder
+	Roots  []string  // absolute folders that stand for the origin's top
+	Origin string    // absolute
+	Ended  bool      // the suppressions of now count, and not those of the session's beginning
+	At     time.Time // now
 }
 
 const importedName = "imported.jsonl"
@@ -49,31 +49,30 @@ type Added struct {
 	Err     error    // a *artifacts.FieldError, or about the JSON; nil when it was added
 }
 
-// AddOptions say how findings are added.
-type AddOptions struct {
-	FoundBy string // who found what names no finder
-	// Done says that the session is done: its findings are Reported, and nothing is
-	// appended to its log.
-	Done     bool
-	Reported []artifacts.Finding
-	// Written, where set, is called with what is appended.
-	Written func([]byte)
+// addOptions say how findings are added.
+type addOptions struct {
+	foundBy string // who found what names no finder
+	// done says that the session is done: its findings are those reported, and nothing
+	// is appended to its log.
+	done     bool
+	reported []artifacts.Finding
+	wrote    func([]byte) // called with what is appended; nil calls nothing
 }
 
-// Lock keeps others from changing a session's findings and report until unlock is
+// lock keeps others from changing a session's findings and report until unlock is
 // called.
-func Lock(ctx context.Context, dir string) (unlock func() error, err error) {
+func lock(ctx context.Context, dir string) (unlock func() error, err error) {
 	return lockfile.Lock(ctx, filepath.Join(dir, "findings.lock"))
 }
 
-// Add checks findings, gives each an id and appends them with one write. Those that
+// add checks findings, gives each an id and appends them with one write. Those that
 // are wrong are named in list, in the order given, and the others are kept. The
-// caller holds Lock.
-func (l Log) Add(raws []json.RawMessage, opt AddOptions) (list []Added, added []artifacts.Finding, err error) {
+// caller holds the lock.
+func (l Log) add(raws []json.RawMessage, opt addOptions) (list []Added, added []artifacts.Finding, err error) {
 	taken, size := map[string]bool{}, 0
 	var lines []byte
-	if opt.Done {
-		for _, f := range opt.Reported {
+	if opt.done {
+		for _, f := range opt.reported {
 			taken[f.ID] = true
 		}
 	} else if taken, size, err = l.state(); err != nil {
@@ -81,7 +80,7 @@ func (l Log) Add(raws []json.RawMessage, opt AddOptions) (list []Added, added []
 	}
 	list = make([]Added, len(raws))
 	for i, raw := range raws {
-		f, err := l.complete(raw, opt.FoundBy, taken)
+		f, err := l.complete(raw, opt.foundBy, taken)
 		if err != nil {
 			list[i].Err = err
 			continue
@@ -98,11 +97,11 @@ func (l Log) Add(raws []json.RawMessage, opt AddOptions) (list []Added, added []
 		list[i].ID, list[i].Ignored = f.ID, f.Ignored
 		lines, added = append(lines, line...), append(added, f)
 	}
-	if len(added) == 0 || opt.Done {
+	if len(added) == 0 || opt.done {
 		return list, added, nil
 	}
-	if opt.Written != nil {
-		opt.Written(lines)
+	if opt.wrote != nil {
+		opt.wrote(lines)
 	}
 	return list, added, ledger.AppendLines(filepath.Join(l.Dir, state.FindingsFile), lines, true)
 }
@@ -166,7 +165,7 @@ func (l Log) List() ([]artifacts.Finding, error) {
 		list = append(list, parse(data)...)
 	}
 	entries, _ := l.Suppressions()
-	return entries.Mark(list, l.Now), nil
+	return entries.Mark(list, l.At), nil
 }
 
 // parse reads the findings of a file. A line that is none is passed over.
@@ -269,6 +268,9 @@ func (l Log) Inherit(agent Log) error {
 	}
 	return nil
 }
+
+// inherited reports whether the findings were taken by Inherit.
+func (l Log) inherited() bool { return atomicfile.Exists(l.mark(state.FindingsFile)) }
 
 func (l Log) mark(name string) string { return filepath.Join(l.Dir, name+".taken") }
 

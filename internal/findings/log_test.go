@@ -15,11 +15,11 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-func bareLog(t *testing.T) Log { return Log{Dir: t.TempDir(), Now: time.Now()} }
+func bareLog(t *testing.T) Log { return Log{Dir: t.TempDir(), At: time.Now()} }
 
 func add(t *testing.T, l Log, raws ...string) []Added {
 	t.Helper()
-	unlock, err := Lock(context.Background(), l.Dir)
+	unlock, err := lock(context.Background(), l.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func add(t *testing.T, l Log, raws ...string) []Added {
 	for i, r := range raws {
 		list[i] = json.RawMessage(r)
 	}
-	out, _, err := l.Add(list, AddOptions{})
+	out, _, err := l.add(list, addOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		return runner.Result{}, err
 	}
 	env := s.environ(opt, paths)
-	s.noteSecrets(env)
+	s.NoteSecrets(env)
 	kernel, err := layers.Of(s.Site).OpenKernel(layers.KernelOptions(opt.KernelOptions), env)
 	if err != nil {
 		return runner.Result{}, err
@@ -68,7 +68,7 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	}
 	side := s.openSidecar(opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.Found))))
+	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.Findings().AddAll))))
 	if err != nil {
 		err = errors.Join(err, s.custody.Close(), kernel.Close())
 		s.custody = nil
@@ -295,7 +295,7 @@ func (s *Program) keepLog(r runPaths, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.appendMasked(filepath.Join(s.Folder, "log", name), src)
+	return s.AppendMasked(filepath.Join(s.Folder, "log", name), src)
 }
 
 // handlers are the operations that a program in the session may ask for.

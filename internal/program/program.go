@@ -4,13 +4,9 @@
 package program
 
 import (
-	"context"
-	"encoding/json"
-
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
-	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/site"
 )
 
@@ -18,14 +14,18 @@ import (
 // keeps their record.
 type Program struct {
 	*site.Site
-	Authors *attribution.Authorship                                            // keeps what agents say of their edits
-	Found   func(context.Context, []json.RawMessage) ([]findings.Added, error) // keeps findings that a program reports
+	Authors *attribution.Authorship // keeps what agents say of their edits
 
 	custody *custody.Custody // while a program runs
-	secrets []string         // environments of the programs that this process ran here, for what is to be masked
-	masks   *redact.Redactor
 }
 
 // Wrote tells of lines of findings.jsonl that superqode itself has written while a
 // program runs.
 func (s *Program) Wrote(lines []byte) { s.custody.Wrote(lines) }
+
+// Findings is what the session's programs found.
+func (s *Program) Findings() *findings.Book {
+	b := findings.Open(s.Site)
+	b.Wrote = s.Wrote
+	return b
+}

@@ -96,7 +96,7 @@ func (w *writer) flush(limit int) {
 }
 
 // IfText returns a Writer that masks text and passes everything else on as it is; a
-// nil Redactor passes all on.
+// nil Redactor passes everything on.
 func (r *Redactor) IfText(w io.Writer) io.WriteCloser { return &textMask{r: r, w: w} }
 
 // textMask masks text and passes everything else on as it is: a screenshot, a

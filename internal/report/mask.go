@@ -1,9 +1,13 @@
 package report
 
 import (
+	"context"
+	"errors"
+	"io"
 	"reflect"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
 )
 
@@ -70,4 +74,25 @@ func maskStrings(v reflect.Value, r *redact.Redactor) {
 			maskStrings(one.Elem(), r)
 		}
 	}
+}
+
+// ShowPatch names the secrets in a session's patch, path, line and rule of each. The
+// patch itself is never changed, since it would not apply any more: where it holds
+// some, a copy without them is kept at ShownPatch.
+func ShowPatch(ctx context.Context, dir, file string, r *redact.Redactor) (found []string, err error) {
+	if r == nil {
+		return nil, nil
+	}
+	f, err := atomicfile.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if found, err = r.InPatch(ctx, f); err != nil || len(found) == 0 {
+		return found, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return found, err
+	}
+	return found, errors.Join(atomicfile.ClearWay(ShownPatch(dir)), atomicfile.WriteFunc(ShownPatch(dir), 0o600, func(w io.Writer) error { return r.Patch(w, f) }))
 }

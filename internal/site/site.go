@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -46,6 +47,9 @@ type Site struct {
 	Base       *snapshot.Snapshot // the workspace as it was handed out; see LoadBase
 	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
 	RepoState  *revert.RepoState  // its repository beside the work tree
+
+	secrets []string // environments of the programs that this process ran here
+	masks   *redact.Redactor
 
 	Salvages []string             // ids of what this process salvaged
 	Watched  map[string]time.Time // when paths were first seen to change, by who watched this value's runs

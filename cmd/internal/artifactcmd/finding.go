@@ -125,7 +125,7 @@ func (c *FindingAdd) adder(ctx context.Context, a *app.App) (findingAdder, error
 	if err != nil {
 		return findingAdder{}, err
 	}
-	return findingAdder{add: s.AddFindings, patch: s.AddFix, done: func() { _ = s.Close() }}, nil
+	return findingAdder{add: s.Findings().AddAll, patch: s.Findings().AddFix, done: func() { _ = s.Close() }}, nil
 }
 
 func printAdded(a *app.App, id string) error {
@@ -231,7 +231,7 @@ func (c *FindingList) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	list, err := s.Findings()
+	list, err := s.Findings().List(ctx)
 	if err != nil {
 		return err
 	}

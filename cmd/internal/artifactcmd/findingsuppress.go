@@ -32,12 +32,10 @@ func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
 	}
 	entry := findings.Suppression{Fingerprint: c.Finding, Reason: c.Reason, Expires: c.Expires}
 	return editSuppression(ctx, a, c.SessionFlag, suppressionEdit{
-		ref:  c.Finding,
-		done: "entered into",
-		session: func(s suppressor) (findings.Suppression, error) {
-			return s.SuppressFinding(ctx, c.Finding, entry)
-		},
-		file: func(f suppressionFile) (findings.Suppression, error) { return f.Enter(ctx, entry) },
+		ref:     c.Finding,
+		done:    "entered into",
+		session: func(b *findings.Book) (findings.Suppression, error) { return b.Suppress(ctx, c.Finding, entry) },
+		file:    func(f findings.File) (findings.Suppression, error) { return f.Enter(ctx, entry) },
 	})
 }
 
@@ -50,33 +48,19 @@ type FindingUnsuppress struct {
 // Run prints the fingerprint.
 func (c *FindingUnsuppress) Run(ctx context.Context, a *app.App) error {
 	return editSuppression(ctx, a, c.SessionFlag, suppressionEdit{
-		ref:  c.Finding,
-		done: "taken out of",
-		session: func(s suppressor) (findings.Suppression, error) {
-			return s.UnsuppressFinding(ctx, c.Finding)
-		},
-		file: func(f suppressionFile) (findings.Suppression, error) { return f.Remove(ctx, c.Finding) },
+		ref:     c.Finding,
+		done:    "taken out of",
+		session: func(b *findings.Book) (findings.Suppression, error) { return b.Unsuppress(ctx, c.Finding) },
+		file:    func(f findings.File) (findings.Suppression, error) { return f.Remove(ctx, c.Finding) },
 	})
-}
-
-// suppressor is a session whose report follows the file.
-type suppressor interface {
-	SuppressFinding(ctx context.Context, ref string, entry findings.Suppression) (findings.Suppression, error)
-	UnsuppressFinding(ctx context.Context, ref string) (findings.Suppression, error)
-}
-
-// suppressionFile is the file alone, where there is no session.
-type suppressionFile interface {
-	Enter(ctx context.Context, entry findings.Suppression) (findings.Suppression, error)
-	Remove(ctx context.Context, ref string) (findings.Suppression, error)
 }
 
 // suppressionEdit is one change of the file, with a session or without.
 type suppressionEdit struct {
 	ref     string // as it was given: a fingerprint, the beginning of one, or an id
 	done    string
-	session func(suppressor) (findings.Suppression, error)
-	file    func(suppressionFile) (findings.Suppression, error)
+	session func(*findings.Book) (findings.Suppression, error)
+	file    func(findings.File) (findings.Suppression, error)
 }
 
 // editSuppression makes the change and prints the fingerprint. A whole fingerprint needs no
@@ -90,7 +74,7 @@ func editSuppression(ctx context.Context, a *app.App, f app.SessionFlag, e suppr
 	switch {
 	case err == nil:
 		defer s.Close()
-		entry, err = e.session(s)
+		entry, err = e.session(s.Findings())
 	case errors.Is(err, superqode.ErrNotFound) && f.Session == "" && artifacts.IsFingerprint(e.ref):
 		entry, err = editSuppressions(ctx, a, e)
 	}
