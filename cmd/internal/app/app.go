@@ -24,6 +24,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/registry"
+	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -91,7 +92,7 @@ func (a *App) Setup(command string, args []string) error {
 		a.Flags.Repo = a.Dir
 	}
 	if a.Flags.Repo == "" && command != "version" {
-		return superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", CommandText(args))
+		return superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", text.QuoteLine(args...))
 	}
 	return nil
 }
@@ -215,7 +216,8 @@ func (a *App) CancelOnSignal(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// Fail prints an error, if there is one, and returns the exit code.
+// Fail prints an error, if there is one, after the last lines of a setup's command that failed, and
+// returns the exit code.
 func (a *App) Fail(err error, command string) int {
 	code, name := Classify(err, command)
 	if code == 0 || name == "status" || name == "pipe" {
@@ -223,6 +225,11 @@ func (a *App) Fail(err error, command string) int {
 	}
 	sentence := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
 	hint := hintOf(err)
+	if failed, ok := errors.AsType[*setup.Error](err); ok && failed.Step.Output != "" {
+		for line := range strings.SplitSeq(failed.Step.Output, "\n") {
+			a.Note("  %s", text.Printable(line))
+		}
+	}
 	fmt.Fprintf(a.Err, "%s %s\n", a.PaintErr("superqode:", term.Red), text.Printable(sentence))
 	if hint != "" {
 		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
@@ -322,15 +329,6 @@ func (a *App) Confirm(question string) error {
 		return nil
 	}
 	return superqode.Errorf(superqode.ErrDenied, "not allowed")
-}
-
-// CommandText is a command line as a person would type it.
-func CommandText(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = text.Quote(arg)
-	}
-	return strings.Join(words, " ")
 }
 
 // ShortID is the part of an id that people type: its random end.

@@ -9,17 +9,12 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/program"
-	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
 
 // Create opens a session and leaves it.
-type Create struct {
-	openFlags
-	setupFlags
-	execFlags
-}
+type Create struct{ newSession }
 
 type createdJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
@@ -37,29 +32,15 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *session.Manager) error 
 	if err != nil {
 		return err
 	}
-	warnUnused(a, cfg)
-	opt, err := c.openFlags.options(a, cfg)
+	opt, err := c.options(ctx, a, cfg)
 	if err != nil {
-		return err
-	}
-	if opt.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
-		return err
-	}
-	if opt.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
 		return err
 	}
 	if c.DryRun {
-		opt.Setup = c.setupFlags.given(a, cfg)
 		return dryRun(ctx, a, opt, program.ExecOptions{}, cfg)
-	}
-	if opt.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
-		return err
 	}
 	s, err := m.Create(ctx, opt)
 	if err != nil {
-		if failed, ok := errors.AsType[*setup.Error](err); ok {
-			tellOutput(a, failed.Step)
-		}
 		return err
 	}
 	rec := s.Record()

@@ -74,7 +74,7 @@ func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec prog
 	list("Variables", v.Env)
 	line("Keep", "%s", v.Keep)
 	if len(v.Command) > 0 {
-		line("Command", "%s", app.CommandText(v.Command))
+		line("Command", "%s", text.QuoteLine(v.Command...))
 	}
 	for _, w := range v.Warnings {
 		a.Warn(w)

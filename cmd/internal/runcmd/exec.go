@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
@@ -198,8 +197,7 @@ func tellBlock(a *app.App, b program.BlockResult) {
 	case b.TimedOut:
 		how += ", timed out"
 	}
-	took := time.Duration(b.DurationSeconds * float64(time.Second)).Round(10 * time.Millisecond)
-	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, took)
+	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, text.Took(b.DurationSeconds))
 }
 
 // Exec runs one more program in a session.

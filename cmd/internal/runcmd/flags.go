@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,40 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
+
+// newSession has the flags of the commands that open a session.
+type newSession struct {
+	openFlags
+	setupFlags
+	execFlags
+}
+
+// options turns the flags and the configuration into what a session is opened with. Commands of the
+// setup that need trust and have none are asked for, or refused.
+func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config) (session.OpenOptions, error) {
+	var unused []string
+	for _, v := range cfg.Unused() {
+		unused = append(unused, v.Key+" ("+v.Origin.String()+")")
+	}
+	if len(unused) > 0 {
+		a.Warn("configured, but without effect in this version: " + strings.Join(unused, ", "))
+	}
+	opt, err := f.openFlags.options(a, cfg)
+	if err != nil {
+		return opt, err
+	}
+	if opt.KernelOptions, err = f.kernelFlags.options(a, cfg); err != nil {
+		return opt, err
+	}
+	if opt.Defaults, err = f.execFlags.defaults(a, cfg); err != nil {
+		return opt, err
+	}
+	opt.Setup = f.setupFlags.options(a, cfg)
+	if !f.DryRun && !f.NoSetup && len(cfg.SetupCommands()) > 0 {
+		err = ensureTrust(ctx, a, cfg)
+	}
+	return opt, err
+}
 
 // openFlags say what session to open; run and workspace create share them.
 type openFlags struct {

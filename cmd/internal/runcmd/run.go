@@ -11,17 +11,13 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/report"
-	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/session"
 )
 
 // Run is the main job.
 type Run struct {
-	openFlags
-	setupFlags
-	execFlags
+	newSession
 	agentsFlags
 	programFlags
 	Cmd []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
@@ -50,23 +46,12 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		}
 		defer in.Close()
 	}
-	warnUnused(a, cfg)
-	open, err := c.openFlags.options(a, cfg)
+	open, err := c.newSession.options(ctx, a, cfg)
 	if err != nil {
 		return err
 	}
-	if open.KernelOptions, err = c.kernelFlags.options(a, cfg); err != nil {
-		return err
-	}
-	if open.Defaults, err = c.execFlags.defaults(a, cfg); err != nil {
-		return err
-	}
 	if c.DryRun {
-		open.Setup = c.setupFlags.given(a, cfg)
 		return dryRun(ctx, a, open, exec, cfg)
-	}
-	if open.Setup, err = c.setupFlags.options(ctx, a, cfg); err != nil {
-		return err
 	}
 	if len(team) > 0 {
 		if c.Agents != "" { // commands of the configuration
@@ -77,9 +62,6 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		return runAgents(ctx, a, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
 	}
 	res, err := m.Run(ctx, open, exec)
-	if failed, ok := errors.AsType[*setup.Error](err); ok {
-		tellOutput(a, failed.Step)
-	}
 	if res == nil {
 		return err
 	}
@@ -116,15 +98,4 @@ func printResult(a *app.App, res *artifacts.Result) error {
 		_, _ = io.WriteString(a.Err, b.String()) // nothing to be done when stderr is gone
 	}
 	return nil
-}
-
-// warnUnused says which configured keys have no effect yet.
-func warnUnused(a *app.App, cfg *config.Config) {
-	var keys []string
-	for _, v := range cfg.Unused() {
-		keys = append(keys, v.Key+" ("+v.Origin.String()+")")
-	}
-	if len(keys) > 0 {
-		a.Warn("configured, but without effect in this version: " + strings.Join(keys, ", "))
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -70,8 +69,7 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 			Runs          []program.RunRecord `json:"runs"`
 		}{1, all})
 	}
-	w := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tRUN\tSTATE\tPID\tEXIT\tSTARTED\tDURATION\tCOMMAND")
+	var rows [][]string
 	for _, r := range all {
 		pid, exit := "-", "-"
 		if r.State == program.RunRunning {
@@ -85,10 +83,12 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 				exit += " (timed out)"
 			}
 		}
-		took := time.Duration(r.DurationSeconds * float64(time.Second)).Round(100 * time.Millisecond)
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.SessionID, r.Run, r.State, pid, exit, r.StartedAt.Format(time.RFC3339), took, text.Printable(app.CommandText(r.Command)))
+		rows = append(rows, []string{
+			r.SessionID.String(), strconv.Itoa(r.Run), string(r.State), pid, exit, r.StartedAt.Format(time.RFC3339), text.Took(r.DurationSeconds),
+			text.Printable(text.QuoteLine(r.Command...)),
+		})
 	}
-	return w.Flush()
+	return a.Table([]string{"SESSION", "RUN", "STATE", "PID", "EXIT", "STARTED", "DURATION", "COMMAND"}, rows)
 }
 
 // sessions are the one that was named or, of those here, all that have not ended.

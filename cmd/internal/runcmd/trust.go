@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trust"
 	"github.com/seed-2d964004/superqode/session"
@@ -151,4 +152,46 @@ func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) erro
 		}
 	}
 	return nil
+}
+
+// ensureTrust makes sure that the configuration's commands may run. A person at
+// a terminal is asked; everybody else sees how to say yes.
+func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
+	m, err := a.Sessions()
+	if err != nil {
+		return err
+	}
+	dir := app.OriginDir(a.Flags.Repo)
+	t, err := trust.Untrusted(ctx, m.Host, dir, cfg)
+	if err != nil || t == nil {
+		return err
+	}
+	hint := "superqode -C " + text.Quote(dir) + " trust"
+	if a.Flags.Config != "" {
+		hint = "superqode -C " + text.Quote(dir) + " --config " + text.Quote(a.Flags.Config) + " trust"
+	}
+	if a.Flags.NoInput || !term.IsTerminal(a.In) || trust.OnlyOutside(m.Host, "let commands run") != nil {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s says to run commands that nobody has trusted yet (%s: %s)",
+			text.Printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, text.Printable(t.Commands[0].Line)), "%s", hint)
+	}
+	showTrust(a, t)
+	if err := a.Confirm("Let these commands run, now and until they change?"); err != nil {
+		return superqode.WithHint(err, "%s", hint)
+	}
+	return trust.Approve(ctx, m.Host, t)
+}
+
+// showTrust prints what a person is asked about.
+func showTrust(a *app.App, t *trust.Grant) {
+	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
+	for _, c := range t.Commands {
+		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))
+	}
+	if len(t.Writes) > 0 {
+		fmt.Fprintf(a.Err, "after these files were written: %s\n", text.Printable(strings.Join(t.Writes, ", ")))
+	}
+	if len(t.Files) > 0 {
+		fmt.Fprintf(a.Err, "with the contents that these files have now: %s\n", text.Printable(strings.Join(t.Files, ", ")))
+	}
+	fmt.Fprintf(a.Err, "%s\n", t.Digest)
 }

@@ -29,7 +29,7 @@ func (t *Terminal) Table(header []string, rows [][]string) error {
 	}
 	room, cut, least := 0, cutLeft, minLast
 	switch header[len(header)-1] {
-	case "TITLE", "WHY":
+	case "TITLE", "WHY", "COMMAND":
 		cut, least = cutEnd, minText
 	}
 	if t.OutTTY {
