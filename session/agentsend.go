@@ -257,21 +257,19 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 	if len(s.Rec.Outputs) == 0 || !atomicfile.Exists(string(c.Rec.Workspace)) {
 		return nil, nil
 	}
-	own := *c
-	own.Rec.ID, own.Rec.Agents = s.Rec.ID, nil // they are the session's, by the agent
-	part := &collected{Look: &mode.Look{}}
-	if err := own.collectOutputs(ctx, part, store); err != nil || part.outputs == nil {
-		return part.warnings, err
+	part, _, warnings, err := c.CollectOutputs(ctx, store, s.Rec.ID)
+	if err != nil || part == nil {
+		return warnings, err
 	}
 	if s.teamOutputs == nil {
-		s.teamOutputs = part.outputs
-		return part.warnings, nil
+		s.teamOutputs = part
+		return warnings, nil
 	}
 	all := s.teamOutputs
-	all.Files, all.Bytes = append(all.Files, part.outputs.Files...), all.Bytes+part.outputs.Bytes
-	all.Skipped, all.SkippedCount = append(all.Skipped, part.outputs.Skipped...), all.SkippedCount+part.outputs.SkippedCount
-	all.Unmatched = slices.DeleteFunc(all.Unmatched, func(p string) bool { return !slices.Contains(part.outputs.Unmatched, p) })
-	return part.warnings, nil
+	all.Files, all.Bytes = append(all.Files, part.Files...), all.Bytes+part.Bytes
+	all.Skipped, all.SkippedCount = append(all.Skipped, part.Skipped...), all.SkippedCount+part.SkippedCount
+	all.Unmatched = slices.DeleteFunc(all.Unmatched, func(p string) bool { return !slices.Contains(part.Unmatched, p) })
+	return warnings, nil
 }
 
 // inheritLines appends the lines of one of an agent's files to the session's own.

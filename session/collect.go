@@ -161,7 +161,13 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	if err != nil {
 		return err
 	}
-	return s.collectOutputs(ctx, c, store)
+	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
+		c.outputs = s.teamOutputs // taken from the agents' own workspaces
+		return nil
+	}
+	out, saved, missing, err := s.CollectOutputs(ctx, store, s.Rec.ID)
+	c.outputs, c.artifacts, c.warnings = out, append(c.artifacts, saved...), append(c.warnings, missing...)
+	return err
 }
 
 // makePatch writes base and final into the store and their difference into a

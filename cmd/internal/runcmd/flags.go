@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -142,10 +143,10 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (session.OpenOptions
 
 // outputs are the patterns of the configuration and of the flags.
 func (f *openFlags) outputs(cfg *config.Config) ([]string, error) {
-	if err := session.CheckOutputs(cfg.Artifacts.Outputs); err != nil {
+	if err := program.CheckOutputs(cfg.Artifacts.Outputs); err != nil {
 		return nil, fmt.Errorf("artifacts.outputs: %w", err)
 	}
-	if err := session.CheckOutputs(f.Output); err != nil {
+	if err := program.CheckOutputs(f.Output); err != nil {
 		return nil, fmt.Errorf("--output: %w", err)
 	}
 	return append(slices.Clip(cfg.Artifacts.Outputs), f.Output...), nil

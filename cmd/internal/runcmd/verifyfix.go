@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -22,7 +23,7 @@ type VerifyFix struct {
 
 type verifyFixJSON struct {
 	SchemaVersion int `json:"schema_version"`
-	*session.VerifiedFix
+	*findings.VerifiedFix
 }
 
 // Run prints what came of it.
@@ -62,7 +63,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) err
 	return err
 }
 
-func fixWord(v *session.VerifiedFix) string {
+func fixWord(v *findings.VerifiedFix) string {
 	switch {
 	case !v.Applies:
 		return "does not apply"

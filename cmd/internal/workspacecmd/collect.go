@@ -8,8 +8,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Collect selects files of a session.
@@ -34,7 +34,7 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	out, err := s.Outputs(ctx, session.OutputOptions{
+	out, err := s.Outputs(ctx, program.OutputOptions{
 		Patterns: c.Globs, MaxFiles: c.MaxFiles, MaxFileBytes: c.MaxFileBytes, MaxTotalBytes: c.MaxTotalBytes, Save: c.Save, Inline: c.Inline,
 	})
 	if err != nil {

@@ -1,0 +1,181 @@
+package program
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/outputs"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// OutputOptions say what Outputs selects; a limit of 0 is the default of package
+// outputs.
+type OutputOptions struct {
+	Patterns      []string
+	MaxFiles      int
+	MaxFileBytes  int64
+	MaxTotalBytes int64
+	Save          bool // into the artifact store, each name with the next version
+	Inline        bool // the contents come along
+}
+
+// Outputs selects files of the session's workspace and of its output and artifact
+// folders. It changes nothing there.
+func (s *Program) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Outputs, error) {
+	if s.Rec.State == superqode.StateDone {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
+	}
+	if len(opt.Patterns) == 0 {
+		return nil, superqode.Errorf(superqode.ErrUsage, "no pattern says what to collect")
+	}
+	sel, err := outputs.Select(ctx, outputs.Options{
+		Roots: s.outputRoots(), Patterns: opt.Patterns, MaxFiles: opt.MaxFiles, MaxFileBytes: opt.MaxFileBytes, MaxTotalBytes: opt.MaxTotalBytes, Inline: opt.Inline,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := outputsOf(sel, opt.Inline)
+	if !opt.Save {
+		return out, nil
+	}
+	store, err := artifacts.Open(string(s.Rec.Origin))
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, s.Rec.ID, true})
+	return out, err
+}
+
+func (s *Program) outputRoots() outputs.Roots {
+	return outputs.Roots{Workspace: string(s.Rec.Workspace), Output: s.OutputDir(), Artifacts: s.ArtifactDir()}
+}
+
+// CheckOutputs refuses patterns that can never select anything, before a session
+// is made for them.
+func CheckOutputs(patterns []string) error {
+	if len(patterns) == 0 {
+		return nil
+	}
+	_, err := outputs.Select(context.Background(), outputs.Options{Patterns: patterns})
+	return err
+}
+
+// CollectOutputs saves what the session was opened to give back, as artifacts of
+// owner. The warnings, which were shown, say what is missing.
+func (s *Program) CollectOutputs(ctx context.Context, store *artifacts.Store, owner superqode.SessionID) (out *artifacts.Outputs, saved []artifacts.Artifact, warnings []string, err error) {
+	if len(s.Rec.Outputs) == 0 {
+		return nil, nil, nil, nil
+	}
+	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.Rec.Outputs})
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("collect outputs: %w", err)
+	}
+	out, warnings = outputsOf(sel, false), outputWarnings(sel)
+	for _, w := range warnings {
+		s.Tell(w)
+	}
+	saved, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, owner, false})
+	return out, saved, warnings, err
+}
+
+// shownSkipped is how many skipped outputs are named to a person.
+const shownSkipped = 10
+
+// outputWarnings says in lines for people which outputs are missing.
+func outputWarnings(sel *outputs.Selection) []string {
+	var list []string
+	for _, k := range sel.Skipped[:min(len(sel.Skipped), shownSkipped)] {
+		list = append(list, "output "+text.Printable(k.Path)+" was skipped: "+k.Reason)
+	}
+	if n := sel.SkippedCount - shownSkipped; n > 0 {
+		list = append(list, fmt.Sprintf("%d more outputs were skipped", n))
+	}
+	for _, p := range sel.Unmatched {
+		list = append(list, "no file matches the output pattern "+text.Printable(p))
+	}
+	if c := sel.Cut; c != nil {
+		list = append(list, fmt.Sprintf("%d outputs with %d bytes were cut: %s", c.Files, c.Bytes, strings.Join(c.Reasons, "; ")))
+	}
+	return list
+}
+
+// savedOutputs says for whom outputs are saved.
+type savedOutputs struct {
+	*artifacts.Outputs
+	owner superqode.SessionID
+	again bool // a new version even of what did not change
+}
+
+// saveOutputs stores the selected files as versions of their names and notes which
+// in out. A file that changed since it was selected is stored as it is now, and out
+// says so.
+func (s *Program) saveOutputs(ctx context.Context, store *artifacts.Store, sel *outputs.Selection, out savedOutputs) ([]artifacts.Artifact, error) {
+	var list []artifacts.New
+	names := outputNames(sel.Files)
+	for i, f := range sel.Files {
+		list = append(list, artifacts.New{
+			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session", OriginalFile: f.Path,
+			Open: func() (io.ReadCloser, error) { return sel.Open(f) }, Session: out.owner, Agent: s.Rec.Agent, Again: out.again,
+		})
+	}
+	saved, err := store.SaveAll(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("save outputs: %w", err)
+	}
+	added := make([]artifacts.Artifact, 0, len(saved))
+	for i, n := range saved {
+		out.Files[i].Artifact = n.String()
+		out.Files[i].SHA256, out.Files[i].Size = n.SHA256, n.Size
+		added = append(added, n.Artifact)
+	}
+	return added, nil
+}
+
+// outputNames gives each file the name that it is saved under: its own where no
+// other of them has it, else one made of its whole path.
+func outputNames(files []outputs.File) []string {
+	count := map[string]int{}
+	for _, f := range files {
+		count[path.Base(f.Path)]++
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = path.Base(f.Path)
+		if count[names[i]] > 1 || artifacts.CheckName(names[i]) != nil {
+			names[i] = text.Segment(f.Root+"/"+f.Path, f.Path)
+		}
+	}
+	return names
+}
+
+// outputsOf turns a selection into its part of the result.
+func outputsOf(sel *outputs.Selection, inline bool) *artifacts.Outputs {
+	out := &artifacts.Outputs{Bytes: sel.Bytes, SkippedCount: sel.SkippedCount, Unmatched: sel.Unmatched}
+	for _, f := range sel.Files {
+		row := artifacts.Output{Root: f.Root, Size: f.Size, SHA256: f.SHA256, Mode: fmt.Sprintf("%04o", f.Mode.Perm())}
+		row.Path, row.PathBytes = superqode.JSONPath(f.Path)
+		if inline {
+			row.Content, row.Encoding = string(f.Data), "utf-8"
+			if !utf8.Valid(f.Data) {
+				row.Content, row.Encoding = base64.StdEncoding.EncodeToString(f.Data), "base64"
+			}
+		}
+		out.Files = append(out.Files, row)
+	}
+	for _, k := range sel.Skipped {
+		row := artifacts.SkippedOutput{Root: k.Root, Reason: k.Reason}
+		row.Path, row.PathBytes = superqode.JSONPath(k.Path)
+		out.Skipped = append(out.Skipped, row)
+	}
+	if c := sel.Cut; c != nil {
+		out.Cut = &artifacts.CutOutputs{Files: c.Files, Bytes: c.Bytes, Reasons: c.Reasons}
+	}
+	return out
+}
