@@ -34,7 +34,7 @@ type New struct {
 	Type Type
 	// Name is what people call it; "" means the file's own name.
 	Name string
-	// Path is where the file shall stand below qe-artifacts, in one of the folders
+	// Path is where the file goes below qe-artifacts, in one of the folders
 	// of docs/formats.md. An earlier artifact of the same session at that path
 	// is replaced and keeps its id. "" means the type's folder, the session's
 	// sub-folder and the file's own name, and never replaces: where the name is
@@ -52,8 +52,8 @@ type New struct {
 	Open func() (io.ReadCloser, error) // called once, when its turn comes
 	File string                        // path of a regular file, copied; a symbolic link is refused
 
-	// Mask, where set, stands between the content and the store; closing it
-	// completes the content.
+	// Mask, if set, wraps the writer that the content goes to; closing it completes
+	// the content.
 	Mask func(io.Writer) io.WriteCloser
 }
 
@@ -86,7 +86,7 @@ func (s *Store) AddAll(ctx context.Context, list []New) ([]Artifact, error) {
 	return s.bring(ctx, items)
 }
 
-// bring adds all items or none.
+// bring adds all items, or none of them.
 func (s *Store) bring(ctx context.Context, items []*item) ([]Artifact, error) {
 	if len(items) == 0 {
 		return nil, nil
@@ -293,7 +293,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// copy is io.CopyBuffer that knows whose fault an error is and obeys ctx.
+// copy is io.CopyBuffer that keeps errors of the source apart and obeys ctx.
 func (it *item) copy(ctx context.Context, dst io.Writer, src io.Reader, buf []byte) error {
 	for it.Size = 0; ; {
 		if err := ctx.Err(); err != nil {
@@ -378,8 +378,8 @@ type plan struct {
 	changed  bool
 }
 
-// move renames from to to in folder; item is nil where a stranger's file is set
-// aside.
+// move renames from to to in folder; item is nil where a file of
+// someone else is set aside.
 type move struct {
 	folder, from, to string
 	item             *item
@@ -437,8 +437,8 @@ func (p *plan) look(rel string) (onDisk bool, sum string, err error) {
 	return true, sum, err
 }
 
-// replace puts it where an earlier artifact of its session, or a stranger's file,
-// is. What is there is overwritten only when it is what the manifest recorded,
+// replace puts it in the place of an earlier artifact of its session, or of a file
+// of someone else. What is there is overwritten only when it is what the manifest recorded,
 // or when the manifest knows nothing of it and its name carries the session's
 // id: then it is our own attempt, which was killed before the manifest was
 // written.
@@ -485,8 +485,8 @@ func (p *plan) enter(it *item) Artifact {
 	return p.m.add(it.Artifact)
 }
 
-// run makes the moves. On an error the files that had no predecessor are taken
-// away again and what was set aside comes back.
+// run makes the moves. On an error it removes the files that had no predecessor, and
+// moves back what it had set aside.
 func (p *plan) run() (err error) {
 	var undo []move
 	folders := map[string]bool{}

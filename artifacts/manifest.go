@@ -235,7 +235,7 @@ func (m *manifest) touch(id superqode.SessionID, now time.Time) {
 	}
 }
 
-// byPath returns the entry whose file is at p, or nil. The pointer is good until
+// byPath returns the entry whose file is at p, or nil. The pointer is valid until
 // the next add.
 func (m *manifest) byPath(p string) *entry {
 	if m.index == nil {

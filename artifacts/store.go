@@ -349,9 +349,9 @@ func readOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
-// Remove takes away all artifacts of one session, files and entries. A file that
-// is not what the manifest recorded is somebody's work: it is spared with its
-// entry and named in the problems.
+// Remove deletes all artifacts of one session, files and entries. A file that is not
+// what the manifest recorded is someone's work: it stays, with its entry, and the
+// problems name it.
 func (s *Store) Remove(ctx context.Context, session superqode.SessionID) ([]Artifact, []Problem, error) {
 	if session.IsZero() {
 		return nil, nil, errors.New("remove artifacts: no session")
@@ -369,10 +369,10 @@ type PruneOptions struct {
 	Now          time.Time // zero means the present
 }
 
-// Prune takes away the artifacts of old sessions, as Remove does, never those of
+// Prune deletes the artifacts of old sessions, as Remove does, but never those of
 // preserved ones, nor what was added outside a session or saved under a name. Temporary files that a
 // killed writer left more than a day ago go too. It returns what was removed and
-// what was spared, and why.
+// what stayed, and why.
 func (s *Store) Prune(ctx context.Context, opt PruneOptions) ([]Artifact, []Problem, error) {
 	if opt.KeepSessions < 0 || opt.OlderThan < 0 || opt.KeepSessions == 0 && opt.OlderThan == 0 {
 		return nil, nil, superqode.Errorf(superqode.ErrUsage, "prune needs a number of sessions to keep, an age, or both")
@@ -409,7 +409,7 @@ func (opt PruneOptions) choose(all []Artifact) map[superqode.SessionID]bool {
 	return gone
 }
 
-// removal says how artifacts are taken away.
+// removal says how artifacts are deleted.
 type removal struct {
 	dry       bool // only say what would go
 	keepSaved bool // what was saved under a name stays; see Store.Save
@@ -430,7 +430,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 				return false
 			}
 			// Files go first: interrupted here, the entries are still there and the next
-			// call finishes. The other way round nobody would know the files any more.
+			// call finishes. In the other order nothing would name the files any more.
 			why, err := removeFile(p.root, e.Artifact, how.dry)
 			if err != nil {
 				problems = append(problems, Problem{e.Path.String(), err.Error()})
@@ -492,7 +492,7 @@ func removeFile(root *os.Root, a Artifact, dry bool) (why string, err error) {
 		if err != nil {
 			break
 		}
-		// Remove refuses a folder that is not empty: then somebody else's file is there.
+		// Remove refuses a folder that is not empty: then there is a file of someone else in it.
 		if errors.Join(parent.Remove(path.Base(d)), parent.Close()) != nil {
 			break
 		}
