@@ -17,7 +17,6 @@ import (
 // The lexers stand in our own assets: chroma's package of all of them reads its
 // 280 tables when the program starts, which costs every command 6 ms.
 //
-//go:generate go run genlexers.go
 //go:embed assets/lexers/*.xml
 var lexerFiles embed.FS
 
