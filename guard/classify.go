@@ -89,7 +89,7 @@ func (k *call) starts() bool {
 	return false
 }
 
-// GrepOptions is the option table of git grep, see cmdline.NewOptions.
+// GrepOptions is the option table of git grep, see cmdline.Parse.
 const GrepOptions = `cached no-index untracked exclude-standard recurse-submodules v/invert-match i/ignore-case w/word-regexp a/text textconv r/recursive
  max-depth= E/extended-regexp G/basic-regexp F/fixed-strings P/perl-regexp n/line-number column full-name l/files-with-matches name-only
  L/files-without-match z/null o/only-matching c/count color? break heading C/context= B/before-context= A/after-context= threads= p/show-function

@@ -101,7 +101,9 @@ func (r *reader) program(st *state, words []string) string {
 		}
 	}
 	c.writers()
-	c.companion()
+	if cmdline.In("npm pnpm yarn jj", c.name) {
+		c.companion()
+	}
 	if l := languageOf(c.name); l != nil {
 		c.interpreter(l)
 		return open(c.name) + "\n" + composed(c.args)

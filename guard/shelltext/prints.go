@@ -106,7 +106,7 @@ func (c *command) filter() string {
 func composed(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
-		for part := range strings.FieldsFuncSeq(a, func(c rune) bool { return strings.ContainsRune("/\"'|,#{}()\n", c) }) {
+		for part := range strings.FieldsFuncSeq(a, func(c rune) bool { return strings.ContainsRune("/\"'|,#{}()=\n", c) }) {
 			if strings.HasPrefix(part, "git ") {
 				b.WriteString(part + "\n" + part + open("field") + "\n")
 			}
@@ -177,6 +177,9 @@ func printf(args []string) string {
 // place of the repository.
 func (r *reader) gitPrints(ran guard.Ran) string {
 	kind, name := cmdline.Any, ran.Name
+	if text := composed(ran.Args); text != "" && hasFormat(ran) { // --format='git branch -D %(refname)' makes a script
+		return text
+	}
 	switch ran.Name {
 	case "":
 		return ran.Output + open("git")
@@ -203,28 +206,16 @@ func (r *reader) gitPrints(ran guard.Ran) string {
 		kind = cmdline.Commit
 	case "rev-parse":
 		return r.revParse(ran)
-	case "for-each-ref", "branch", "tag":
-		if i := slices.IndexFunc(ran.Args, func(a string) bool { return strings.HasPrefix(a, "--format=") }); i >= 0 && strings.Contains(ran.Args[i], " ") {
-			return scripted(ran.Args[i][len("--format="):]) // --format='git branch -D %(refname)' makes a script
-		}
 	}
 	return cmdline.Open(kind, name+" "+strings.Join(ran.Args, " "))
 }
 
-// scripted is a format with what git fills in left open.
-func scripted(format string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(format, "%(") {
-		if _, rest, ok := strings.Cut(part, ")"); ok && i > 0 {
-			part = open("field") + rest
-		}
-		b.WriteString(part)
-	}
-	return b.String() + "\n"
-}
-
 func hasArg(ran guard.Ran, names ...string) bool {
 	return slices.ContainsFunc(ran.Args, func(a string) bool { return slices.Contains(names, a) })
+}
+
+func hasFormat(ran guard.Ran) bool {
+	return slices.ContainsFunc(ran.Args, func(a string) bool { return strings.HasPrefix(a, "--format") || strings.HasPrefix(a, "--pretty") })
 }
 
 // diffPrints is what diff, show and log print.

@@ -39,8 +39,29 @@ func (st *state) fields(words ...*syntax.Word) (out []string) {
 	return out
 }
 
-// word expands a word to one string, without splitting.
-func (st *state) word(w *syntax.Word) string { return st.single(w, expand.Literal) }
+// word expands a word to one string, without splitting. expand.Literal (v3.14.1)
+// keeps the backslashes of unquoted text, which a shell takes away.
+func (st *state) word(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	plain := &syntax.Word{Parts: slices.Clone(w.Parts)}
+	for i, part := range w.Parts {
+		if lit, ok := part.(*syntax.Lit); ok && strings.Contains(lit.Value, `\`) {
+			plain.Parts[i] = &syntax.SglQuoted{Value: unquoted(lit.Value)}
+		}
+	}
+	return st.single(plain, expand.Literal)
+}
+
+// unquoted takes the backslashes out of unquoted text.
+func unquoted(s string) string {
+	before, after, ok := strings.Cut(s, `\`)
+	if !ok || after == "" {
+		return s
+	}
+	return before + after[:1] + unquoted(after[1:])
+}
 
 // document expands the body of a here-document.
 func (st *state) document(w *syntax.Word) string { return st.single(w, expand.Document) }

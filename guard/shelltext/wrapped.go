@@ -43,7 +43,11 @@ func (c *command) wrapped() (string, bool) {
 // wrapper runs what one wrapper runs.
 func (c *command) wrapper(w *wrapper, args []string) string {
 	n, note := c.st.program(), c.name+" runs it"
-	p := cmdline.NewOptions(w.options).Parse(args, w.how != inOption)
+	parse := cmdline.ParseUntil
+	if w.how == inOption {
+		parse = cmdline.Parse
+	}
+	p := parse(w.options, args)
 	for name := range strings.FieldsSeq(w.shell) {
 		for _, line := range p.Values[name] {
 			c.nested(n, line, note)

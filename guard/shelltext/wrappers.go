@@ -4,7 +4,7 @@ package shelltext
 // how many words stand before the command, and how the command is given.
 type wrapper struct {
 	names   string
-	options string // option table, see cmdline.NewOptions
+	options string // option table, see cmdline.Parse
 	skip    int    // words before the command
 	how     how
 	sub     string // subcommands that run something; others run nothing that is looked into

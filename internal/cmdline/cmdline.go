@@ -8,7 +8,7 @@
 package cmdline
 
 import (
-	"maps"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -70,46 +70,41 @@ func Split(s string) []string {
 	return out
 }
 
-// Options is the option table of one command in the form of git's parse-options:
-// what takes a value, and which long names exist, since only then a unique prefix
-// can be recognized.
-type Options struct {
-	longs  map[string]option // by long name
-	shorts map[byte]option
-}
-
+// option is one option of a table.
 type option struct {
 	name  string // long name, or the letter of a lone short option
-	value byte   // 0, '=' or '?'
+	short byte   // 0 where there is none
+	long  bool
+	value byte // 0, '=' or '?'
 }
 
-// NewOptions reads a table that is written as words: "q/quiet" is a switch with a
-// short form, "file=" takes a value, "gpg-sign?" may have one glued on, "x" is a
-// lone short option, "b=" one with a value.
-func NewOptions(table string) *Options {
-	s := &Options{longs: map[string]option{}, shorts: map[byte]option{}}
-	for w := range strings.FieldsSeq(table) {
-		var o option
-		if c := w[len(w)-1]; c == '=' || c == '?' {
-			o.value, w = c, w[:len(w)-1]
-		}
-		short, long, both := strings.Cut(w, "/")
-		switch {
-		case both:
-			o.name = long
-			s.shorts[short[0]], s.longs[long] = o, o
-		case len(w) == 1:
+// options reads a table of options, in the form of git's parse-options: what takes a
+// value, and which long names exist, since only then a unique prefix can be
+// recognized. It is written as words: "q/quiet" is a switch with a short form,
+// "file=" takes a value, "gpg-sign?" may have one glued on, "x" is a lone short
+// option, "b=" one with a value.
+func options(table string) iter.Seq[option] {
+	return func(yield func(option) bool) {
+		for w := range strings.FieldsSeq(table) {
+			var o option
+			if c := w[len(w)-1]; c == '=' || c == '?' {
+				o.value, w = c, w[:len(w)-1]
+			}
 			o.name = w
-			s.shorts[w[0]] = o
-		default:
-			o.name = w
-			s.longs[w] = o
+			if len(w) == 1 || w[1] == '/' {
+				o.short, o.name = w[0], w[min(2, len(w)):]
+			}
+			if o.long = o.name != ""; !o.long {
+				o.name = w
+			}
+			if !yield(o) {
+				return
+			}
 		}
 	}
-	return s
 }
 
-// Parsed is an argument list that Options has read.
+// Parsed is an argument list that was read with an option table.
 type Parsed struct {
 	Values map[string][]string // by the option's name; "" for a switch
 	Args   []string            // what is no option
@@ -131,25 +126,16 @@ func (p *Parsed) Last(name string) string {
 	return v[len(v)-1]
 }
 
-func (p *Parsed) set(o option, value string, negated bool) {
-	if negated {
-		delete(p.Values, o.name)
-		return
-	}
-	p.Values[o.name] = append(p.Values[o.name], value)
-}
-
-// Parse reads args with an option table, see NewOptions.
-func Parse(table string, args []string) *Parsed { return NewOptions(table).Parse(args, false) }
+// Parse reads args with an option table (see options) as git's parse_options does:
+// options and operands may mix, "--" and "--end-of-options" end the options, long
+// names may be cut to a unique prefix, "--no-" takes back.
+func Parse(table string, args []string) *Parsed { return parse(table, args, false) }
 
 // ParseUntil is Parse for a command that hands what follows its first operand to
 // another one.
-func ParseUntil(table string, args []string) *Parsed { return NewOptions(table).Parse(args, true) }
+func ParseUntil(table string, args []string) *Parsed { return parse(table, args, true) }
 
-// Parse reads args as git's parse_options does: options and operands may mix
-// unless stop is set, "--" and "--end-of-options" end the options, long names may
-// be cut to a unique prefix, "--no-" takes back.
-func (s *Options) Parse(args []string, stop bool) *Parsed {
+func parse(table string, args []string, stop bool) *Parsed {
 	p := &Parsed{Values: map[string][]string{}, Dash: -1}
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -161,12 +147,12 @@ func (s *Options) Parse(args []string, stop bool) *Parsed {
 		case a == "--end-of-options":
 			p.Args = append(p.Args, args[i+1:]...)
 			return p
-		case a == "--help" || a == "--help-all" || a == "-h" && s.shorts['h'].name == "":
+		case a == "--help" || a == "--help-all" || a == "-h" && letter(table, 'h').name == "":
 			p.Help = true
 		case strings.HasPrefix(a, "--"):
-			i += s.long(p, a[2:], args[i+1:])
+			i += p.long(table, a[2:], args[i+1:])
 		case len(a) > 1 && a[0] == '-':
-			i += s.short(p, a[1:], args[i+1:])
+			i += p.short(table, a[1:], args[i+1:])
 		default:
 			p.Args = append(p.Args, a)
 			if stop {
@@ -179,69 +165,72 @@ func (s *Options) Parse(args []string, stop bool) *Parsed {
 }
 
 // long reads one long option and returns how many further words it took.
-func (s *Options) long(p *Parsed, word string, rest []string) (took int) {
+func (p *Parsed) long(table, word string, rest []string) (took int) {
 	name, value, glued := strings.Cut(word, "=")
-	hits := s.match(name)
-	for _, h := range hits {
+	var hits, negated []option
+	for o := range options(table) {
+		base, isNo := strings.CutPrefix(o.name, "no-")
+		switch {
+		case !o.long:
+		case o.name == name:
+			hits, negated = []option{o}, nil
+		case "no-"+o.name == name || isNo && base == name:
+			hits, negated = nil, []option{o}
+		case strings.HasPrefix(o.name, name):
+			hits = append(hits, o)
+			continue
+		case isNo && strings.HasPrefix(base, name) || len(name) > 3 && strings.HasPrefix("no-"+o.name, name):
+			negated = append(negated, o)
+			continue
+		default:
+			continue
+		}
+		if o.long {
+			break
+		}
+	}
+	if len(hits)+len(negated) == 1 {
+		for _, o := range negated {
+			delete(p.Values, o.name)
+		}
+	}
+	for _, o := range hits { // an ambiguous prefix fails in git; what could be dangerous counts
 		v := value
-		if h.value == '=' && !h.negated && !glued && len(rest) > 0 {
+		if o.value == '=' && !glued && len(rest) > 0 {
 			v, took = rest[0], 1
 		}
-		if h.negated && len(hits) > 1 {
-			continue // an ambiguous prefix fails in git; what could be dangerous counts
-		}
-		p.set(h.option, v, h.negated)
+		p.Values[o.name] = append(p.Values[o.name], v)
 	}
 	return took
 }
 
-type hit struct {
-	option
-	negated bool
-}
-
-// match finds the options that a long name or a prefix of one stands for.
-func (s *Options) match(name string) []hit {
-	if o, ok := s.longs[name]; ok {
-		return []hit{{o, false}}
-	}
-	if base, ok := strings.CutPrefix(name, "no-"); ok {
-		if o, ok := s.longs[base]; ok {
-			return []hit{{o, true}}
+// letter returns the short option of a letter; one without a name is none.
+func letter(table string, c byte) option {
+	for o := range options(table) {
+		if o.short == c {
+			return o
 		}
 	}
-	if o, ok := s.longs["no-"+name]; ok {
-		return []hit{{o, true}}
-	}
-	var hits []hit
-	for _, long := range slices.Sorted(maps.Keys(s.longs)) {
-		if strings.HasPrefix(long, name) {
-			hits = append(hits, hit{s.longs[long], false})
-		} else if strings.HasPrefix("no-"+long, name) && len(name) > 3 {
-			hits = append(hits, hit{s.longs[long], true})
-		} else if base, ok := strings.CutPrefix(long, "no-"); ok && strings.HasPrefix(base, name) {
-			hits = append(hits, hit{s.longs[long], true})
-		}
-	}
-	return hits
+	return option{}
 }
 
 // short reads a bundle of short options and returns how many further words it took.
-func (s *Options) short(p *Parsed, letters string, rest []string) int {
+func (p *Parsed) short(table, letters string, rest []string) (took int) {
 	for i := range len(letters) {
-		o, ok := s.shorts[letters[i]]
-		after := letters[i+1:]
-		switch {
-		case !ok:
-		case o.value == '?', o.value == '=' && (after != "" || len(rest) == 0):
-			p.set(o, after, false)
-			return 0
-		case o.value == '=':
-			p.set(o, rest[0], false)
-			return 1
-		default:
-			p.set(o, "", false)
+		o, value := letter(table, letters[i]), letters[i+1:]
+		if o.name == "" {
+			continue
+		}
+		if o.value == '=' && value == "" && len(rest) > 0 {
+			value, took = rest[0], 1
+		}
+		if o.value == 0 {
+			value = ""
+		}
+		p.Values[o.name] = append(p.Values[o.name], value)
+		if o.value != 0 {
+			break
 		}
 	}
-	return 0
+	return took
 }
