@@ -49,7 +49,7 @@ func (w claimWho) place(ctx context.Context, a *app.App, needAgent bool) (*claim
 		return &claimPlace{Asker: coordinator.Supervised{Env: a.Env, Agent: agent}, a: a, roots: roots}, nil
 	}
 	if name == "" && needAgent {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "whose claim? outside of a session --agent says it"), "superqode claim … --agent NAME")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "outside of a session, --agent is required"), "superqode claim … --agent NAME")
 	}
 	m, err := a.Sessions()
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *ClaimAcquire) call(p *claimPlace, targets []coordinator.Target) (call c
 	}
 	switch {
 	case p.claims == nil && c.PID != 0:
-		err = superqode.Errorf(superqode.ErrUsage, "--pid: inside a session a claim is held by the run itself")
+		err = superqode.Errorf(superqode.ErrUsage, "--pid: inside a session, the run itself holds the claim")
 	case p.claims == nil:
 	case c.PID != 0:
 		p.claims.Holder, err = coordinator.ProcessHolder(c.PID)
@@ -171,9 +171,9 @@ type ClaimRelease struct {
 func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 	switch {
 	case c.Force && (!c.All || c.Agent != "" || len(c.Files) > 0):
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--force goes with --all alone"), "superqode claim release --all --force")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--force requires --all and takes no --agent or FILE"), "superqode claim release --all --force")
 	case c.All == (len(c.Files) > 0):
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name what to release, or --all"), "superqode claim release FILE:10-20 --agent NAME")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name the files to release, or use --all"), "superqode claim release FILE:10-20 --agent NAME")
 	}
 	p, err := c.place(ctx, a, !c.Force)
 	if err != nil {
@@ -198,7 +198,7 @@ func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 
 func (p *claimPlace) forget(ctx context.Context) error {
 	if p.claims == nil {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot let the claims of others go")
+		return superqode.Errorf(superqode.ErrDenied, "a program in a session cannot release the claims of others")
 	}
 	n, err := p.claims.Table.Forget(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (p *claimPlace) forget(ctx context.Context) error {
 	if p.a.Flags.JSON {
 		return p.a.PrintJSON(map[string]any{"schema_version": 1, "forgotten": n})
 	}
-	p.a.Note("%d claims let go", n)
+	p.a.Note("released %d claims", n)
 	return nil
 }
 

@@ -39,7 +39,7 @@ func (c *ClaimCheck) Run(ctx context.Context, a *app.App) error {
 	}
 	reply, err := c.hook(ctx, a, format)
 	if err != nil { // who cannot ask must not edit
-		if reply, err = guard.Block(format, "superqode cannot tell whether another agent has a claim on this, so it is not edited: "+err.Error()); err != nil {
+		if reply, err = guard.Block(format, "superqode cannot tell whether another agent has claimed this, so the edit is refused: "+err.Error()); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (c *ClaimCheck) Run(ctx context.Context, a *app.App) error {
 // plain decides on files named on the command line.
 func (c *ClaimCheck) plain(ctx context.Context, a *app.App, format guard.Format) error {
 	if len(c.Files) == 0 {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name what would be edited"), "superqode claim check FILE:10-20 --agent NAME")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file given"), "superqode claim check FILE:10-20 --agent NAME")
 	}
 	p, err := c.place(ctx, a, true)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *ClaimCheck) plain(ctx context.Context, a *app.App, format guard.Format)
 	var edits []coordinator.CallEdit
 	for _, t := range targets {
 		if t.Kind != coordinator.KindFile {
-			return superqode.Errorf(superqode.ErrUsage, "%s: only a file can be edited", text.Printable(t.String()))
+			return superqode.Errorf(superqode.ErrUsage, "%s is not a file", text.Printable(t.String()))
 		}
 		edits = append(edits, coordinator.CallEdit{Bytes: []byte(t.Path), Lines: []coordinator.Lines{t.Lines}})
 	}

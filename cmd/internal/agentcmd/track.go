@@ -40,7 +40,7 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 	case hook:
 		list, err = c.fromHook(a)
 	case len(c.Files) == 0:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file to track"), "superqode track --agent NAME FILE[:START-END]")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file given"), "superqode track --agent NAME FILE[:START-END]")
 	default:
 		list, err = c.fromArgs(a)
 	}

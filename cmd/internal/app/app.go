@@ -321,7 +321,7 @@ type IO struct {
 // refused.
 func (a *App) Confirm(question string) error {
 	if a.Flags.NoInput || !term.IsTerminal(a.In) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can say yes to this"), "run it in a terminal, or add --yes")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can confirm this"), "run it in a terminal, or add --yes")
 	}
 	fmt.Fprintf(a.Err, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')

@@ -37,7 +37,7 @@ func (c *Add) Run(ctx context.Context, a *app.App) error {
 		}
 	}
 	if c.File == "-" && c.Name == "" {
-		return superqode.Errorf(superqode.ErrUsage, "what comes from stdin needs a --name")
+		return superqode.Errorf(superqode.ErrUsage, "an artifact from stdin requires --name")
 	}
 	in, err := c.open(a)
 	if err != nil {

@@ -183,7 +183,7 @@ func (*Verify) Run(ctx context.Context, a *app.App) error {
 		err = printCheck(a, check)
 	}
 	if err == nil && !check.OK() {
-		err = superqode.Errorf(superqode.ErrVerification, "the artifact store does not fit its manifest")
+		err = superqode.Errorf(superqode.ErrVerification, "the artifact store does not match its manifest")
 	}
 	return err
 }

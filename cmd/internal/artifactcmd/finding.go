@@ -83,7 +83,7 @@ func (c *FindingAdd) Run(ctx context.Context, a *app.App) error {
 	}
 	if patch != nil {
 		if err := to.patch(ctx, list[0].ID, patch); err != nil {
-			return fmt.Errorf("finding %s is added, its patch is not: %w", list[0].ID, err)
+			return fmt.Errorf("added finding %s without its patch: %w", list[0].ID, err)
 		}
 	}
 	return printAdded(a, list[0].ID)
@@ -139,7 +139,7 @@ func printAdded(a *app.App, id string) error {
 // json writes the flags in the shape of superqode-qr-v1.
 func (c *FindingAdd) json(a *app.App) (json.RawMessage, error) {
 	if c.Severity == "" || c.Title == "" {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a finding needs --severity and --title"), "superqode finding add --severity high --title 'What is wrong'")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a finding requires --severity and --title"), "superqode finding add --severity high --title 'What is wrong'")
 	}
 	doc := map[string]any{"severity": c.Severity, "title": c.Title}
 	for key, value := range map[string]string{

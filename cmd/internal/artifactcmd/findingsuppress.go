@@ -25,7 +25,7 @@ type FindingSuppress struct {
 // Run prints the fingerprint.
 func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
 	if strings.TrimSpace(c.Reason) == "" {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression needs --reason"), "superqode finding suppress %s --reason 'Why it does not count'", text.QuotePath(c.Finding))
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression requires --reason"), "superqode finding suppress %s --reason 'Why it does not count'", text.QuotePath(c.Finding))
 	}
 	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
@@ -67,7 +67,7 @@ type suppressionEdit struct {
 // session, unless one is named.
 func editSuppression(ctx context.Context, a *app.App, f app.SessionFlag, e suppressionEdit) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot say which findings count")
+		return superqode.Errorf(superqode.ErrDenied, "a program in a session cannot suppress findings")
 	}
 	var entry findings.Suppression
 	s, err := f.AttachReported(ctx, a)

@@ -31,7 +31,7 @@ type prunedJSON struct {
 // Run prints what went and what was spared.
 func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
-		return superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot take artifacts away")
+		return superqode.Errorf(superqode.ErrDenied, "a program in a session cannot remove artifacts")
 	}
 	opt := artifacts.PruneOptions{OlderThan: c.OlderThan, DryRun: c.DryRun}
 	switch {
@@ -48,7 +48,7 @@ func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 			return err
 		}
 		if opt.KeepSessions = cfg.Artifacts.KeepSessions; opt.KeepSessions == 0 {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which sets no limit"), "superqode artifacts prune --keep-sessions 50")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which means no limit"), "superqode artifacts prune --keep-sessions 50")
 		}
 	}
 	var err error

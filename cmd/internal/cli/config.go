@@ -47,7 +47,7 @@ func (*configInitCmd) Run(a *app.App) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "%s exists already", path), "superqode config show")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "%s already exists", path), "superqode config show")
 	}
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func refusedBy(what string, blocked []artifacts.Blocked) string {
 // check notes what is not as promised.
 func (d *demo) check(act *demoAct, res *artifacts.Result) {
 	if len(act.Steps) != strings.Count(demoScript, "\ntry ") {
-		d.problem("in %s mode the script told of %d steps", act.Mode, len(act.Steps))
+		d.problem("in %s mode the script reported %d steps", act.Mode, len(act.Steps))
 	}
 	for _, s := range act.Steps {
 		if strings.Contains(s.Command, "git ") && !strings.HasPrefix(s.Command, "rm ") && s.Outcome != "refused" {
@@ -101,10 +101,10 @@ func (d *demo) check(act *demoAct, res *artifacts.Result) {
 		}
 	}
 	if !act.Unchanged {
-		d.problem("in %s mode the repository is not as it was", act.Mode)
+		d.problem("in %s mode the repository was changed", act.Mode)
 	}
 	if !res.Revert.Verified {
-		d.problem("in %s mode the end was not verified", act.Mode)
+		d.problem("in %s mode the revert was not verified", act.Mode)
 	}
 	if !res.OriginCheck.Unchanged {
 		d.problem("in %s mode: %s", act.Mode, strings.Join(res.OriginCheck.Differences, "; "))

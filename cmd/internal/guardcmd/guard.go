@@ -119,7 +119,7 @@ func (c *Check) input(a *app.App) (io.Reader, error) {
 		}
 		quoted, err := syntax.Quote(w, syntax.LangBash)
 		if err != nil {
-			return nil, superqode.Errorf(superqode.ErrUsage, "%q is no word of a command line: %v", w, err)
+			return nil, superqode.Errorf(superqode.ErrUsage, "%q cannot be a word of a command line: %v", w, err)
 		}
 		line.WriteString(quoted)
 	}

@@ -35,7 +35,7 @@ func (c *Allow) Run(ctx context.Context, a *app.App) error {
 	}
 	op := guard.Operation(c.Once)
 	if !c.Yes {
-		if err := a.Confirm(fmt.Sprintf("Let the program of session %s do %s once?", l.ID, text.Printable(c.Once))); err != nil {
+		if err := a.Confirm(fmt.Sprintf("Permit the program of session %s to %s once?", l.ID, text.Printable(c.Once))); err != nil {
 			return err
 		}
 	}
@@ -44,7 +44,7 @@ func (c *Allow) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if l.Kernel == kernel.Active {
-		a.Warn("the kernel layer of this session keeps the repository read-only whatever is let through; superqode run --enforce off runs without it")
+		a.Warn("the kernel layer keeps the repository read-only for this session regardless; superqode run --enforce off disables it")
 	}
 	if a.Flags.JSON {
 		return a.PrintJSON(guardAllowJSON{1, id, op})

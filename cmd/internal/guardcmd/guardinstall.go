@@ -53,7 +53,7 @@ func (c *Install) Run(ctx context.Context, a *app.App) error {
 	} else {
 		done := "installed"
 		if !changed {
-			done = "installed already"
+			done = "already installed"
 		}
 		fmt.Fprintf(a.Out, "%s in %s\n", done, text.Printable(in.Dir()))
 		printInstallation(a, st)
@@ -97,10 +97,10 @@ func (*Uninstall) Run(ctx context.Context, a *app.App) error {
 	}
 	fmt.Fprintf(a.Out, "removed from %s\n", text.Printable(in.Dir()))
 	for _, path := range r.Kept {
-		a.Note("kept %s: the hook in its place was changed after the guard was installed", text.Printable(path))
+		a.Note("kept %s: its hook was changed after the guard was installed", text.Printable(path))
 	}
 	if !r.Config {
-		a.Note("the configuration was changed after the guard was installed; only what is the guard's was taken out")
+		a.Note("the configuration was changed after the guard was installed; only the guard's own settings were removed")
 	}
 	return nil
 }
@@ -156,7 +156,7 @@ func allowInRepository(ctx context.Context, a *app.App, op guard.Operation) erro
 		if person {
 			why = "--no-input was given"
 		}
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can let something through in a repository: %s", why), "type it into a terminal: superqode guard allow --once %s", op)
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can permit an operation in a repository: %s", why), "type it into a terminal: superqode guard allow --once %s", op)
 	}
 	until, err := in.AllowOnce(op)
 	if err != nil {

@@ -96,7 +96,7 @@ func inspect(ctx context.Context, a *app.App, m *session.Manager, doc *guardStat
 		return nil
 	}
 	if cfg, err := a.Configuration(ctx); err == nil && !sameLists(cfg.Guard.Allow, doc.Installation.Allow, cfg.Guard.Deny, doc.Installation.Deny) {
-		a.Warn("guard.allow or guard.deny of the configuration has changed since the guard was installed; superqode guard install takes it over")
+		a.Warn("guard.allow or guard.deny has changed since the guard was installed; run superqode guard install to update it")
 	}
 	return nil
 }

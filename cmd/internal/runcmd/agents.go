@@ -47,15 +47,15 @@ func (c *Run) team(cfg *config.Config) ([]session.AgentCommand, error) {
 	list = append(list, more...)
 	switch {
 	case len(list) == 0 && (c.SharedSpace || c.MaxParallel != 0):
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--shared-workspace and --max-parallel are for several agents"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--shared-workspace and --max-parallel require several agents"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
 	case len(list) == 0:
 		return nil, nil
 	case named != "":
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, and others have", text.Printable(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, but others have one", text.Printable(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
 	case len(c.Cmd) > 0:
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agents with commands of their own, and a program to run besides"), "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agents with their own commands cannot be combined with a program to run"), "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
 	case c.MaxParallel < 0:
-		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number from 1 on, not %d", c.MaxParallel)
+		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number greater than zero, not %d", c.MaxParallel)
 	}
 	return list, session.CheckAgents(list)
 }

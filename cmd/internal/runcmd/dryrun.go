@@ -63,7 +63,7 @@ func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec prog
 	for _, text := range v.Setup {
 		line("Setup", "%s", text)
 	}
-	line("Guard", "to be expected: shim %s, hooks %s, kernel %s", v.Shim, v.Hooks, v.Kernel)
+	line("Guard", "expected: shim %s, hooks %s, kernel %s", v.Shim, v.Hooks, v.Kernel)
 	for _, h := range v.Limits {
 		line("Limit", "%s", limitText(h))
 	}

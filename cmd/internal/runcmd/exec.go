@@ -51,7 +51,7 @@ func (f *programFlags) set(ctx context.Context, a *app.App, opt *program.ExecOpt
 		return nothing, nil
 	}
 	if f.Stdin == "-" && f.fromStdin() {
-		return nothing, superqode.Errorf(superqode.ErrUsage, "--stdin -: the code is read from there")
+		return nothing, superqode.Errorf(superqode.ErrUsage, "--stdin -: stdin already provides the code")
 	}
 	if f.Stdin == "-" {
 		return nothing, nil
@@ -74,7 +74,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 	switch {
 	case f.CodeBlocks != "":
 		if f.Lang != "" {
-			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks say their language themselves", f.Lang)
+			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks name their own language", f.Lang)
 		}
 		data, err := readInput(ctx, a, "--code-blocks", f.CodeBlocks)
 		if err != nil {
@@ -94,7 +94,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 			word = strings.TrimPrefix(filepath.Ext(f.CodeFile), ".")
 		}
 		if word == "" {
-			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: --lang must say what it is written in: python or bash", f.CodeFile)
+			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: unknown extension; add --lang python or --lang bash", f.CodeFile)
 		}
 		lang, err := program.ParseLang(word)
 		if err != nil {
@@ -104,7 +104,7 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 		opt.Code = &program.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
-		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s: there is no code", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
+		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s requires --code-file", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
 	}
 	return false, nil
 }
@@ -275,7 +275,7 @@ type Supervise struct{}
 func (*Supervise) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	out, ok := a.Out.(io.WriteCloser)
 	if !ok {
-		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own", session.DetachCommand)
+		return superqode.Errorf(superqode.ErrUsage, "%s is for superqode's own use", session.DetachCommand)
 	}
 	return m.Supervise(ctx, a.In, out, a.Signals)
 }

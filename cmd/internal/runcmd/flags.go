@@ -29,7 +29,7 @@ func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config
 		unused = append(unused, v.Key+" ("+v.Origin.String()+")")
 	}
 	if len(unused) > 0 {
-		a.Warn("configured, but without effect in this version: " + strings.Join(unused, ", "))
+		a.Warn("configured but ignored by this version: " + strings.Join(unused, ", "))
 	}
 	opt, err := f.openFlags.options(a, cfg)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 		return superqode.AgentID{}, nil
 	}
 	if len(f.Agent) > 1 || strings.Contains(f.Agent[0], "=") {
-		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage, "--agent: several agents need a command each, and superqode run to run them")
+		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage, "--agent: several agents require superqode run and a command each")
 	}
 	id, err := superqode.ParseAgentID(f.Agent[0])
 	if err != nil {

@@ -188,11 +188,11 @@ func onlyRun(l *state.Listed) (int, error) {
 	hint := "superqode workspace ps --session " + l.ID.String()
 	switch len(under) {
 	case 0:
-		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no run of session %s is under way", l.ID), "%s", hint)
+		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no active run", l.ID), "%s", hint)
 	case 1:
 		return last, nil
 	}
-	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run: which one is to be ended must be said: %s", strings.Join(under, ", ")), "%s", hint)
+	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run is required, since several runs are active: %s", strings.Join(under, ", ")), "%s", hint)
 }
 
 // Run prints how the run ended.

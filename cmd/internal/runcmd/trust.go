@@ -38,7 +38,7 @@ type trustListJSON struct {
 // Run shows the commands and asks.
 func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if c.All && !c.List && !c.Revoke {
-		return superqode.Errorf(superqode.ErrUsage, "--all needs --list or --revoke")
+		return superqode.Errorf(superqode.ErrUsage, "--all requires --list or --revoke")
 	}
 	switch {
 	case c.List:
@@ -55,7 +55,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 		return err
 	}
 	if t == nil {
-		a.Note("nothing here needs trust")
+		a.Note("nothing here requires trust")
 		return printTrust(a, nil, false)
 	}
 	open, err := trust.Untrusted(ctx, m.Host, app.OriginDir(a.Flags.Repo), cfg)
@@ -67,7 +67,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	}
 	if c.Show || open == nil {
 		if open == nil {
-			a.Note("trusted already")
+			a.Note("already trusted")
 		}
 		return printTrust(a, t, open == nil)
 	}
@@ -77,7 +77,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	// Who is not at a terminal has typed the command all the same: as with direnv
 	// allow, that is the yes.
 	if !c.Yes && !a.Flags.NoInput && term.IsTerminal(a.In) {
-		if err := a.Confirm("Let these commands run, until they change?"); err != nil {
+		if err := a.Confirm("Trust these commands until they change?"); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) erro
 		return err
 	}
 	if len(gone) == 0 && !c.All {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "nothing of %s is trusted", dir), "superqode trust --list")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s has no trusted commands", dir), "superqode trust --list")
 	}
 	if a.Flags.JSON {
 		if gone == nil {
@@ -171,11 +171,11 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 		hint = "superqode -C " + text.Quote(dir) + " --config " + text.Quote(a.Flags.Config) + " trust"
 	}
 	if a.Flags.NoInput || !term.IsTerminal(a.In) || trust.OnlyOutside(m.Host, "let commands run") != nil {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s says to run commands that nobody has trusted yet (%s: %s)",
+		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s wants to run commands that nobody has trusted yet (%s: %s)",
 			text.Printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, text.Printable(t.Commands[0].Line)), "%s", hint)
 	}
 	showTrust(a, t)
-	if err := a.Confirm("Let these commands run, now and until they change?"); err != nil {
+	if err := a.Confirm("Trust these commands, now and until they change?"); err != nil {
 		return superqode.WithHint(err, "%s", hint)
 	}
 	return trust.Approve(ctx, m.Host, t)
@@ -183,15 +183,15 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 
 // showTrust prints what a person is asked about.
 func showTrust(a *app.App, t *trust.Grant) {
-	fmt.Fprintf(a.Err, "%s says to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
+	fmt.Fprintf(a.Err, "%s wants to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
 	for _, c := range t.Commands {
 		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))
 	}
 	if len(t.Writes) > 0 {
-		fmt.Fprintf(a.Err, "after these files were written: %s\n", text.Printable(strings.Join(t.Writes, ", ")))
+		fmt.Fprintf(a.Err, "after writing these files: %s\n", text.Printable(strings.Join(t.Writes, ", ")))
 	}
 	if len(t.Files) > 0 {
-		fmt.Fprintf(a.Err, "with the contents that these files have now: %s\n", text.Printable(strings.Join(t.Files, ", ")))
+		fmt.Fprintf(a.Err, "with the current contents of these files: %s\n", text.Printable(strings.Join(t.Files, ", ")))
 	}
 	fmt.Fprintf(a.Err, "%s\n", t.Digest)
 }

@@ -55,7 +55,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) err
 		err = a.PrintJSON(verifyFixJSON{1, v})
 	} else {
 		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), text.Printable(v.Evidence))
-		a.Note("the report of session %s has it: superqode report --session %s", v.SessionID, v.SessionID)
+		a.Note("added to the report of session %s: superqode report --session %s", v.SessionID, v.SessionID)
 	}
 	if err == nil && !v.Verified {
 		err = app.StatusError(app.ExitFailure)

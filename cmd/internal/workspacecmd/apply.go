@@ -114,9 +114,9 @@ func printApplied(a *app.App, res *artifacts.Applied) error {
 	}
 	switch {
 	case len(res.Applied) > 0 && res.Salvage != "":
-		a.Note("what was overwritten or deleted: superqode workspace restore %s", res.Salvage)
+		a.Note("overwritten and deleted files were salvaged: superqode workspace restore %s", res.Salvage)
 	case len(res.Applied) == 0 && len(res.Already) > 0:
-		a.Note("nothing to apply: the origin has it already")
+		a.Note("nothing to apply: the origin already has it")
 	case len(res.Applied) == 0:
 		a.Note("nothing to apply")
 	}

@@ -30,7 +30,7 @@ type applyCommitsJSON struct {
 // commits is apply --commits: a line for each commit; conflicts go to stderr.
 func (c *Apply) commits(ctx context.Context, a *app.App, l *state.Listed) error {
 	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !c.Agent.IsZero() {
-		return superqode.Errorf(superqode.ErrUsage, "--commits brings whole commits: it goes with no PATH, --hunk or --agent")
+		return superqode.Errorf(superqode.ErrUsage, "--commits applies whole commits and takes no PATH, --hunk or --agent")
 	}
 	res, rec, err := a.Manager.ApplyCommits(ctx, string(l.Origin), l.ID.String(), c.Check)
 	if res == nil {
@@ -68,9 +68,9 @@ func printAppliedCommits(a *app.App, res *artifacts.AppliedCommits) error {
 	}
 	switch {
 	case len(res.Commits) == 0:
-		a.Note("nothing to apply: the origin has them already")
+		a.Note("nothing to apply: the origin already has them")
 	case res.Salvage != "":
-		a.Note("what was overwritten and had not been committed: superqode workspace restore %s", res.Salvage)
+		a.Note("overwritten uncommitted files were salvaged: superqode workspace restore %s", res.Salvage)
 	}
 	return nil
 }

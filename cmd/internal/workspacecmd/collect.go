@@ -27,7 +27,7 @@ type Collect struct {
 // stderr.
 func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	if c.Inline && !a.Flags.JSON {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--inline: contents come with --json only"), "superqode --json workspace collect --inline …")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--inline requires --json"), "superqode --json workspace collect --inline …")
 	}
 	s, err := c.Attach(ctx, a)
 	if err != nil {
@@ -73,10 +73,10 @@ func printOutputs(a *app.App, out *artifacts.Outputs) error {
 		a.Warn("skipped " + name(k.Root, k.Path) + ": " + k.Reason)
 	}
 	if n := out.SkippedCount - len(out.Skipped); n > 0 {
-		a.Warn(fmt.Sprintf("%d more were skipped", n))
+		a.Warn(fmt.Sprintf("%d more files were skipped", n))
 	}
 	for _, p := range out.Unmatched {
-		a.Warn("no file answers to " + text.Printable(p))
+		a.Warn("no file matches " + text.Printable(p))
 	}
 	if c := out.Cut; c != nil {
 		a.Warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))

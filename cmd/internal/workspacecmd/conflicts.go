@@ -44,7 +44,7 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) err
 		err = superqode.Errorf(superqode.ErrConflict, "changes in open workspaces would conflict")
 	}
 	if len(list) == 0 {
-		a.Note("nothing would conflict")
+		a.Note("no conflicts")
 	}
 	return err
 }

@@ -41,9 +41,9 @@ func pin(ctx context.Context, a *app.App, ref string, pinned bool) error {
 		return a.PrintJSON(pinnedJSON{1, id, pinned})
 	}
 	if pinned {
-		a.Note("%s is pinned: cleanup spares it", id)
+		a.Note("%s is pinned: cleanup will not remove it", id)
 	} else {
-		a.Note("%s is not pinned", id)
+		a.Note("%s is no longer pinned", id)
 	}
 	return nil
 }

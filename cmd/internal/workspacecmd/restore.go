@@ -53,9 +53,9 @@ func pathsJSON(paths []string) []pathJSON {
 func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	switch {
 	case c.List && (c.Salvage != "" || c.To != ""), c.Salvage == "" && c.To != "":
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--list goes without a salvage and --to needs one"), "superqode workspace restore --list")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--list takes no salvage, and --to requires one"), "superqode workspace restore --list")
 	case c.All && c.Salvage != "":
-		return superqode.Errorf(superqode.ErrUsage, "--all goes with --list; a salvage is looked for in every origin")
+		return superqode.Errorf(superqode.ErrUsage, "--all requires --list; a named salvage is looked up in every origin")
 	case c.Salvage == "":
 		return c.list(ctx, a, m)
 	}
@@ -64,7 +64,7 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error
 		return err
 	}
 	for _, p := range r.Special {
-		a.Warn(text.QuotePath(p) + " is a socket, a FIFO or a device, and not restored")
+		a.Warn(text.QuotePath(p) + " is a socket, a FIFO or a device and was not restored")
 	}
 	for _, p := range r.Lost {
 		a.Warn(text.QuotePath(p) + " is lost")

@@ -60,7 +60,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	for _, m := range mixed {
-		a.Warn("not taken back: " + m)
+		a.Warn("not reverted: " + m)
 	}
 	if a.Flags.JSON {
 		if err == nil || len(res.Differences)+len(mixed) > 0 {
@@ -86,7 +86,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	for _, id := range res.Salvages {
-		a.Note("what was overwritten is kept: superqode workspace restore " + id)
+		a.Note("overwritten files were salvaged: superqode workspace restore " + id)
 	}
 	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", text.Plural(len(res.Paths), "path"), spaced(res.Digest))
 	return errors.Join(err, perr)
