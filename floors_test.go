@@ -74,6 +74,7 @@ var floors = map[string]int{
 	"internal/mode":              26,
 	"internal/attribution":       35,
 	"internal/gc":                40,
+	"internal/team":              40,
 	"internal/program":           37,
 	"internal/radar":             37,
 	"internal/registry":          34,

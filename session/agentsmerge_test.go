@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // mergeCase is what two agents do to one base, and what their merged patch makes
@@ -100,7 +101,7 @@ func TestAgentsMerge(t *testing.T) {
 			m := NewManager(Config{Home: superqode.Getenv(env, "SUPERQODE_HOME"), Env: env})
 			alice, _ := superqode.ParseAgentID("alice")
 			bob, _ := superqode.ParseAgentID("bob")
-			res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir}, program.ExecOptions{}, AgentsOptions{Agents: []AgentCommand{{alice, c.alice}, {bob, c.bob}}})
+			res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir}, program.ExecOptions{}, team.AgentsOptions{Agents: []team.AgentCommand{{Agent: alice, Command: c.alice}, {Agent: bob, Command: c.bob}}})
 			if res == nil || err != nil && !errors.Is(err, superqode.ErrConflict) {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // opening is how many workspaces are made at once: more would only wait for the
@@ -23,13 +24,13 @@ const opening = 3
 // openAgents makes each agent a workspace of its own, or prepares them all to
 // work in the session's. On an error nothing half-made stays beside the session
 // itself.
-func (s *Session) openAgents(ctx context.Context, list []AgentCommand, open OpenOptions, shared bool) (members []*Session, err error) {
+func (s *Session) openAgents(ctx context.Context, list []team.AgentCommand, open OpenOptions, shared bool) (members []*Session, err error) {
 	records := make([]state.AgentRecord, len(list))
 	for i, a := range list {
 		records[i] = state.AgentRecord{Agent: a.Agent, Command: a.Command}
 	}
 	if err := s.Update(ctx, func(r *state.Record) {
-		r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), commandOf(list)
+		r.Agents, r.Shared, r.Runs, r.Command = records, shared, len(list), team.CommandOf(list)
 	}); err != nil {
 		return nil, err
 	}

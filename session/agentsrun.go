@@ -1,64 +1,23 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
-	"github.com/seed-2d964004/superqode/internal/runner"
-	"github.com/seed-2d964004/superqode/internal/state"
-)
-
-// AgentsOptions says which agents work in one session, and how.
-type AgentsOptions struct {
-	Agents   []AgentCommand
-	Parallel int  // how many at once; 0: all
-	Shared   bool // all of them in one workspace
-	// Streams returns where an agent's output goes; nil: nowhere but into its log.
-	Streams func(superqode.AgentID) (stdout, stderr io.Writer)
-	// Watch is called now and then while agents run, and when one starts or ends,
-	// never twice at the same time; nil: nobody looks.
-	Watch func([]AgentStatus)
-}
-
-// AgentStatus is what an agent does at this moment.
-type AgentStatus struct {
-	Agent     superqode.AgentID
-	State     AgentState
-	ExitCode  int
-	StartedAt time.Time
-	EndedAt   time.Time
-	Changes   int // paths; -1 while nobody looked
-	Conflicts int // paths that would conflict with another agent's
-}
-
-// AgentState is how far an agent is.
-type AgentState string
-
-// The states of an agent. One that was never started, because the session was
-// ended before, stays AgentWaiting.
-const (
-	AgentWaiting AgentState = "waiting"
-	AgentRunning AgentState = "running"
-	AgentEnded   AgentState = "ended"
+	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // RunAgents opens a session, runs several agents in it at the same time and ends
 // it. Result and error are as those of Run; the result's exit code is the first
 // that is not zero, in the order given. Changes that could not be merged give an
 // error that wraps superqode.ErrConflict.
-func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.ExecOptions, opt AgentsOptions) (*artifacts.Result, error) {
-	if err := CheckAgents(opt.Agents); err != nil {
+func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) (*artifacts.Result, error) {
+	if err := team.CheckAgents(opt.Agents); err != nil {
 		return nil, err
 	}
 	if mode.Of(open.Mode).InPlace && !opt.Shared && len(opt.Agents) > 1 {
@@ -70,15 +29,15 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.
 		return nil, err
 	}
 	defer s.Close()
-	relay := newRelay(exec.Signals, len(opt.Agents))
+	relay := team.NewRelay(exec.Signals, len(opt.Agents))
 	if opt.Shared { // before the agents' values of the session are made
 		if err := s.setUpAgents(ctx, []*Session{s}, open.Setup.with(exec), relay); err != nil {
-			relay.stop()
+			relay.Stop()
 			return s.endUnset(ctx, exec, err)
 		}
 	}
 	members, err := s.openAgents(ctx, opt.Agents, open, opt.Shared)
-	if sig := relay.ended(); err == nil && sig != nil {
+	if sig := relay.Ended(); err == nil && sig != nil {
 		err = &InterruptError{sig}
 		for _, c := range members {
 			if !opt.Shared {
@@ -87,242 +46,29 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.
 		}
 	}
 	if err != nil {
-		relay.stop()
+		relay.Stop()
 		return nil, errors.Join(err, s.discard())
 	}
 	if !opt.Shared {
 		err = s.setUpAgents(ctx, members, open.Setup.with(exec), relay)
 	}
 	if err != nil {
-		relay.stop()
+		relay.Stop()
 		return s.endUnset(ctx, exec, err)
 	}
-	t := &team{s: s, opt: opt, exec: exec, members: members, relay: relay, status: make([]AgentStatus, len(members))}
-	runErr := t.run(ctx)
-	relay.stop()
-	stop := ignore(exec.Signals)
+	at := make([]team.Member, len(members))
+	for i, c := range members {
+		at[i] = team.Member{Site: c.Site, Exec: c.Exec}
+	}
+	t := team.New(s.Site, opt, exec, relay, at)
+	runErr := t.Run(ctx)
+	relay.Stop()
+	stop := team.Ignore(exec.Signals)
 	defer stop()
-	why := t.notApplied(runErr)
+	why := t.NotApplied(runErr)
 	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: why != "", Locked: true, EndApply: EndApply{open.NoRevert, why}})
 	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}
 	return result, errors.Join(runErr, err)
-}
-
-// team is the agents at work.
-type team struct {
-	s       *Session
-	opt     AgentsOptions
-	exec    program.ExecOptions
-	members []*Session
-	relay   *relay
-
-	mu      sync.Mutex
-	status  []AgentStatus
-	results []state.AgentRecord // the members' records hold the session's own list, and must not see it change
-	errs    []error
-}
-
-// run runs every agent and returns when all have ended. One that fails stops no
-// other.
-func (t *team) run(ctx context.Context) error {
-	t.errs, t.results = make([]error, len(t.members)), slices.Clone(t.s.Rec.Agents)
-	for i, a := range t.opt.Agents {
-		t.status[i] = AgentStatus{Agent: a.Agent, State: AgentWaiting, Changes: -1}
-	}
-	stopWatch := t.watch(ctx)
-	slots := make(chan struct{}, max(1, min(cmpOr(t.opt.Parallel, len(t.members)), len(t.members))))
-	var wg sync.WaitGroup
-	for i := range t.members {
-		slots <- struct{}{} // in the order given
-		if t.relay.ended() != nil || ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			t.errs[i] = t.one(ctx, i)
-		})
-	}
-	wg.Wait()
-	stopWatch()
-	return errors.Join(append([]error{t.record(context.WithoutCancel(ctx))}, t.errs...)...)
-}
-
-func cmpOr(a, b int) int {
-	if a > 0 {
-		return a
-	}
-	return b
-}
-
-// one runs one agent.
-func (t *team) one(ctx context.Context, i int) error {
-	a, member := t.opt.Agents[i], t.members[i]
-	opt := t.exec
-	opt.Args, opt.Stdin, opt.Stdout, opt.Stderr = []string{"sh", "-c", a.Command}, nil, nil, nil
-	if t.opt.Streams != nil {
-		opt.Stdout, opt.Stderr = t.opt.Streams(a.Agent)
-	}
-	opt.StdoutToo, opt.Signals = false, t.relay.to[i]
-	if t.opt.Shared {
-		opt.Log = agentLog(a.Agent)
-	}
-	t.set(i, func(st *AgentStatus) { st.State, st.StartedAt = AgentRunning, t.s.Now() })
-	res, err := member.Exec(ctx, opt)
-	t.set(i, func(st *AgentStatus) { st.State, st.EndedAt, st.ExitCode = AgentEnded, t.s.Now(), res.ExitCode })
-	t.relay.leave(i)
-	t.mu.Lock()
-	rec := &t.results[i]
-	rec.StartedAt, rec.EndedAt, rec.TimedOut = t.status[i].StartedAt.UTC(), t.status[i].EndedAt.UTC(), res.TimedOut
-	code := res.ExitCode
-	if rec.ExitCode = &code; err != nil && code == 0 {
-		rec.ExitCode = nil
-	}
-	t.mu.Unlock()
-	for _, w := range []io.Writer{opt.Stdout, opt.Stderr} {
-		if c, ok := w.(interface{ Flush() error }); ok {
-			err = errors.Join(err, c.Flush())
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("agent %s: %w", a.Agent, err)
-	}
-	return nil
-}
-
-// agentLog is the log of an agent that shares the session's workspace.
-func agentLog(a superqode.AgentID) string { return a.String() + "-command.log" }
-
-func (t *team) set(i int, change func(*AgentStatus)) {
-	t.mu.Lock()
-	change(&t.status[i])
-	t.mu.Unlock()
-	t.tell()
-}
-
-// tell shows what the agents do.
-func (t *team) tell() {
-	if t.opt.Watch == nil {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.opt.Watch(slices.Clone(t.status))
-}
-
-// record writes down how the agents ended. The session's own exit code is the
-// first that is not zero.
-func (t *team) record(ctx context.Context) error {
-	agents := t.results
-	return t.s.Update(ctx, func(r *state.Record) {
-		r.Agents, r.Runs, r.Command = agents, len(agents), commandOf(t.opt.Agents)
-		r.ExitCode, r.TimedOut = nil, false
-		known := true
-		for _, a := range agents {
-			known = known && a.ExitCode != nil
-			r.TimedOut = r.TimedOut || a.TimedOut
-			if a.ExitCode != nil && (r.ExitCode == nil || *r.ExitCode == 0) {
-				r.ExitCode = a.ExitCode
-			}
-		}
-		if !known && (r.ExitCode == nil || *r.ExitCode == 0) {
-			r.ExitCode = nil // one is not known to have ended well
-		}
-		for _, m := range t.members {
-			r.Kernel = state.Weaker(r.Kernel, m.Rec.Kernel)
-			r.Limit, r.Truncated = cmp.Or(r.Limit, m.Rec.Limit), r.Truncated || m.Rec.Truncated
-		}
-	})
-}
-
-// commandOf is the command line of several agents as a record keeps it.
-func commandOf(list []AgentCommand) []string {
-	var args []string
-	for _, a := range list {
-		args = append(args, "--agent", a.Agent.String()+"="+a.Command)
-	}
-	return args
-}
-
-// notApplied says why nothing is applied in the end; "" when all agents ended
-// well.
-func (t *team) notApplied(err error) string {
-	for i, a := range t.s.Rec.Agents {
-		switch {
-		case a.ExitCode == nil:
-			return fmt.Sprintf("agent %s did not run", a.Agent)
-		case a.TimedOut || *a.ExitCode != 0:
-			return fmt.Sprintf("agent %s: %s", a.Agent, notApplied(runner.Result{ExitCode: *a.ExitCode, TimedOut: a.TimedOut}, t.errs[i]))
-		}
-	}
-	if err != nil {
-		return "an agent did not run"
-	}
-	return ""
-}
-
-// relay passes signals on to every agent that runs.
-type relay struct {
-	to   []chan os.Signal
-	done chan struct{}
-	left sync.WaitGroup
-
-	mu    sync.Mutex
-	gone  []bool
-	final os.Signal // the first that tells to end
-}
-
-func newRelay(from <-chan os.Signal, n int) *relay {
-	r := &relay{to: make([]chan os.Signal, n), gone: make([]bool, n), done: make(chan struct{})}
-	for i := range r.to {
-		r.to[i] = make(chan os.Signal, 8)
-	}
-	r.left.Go(func() {
-		for {
-			select {
-			case sig := <-from:
-				r.pass(sig)
-			case <-r.done:
-				return
-			}
-		}
-	})
-	return r
-}
-
-func (r *relay) pass(sig os.Signal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.final == nil && ends(sig) {
-		r.final = sig
-	}
-	for i, c := range r.to {
-		if r.gone[i] {
-			continue
-		}
-		select {
-		case c <- sig:
-		default: // it has eight already
-		}
-	}
-}
-
-// ended returns the signal that told to end, nil for none.
-func (r *relay) ended() os.Signal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.final
-}
-
-// leave says that an agent has ended.
-func (r *relay) leave(i int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.gone[i] = true
-}
-
-func (r *relay) stop() {
-	close(r.done)
-	r.left.Wait()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
+	"github.com/seed-2d964004/superqode/internal/team"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -150,11 +151,11 @@ func stressEnv(claims string, seed uint64, edits int, pause time.Duration) []str
 
 // stressCommands are the agents; each is this test binary again, which
 // SUPERQODE_TEST_DO keeps from running the tests.
-func stressCommands(exe string) []AgentCommand {
-	var list []AgentCommand
+func stressCommands(exe string) []team.AgentCommand {
+	var list []team.AgentCommand
 	for n := range stressAgents {
 		id, _ := superqode.ParseAgentID("agent-" + strconv.Itoa(n))
-		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf("SUPERQODE_TEST_DO=edits SUPERQODE_TEST_AGENT=%d exec '%s'", n, exe)})
+		list = append(list, team.AgentCommand{Agent: id, Command: fmt.Sprintf("SUPERQODE_TEST_DO=edits SUPERQODE_TEST_AGENT=%d exec '%s'", n, exe)})
 	}
 	return list
 }
@@ -175,7 +176,7 @@ func TestAgentsStress(t *testing.T) {
 	f, claims := stressRepo(t), t.TempDir()
 	env := f.Env(stressEnv(claims, seed, stressEdits, 0)...)
 	m := NewManager(Config{Home: superqode.Getenv(env, "SUPERQODE_HOME"), Env: env})
-	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{claims}}}, AgentsOptions{Agents: stressCommands(exe)})
+	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{claims}}}, team.AgentsOptions{Agents: stressCommands(exe)})
 	if res == nil || res.ExitCode != 0 || err != nil && !errors.Is(err, superqode.ErrConflict) {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -279,7 +280,7 @@ func childAgents() int {
 	}
 	m := childManager()
 	exec := program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{os.Getenv("SUPERQODE_TEST_CLAIMS")}}}
-	if _, err := m.RunAgents(context.Background(), OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR")}, exec, AgentsOptions{Agents: stressCommands(exe)}); err != nil {
+	if _, err := m.RunAgents(context.Background(), OpenOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR")}, exec, team.AgentsOptions{Agents: stressCommands(exe)}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 97
 	}
@@ -403,13 +404,13 @@ func checkKilled(t *testing.T, f *gittest.Fixture, m *Manager, id superqode.Sess
 // note beside the origin when it has written.
 func childTeam() int {
 	m, dir := childManager(), os.Getenv("SUPERQODE_TEST_DIR")
-	var list []AgentCommand
+	var list []team.AgentCommand
 	for _, name := range []string{"ALICE", "BOB"} {
 		id, _ := superqode.ParseAgentID(name)
-		list = append(list, AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
+		list = append(list, team.AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
 	}
 	exec := program.ExecOptions{KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}}
-	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, AgentsOptions{Agents: list, Parallel: 1})
+	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, team.AgentsOptions{Agents: list, Parallel: 1})
 	if err != nil && !errors.Is(err, superqode.ErrConflict) {
 		fmt.Fprintln(os.Stderr, err)
 		return 97

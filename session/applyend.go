@@ -3,12 +3,9 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
-	"github.com/seed-2d964004/superqode/internal/runner"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // EndApply says whether an isolated session's changes are brought into the origin
@@ -16,32 +13,6 @@ import (
 type EndApply struct {
 	Apply      bool
 	NotApplied string // with Apply: why nothing is applied after all; "" for nothing against it
-}
-
-// notApplied says why the changes of a program that ended like this are not
-// applied, "" when they are: half a job is nobody's wish.
-func notApplied(res runner.Result, err error) string {
-	switch {
-	case err != nil:
-		return "the program did not run"
-	case res.TimedOut:
-		return "the program timed out"
-	case res.ExitCode != 0:
-		return fmt.Sprintf("the program failed (exit code %d)", res.ExitCode)
-	}
-	return ""
-}
-
-// NotApplied is why a session that was opened with NoRevert applies nothing when
-// it ends, "" for nothing against it.
-func NotApplied(r *state.Record) string {
-	switch {
-	case r.Runs == 0:
-		return ""
-	case r.ExitCode == nil:
-		return "how the last program ended is not known"
-	}
-	return notApplied(runner.Result{ExitCode: *r.ExitCode, TimedOut: r.TimedOut}, nil)
 }
 
 // endApplied is what an apply at the end of a session came to.

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -132,7 +133,7 @@ func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifac
 	kinds := []string{"command", "setup", "guard", "superqode"}
 	if s.Rec.Shared {
 		for _, a := range s.Rec.Agents {
-			kinds = append(kinds, strings.TrimSuffix(agentLog(a.Agent), ".log"))
+			kinds = append(kinds, strings.TrimSuffix(team.AgentLog(a.Agent), ".log"))
 		}
 	}
 	for _, kind := range kinds {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // InterruptError means that a signal ended the work before the program ran.
@@ -48,10 +49,10 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOp
 	res, runErr := s.ExecAll(ctx, exec)
 	var start *runner.StartError
 	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
-	stop := ignore(exec.Signals)
+	stop := team.Ignore(exec.Signals)
 	defer stop()
 	// Nobody but the program can have locked a worktree that is as old as this call.
-	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true, EndApply: EndApply{open.NoRevert, notApplied(res, runErr)}})
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true, EndApply: EndApply{open.NoRevert, team.NotApplied(res, runErr)}})
 	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err) // whatever the reason, what stays is what counts
 	}
@@ -69,7 +70,7 @@ func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signal
 		for {
 			select {
 			case sig := <-signals:
-				if ends(sig) {
+				if team.Ends(sig) {
 					cancel(&InterruptError{sig})
 				}
 			case <-opened:
@@ -88,23 +89,4 @@ func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signal
 		return nil, interrupt
 	}
 	return s, err
-}
-
-func ends(sig os.Signal) bool {
-	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
-}
-
-// ignore drains signals until stop is called, so that the sender never blocks.
-func ignore(signals <-chan os.Signal) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-signals:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
 }

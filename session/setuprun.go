@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -59,7 +60,7 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != state.KeepAlways {
 		end.Keep = state.KeepNever
 	}
-	stop := ignore(exec.Signals)
+	stop := team.Ignore(exec.Signals)
 	defer stop()
 	s.setupError = failed
 	res, eerr := s.End(after, end)
@@ -73,16 +74,16 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 
 // setUpAgents sets up the workspace of each agent, or that of s, which they share.
 // One after the other: most setups fill caches that the next one finds filled.
-func (s *Session) setUpAgents(ctx context.Context, members []*Session, opt SetupOptions, signals *relay) error {
+func (s *Session) setUpAgents(ctx context.Context, members []*Session, opt SetupOptions, signals *team.Relay) error {
 	for i, c := range members {
-		opt.Signals = signals.to[i]
+		opt.Signals = signals.To[i]
 		if _, err := c.Setup(ctx, opt); err != nil {
 			if c != s {
 				err = fmt.Errorf("agent %s: %w", c.Rec.Agent, err)
 			}
 			return err
 		}
-		if sig := signals.ended(); sig != nil {
+		if sig := signals.Ended(); sig != nil {
 			return &InterruptError{sig}
 		}
 	}

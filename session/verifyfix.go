@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // VerifyFixOptions says which fix is tried, and with which tests.
@@ -75,7 +76,7 @@ func (m *Manager) tryFix(ctx context.Context, t *findings.Trial, opt VerifyFixOp
 	}
 	defer fresh.Close()
 	defer func() {
-		stop := ignore(opt.Exec.Signals)
+		stop := team.Ignore(opt.Exec.Signals)
 		defer stop()
 		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: state.KeepNever, Locked: true})
 		err = errors.Join(err, eerr)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -25,8 +26,8 @@ type agentsFlags struct {
 
 // team returns the agents that the command line asks for, in the order given;
 // none for a session of one program.
-func (c *Run) team(cfg *config.Config) ([]session.AgentCommand, error) {
-	var list []session.AgentCommand
+func (c *Run) team(cfg *config.Config) ([]team.AgentCommand, error) {
+	var list []team.AgentCommand
 	named := ""
 	for _, arg := range c.Agent {
 		name, command, given := strings.Cut(arg, "=")
@@ -38,7 +39,7 @@ func (c *Run) team(cfg *config.Config) ([]session.AgentCommand, error) {
 		if err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
 		}
-		list = append(list, session.AgentCommand{Agent: id, Command: command})
+		list = append(list, team.AgentCommand{Agent: id, Command: command})
 	}
 	more, err := c.configured(cfg)
 	if err != nil {
@@ -57,12 +58,12 @@ func (c *Run) team(cfg *config.Config) ([]session.AgentCommand, error) {
 	case c.MaxParallel < 0:
 		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number greater than zero, not %d", c.MaxParallel)
 	}
-	return list, session.CheckAgents(list)
+	return list, team.CheckAgents(list)
 }
 
 // configured returns the agents that --agents names, "all" in the order of their
 // names.
-func (c *Run) configured(cfg *config.Config) ([]session.AgentCommand, error) {
+func (c *Run) configured(cfg *config.Config) ([]team.AgentCommand, error) {
 	if c.Agents == "" {
 		return nil, nil
 	}
@@ -85,15 +86,15 @@ func (c *Run) configured(cfg *config.Config) ([]session.AgentCommand, error) {
 			names = append(names, id)
 		}
 	}
-	list := make([]session.AgentCommand, len(names))
+	list := make([]team.AgentCommand, len(names))
 	for i, id := range names {
-		list[i] = session.AgentCommand{Agent: id, Command: cfg.Agents[id]}
+		list[i] = team.AgentCommand{Agent: id, Command: cfg.Agents[id]}
 	}
 	return list, nil
 }
 
 // runAgents runs several agents in one session and prints what came of it.
-func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, opt session.AgentsOptions) error {
+func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

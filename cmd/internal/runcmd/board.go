@@ -10,8 +10,8 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // board shows the output of several agents, each line behind its agent's name,
@@ -23,7 +23,7 @@ type board struct {
 	mu     sync.Mutex
 	live   bool // stderr is a terminal that moves its cursor
 	drawn  int  // lines of status on the screen
-	status []session.AgentStatus
+	status []team.AgentStatus
 }
 
 func makeBoard(a *app.App, names []string) *board {
@@ -96,7 +96,7 @@ func (s *agentStream) print(lines []byte) error {
 }
 
 // show draws what the agents do.
-func (b *board) show(status []session.AgentStatus) {
+func (b *board) show(status []team.AgentStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = status
@@ -132,16 +132,16 @@ func (b *board) draw() {
 }
 
 // line is what one agent does. It is short, so that no terminal breaks it.
-func (b *board) line(st session.AgentStatus) string {
+func (b *board) line(st team.AgentStatus) string {
 	name := st.Agent.String()
 	if len(name) > 24 {
 		name = name[:23] + "…"
 	}
 	line := term.Padded(name, min(b.width, 24)) + "  "
 	switch st.State {
-	case session.AgentRunning:
+	case team.AgentRunning:
 		line += "running " + text.Age(time.Since(st.StartedAt))
-	case session.AgentEnded:
+	case team.AgentEnded:
 		line += exitWord(b.a, st.ExitCode) + " after " + text.Age(st.EndedAt.Sub(st.StartedAt))
 	default:
 		line += string(st.State)

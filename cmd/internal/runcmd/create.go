@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -103,5 +104,5 @@ func (c *End) apply(rec state.Record) session.EndApply {
 	if c.Apply {
 		return session.EndApply{Apply: true}
 	}
-	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: session.NotApplied(&rec)}
+	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: team.NotAppliedOf(&rec)}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/report"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/session"
 )
 
@@ -29,7 +30,7 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	team, err := c.team(cfg)
+	agents, err := c.team(cfg)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if err != nil {
 		return err
 	}
-	if len(team) > 0 {
+	if len(agents) > 0 {
 		c.Agent = nil
 	} else {
 		in, err := c.set(ctx, a, &exec, c.Cmd)
@@ -53,13 +54,13 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	if c.DryRun {
 		return dryRun(ctx, a, open, exec, cfg)
 	}
-	if len(team) > 0 {
+	if len(agents) > 0 {
 		if c.Agents != "" { // commands of the configuration
 			if err := ensureTrust(ctx, a, cfg); err != nil {
 				return err
 			}
 		}
-		return runAgents(ctx, a, open, exec, session.AgentsOptions{Agents: team, Parallel: c.MaxParallel, Shared: c.SharedSpace})
+		return runAgents(ctx, a, open, exec, team.AgentsOptions{Agents: agents, Parallel: c.MaxParallel, Shared: c.SharedSpace})
 	}
 	res, err := m.Run(ctx, open, exec)
 	if res == nil {

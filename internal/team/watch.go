@@ -1,4 +1,4 @@
-package session
+package team
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 // watch looks at the agents' workspaces until the returned function is called:
 // for when each change was first seen, for how many there are, and for what would
 // conflict.
-func (t *team) watch(ctx context.Context) (stop func()) {
+func (t *Team) watch(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -42,8 +42,8 @@ func (t *team) watch(ctx context.Context) (stop func()) {
 }
 
 // glance looks once. What goes wrong is of no consequence: the end looks again.
-func (t *team) glance(ctx context.Context) {
-	list, counts, err := radar.In(ctx, t.s.m.Host, t.s.Project)
+func (t *Team) glance(ctx context.Context) {
+	list, counts, err := radar.In(ctx, t.s.Host, t.s.Project)
 	if err != nil {
 		if ctx.Err() == nil {
 			t.s.Log.Debug().Err(err).Msg("radar")
