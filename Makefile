@@ -29,7 +29,7 @@ FLOORS = ^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$
 # to find in the rest, which takes 3 to 10 times as long under it: what the commands'
 # scripts and the hooks' tests start are processes, and the guard's cores are pure
 # functions.
-RACED = $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=bench --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
+RACED = $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
 
 # A process with the race detector sleeps for a second before it ends unless told
 # otherwise, and the tests start thousands. They wait more than they compute, so
@@ -83,7 +83,7 @@ docs:
 	SUPERQODE_TEST_UPDATE_DOCS=1 $(GO) test -count=1 -run '^Test(Reference|Recording)$$' ./cmd/internal/cli
 
 bench:
-	$(GO) run ./internal/bench $(BENCH)
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 0 ./internal/bench -args -- $(BENCH)
 
 fuzz:
 	@for pkg in $$($(GO) list ./...); do \

@@ -148,8 +148,6 @@ func arrow(from, to string) string {
 		return "imports " + to + ", which stands above it"
 	case a == b && a > 0:
 		return "imports " + to + ", which stands on the same floor"
-	case a > 0 && to == "internal/bench":
-		return "imports the benchmark"
 	}
 	return ""
 }
@@ -171,7 +169,7 @@ func TestFloors(t *testing.T) {
 					if wrong := arrow(from, to); wrong != "" {
 						t.Errorf("%s (%s) %s", p.ImportPath, build.goos, wrong)
 					}
-					if to == "internal/gittest" && from != "internal/bench" || to == "internal/snapshot/snaptest" {
+					if to == "internal/gittest" || to == "internal/snapshot/snaptest" {
 						t.Errorf("%s imports the test fixtures outside its tests", p.ImportPath)
 					}
 				} else if from == "" && strings.Contains(strings.Split(imp, "/")[0], ".") {
@@ -212,7 +210,6 @@ func TestArrow(t *testing.T) {
 		{"", "session", false},
 		{"session", "util", false},
 		{"util", "session", false},
-		{"session", "internal/bench", false},
 	} {
 		if wrong := arrow(tt.from, tt.to); (wrong == "") != tt.ok {
 			t.Errorf("%s → %s: %q", tt.from, tt.to, wrong)
@@ -223,7 +220,7 @@ func TestArrow(t *testing.T) {
 func TestMainIsShort(t *testing.T) {
 	t.Parallel()
 	for _, p := range listPackages(t, "linux", "") {
-		if pkg, _ := ours(p.ImportPath); p.Name != "main" || pkg == "internal/bench" {
+		if p.Name != "main" {
 			continue
 		}
 		for _, name := range slices.Concat(p.GoFiles, p.IgnoredGoFiles) {

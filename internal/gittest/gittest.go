@@ -22,8 +22,7 @@ import (
 	"time"
 )
 
-// TB is the part of testing.TB that fixtures need; a command that measures has
-// one too.
+// TB is the part of testing.TB that fixtures need.
 type TB interface {
 	Helper()
 	Fatalf(format string, args ...any)

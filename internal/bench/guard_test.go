@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -22,10 +22,9 @@ const (
 
 // measureGuard measures the git of a session's program beside the same git in
 // the same workspace without the guard, by turns.
-func measureGuard(ctx context.Context, o *options, r *report, base, where string) (err error) {
-	defer caught(&err)
-	s := newSubject(ctx, o, base, guardFiles)
-	r.head(where, base, guardFiles)
+func measureGuard(ctx context.Context, p place, o *options, r *report) {
+	s := newSubject(ctx, p, o.bin, guardFiles)
+	r.head(p.where, p.base, guardFiles)
 	_, id, path := s.create()
 	inside, shim := s.sessionMeter(id)
 	for _, what := range []struct {
@@ -46,7 +45,6 @@ func measureGuard(ctx context.Context, o *options, r *report, base, where string
 				ours, theirs = append(ours, a.wall), append(theirs, b.wall)
 			}
 		}
-		s.m.fail(inside.err)
 		r.ratio(what.name, ours, theirs, bound{ratio: 1, slack: what.slack, holds: true})
 	}
 	s.superqode("workspace", "end", "--session", id)
@@ -62,7 +60,7 @@ func measureGuard(ctx context.Context, o *options, r *report, base, where string
 	}
 	r.ratio("run with all layers : run without the guard", with, without, bound{ratio: 1, slack: slackStart, holds: true})
 	s.guardInstalled(o.runs, r)
-	return errors.Join(s.m.err, os.RemoveAll(s.base))
+	s.m.fail(os.RemoveAll(s.base))
 }
 
 // guardInstalled measures commits in a repository with guard install, whose hooks

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -29,33 +30,18 @@ const (
 	listSessions = 500
 )
 
-// fatal is what a fixture's Fatalf panics with.
-type fatal struct{ error }
-
-// tb lets the test fixtures work outside of a test.
-type tb struct{ base string }
-
-func (tb) Helper() {}
-
-func (tb) Fatalf(format string, args ...any) { panic(fatal{fmt.Errorf(format, args...)}) }
-
-func (t tb) TempDir() string {
-	dir, err := os.MkdirTemp(t.base, "tmp-")
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return dir
+// place is where a measurement's repositories lie, and its TempDir too.
+type place struct {
+	testing.TB
+	base, where string
 }
 
-// caught turns a fixture's panic into an error.
-func caught(err *error) {
-	if p := recover(); p != nil {
-		f, ok := p.(fatal)
-		if !ok {
-			panic(p)
-		}
-		*err = f.error
+func (p place) TempDir() string {
+	dir, err := os.MkdirTemp(p.base, "tmp-")
+	if err != nil {
+		p.Fatal(err)
 	}
+	return dir
 }
 
 // subject is one repository and the commands to run on it.
@@ -69,10 +55,12 @@ type subject struct {
 
 // newSubject makes a repository of n files with a home of its own on the same
 // file system.
-func newSubject(ctx context.Context, o *options, base string, n int) *subject {
-	dir := tb{base}.TempDir()
-	f := gittest.ManyIn(tb{dir}, filepath.Join(dir, "repo"), n)
-	return &subject{Fixture: f, m: &meter{ctx: ctx, env: f.Env(), onDisk: !strings.HasPrefix(base, "/dev/shm")}, bin: o.bin, base: dir}
+func newSubject(ctx context.Context, p place, bin string, n int) *subject {
+	onDisk := !strings.HasPrefix(p.base, "/dev/shm")
+	p.base = p.TempDir()
+	f := gittest.ManyIn(p, filepath.Join(p.base, "repo"), n)
+	m := &meter{ctx: ctx, tb: p, env: f.Env(), onDisk: onDisk}
+	return &subject{Fixture: f, m: m, bin: bin, base: p.base}
 }
 
 func (s *subject) superqode(args ...string) cost {
@@ -113,13 +101,12 @@ func (s *subject) quiet() {
 }
 
 // measureSize measures everything that depends on the number of files.
-func measureSize(ctx context.Context, o *options, r *report, base, where string, n int) (err error) {
-	defer caught(&err)
+func measureSize(ctx context.Context, p place, o *options, r *report, n int) {
 	if !o.only.MatchString("sessions") && !o.only.MatchString("dirty") && !o.only.MatchString("changes") {
-		return nil
+		return
 	}
-	s := newSubject(ctx, o, base, n)
-	r.head(where, base, n)
+	s := newSubject(ctx, p, o.bin, n)
+	r.head(p.where, p.base, n)
 	if o.only.MatchString("sessions") {
 		s.sessions(o.runs, n, r)
 	}
@@ -130,7 +117,7 @@ func measureSize(ctx context.Context, o *options, r *report, base, where string,
 		s.dirty(o.runs, n, r)
 	}
 	r.memory(s.m.peak, n)
-	return errors.Join(s.m.err, os.RemoveAll(s.base))
+	s.m.fail(os.RemoveAll(s.base))
 }
 
 // sessions measures opening and ending: a session beside a linked worktree,
@@ -146,9 +133,6 @@ func (s *subject) sessions(runs, n int, r *report) {
 		add, worktree := s.addWorktree()
 		theirStatus := s.git(worktree, "status", "--porcelain")
 		remove := s.git(s.Dir, "worktree", "remove", "--force", worktree)
-		if s.m.err != nil {
-			return
-		}
 		if status.stdout != "" || theirStatus.stdout != "" {
 			s.m.fail(fmt.Errorf("the workspace is not clean: %.200s", status.stdout+theirStatus.stdout))
 		}
@@ -179,9 +163,6 @@ func (s *subject) changes(runs, n int, r *report) {
 		for i := range runs + 1 {
 			a := s.superqode("workspace", "changes", "--session", id, "--json")
 			b := s.git(path, "status", "--porcelain=v2", "-uall")
-			if s.m.err != nil {
-				return
-			}
 			if x, y := strings.Count(a.stdout, "\n"), strings.Count(b.stdout, "\n"); x != changed || y != changed {
 				s.m.fail(fmt.Errorf("%d files changed, superqode says %d, git %d", changed, x, y))
 			}
@@ -207,7 +188,7 @@ func (s *subject) dirty(runs, n int, r *report) {
 	for i := range runs + 1 {
 		s.quiet()
 		create, id, path := s.create()
-		if s.m.err == nil && i == 0 {
+		if i == 0 {
 			if got, want := s.StatusIn(path), s.Status(); got != want {
 				s.m.fail(errors.New("the workspace's status is not the origin's"))
 			}
@@ -216,9 +197,6 @@ func (s *subject) dirty(runs, n int, r *report) {
 		s.quiet()
 		add, worktree := s.addWorktree()
 		s.git(s.Dir, "worktree", "remove", "--force", worktree)
-		if s.m.err != nil {
-			return
-		}
 		if i > 0 {
 			ours, theirs = append(ours, create.wall), append(theirs, add.wall)
 		}
@@ -236,10 +214,9 @@ func (s *subject) append(path string) {
 }
 
 // measureShort measures the commands that should cost next to nothing.
-func measureShort(ctx context.Context, o *options, r *report, base, where string) (err error) {
-	defer caught(&err)
-	s := newSubject(ctx, o, base, 20)
-	r.head(where, base, 20)
+func measureShort(ctx context.Context, p place, o *options, r *report) {
+	s := newSubject(ctx, p, o.bin, 20)
+	r.head(p.where, p.base, 20)
 	var version, list []time.Duration
 	for i := range 3*o.runs + 1 {
 		if c := s.superqode("version"); i > 0 {
@@ -248,13 +225,11 @@ func measureShort(ctx context.Context, o *options, r *report, base, where string
 	}
 	r.absolute("version", version, boundVersion)
 	for range listSessions {
-		if s.create(); s.m.err != nil {
-			break
-		}
+		s.create()
 	}
 	for i := range 3*o.runs + 1 {
 		c := s.superqode("workspace", "list")
-		if n := strings.Count(c.stdout, "qe-"); s.m.err == nil && n < listSessions {
+		if n := strings.Count(c.stdout, "qe-"); n < listSessions {
 			s.m.fail(fmt.Errorf("%d sessions, %d listed", listSessions, n))
 		}
 		if i > 0 {
@@ -262,5 +237,5 @@ func measureShort(ctx context.Context, o *options, r *report, base, where string
 		}
 	}
 	r.absolute(fmt.Sprintf("list, %d sessions", listSessions), list, boundList)
-	return errors.Join(s.m.err, os.RemoveAll(s.base))
+	s.m.fail(os.RemoveAll(s.base))
 }

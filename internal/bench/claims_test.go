@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -25,10 +25,9 @@ const (
 
 // measureClaims measures a claim as two commands, a big repository's watcher, and
 // what watching adds to a run.
-func measureClaims(ctx context.Context, o *options, r *report, base, where string) (err error) {
-	defer caught(&err)
-	s := newSubject(ctx, o, base, guardFiles)
-	r.head(where, base, guardFiles)
+func measureClaims(ctx context.Context, p place, o *options, r *report) {
+	s := newSubject(ctx, p, o.bin, guardFiles)
+	r.head(p.where, p.base, guardFiles)
 	var pairs []time.Duration
 	for i := range 5*o.runs + 1 {
 		a := s.superqode("claim", "acquire", "some/file:10-20", "--agent", "alice")
@@ -52,26 +51,20 @@ func measureClaims(ctx context.Context, o *options, r *report, base, where strin
 	}
 	r.ratio("run, watched : run, not watched", with, without, bound{ratio: 1, slack: slackWatched, holds: true})
 	s.quiet()
-	if err := errors.Join(s.m.err, os.RemoveAll(s.base)); err != nil {
-		return err
-	}
-	return measureWatch(ctx, o, r, base)
+	s.m.fail(os.RemoveAll(s.base))
+	measureWatch(ctx, p, o, r)
 }
 
 // measureWatch starts the watcher on many folders.
-func measureWatch(ctx context.Context, o *options, r *report, base string) (err error) {
-	dir, err := os.MkdirTemp(base, "watch-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func measureWatch(ctx context.Context, p place, o *options, r *report) {
+	dir := p.TempDir()
 	for i := range watchFolders {
 		folder := filepath.Join(dir, "tree", fmt.Sprint(i%30), fmt.Sprint(i/30))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
+			p.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(folder, "f"), nil, 0o644); err != nil {
-			return err
+			p.Fatal(err)
 		}
 	}
 	var starts []time.Duration
@@ -79,15 +72,14 @@ func measureWatch(ctx context.Context, o *options, r *report, base string) (err 
 	for i := range o.runs + 1 {
 		start, rss, err := watchOnce(ctx, o.bin, dir)
 		if err != nil {
-			return err
+			p.Fatal(err)
 		}
 		if peak = max(peak, rss); i > 0 {
 			starts = append(starts, start)
 		}
 	}
 	r.absolute(fmt.Sprintf("watch, %d folders", watchFolders), starts, boundWatch)
-	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  <= %d MiB %s\n", "its peak memory", float64(peak)/(1<<20), "", "", boundWatchRSS>>20, r.verdict(peak <= boundWatchRSS))
-	return nil
+	r.peak("its peak memory", peak, boundWatchRSS)
 }
 
 // watchOnce runs the watcher until it reports that it watches.

@@ -1,8 +1,7 @@
-package main
+package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,10 +18,9 @@ const (
 
 // measureOutputs lets workspace collect select ten thousand files by overlapping
 // patterns.
-func measureOutputs(ctx context.Context, o *options, r *report, base, where string) (err error) {
-	defer caught(&err)
-	s := newSubject(ctx, o, base, guardFiles)
-	r.head(where, base, outputFiles)
+func measureOutputs(ctx context.Context, p place, o *options, r *report) {
+	s := newSubject(ctx, p, o.bin, guardFiles)
+	r.head(p.where, p.base, outputFiles)
 	_, id, path := s.create()
 	data := make([]byte, outputBytes)
 	for i := range outputFiles {
@@ -39,8 +37,8 @@ func measureOutputs(ctx context.Context, o *options, r *report, base, where stri
 		}
 	}
 	r.absolute("outputs: 10,000 files by two patterns", took, outputTime)
-	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  <= %d MiB %s\n", "peak memory", float64(s.m.peak)/(1<<20), "", "", outputPeak>>20, r.verdict(s.m.peak <= outputPeak))
+	r.peak("peak memory", s.m.peak, outputPeak)
 	s.superqode("workspace", "end", "--session", id)
 	s.quiet() // a process of its own sweeps the trash
-	return errors.Join(s.m.err, os.RemoveAll(s.base))
+	s.m.fail(os.RemoveAll(s.base))
 }

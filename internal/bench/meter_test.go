@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -17,28 +18,25 @@ type cost struct {
 	stdout string
 }
 
-// meter runs whole processes and keeps the first error: after one it runs
-// nothing more.
+// meter runs whole processes; one that fails ends the measurement.
 type meter struct {
 	ctx    context.Context // of the whole measurement; a meter lives no longer
+	tb     testing.TB
 	env    []string
 	onDisk bool
 	peak   int64 // bytes: the highest resident size of superqode or a child of it
-	err    error
 }
 
 func (m *meter) fail(err error) {
-	if m.err == nil {
-		m.err = err
+	if err != nil {
+		m.tb.Helper()
+		m.tb.Fatal(err)
 	}
 }
 
 // run times args from start to exit. On a disk it first flushes what earlier
 // commands wrote, so that no command pays for another.
 func (m *meter) run(dir string, args ...string) cost {
-	if m.err != nil {
-		return cost{}
-	}
 	if m.onDisk {
 		syscall.Sync()
 	}

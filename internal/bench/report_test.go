@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -63,9 +63,6 @@ func (r *report) verdict(ok bool) string {
 }
 
 func (r *report) ratio(what string, ours, theirs []time.Duration, b bound) {
-	if len(ours) == 0 {
-		return // a command failed; its error is reported at the end
-	}
 	a, g := median(ours), median(theirs)
 	line := "-"
 	if b.holds {
@@ -79,9 +76,6 @@ func (r *report) ratio(what string, ours, theirs []time.Duration, b bound) {
 }
 
 func (r *report) absolute(what string, ours []time.Duration, most time.Duration) {
-	if len(ours) == 0 {
-		return
-	}
 	m := median(ours)
 	fmt.Fprintf(r.out, "  %-46s %10s %10s %7s  <= %v %s\n", what, seconds(m), "", "", most, r.verdict(m <= most))
 }
@@ -91,11 +85,20 @@ func (r *report) memory(peak int64, n int) {
 	if peak == 0 {
 		return
 	}
-	line := "-"
+	most := int64(0)
 	if n >= boundRSSAt {
-		line = fmt.Sprintf("<= %d MiB %s", boundRSS>>20, r.verdict(peak <= boundRSS))
+		most = boundRSS
 	}
-	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  %s\n", "peak memory", float64(peak)/(1<<20), "", "", line)
+	r.peak("peak memory", peak, most)
+}
+
+// peak prints a resident size, and its bound unless that is 0.
+func (r *report) peak(what string, peak, most int64) {
+	line := "-"
+	if most > 0 {
+		line = fmt.Sprintf("<= %d MiB %s", most>>20, r.verdict(peak <= most))
+	}
+	fmt.Fprintf(r.out, "  %-46s %6.1f MiB %10s %7s  %s\n", what, float64(peak)/(1<<20), "", "", line)
 }
 
 func (r *report) end() {

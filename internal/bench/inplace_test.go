@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"context"
@@ -40,9 +40,6 @@ func (s *subject) inPlace(runs, n int, r *report) {
 		made = dirty
 		s.openAndLeave(runs, dirty, n, r)
 		s.changeAndRestore(runs, dirty, n, r)
-		if s.m.err != nil {
-			return
-		}
 	}
 }
 
@@ -79,9 +76,6 @@ func (s *subject) openAndLeave(runs, dirty, n int, r *report) {
 		st := s.git(s.Dir, "status", "--porcelain=v2", "-uall")
 		both := s.sh("git stash push -u -q; git stash apply --index -q 2>/dev/null; true")
 		s.sh("git stash drop -q 2>/dev/null; true")
-		if s.m.err != nil {
-			return
-		}
 		if i > 0 {
 			open, end, stash, status = append(open, o.wall), append(end, e.wall), append(stash, both.wall), append(status, st.wall)
 		}
@@ -108,9 +102,6 @@ func (s *subject) changeAndRestore(runs, dirty, n int, r *report) {
 		change()
 		g := s.sh("git reset --hard -q; git clean -fdq; git stash apply --index -q 2>/dev/null; true")
 		s.sh("git stash drop -q 2>/dev/null; true")
-		if s.m.err != nil {
-			return
-		}
 		if i > 0 {
 			end, reset = append(end, e.wall), append(reset, g.wall)
 		}
@@ -137,9 +128,6 @@ func (s *subject) copies(runs, n int, r *report) {
 		to := filepath.Join(s.base, fmt.Sprintf("copy-%d", i))
 		cp := s.m.run(s.base, "cp", "-a", plain, to)
 		s.m.fail(os.RemoveAll(to))
-		if s.m.err != nil {
-			return
-		}
 		if i > 0 {
 			ours, theirs, full, hash = append(ours, c.wall), append(theirs, cp.wall), append(full, v.wall), append(hash, h)
 		}
@@ -193,8 +181,7 @@ func hashFile(file string, buf []byte) error {
 
 // measureInPlace measures the groups that need a repository of their own
 // because they change it.
-func measureInPlace(ctx context.Context, o *options, r *report, base, where string, n int) (err error) {
-	defer caught(&err)
+func measureInPlace(ctx context.Context, p place, o *options, r *report, n int) {
 	for _, g := range []struct {
 		name string
 		do   func(s *subject)
@@ -205,13 +192,10 @@ func measureInPlace(ctx context.Context, o *options, r *report, base, where stri
 		if !o.only.MatchString(g.name) {
 			continue
 		}
-		s := newSubject(ctx, o, base, n)
-		r.head(where, base, n)
+		s := newSubject(ctx, p, o.bin, n)
+		r.head(p.where, p.base, n)
 		g.do(s)
 		r.memory(s.m.peak, n)
-		if err := errors.Join(s.m.err, os.RemoveAll(s.base)); err != nil {
-			return err
-		}
+		s.m.fail(os.RemoveAll(s.base))
 	}
-	return nil
 }
