@@ -1,12 +1,9 @@
 package attribution
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -49,32 +46,27 @@ const (
 	AuthorUnknown Author = "unknown"
 )
 
-// version is a file as one author left it.
-type version struct {
-	ref   string // the commit
-	entry *snapshot.Entry
-	agent superqode.AgentID // zero: not known
-}
-
 // Blame tells who wrote each line of a file as the session has it: of a session
 // of several agents, merged. The error wraps superqode.ErrNotFound for a path that
 // neither the session nor its base has as a file.
 func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame, error) {
-	chain, changes, err := s.chain(ctx)
+	h := &history{Authorship: s}
+	changes, err := h.commits(ctx)
 	if err != nil {
 		return nil, err
 	}
 	b := &Blame{Path: path}
 	var seen time.Time
-	for _, c := range changes {
+	for i := range changes {
+		c := &changes[i]
 		switch {
 		case c.Path == path:
 			b.OldPath, b.Changed, seen = c.OldPath, true, c.FirstSeen
 			if b.Agents = c.Agents; len(b.Agents) == 0 && !c.Agent.IsZero() {
 				b.Agents = []superqode.AgentID{c.Agent}
 			}
-		case c.OldPath == path && b.Path == path:
-			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", text.Printable(path.String()), text.Printable(c.Path.String())), "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(c.Path.String()))
+		case c.OldPath == path:
+			return nil, s.renamed(c)
 		}
 		if c.Path == path && c.Type == superqode.ChangeDeleted {
 			who := "somebody"
@@ -84,86 +76,104 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s", text.Printable(path.String()), who)
 		}
 	}
-	versions, err := s.versions(ctx, chain, path.String())
-	if err != nil {
+	if err := h.find(ctx, path.String()); err != nil {
 		return nil, err
 	}
-	last := versions[len(versions)-1].entry
+	last := h.versions[len(h.versions)-1].entry
 	if last == nil {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID, text.Printable(path.String())), "superqode workspace changes --session %s", s.Rec.ID)
+		err := superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID, text.Printable(path.String()))
+		return nil, superqode.WithHint(err, "superqode workspace changes --session %s", s.Rec.ID)
 	}
 	if b.Link = last.Kind == snapshot.Link; b.Link {
 		return b, nil
 	}
-	err = s.blameLines(ctx, b, versions, seen)
-	if err == nil && b.Changed && s.Tracked() {
-		err = s.sharedBlame(ctx, b)
+	if err := h.blame(ctx, b, seen); err != nil || !b.Changed || !s.Tracked() {
+		return b, err
 	}
-	return b, err
-}
-
-// chain returns the commits that lead from the base to what the session has now,
-// and its changes.
-func (s *Authorship) chain(ctx context.Context) ([]version, []superqode.Change, error) {
-	changes, err := s.Changes(ctx)
-	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
-		return nil, nil, err
-	}
-	if err := s.OpenStore(ctx); err != nil {
-		return nil, nil, err
-	}
-	chain := []version{{ref: s.Ref("base")}}
-	switch {
-	case len(s.Rec.Agents) > 0 && !s.Rec.Shared:
-		for i, a := range s.Rec.Agents {
-			chain = append(chain, version{ref: s.mergedRef(i), agent: a.Agent})
-		}
-	default:
-		e, err := s.Ends(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if e.Base == "" {
-			return s.unchanged(ctx)
-		}
-		chain = append(chain, version{ref: s.Ref("final"), agent: s.Rec.Agent})
-	}
-	return chain, changes, nil
-}
-
-// unchanged is the chain of a session that has changed nothing.
-func (s *Authorship) unchanged(ctx context.Context) (_ []version, _ []superqode.Change, err error) {
-	if s.Past() {
-		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", s.Rec.ID)
-	}
-	l, err := s.Look(ctx)
+	e, err := s.Ends(ctx)
 	if err != nil {
-		return nil, nil, err
+		return b, err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
-	base, _, err := mode.StoreEnds(ctx, s.Site, l)
-	return []version{{ref: base}}, nil, err
+	p, err := s.openParts(ctx, e)
+	if err != nil {
+		return b, err
+	}
+	p.blame(b)
+	return b, p.Close()
 }
 
-// versions returns a file as it was after each commit of a chain, following it
-// back through renames.
-func (s *Authorship) versions(ctx context.Context, chain []version, path string) ([]version, error) {
-	out := make([]version, len(chain))
-	copy(out, chain)
-	for i := len(out) - 1; i >= 0; i-- {
-		var err error
-		if path == "" {
-			continue
+// renamed is the error for the old name of a file.
+func (s *Authorship) renamed(c *superqode.Change) error {
+	to := c.Path.String()
+	err := superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", text.Printable(c.OldPath.String()), text.Printable(to))
+	return superqode.WithHint(err, "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(to))
+}
+
+// history is a file as each author left it, the base first.
+type history struct {
+	*Authorship
+	versions []version
+}
+
+// version is a file as one author left it.
+type version struct {
+	ref   string // the commit
+	entry *snapshot.Entry
+	agent superqode.AgentID // zero: not known
+}
+
+// commits finds the commits that lead from the base to what the session has now,
+// and returns its changes.
+func (h *history) commits(ctx context.Context) ([]superqode.Change, error) {
+	changes, err := h.Changes(ctx)
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return nil, err
+	}
+	if err := h.OpenStore(ctx); err != nil {
+		return nil, err
+	}
+	h.versions = []version{{ref: h.Ref("base")}}
+	if len(h.Rec.Agents) > 0 && !h.Rec.Shared {
+		for i, a := range h.Rec.Agents {
+			h.versions = append(h.versions, version{ref: h.mergedRef(i), agent: a.Agent})
 		}
-		if out[i].entry, err = s.Store.EntryAt(ctx, out[i].ref, path); err != nil {
-			return nil, err
+		return changes, nil
+	}
+	e, err := h.Ends(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if e.Base == "" {
+		return nil, h.unchanged(ctx)
+	}
+	h.versions = append(h.versions, version{ref: h.Ref("final"), agent: h.Rec.Agent})
+	return changes, nil
+}
+
+// unchanged stores the base of a session that has changed nothing.
+func (h *history) unchanged(ctx context.Context) (err error) {
+	if h.Past() {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s changed nothing: every line is the base's", h.Rec.ID)
+	}
+	l, err := h.Look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close(string(h.Rec.Workspace))) }()
+	h.versions[0].ref, _, err = mode.StoreEnds(ctx, h.Site, l)
+	return err
+}
+
+// find finds the file in each commit, following it back through renames.
+func (h *history) find(ctx context.Context, path string) (err error) {
+	for i := len(h.versions) - 1; i >= 0 && path != ""; i-- {
+		v := &h.versions[i]
+		if v.entry, err = h.Store.EntryAt(ctx, v.ref, path); err != nil || i == 0 {
+			return err
 		}
-		if i == 0 {
-			break
-		}
-		pairs, err := s.Store.DiffTree(ctx, store.DiffOptions{Base: out[i-1].ref, Final: out[i].ref})
+		pairs, err := h.Store.DiffTree(ctx, store.DiffOptions{Base: h.versions[i-1].ref, Final: v.ref})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, p := range pairs {
 			if p.New != nil && p.New.Path == path {
@@ -175,105 +185,47 @@ func (s *Authorship) versions(ctx context.Context, chain []version, path string)
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
-// blameLines follows the lines of a file through its versions.
-func (s *Authorship) blameLines(ctx context.Context, b *Blame, versions []version, seen time.Time) (err error) {
-	scratch, err := s.openMergeScratch(ctx)
+// blame follows the lines of the file through its versions.
+func (h *history) blame(ctx context.Context, b *Blame, seen time.Time) (err error) {
+	scratch, err := h.openMergeScratch(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	var lines []BlamedLine
-	before := ""
-	for i, v := range versions {
+	f, before := &fold{}, ""
+	for i, v := range h.versions {
 		name := fmt.Sprintf("version-%d", i)
-		if v.entry == nil || v.entry.Kind != snapshot.File {
-			lines, before = nil, ""
-			continue
-		}
-		if err := scratch.Fetch(name, v.entry.ID); err != nil {
-			return err
-		}
-		if b.Binary, err = merge.IsBinary(scratch.Path(name)); err != nil {
-			return err
-		}
-		if b.Binary {
-			lines, before = nil, ""
-			continue
-		}
-		text, err := readLines(scratch.Path(name))
-		if err != nil {
-			return err
-		}
-		fresh := BlamedLine{Author: AuthorUnknown, FirstSeen: seen}
-		switch {
-		case i == 0:
-			fresh = BlamedLine{Author: AuthorBase}
-		case !v.agent.IsZero():
-			fresh.Author, fresh.Agent = AuthorAgent, v.agent
-		}
-		hunks := []merge.Hunk{{OldStart: 0, OldLines: 0, NewStart: 1, NewLines: len(text)}}
-		if before != "" {
-			if hunks, err = scratch.Hunks(ctx, before, name); err != nil {
+		var content []byte
+		isText := false
+		if v.entry != nil && v.entry.Kind == snapshot.File {
+			if content, isText, err = scratch.Text(name, v.entry.ID); err != nil {
 				return err
 			}
+			b.Binary = !isText
 		}
-		lines = follow(lines, hunks, text, fresh)
-		if i == 0 {
-			for n := range lines {
-				lines[n].BaseLine = n + 1
+		switch {
+		case !isText:
+			f, before = &fold{}, ""
+			continue
+		case i == 0:
+			f = newFold(scratch.Scratch, content)
+		default:
+			lines := splitLines(content)
+			hunks := []merge.Hunk{{NewStart: 1, NewLines: len(lines)}}
+			if before != "" {
+				if hunks, err = scratch.Hunks(ctx, before, name); err != nil {
+					return err
+				}
 			}
+			f.advance(lines, hunks, cover{by: foldBy{v.agent, seen}, whole: true})
 		}
 		before = name
 	}
-	b.Lines = lines
+	b.Lines = f.blamed()
 	return nil
-}
-
-// follow returns the lines of a new version: those that stayed keep their author,
-// the others are like fresh.
-func follow(old []BlamedLine, hunks []merge.Hunk, text [][]byte, fresh BlamedLine) []BlamedLine {
-	out := make([]BlamedLine, 0, len(text))
-	at := 0
-	for _, h := range hunks {
-		r := h.Old()
-		for at < min(r.Start-1, len(old)) {
-			out = append(out, old[at])
-			at++
-		}
-		at = min(r.End, len(old))
-		for range h.NewLines {
-			out = append(out, fresh)
-		}
-	}
-	out = append(out, old[min(at, len(old)):]...)
-	for i := range out {
-		if i < len(text) {
-			out[i].Text = text[i]
-		}
-	}
-	return out[:min(len(out), len(text))]
-}
-
-// readLines returns the lines of a file without their newlines.
-func readLines(path string) ([][]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var out [][]byte
-	in := bufio.NewReader(bytes.NewReader(data))
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) > 0 {
-			out = append(out, bytes.TrimSuffix(line, []byte("\n")))
-		}
-		if err != nil {
-			return out, nil
-		}
-	}
 }
 
 // String returns "base", "unknown" or the agent's name.

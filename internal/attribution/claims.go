@@ -8,70 +8,76 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// claimJudge returns what decides whether an agent had the right to make a
-// change, or nil where claims are advice only. The answer is why it had not, ""
-// for a change that is right. What counts are all claims that the agent was
-// granted while the session lasted: by now it has let them go.
-func (s *Authorship) claimJudge(ctx context.Context) (func(w *AgentWork, c *merge.Change) string, error) {
+// claimCheck decides whether agents had the right to make their changes, where
+// claims are enforced. What counts are all claims that an agent was granted while
+// the session lasted: by now it has let them go.
+type claimCheck struct {
+	*site.Site
+	grants []coordinator.Lease
+}
+
+// claimCheck returns nil where claims are advice only.
+func (s *Authorship) claimCheck(ctx context.Context) (*claimCheck, error) {
 	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced {
 		return nil, nil
 	}
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	grants, err := s.grants()
-	if err != nil {
-		return nil, err
-	}
-	return func(w *AgentWork, c *merge.Change) string {
-		return s.unclaimed(ctx, s.claimOwner(w.Agent), grants, c)
-	}, nil
+	grants, err := grantsOf(s.Site)
+	return &claimCheck{s.Site, grants}, err
 }
 
-// claimOwner is in whose name an agent of the session claims.
-func (s *Authorship) claimOwner(agent superqode.AgentID) coordinator.Owner {
-	o := coordinator.Owner{Session: s.PublicID(), Agent: agent}
+// grantsOf returns every claim that a session's agents have had.
+func grantsOf(s *site.Site) ([]coordinator.Lease, error) {
+	return coordinator.Grants(s.Project.SessionPath(s.PublicID().String()))
+}
+
+// refuses says which part of a change no claim of its agent covers, or "".
+func (k *claimCheck) refuses(ctx context.Context, agent superqode.AgentID, c *merge.Change) string {
+	if k == nil {
+		return ""
+	}
+	owner := coordinator.Owner{Session: k.PublicID(), Agent: agent}
 	if agent.IsZero() {
-		o.Agent, _ = superqode.ParseAgentID(o.Session.String()) // every session's id is an agent's name, too
+		owner.Agent, _ = superqode.ParseAgentID(owner.Session.String()) // every session's id is an agent's name, too
 	}
-	return o
-}
-
-// unclaimed says which part of a change no claim of its agent covers, or "".
-func (s *Authorship) unclaimed(ctx context.Context, o coordinator.Owner, grants []coordinator.Lease, c *merge.Change) string {
-	own := make([]coordinator.Lease, 0, len(grants))
-	for _, l := range grants {
-		if l.Owner == o {
+	var own []coordinator.Lease
+	for _, l := range k.grants {
+		if l.Owner == owner {
 			own = append(own, l)
 		}
 	}
-	return coordinator.Check(own, o, s.editsOf(ctx, c)).Reason(coordinator.Enforced)
+	return coordinator.Check(own, owner, k.edits(ctx, c)).Reason(coordinator.Enforced)
 }
 
-// editsOf are the lines of the base that a change concerns. What has no lines is
+// edits are the lines of the base that a change concerns. What has no lines is
 // changed as a whole.
-func (s *Authorship) editsOf(ctx context.Context, c *merge.Change) []coordinator.Edit {
-	var out []coordinator.Edit
+func (k *claimCheck) edits(ctx context.Context, c *merge.Change) []coordinator.Edit {
+	var whole []coordinator.Edit
 	for _, e := range []*snapshot.Entry{c.Old, c.New} {
-		if e != nil && (len(out) == 0 || out[0].Path != e.Path) {
-			out = append(out, coordinator.Edit{Path: e.Path})
+		if e != nil && (len(whole) == 0 || whole[0].Path != e.Path) {
+			whole = append(whole, coordinator.Edit{Path: e.Path})
 		}
 	}
-	if c.Old == nil || c.New == nil || c.Renamed() || c.Binary || c.Old.Kind != snapshot.File || c.New.Kind != snapshot.File || c.Old.Mode() != c.New.Mode() {
-		return out
+	isText := func(e *snapshot.Entry) bool {
+		return e != nil && e.Kind == snapshot.File && e.Size <= coordinator.MaxFile
+	}
+	if !isText(c.Old) || !isText(c.New) || c.Renamed() || c.Binary || c.Old.Mode() != c.New.Mode() {
+		return whole
 	}
 	var base, final bytes.Buffer
-	if c.Old.Size > coordinator.MaxFile || c.New.Size > coordinator.MaxFile || s.Store.ReadBlob(ctx, c.Old.ID, &base) != nil || s.Store.ReadBlob(ctx, c.New.ID, &final) != nil {
-		return out
+	if k.Store.ReadBlob(ctx, c.Old.ID, &base) != nil || k.Store.ReadBlob(ctx, c.New.ID, &final) != nil {
+		return whole
 	}
-	path := out[0].Path
-	out = nil
+	var out []coordinator.Edit
 	for _, l := range coordinator.NewLineMap(base.Bytes(), final.Bytes()).Changed() {
-		out = append(out, coordinator.Edit{Path: path, Lines: l})
+		out = append(out, coordinator.Edit{Path: whole[0].Path, Lines: l})
 	}
 	return out
 }
@@ -79,24 +85,24 @@ func (s *Authorship) editsOf(ctx context.Context, c *merge.Change) []coordinator
 // RefuseUnclaimed returns the changes, as conflicts, that may not be applied
 // where claims are enforced. What several agents did was judged when it was
 // merged.
-func (s *Authorship) RefuseUnclaimed(ctx context.Context, agent superqode.AgentID, list []merge.Change) (out []artifacts.ApplyConflict, err error) {
-	if coordinator.Mode(s.Rec.Claims) != coordinator.Enforced || agent.IsZero() && len(s.Rec.Agents) > 0 {
+func (s *Authorship) RefuseUnclaimed(
+	ctx context.Context, agent superqode.AgentID, list []merge.Change,
+) (out []artifacts.ApplyConflict, err error) {
+	if agent.IsZero() && len(s.Rec.Agents) > 0 {
 		return nil, nil
 	}
 	if agent.IsZero() {
 		agent = s.Rec.Agent
 	}
-	grants, err := s.grants()
+	check, err := s.claimCheck(ctx)
 	for i := range list {
-		if why := s.unclaimed(ctx, s.claimOwner(agent), grants, &list[i]); why != "" {
-			p, _ := superqode.ParseRelPath(list[i].Path()) // it came out of a snapshot
-			out = append(out, artifacts.ApplyConflict{Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(list[i].Path()) + ": " + why})
+		if why := check.refuses(ctx, agent, &list[i]); why != "" {
+			path := list[i].Path()
+			p, _ := superqode.ParseRelPath(path) // it came out of a snapshot
+			out = append(out, artifacts.ApplyConflict{
+				Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
+			})
 		}
 	}
 	return out, err
-}
-
-// grants returns every claim that the session's agents have had.
-func (s *Authorship) grants() ([]coordinator.Lease, error) {
-	return coordinator.Grants(s.Project.SessionPath(s.PublicID().String()))
 }

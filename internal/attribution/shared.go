@@ -6,39 +6,119 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/revert"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// sharedFile is a changed file of a workspace in which several agents work, with
-// what is known of who changed what in it.
+// parts is what agents that work in one workspace have changed: the files that
+// differ between two commits of the store, with what is known of who changed what.
+type parts struct {
+	*site.Site
+	ends  merge.Ends
+	b     *merge.StoreScratch
+	said  map[string][]trackEvent // the agents' statements, by path
+	files []sharedFile
+}
+
+// openParts finds out who changed what. Close it.
+func (s *Authorship) openParts(ctx context.Context, e merge.Ends) (*parts, error) {
+	b, err := s.openMergeScratch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{Site: s.Site, ends: e, b: b}
+	if err := p.read(ctx); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return p, nil
+}
+
+func (p *parts) Close() error { return p.b.Close() }
+
+func (p *parts) read(ctx context.Context) (err error) {
+	if p.said, err = (statements{p.Site}).read(); err != nil {
+		return err
+	}
+	changes, err := p.ends.Pairs(ctx, p.Store, nil)
+	if err != nil {
+		return err
+	}
+	leases, err := grantsOf(p.Site)
+	if err != nil {
+		return err
+	}
+	p.files = make([]sharedFile, len(changes))
+	for i, c := range changes {
+		f := &p.files[i]
+		f.Change = c
+		if err := p.follow(ctx, f); err != nil {
+			return fmt.Errorf("who changed %s: %w", text.Printable(c.Path()), err)
+		}
+		f.byClaims(leases)
+	}
+	return nil
+}
+
+// sharedFile is a changed file of a workspace in which several agents work.
 type sharedFile struct {
 	merge.Change
-	base, now [][]byte     // the lines of both sides; nil where there is none, or no text
-	hunks     []merge.Hunk // between them
-	owners    [][]foldBy
-	known     []bool
+	base, now [][]byte            // the lines of both sides; nil where there is none, or no text
+	hunks     []sharedHunk        // between them
 	said      []superqode.AgentID // who made a statement about the file at all
 	first     time.Time           // the first of these
 	fold      *fold               // nil for what is no text
 }
 
-// of reports whether hunk i is known to be an agent's, and nobody else's.
-func (f *sharedFile) of(i int, agent superqode.AgentID) bool {
-	return f.known[i] && len(f.owners[i]) == 1 && f.owners[i][0].agent == agent
+// sharedHunk is a place of a file with those who are known to have changed it.
+type sharedHunk struct {
+	merge.Hunk
+	owners []foldBy
+	known  bool // all of it is theirs
 }
 
-// partly reports whether an agent had a part in hunk i beside somebody else.
-func (f *sharedFile) partly(i int, agent superqode.AgentID) bool {
-	return !f.of(i, agent) && slices.ContainsFunc(f.owners[i], func(o foldBy) bool { return o.agent == agent })
+// of reports whether a hunk is known to be an agent's, and nobody else's.
+func (h *sharedHunk) of(agent superqode.AgentID) bool {
+	return h.known && len(h.owners) == 1 && h.owners[0].agent == agent
+}
+
+// partly reports whether an agent had a part in a hunk beside somebody else.
+func (h *sharedHunk) partly(agent superqode.AgentID) bool {
+	return !h.of(agent) && slices.ContainsFunc(h.owners, func(o foldBy) bool { return o.agent == agent })
+}
+
+// others names who else than an agent changed a hunk.
+func (h *sharedHunk) others(agent superqode.AgentID) string {
+	var names []string
+	for _, o := range h.owners {
+		if o.agent != agent {
+			names = append(names, o.agent.String())
+		}
+	}
+	if !h.known {
+		names = append(names, "nobody known")
+	}
+	return strings.Join(names, ", ")
+}
+
+// shares tells whether some hunks are known to be an agent's alone, and whether
+// it has changed some together with others.
+func (f *sharedFile) shares(agent superqode.AgentID) (some, mixed bool) {
+	for i := range f.hunks {
+		some = some || f.hunks[i].of(agent)
+		mixed = mixed || f.hunks[i].partly(agent)
+	}
+	return some, mixed
 }
 
 // whole reports whether all that is known of the file's change is one agent's: a
@@ -47,43 +127,14 @@ func (f *sharedFile) whole(agent superqode.AgentID) bool {
 	if len(f.hunks) == 0 {
 		return len(f.said) == 1 && f.said[0] == agent
 	}
-	for i := range f.hunks {
-		if !f.of(i, agent) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.hunks, func(h sharedHunk) bool { return !h.of(agent) })
 }
 
-// sharedFiles finds out who changed what between two commits of the store.
-func (s *Authorship) sharedFiles(ctx context.Context, e *merge.Ends, b *merge.Scratch) ([]sharedFile, error) {
-	tracks, err := s.readTracks()
-	if err != nil {
-		return nil, err
-	}
-	changes, err := e.Pairs(ctx, s.Store, nil)
-	if err != nil {
-		return nil, err
-	}
-	leases, err := s.grants()
-	if err != nil {
-		return nil, err
-	}
-	files := make([]sharedFile, len(changes))
-	for i, c := range changes {
-		if files[i], err = s.sharedFile(ctx, c, tracks, b); err != nil {
-			return nil, fmt.Errorf("who changed %s: %w", text.Printable(c.Path()), err)
-		}
-		files[i].byClaims(leases)
-	}
-	return files, nil
-}
-
-func (s *Authorship) sharedFile(ctx context.Context, c merge.Change, tracks map[string][]trackEvent, b *merge.Scratch) (sharedFile, error) {
-	f := sharedFile{Change: c}
-	events := slices.Clone(tracks[c.Path()])
-	if c.Renamed() {
-		events = append(events, tracks[c.Old.Path]...)
+// follow follows a file's lines through the statements about it.
+func (p *parts) follow(ctx context.Context, f *sharedFile) error {
+	events := slices.Clone(p.said[f.Path()])
+	if f.Renamed() {
+		events = append(events, p.said[f.Old.Path]...)
 		slices.SortStableFunc(events, func(a, b trackEvent) int { return a.At.Compare(b.At) })
 	}
 	for _, e := range events {
@@ -92,47 +143,57 @@ func (s *Authorship) sharedFile(ctx context.Context, c merge.Change, tracks map[
 		}
 		f.first = earlier(f.first, e.At)
 	}
-	base, text, err := sideText(b, c.Old)
-	if err != nil || !text {
-		return f, err
+	base, isText, err := p.content(f.Old)
+	if err != nil || !isText {
+		return err
 	}
-	now, text, err := sideText(b, c.New)
-	if err != nil || !text {
-		return f, err
+	now, isText, err := p.content(f.New)
+	if err != nil || !isText {
+		return err
 	}
-	f.fold = newFold(b, base)
+	f.fold = newFold(p.b.Scratch, base)
 	for i := range events {
 		if events[i].Content == "-" {
 			continue
 		}
-		content, err := s.trackedContent(&events[i])
+		content, err := statements{p.Site}.content(&events[i])
 		if err == nil {
 			err = f.fold.step(ctx, content, &events[i])
 		}
 		if err != nil {
-			return f, err
+			return err
 		}
 	}
 	if err := f.fold.step(ctx, now, nil); err != nil {
-		return f, err
+		return err
 	}
 	f.base, f.now = splitLines(base), splitLines(now)
-	all := newFold(b, base)
-	if f.hunks, err = all.diff(ctx, f.now); err != nil {
-		return f, err
-	}
-	for _, h := range f.hunks {
+	hunks, err := newFold(p.b.Scratch, base).diff(ctx, f.now)
+	for _, h := range hunks {
 		owners, known := f.fold.owners(h)
-		f.owners, f.known = append(f.owners, owners), append(f.known, known)
+		f.hunks = append(f.hunks, sharedHunk{h, owners, known})
 	}
-	return f, nil
+	return err
+}
+
+// content returns what a side of a change holds, and whether that is text; none
+// is empty text.
+func (p *parts) content(e *snapshot.Entry) (data []byte, isText bool, err error) {
+	switch {
+	case e == nil:
+		return nil, true, nil
+	case e.Kind != snapshot.File || e.IsLarge() || e.ID.IsZero():
+		return nil, false, nil
+	}
+	return p.b.Text("side", e.ID)
 }
 
 // byClaims gives places that no statement is about to the agent that had a claim
 // on all of them, if no other agent had one there.
 func (f *sharedFile) byClaims(leases []coordinator.Lease) {
-	for i, h := range f.hunks {
-		if len(f.owners[i]) > 0 {
+	for i := range f.hunks {
+		h := &f.hunks[i]
+		if len(h.owners) > 0 {
 			continue
 		}
 		edit := coordinator.Edit{Path: f.Path(), Lines: coordinator.Lines(h.Old())}
@@ -141,122 +202,86 @@ func (f *sharedFile) byClaims(leases []coordinator.Lease) {
 		} else if f.Renamed() {
 			edit.Path = f.Old.Path
 		}
-		var by foldBy
-		several := false
-		for _, l := range leases {
-			v := coordinator.Check([]coordinator.Lease{l}, coordinator.Owner{}, []coordinator.Edit{edit})
-			if len(v.Held) == 0 { // it is about another place
-				continue
-			}
-			mine := len(coordinator.Check([]coordinator.Lease{l}, l.Owner, []coordinator.Edit{edit}).Uncovered) == 0
-			several = several || !mine || !by.agent.IsZero() && by.agent != l.Agent
-			by = foldBy{l.Agent, earlier(by.at, l.Since)}
-		}
-		if several || by.agent.IsZero() {
+		by, ok := claimant(leases, edit)
+		if !ok {
 			continue
 		}
-		f.owners[i], f.known[i] = []foldBy{by}, true
+		h.owners, h.known = []foldBy{by}, true
 		for n := range h.NewLines {
 			f.fold.lines[h.NewStart-1+n].foldBy = by
 		}
 	}
 }
 
-// sideText returns what a side holds, and whether that is text; none is empty
-// text.
-func sideText(b *merge.Scratch, e *snapshot.Entry) ([]byte, bool, error) {
-	switch {
-	case e == nil:
-		return nil, true, nil
-	case e.Kind != snapshot.File || e.IsLarge() || e.ID.IsZero():
-		return nil, false, nil
+// claimant returns who alone had a claim on a place, and on all of it.
+func claimant(leases []coordinator.Lease, edit coordinator.Edit) (by foldBy, ok bool) {
+	edits := []coordinator.Edit{edit}
+	for _, l := range leases {
+		one := []coordinator.Lease{l}
+		if len(coordinator.Check(one, coordinator.Owner{}, edits).Held) == 0 {
+			continue // it is about another place
+		}
+		if len(coordinator.Check(one, l.Owner, edits).Uncovered) > 0 || !by.agent.IsZero() && by.agent != l.Agent {
+			return foldBy{}, false
+		}
+		by = foldBy{l.Agent, earlier(by.at, l.Since)}
 	}
-	if err := b.Fetch("side", e.ID); err != nil {
-		return nil, false, err
-	}
-	if binary, err := merge.IsBinary(b.Path("side")); binary || err != nil {
-		return nil, false, err
-	}
-	data, err := os.ReadFile(b.Path("side"))
-	return data, true, err
+	return by, !by.agent.IsZero()
 }
 
-// with returns the base with those hunks that take says.
-func (f *sharedFile) with(take func(i int) bool) []byte {
-	var out bytes.Buffer
+// with returns the base with those hunks that take chooses.
+func (f *sharedFile) with(take func(h *sharedHunk) bool) []byte {
+	var out [][]byte
 	at := 0
-	for i, h := range f.hunks {
-		r := h.Old()
-		for ; at < r.Start-1; at++ {
-			out.Write(f.base[at])
-		}
-		if take(i) {
-			first := h.NewStart - 1
-			for n := range h.NewLines {
-				out.Write(f.now[first+n])
-			}
+	for i := range f.hunks {
+		old, fresh := f.hunks[i].Old(), f.hunks[i].New()
+		out = append(out, f.base[at:old.Start-1]...)
+		if take(&f.hunks[i]) {
+			out = append(out, f.now[fresh.Start-1:fresh.End]...)
 		} else {
-			for ; at < r.End; at++ {
-				out.Write(f.base[at])
-			}
+			out = append(out, f.base[old.Start-1:old.End]...)
 		}
-		at = r.End
+		at = old.End
 	}
-	for ; at < len(f.base); at++ {
-		out.Write(f.base[at])
-	}
-	return out.Bytes()
+	return bytes.Join(append(out, f.base[at:]...), nil)
 }
 
-// sharedCredits says whose the changes in a shared workspace are, as far as it is
-// known.
-func (s *Authorship) sharedCredits(ctx context.Context, e *merge.Ends) (_ credits, err error) {
-	b, err := s.openMergeScratch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	files, err := s.sharedFiles(ctx, e, b.Scratch)
-	if err != nil {
-		return nil, err
-	}
+// credits says whose the changes are, as far as it is known.
+func (p *parts) credits() credits {
 	out := credits{}
-	for i := range files {
-		out[files[i].Path()] = files[i].credit()
+	for i := range p.files {
+		out[p.files[i].Path()] = p.files[i].credit()
 	}
-	return out, nil
+	return out
 }
 
 func (f *sharedFile) credit() credit {
-	c := credit{seen: f.first}
+	c := credit{Seen: f.first}
 	if len(f.hunks) == 0 {
-		c.agents = f.said
+		c.Agents = f.said
 	}
-	for i, h := range f.hunks {
-		ch := superqode.ChangeHunk{OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines}
-		for _, o := range f.owners[i] {
-			if !slices.Contains(c.agents, o.agent) {
-				c.agents = append(c.agents, o.agent)
+	for _, h := range f.hunks {
+		ch := changeHunk(h.Hunk)
+		for _, o := range h.owners {
+			if !slices.Contains(c.Agents, o.agent) {
+				c.Agents = append(c.Agents, o.agent)
 			}
 		}
-		if f.known[i] && len(f.owners[i]) == 1 {
-			ch.Agent, ch.FirstSeen = f.owners[i][0].agent, f.owners[i][0].at
+		if h.known && len(h.owners) == 1 {
+			ch.Agent, ch.FirstSeen = h.owners[0].agent, h.owners[0].at
 		} else {
 			c.unsure = true
 		}
-		c.hunks = append(c.hunks, ch)
+		c.Hunks = append(c.Hunks, ch)
 	}
 	return c
 }
 
-// sharedEnds is agentEnds for agents that work in one workspace: the base with
+// sharedEnds is AgentEnds for agents that work in one workspace: the base with
 // those places, and those whole files, that are known to be the agent's alone.
 func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
 	all, err := s.Ends(ctx)
 	if err != nil || all.Base == "" {
-		return e, err
-	}
-	if err := s.OpenStore(ctx); err != nil {
 		return e, err
 	}
 	e, err = s.SharedPart(ctx, &all, agent)
@@ -266,29 +291,27 @@ func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e
 	return e, err
 }
 
-// SharedPart is sharedEnds between two commits of the store.
+// SharedPart returns what lies between two commits of the store and is known to
+// be one agent's.
 func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
-	b, err := s.openMergeScratch(ctx)
+	p, err := s.openParts(ctx, *all)
 	if err != nil {
 		return e, err
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	files, err := s.sharedFiles(ctx, all, b.Scratch)
+	defer func() { err = errors.Join(err, p.Close()) }()
+	return p.of(ctx, agent)
+}
+
+// of returns what lies between the base and the base with an agent's part only.
+func (p *parts) of(ctx context.Context, agent superqode.AgentID) (e merge.Ends, err error) {
+	base, err := p.Store.Tree(ctx, p.ends.Base)
 	if err != nil {
 		return e, err
 	}
-	base, err := s.Store.Tree(ctx, all.Base)
-	if err != nil {
-		return e, err
-	}
-	entries := map[string]snapshot.Entry{}
-	for _, x := range base.Entries {
-		entries[x.Path] = x
-	}
-	var made []snapshot.Entry
-	for i := range files {
-		f := &files[i]
-		entry, mixed, err := s.agentsPart(b.Scratch, f, agent, i)
+	entries := entriesOf(base)
+	for i := range p.files {
+		f := &p.files[i]
+		entry, mixed, err := p.entry(f, agent)
 		if err != nil {
 			return e, err
 		}
@@ -303,35 +326,30 @@ func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent supe
 		}
 		if f.New != nil {
 			entries[entry.Path] = *entry
-			if name, ok := b.Made[entry.ID.String()]; ok {
-				made = append(made, snapshot.Entry{Path: name, Kind: snapshot.File, Size: entry.Size, ID: entry.ID})
-			}
 		}
-		e.Changes = append(e.Changes, agentChange(all.Changes, f, agent)...)
+		e.Changes = append(e.Changes, f.changesOf(agent, p.ends.Changes)...)
 	}
 	if len(e.Changes) == 0 {
 		return e, nil
 	}
-	if err := s.Store.WriteBlobs(ctx, b.Dir, made); err != nil {
+	if err := p.b.Keep(ctx); err != nil {
 		return e, err
 	}
-	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format}
-	for _, p := range slices.Sorted(maps.Keys(entries)) {
-		part.Entries = append(part.Entries, entries[p])
-	}
-	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{{
-		Ref: s.Ref("shared/part"), Snap: part, CommitOptions: store.CommitOptions{Message: "the part of agent " + agent.String(), When: s.Rec.CreatedAt},
+	part := &snapshot.Snapshot{Root: base.Root, Format: base.Format, Entries: sortedEntries(entries)}
+	ids, err := p.Store.CommitAll(ctx, []store.CommitRequest{{
+		Ref: p.Ref("shared/part"), Snap: part,
+		CommitOptions: store.CommitOptions{Message: "the part of agent " + agent.String(), When: p.Rec.CreatedAt},
 	}})
 	if err != nil {
 		return e, err
 	}
-	e.Base, e.Final = all.Base, ids[0]
+	e.Base, e.Final = p.ends.Base, ids[0]
 	return e, nil
 }
 
-// agentsPart is what a file would be with one agent's changes only; nil where it
-// has none of its own. mixed says that there are some that cannot be told apart.
-func (s *Authorship) agentsPart(b *merge.Scratch, f *sharedFile, agent superqode.AgentID, n int) (entry *snapshot.Entry, mixed bool, err error) {
+// entry is what a file would be with one agent's changes only; nil where it has
+// none of its own. mixed says that there are some that cannot be told apart.
+func (p *parts) entry(f *sharedFile, agent superqode.AgentID) (entry *snapshot.Entry, mixed bool, err error) {
 	if f.whole(agent) {
 		if f.New == nil {
 			return f.Old, false, nil
@@ -341,41 +359,172 @@ func (s *Authorship) agentsPart(b *merge.Scratch, f *sharedFile, agent superqode
 	if len(f.hunks) == 0 {
 		return nil, slices.Contains(f.said, agent), nil
 	}
-	some := false
-	for i := range f.hunks {
-		some = some || f.of(i, agent)
-		mixed = mixed || f.partly(i, agent)
-	}
+	some, mixed := f.shares(agent)
 	if !some || f.Old == nil || f.New == nil {
 		return nil, mixed || some, nil
 	}
-	made, err := b.Write(fmt.Sprintf("part-%d", n), f.with(func(i int) bool { return f.of(i, agent) }))
-	if err != nil {
-		return nil, mixed, err
-	}
+	made, err := p.b.Write(p.b.Fresh("part-"), f.with(func(h *sharedHunk) bool { return h.of(agent) }))
 	e := *f.New
 	e.ID, e.Size = made.ID, made.Size
-	return &e, mixed, nil
+	return &e, mixed, err
 }
 
-// agentChange is the change of a file as it is reported for one agent.
-func agentChange(all []superqode.Change, f *sharedFile, agent superqode.AgentID) []superqode.Change {
-	for _, c := range all {
-		if c.Path.String() == f.Path() {
-			c.Agent, c.Agents, c.Hunks = agent, nil, nil
-			if len(f.hunks) > 0 {
-				c.LinesAdded, c.LinesRemoved = 0, 0
-				for i, h := range f.hunks {
-					if f.of(i, agent) {
-						c.LinesAdded, c.LinesRemoved = c.LinesAdded+h.NewLines, c.LinesRemoved+h.OldLines
-						c.Hunks = append(c.Hunks, superqode.ChangeHunk{
-							OldStart: h.OldStart, OldLines: h.OldLines, NewStart: h.NewStart, NewLines: h.NewLines, Agent: agent, FirstSeen: f.owners[i][0].at,
-						})
-					}
-				}
-			}
-			return []superqode.Change{c}
+// changesOf is the change of a file as it is reported for one agent.
+func (f *sharedFile) changesOf(agent superqode.AgentID, all []superqode.Change) []superqode.Change {
+	i := slices.IndexFunc(all, func(c superqode.Change) bool { return c.Path.String() == f.Path() })
+	if i < 0 {
+		return nil
+	}
+	c := all[i]
+	c.Agent, c.Agents, c.Hunks = agent, nil, nil
+	if len(f.hunks) > 0 {
+		c.LinesAdded, c.LinesRemoved = 0, 0
+	}
+	for _, h := range f.hunks {
+		if h.of(agent) {
+			c.LinesAdded, c.LinesRemoved = c.LinesAdded+h.NewLines, c.LinesRemoved+h.OldLines
+			ch := changeHunk(h.Hunk)
+			ch.Agent, ch.FirstSeen = agent, h.owners[0].at
+			c.Hunks = append(c.Hunks, ch)
 		}
 	}
+	return []superqode.Change{c}
+}
+
+// AgentReverted is what TakeBack did.
+type AgentReverted struct {
+	mode.Reverted
+	// Mixed names, one line each, what is left as it is because the agent and
+	// others, or nobody known, changed it together.
+	Mixed []string
+}
+
+// TakeBack reverts what is known to be one agent's in a workspace that it shares
+// with others, and tells in r what it did.
+func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
+	l, err := s.Look(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	e, err := s.endsOf(ctx, l)
+	if err != nil {
+		return err
+	}
+	p, err := s.openParts(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	back := &takenBack{parts: p, agent: agent, entries: entriesOf(l.Final)}
+	for i := range p.files {
+		f := &p.files[i]
+		under := func(within superqode.RelPath) bool { return superqode.Within(f.Path(), within.String()) }
+		if len(opt.Paths) > 0 && !slices.ContainsFunc(opt.Paths, under) {
+			continue
+		}
+		if err := back.take(f, l.Base); err != nil {
+			return err
+		}
+	}
+	if r.Mixed = back.mixed; len(back.paths) == 0 {
+		if r.Verified = true; len(r.Mixed) == 0 {
+			return s.noAgent(agent)
+		}
+		return nil
+	}
+	if err := p.b.Keep(ctx); err != nil {
+		return err
+	}
+	target := l.Final.With(sortedEntries(back.entries))
+	tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: target, Skip: mode.Skip(s.Site), Store: s.Store}
+	res, err := tree.Restore(ctx, revert.RestoreOptions{
+		Within: back.paths, How: opt.How, DryRun: opt.DryRun, Keep: mode.KeepOverwritten(s.Site, tree.Dir, ""),
+	})
+	if res != nil {
+		r.Restored = *res
+	}
+	return err
+}
+
+// takenBack is what the workspace would be without an agent's part.
+type takenBack struct {
+	*parts
+	agent   superqode.AgentID
+	entries map[string]snapshot.Entry
+	paths   []superqode.RelPath // that would differ
+	mixed   []string            // see AgentReverted
+}
+
+// take takes the agent's part of a file back.
+func (t *takenBack) take(f *sharedFile, base *snapshot.Snapshot) error {
+	touch := func(p string) {
+		rel, _ := superqode.ParseRelPath(p) // it came out of a scan
+		t.paths = append(t.paths, rel)
+	}
+	some, _ := f.shares(t.agent)
+	for i := range f.hunks {
+		if h := &f.hunks[i]; h.partly(t.agent) {
+			t.mixed = append(t.mixed, fmt.Sprintf("%s: lines %s: changed together with %s",
+				text.Printable(f.Path()), rangeText(h.Hunk), h.others(t.agent)))
+		}
+	}
+	switch {
+	case f.whole(t.agent):
+		if f.New != nil {
+			delete(t.entries, f.New.Path)
+			touch(f.New.Path)
+		}
+		if f.Old != nil {
+			t.entries[f.Old.Path] = *base.Find(f.Old.Path)
+			touch(f.Old.Path)
+		}
+	case some && f.Old != nil && f.New != nil:
+		made, err := t.b.Write(t.b.Fresh("without-"), f.with(func(h *sharedHunk) bool { return !h.of(t.agent) }))
+		if err != nil {
+			return err
+		}
+		e := t.entries[f.New.Path]
+		e.ID, e.Size, e.Stat = made.ID, made.Size, snapshot.Stat{}
+		t.entries[f.New.Path] = e
+		touch(f.New.Path)
+	case some || len(f.hunks) == 0 && slices.Contains(f.said, t.agent):
+		t.mixed = append(t.mixed, text.Printable(f.Path())+": made or deleted by more than one")
+	}
 	return nil
+}
+
+// rangeText is a hunk's lines as the file has them now.
+func rangeText(h merge.Hunk) string {
+	if h.NewLines <= 1 {
+		return fmt.Sprint(h.NewStart)
+	}
+	return fmt.Sprintf("%d-%d", h.NewStart, h.NewStart+h.NewLines-1)
+}
+
+// blame tells who wrote the lines of a file, if it was changed.
+func (p *parts) blame(b *Blame) {
+	i := slices.IndexFunc(p.files, func(f sharedFile) bool { return f.New != nil && f.Path() == b.Path.String() })
+	if i < 0 {
+		return
+	}
+	f := &p.files[i]
+	if b.Agents = f.credit().Agents; f.fold == nil {
+		b.Binary, b.Link = f.New.Kind == snapshot.File, f.New.Kind == snapshot.Link
+		return
+	}
+	b.Lines = f.fold.blamed()
+}
+
+// entriesOf returns a snapshot's entries by path.
+func entriesOf(sn *snapshot.Snapshot) map[string]snapshot.Entry {
+	entries := make(map[string]snapshot.Entry, len(sn.Entries))
+	for _, e := range sn.Entries {
+		entries[e.Path] = e
+	}
+	return entries
+}
+
+func sortedEntries(entries map[string]snapshot.Entry) []snapshot.Entry {
+	return slices.SortedFunc(maps.Values(entries), snapshot.ByPath)
 }

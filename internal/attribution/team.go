@@ -48,7 +48,7 @@ type TeamMerge struct {
 	touched   map[string][]superqode.AgentID // who changed what stands at a path now, in order
 	Conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent
-	judge     func(w *AgentWork, c *merge.Change) string
+	claims    *claimCheck
 }
 
 // Merge merges what the agents did. Close it.
@@ -61,7 +61,7 @@ func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works [
 		s: s, B: b, base: base, Now: base, Works: works,
 		moved: map[string]string{}, origins: map[string]string{}, placed: map[string]string{}, touched: map[string][]superqode.AgentID{},
 	}
-	if m.judge, err = s.claimJudge(ctx); err != nil {
+	if m.claims, err = s.claimCheck(ctx); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	for _, w := range works {
@@ -80,7 +80,7 @@ func (m *TeamMerge) Close() error { return m.B.Close() }
 func (m *TeamMerge) add(ctx context.Context, w *AgentWork) error {
 	m.B.Labels[1] = w.Agent.String()
 	d := &merge.Decider{Now: m.Now, Merge: m.B.Merge(ctx), Similar: m.B.Similar, Ours: m.before, Theirs: w.Agent.String(), Moved: m.moved}
-	todo := m.redirect(w, m.refuseUnclaimed(w))
+	todo := m.redirect(w, m.refuseUnclaimed(ctx, w))
 	for {
 		steps, err := d.Decide(todo)
 		if err != nil {
@@ -105,23 +105,15 @@ func (m *TeamMerge) add(ctx context.Context, w *AgentWork) error {
 }
 
 // refuseUnclaimed takes out the changes that an agent had no right to make.
-func (m *TeamMerge) refuseUnclaimed(w *AgentWork) []merge.Change {
-	all := append(slices.Clone(w.changes), w.Large...)
-	if m.judge == nil {
-		return all
-	}
-	var out []merge.Change
-	for i := range all {
-		c := &all[i]
-		why := m.judge(w, c)
-		if why == "" {
-			out = append(out, *c)
-			continue
+func (m *TeamMerge) refuseUnclaimed(ctx context.Context, w *AgentWork) []merge.Change {
+	return slices.DeleteFunc(slices.Concat(w.changes, w.Large), func(c merge.Change) bool {
+		why := m.claims.refuses(ctx, w.Agent, &c)
+		if why != "" {
+			p, _ := superqode.ParseRelPath(c.Path())
+			m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
 		}
-		p, _ := superqode.ParseRelPath(c.Path())
-		m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
-	}
-	return out
+		return why != ""
+	})
 }
 
 // names are the agents whose changes are in already.
@@ -221,10 +213,7 @@ func (m *TeamMerge) at(path string) string {
 
 // take does the steps in m.now.
 func (m *TeamMerge) take(w *AgentWork, steps []merge.Step) {
-	entries := make(map[string]snapshot.Entry, len(m.Now.Entries))
-	for _, e := range m.Now.Entries {
-		entries[e.Path] = e
-	}
+	entries := entriesOf(m.Now)
 	for i := range steps {
 		if e := steps[i].Remove; e != nil {
 			delete(entries, e.Path)
@@ -235,12 +224,7 @@ func (m *TeamMerge) take(w *AgentWork, steps []merge.Step) {
 	}
 	m.follow(w, steps, entries)
 	m.folders(w, entries)
-	now := m.Now.With(make([]snapshot.Entry, 0, len(entries)))
-	for _, e := range entries {
-		now.Entries = append(now.Entries, e)
-	}
-	slices.SortFunc(now.Entries, snapshot.ByPath)
-	m.Now = now
+	m.Now = m.Now.With(sortedEntries(entries))
 }
 
 // put does one step and remembers whose it was. What an earlier agent has done

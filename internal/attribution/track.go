@@ -64,11 +64,12 @@ const maxTracked = 8 << 20
 // Tracked reports whether there is something by which changes in one workspace
 // can be told apart: statements of agents, or claims of several.
 func (s *Authorship) Tracked() bool {
+	if atomicfile.Exists(statements{s.Site}.path()) {
+		return true
+	}
 	several := s.Rec.Shared || len(s.Rec.Agents) == 0 && s.Rec.Agent.IsZero()
-	return atomicfile.Exists(s.trackPath()) || several && s.Rec.Parent.IsZero() && atomicfile.Exists(coordinator.GrantsPath(s.Folder))
+	return several && s.Rec.Parent.IsZero() && atomicfile.Exists(coordinator.GrantsPath(s.Folder))
 }
-
-func (s *Authorship) trackPath() string { return filepath.Join(s.Folder, "track.jsonl") }
 
 // OpTrack is the supervisor's operation behind `superqode track`.
 const OpTrack = "track"
@@ -111,24 +112,37 @@ func SendTrack(ctx context.Context, env []string, t Track) error {
 
 // Track keeps one statement.
 func (s *Authorship) Track(ctx context.Context, t Track) (err error) {
-	if t.Agent.IsZero() {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(t.Path.String())), "superqode track --agent NAME %s", site.QuoteWord(t.Path.String()))
+	if path := t.Path.String(); t.Agent.IsZero() {
+		err := superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(path))
+		return superqode.WithHint(err, "superqode track --agent NAME %s", site.QuoteWord(path))
 	}
-	e := trackEvent{SchemaVersion: state.SchemaVersion, At: s.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "track.lock"))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if err := s.keepTracked(&e); err != nil {
-		return err
-	}
-	return ledger.Append(s.trackPath(), e)
+	return errors.Join(statements{s.Site}.add(t), unlock())
 }
 
-// keepTracked keeps what the file holds.
-func (s *Authorship) keepTracked(e *trackEvent) error {
-	root, err := atomicfile.OpenRoot(string(s.Rec.Workspace))
+// statements is the log of what agents said of their edits, track.jsonl in the
+// session's folder, with the contents beside it.
+type statements struct{ *site.Site }
+
+func (l statements) path() string { return filepath.Join(l.Folder, "track.jsonl") }
+
+// add keeps a statement and what its file holds now.
+func (l statements) add(t Track) error {
+	e := trackEvent{
+		SchemaVersion: state.SchemaVersion, At: l.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits,
+	}
+	if err := l.keepContent(&e); err != nil {
+		return err
+	}
+	return ledger.Append(l.path(), e)
+}
+
+// keepContent keeps what the file of a statement holds.
+func (l statements) keepContent(e *trackEvent) error {
+	root, err := atomicfile.OpenRoot(string(l.Rec.Workspace))
 	if err != nil {
 		return err
 	}
@@ -157,7 +171,7 @@ func (s *Authorship) keepTracked(e *trackEvent) error {
 	}
 	sum := sha256.Sum256(data)
 	e.Content = hex.EncodeToString(sum[:])
-	file := filepath.Join(s.Folder, "track", e.Content)
+	file := l.contentPath(e)
 	if atomicfile.Exists(file) {
 		return nil
 	}
@@ -167,26 +181,27 @@ func (s *Authorship) keepTracked(e *trackEvent) error {
 	return atomicfile.Write(file, data, 0o600)
 }
 
-// readTracks returns the statements, in their order, by path.
-func (s *Authorship) readTracks() (map[string][]trackEvent, error) {
-	events, _, err := ledger.Read[trackEvent](s.trackPath())
-	if err != nil {
-		return nil, err
-	}
+func (l statements) contentPath(e *trackEvent) string {
+	return filepath.Join(l.Folder, "track", filepath.Base(e.Content))
+}
+
+// read returns the statements, in their order, by path.
+func (l statements) read() (map[string][]trackEvent, error) {
+	events, _, err := ledger.Read[trackEvent](l.path())
 	out := map[string][]trackEvent{}
 	for _, e := range events {
 		out[string(e.Path)] = append(out[string(e.Path)], e)
 	}
-	return out, nil
+	return out, err
 }
 
-// trackedContent returns what a file held when a statement was made; nil when
-// that is not kept.
-func (s *Authorship) trackedContent(e *trackEvent) ([]byte, error) {
+// content returns what a file held when a statement was made; nil when that is
+// not kept.
+func (l statements) content(e *trackEvent) ([]byte, error) {
 	if e.Content == "" || e.Content == "-" {
 		return nil, nil
 	}
-	data, err := atomicfile.Read(filepath.Join(s.Folder, "track", filepath.Base(e.Content)))
+	data, err := atomicfile.Read(l.contentPath(e))
 	if err != nil {
 		return nil, err
 	}

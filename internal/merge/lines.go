@@ -1,8 +1,6 @@
 package merge
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // LineRange is a range of lines, counted from 1, both ends included. A place
 // between two lines is the range after the first of them: End is Start-1.
@@ -21,6 +19,9 @@ func (h Hunk) Old() LineRange {
 	}
 	return LineRange{h.OldStart, h.OldStart + h.OldLines - 1}
 }
+
+// New is the hunk's lines in the new version.
+func (h Hunk) New() LineRange { return Hunk{OldStart: h.NewStart, OldLines: h.NewLines}.Old() }
 
 // Touches reports whether two hunks of the same old version meet, as in git's
 // merge: hunks one line apart do not.

@@ -132,6 +132,19 @@ func (b *Scratch) Fetch(name string, id snapshot.ID) error {
 	return errors.Join(b.blobs.Copy(id, f), f.Close())
 }
 
+// Text fetches contents of the store into a file and returns them if they are
+// text.
+func (b *Scratch) Text(name string, id snapshot.ID) (data []byte, isText bool, err error) {
+	if err := b.Fetch(name, id); err != nil {
+		return nil, false, err
+	}
+	if binary, err := IsBinary(b.Path(name)); binary || err != nil {
+		return nil, false, err
+	}
+	data, err = os.ReadFile(b.Path(name))
+	return data, true, err
+}
+
 // fetchOrigin writes what a file of the origin holds into a file. It must not
 // have changed since Look.
 func (b *Scratch) fetchOrigin(name string, e *snapshot.Entry) error {

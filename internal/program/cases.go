@@ -115,7 +115,7 @@ func (s *Program) workspaceInfo() workspaceInfo {
 	if !r.Agent.IsZero() {
 		info.RunnerSegment = caseSegment(r.Agent.String())
 	}
-	if cwd, err := s.cwd(string(r.Defaults.Cwd)); err == nil {
+	if cwd, err := s.startFolder(string(r.Defaults.Cwd)); err == nil {
 		info.Cwd = state.HostPath(cwd)
 	} else {
 		info.Cwd = r.Workspace

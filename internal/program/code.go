@@ -144,7 +144,7 @@ func ParseLang(word string) (string, error) {
 
 // write puts the code into the run's folder and returns the command line that runs
 // it with args. Without code there is nothing to do.
-func (c *Code) write(args []string, paths runPaths) ([]string, error) {
+func (c *Code) write(args []string, runDir string) ([]string, error) {
 	if c == nil {
 		return args, nil
 	}
@@ -152,7 +152,7 @@ func (c *Code) write(args []string, paths runPaths) ([]string, error) {
 		if l.name != c.Lang {
 			continue
 		}
-		file := filepath.Join(paths.runDir, "code"+l.extension)
+		file := filepath.Join(runDir, "code"+l.extension)
 		if err := os.WriteFile(file, c.Text, 0o600); err != nil {
 			return nil, err
 		}

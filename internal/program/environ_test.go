@@ -16,7 +16,7 @@ func TestEnviron(t *testing.T) {
 	}}
 	s := &Program{Site: &site.Site{Host: m, Folder: "/h/s"}}
 	r := runPaths{cwd: "/ws/sub", runDir: "/h/s/tmp/run-1", socket: "/h/s/sock-1"}
-	env := s.environ(ExecOptions{Env: []string{"A=1", "A=2", "TMPDIR=/mine"}}, r)
+	env := (&run{s, ExecOptions{Env: []string{"A=1", "A=2", "TMPDIR=/mine"}}, r}).environ()
 	for _, want := range []string{"PATH=/h/s/bin:/usr/bin", "HOME=/u", "SECRET=1", "GIT_AUTHOR_NAME=me", "SUPERQODE_SESSION_ID=", "SUPERQODE_SOCKET=/h/s/sock-1", "A=2", "TMPDIR=/mine", "PWD=/ws/sub", "EMPTY=", "SUPERQODE_RUN_DIR=/h/s/tmp/run-1"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%q is missing in %q", want, env)
@@ -35,7 +35,7 @@ func TestEnviron(t *testing.T) {
 			t.Errorf("%s was passed on", gone)
 		}
 	}
-	clean := s.environ(ExecOptions{CleanEnv: true, EnvAllow: []string{"EMPTY"}}, r)
+	clean := (&run{s, ExecOptions{CleanEnv: true, EnvAllow: []string{"EMPTY"}}, r}).environ()
 	if slices.Contains(clean, "SECRET=1") || !slices.Contains(clean, "HOME=/u") || !slices.Contains(clean, "EMPTY=") {
 		t.Errorf("clean environment is %q", clean)
 	}

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -37,44 +38,57 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err := s.Update(ctx, opt.starts); err != nil {
 		return runner.Result{}, err
 	}
-	paths, err := s.preparePaths(opt)
-	if err != nil {
+	r := &run{Program: s, opt: opt}
+	if err := r.prepare(); err != nil {
 		return runner.Result{}, err
 	}
-	unlock, err := lockfile.TryLock(paths.lock) // held until the end is recorded: a run whose lock is free has ended, or died
+	unlock, err := lockfile.TryLock(r.lock) // held until the end is recorded: a run whose lock is free has ended, or died
 	if err != nil {
 		return runner.Result{}, err
 	}
 	defer unlock()
-	if opt.Args, err = opt.Code.write(opt.Args, paths); err != nil {
+	if r.opt.Args, err = opt.Code.write(opt.Args, r.runDir); err != nil {
 		return runner.Result{}, err
 	}
-	files, err := layers.Of(s.Site).Seal(ctx)
+	return r.exec(ctx)
+}
+
+// run is one command of a session: what was asked for, and its places.
+type run struct {
+	*Program
+	opt ExecOptions
+	runPaths
+}
+
+// exec runs the program with all that goes on beside it, and records its end.
+func (r *run) exec(ctx context.Context) (runner.Result, error) {
+	guarded := layers.Of(r.Site)
+	files, err := guarded.Seal(ctx)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	blocked, err := layers.Of(s.Site).Handle()
+	blocked, err := guarded.Handle()
 	if err != nil {
 		return runner.Result{}, err
 	}
-	env := s.environ(opt, paths)
-	s.NoteSecrets(env)
-	kernel, err := layers.Of(s.Site).OpenKernel(layers.KernelOptions(opt.KernelOptions), env)
+	env := r.environ()
+	r.NoteSecrets(env)
+	kernel, err := guarded.OpenKernel(layers.KernelOptions(r.opt.KernelOptions), env)
 	if err != nil {
 		return runner.Result{}, err
 	}
-	if s.custody, err = custody.Take(s.Folder, s.Rec); err != nil {
+	if r.custody, err = custody.Take(r.Folder, r.Rec); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
-	side := s.openSidecar(opt)
+	side := r.openSidecar(r.opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(paths.socket, side.handlers(blocked.AddTo(findings.Handle(s.handlers(kill), s.Findings().AddAll))))
+	sup, err := supervisor.Listen(r.socket, side.handlers(blocked.AddTo(findings.Handle(r.handlers(kill), r.Findings().AddAll))))
 	if err != nil {
-		err = errors.Join(err, s.custody.Close(), kernel.Close())
-		s.custody = nil
+		err = errors.Join(err, r.custody.Close(), kernel.Close())
+		r.custody = nil
 		return runner.Result{}, err
 	}
-	spec := s.spec(opt, paths, env)
+	spec := r.spec(env)
 	spec.Kill = kill
 	switch {
 	case kernel.Wraps():
@@ -83,26 +97,29 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 		spec.Confine = kernel.Confine
 	}
 	res, runErr := runner.Run(ctx, spec)
-	s.Log.Info().Stringer("session", s.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
+	r.Log.Info().Stringer("session", r.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
 	after := context.WithoutCancel(ctx)
-	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), s.custody.Release(s.Site), s.keepLog(paths, opt.logName()))
-	s.custody = nil
-	err = errors.Join(err, layers.Of(s.Site).Unseal(after, files), layers.Of(s.Site).Close(blocked))
-	s.warnOf(res)
-	err = errors.Join(err, s.Update(after, func(r *state.Record) {
-		r.Kernel = state.Weaker(r.Kernel, kernel.Layer.State)
-		if !opt.Setup {
-			r.ExitCode, r.TimedOut, r.Limit, r.Truncated = &res.ExitCode, res.TimedOut, res.Limit, r.Truncated || res.Truncated
+	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), r.custody.Release(r.Site), r.keepLog())
+	r.custody = nil
+	err = errors.Join(err, guarded.Unseal(after, files), guarded.Close(blocked))
+	for _, line := range warnings(res) {
+		r.Warn(line)
+	}
+	err = errors.Join(err, r.Update(after, func(rec *state.Record) {
+		rec.Kernel = state.Weaker(rec.Kernel, kernel.Layer.State)
+		if !r.opt.Setup {
+			rec.ExitCode, rec.TimedOut, rec.Limit, rec.Truncated = &res.ExitCode, res.TimedOut, res.Limit, rec.Truncated || res.Truncated
 		}
-	}), s.recordEnd(opt, paths, res))
-	return res, errors.Join(hintStart(runErr, opt), err)
+	}), r.recordEnd(res))
+	return res, errors.Join(hintStart(runErr, r.opt), err)
 }
 
 // spec turns the options into what the runner does.
-func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spec {
+func (r *run) spec(env []string) runner.Spec {
+	opt := &r.opt
 	spec := runner.Spec{
-		Args: opt.Args, Dir: paths.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
-		Timeout: opt.Timeout, Limits: opt.Limits, Log: paths.log, LogIndex: paths.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: Marker(paths.runDir),
+		Args: opt.Args, Dir: r.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr, Timeout: opt.Timeout,
+		Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: Marker(r.runDir),
 	}
 	if opt.StdoutToo {
 		spec.Stdout = opt.Stderr
@@ -120,12 +137,12 @@ func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spe
 		spec.TTY = runner.TTYAlways
 	}
 	if spec.Limits.Disk > 0 {
-		spec.Limits.DiskFolders = []string{string(s.Rec.Workspace), filepath.Join(s.Folder, "tmp"), s.ArtifactDir()}
+		spec.Limits.DiskFolders = []string{string(r.Rec.Workspace), filepath.Join(r.Folder, "tmp"), r.ArtifactDir()}
 	}
 	spec.Started = func(pid int) {
-		s.recordStart(opt, paths, pid)
+		r.recordStart(pid)
 		if opt.Started != nil {
-			opt.Started(paths.number)
+			opt.Started(r.number)
 		}
 	}
 	return spec
@@ -135,72 +152,85 @@ func (s *Program) spec(opt ExecOptions, paths runPaths, env []string) runner.Spe
 // all of it in the log; a program that writes without end must still not fill the
 // disk.
 const (
-	defaultLogged = 64 << 20
-	mostLogged    = 256 << 20
+	defaultLogged  = 64 << 20
+	mostLogged     = 256 << 20
+	maxSetupOutput = 16 << 20 // of a setup command
 )
 
-// warnOf says what of a run a person should know.
-func (s *Program) warnOf(res runner.Result) {
+// warnings says what of a run a person should know.
+func warnings(res runner.Result) []string {
+	var list []string
 	for _, p := range res.Survivors {
 		fate := "was ended"
 		if p.Alive {
 			fate = "could not be ended"
 		}
-		s.Warn(fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, text.Printable(strings.Join(p.Args, " "))))
+		list = append(list, fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, text.Printable(strings.Join(p.Args, " "))))
 	}
 	if res.LogErr != nil {
-		s.Warn("the log of the program's output is not complete: " + res.LogErr.Error())
+		list = append(list, "the log of the program's output is not complete: "+res.LogErr.Error())
 	}
-	switch passed := res.Stdout.Passed < res.Stdout.Bytes || res.Stderr.Passed < res.Stderr.Bytes; {
-	case res.Truncated && passed && res.Stdout.Logged >= res.Stdout.Bytes && res.Stderr.Logged >= res.Stderr.Bytes:
-		s.Warn(fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
-			res.Stdout.Passed, res.Stdout.Bytes, res.Stderr.Passed, res.Stderr.Bytes))
-	case res.Truncated:
-		s.Warn(fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", res.Stdout.Logged, res.Stderr.Logged))
+	out, errs := res.Stdout, res.Stderr
+	switch {
+	case !res.Truncated:
+	case (out.Passed < out.Bytes || errs.Passed < errs.Bytes) && out.Logged >= out.Bytes && errs.Logged >= errs.Bytes:
+		list = append(list, fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
+			out.Passed, out.Bytes, errs.Passed, errs.Bytes))
+	default:
+		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", out.Logged, errs.Logged))
 	}
 	if res.Limit != "" {
-		s.Warn(limitSentence(res))
-	} else if len(res.Hits) > 0 {
-		s.Warn("the program was refused processes by --pids")
+		return append(list, limitSentence(res))
 	}
+	if len(res.Hits) > 0 {
+		list = append(list, "the program was refused processes by --pids")
+	}
+	return list
 }
 
-// preparePaths makes the folders of one command and decides where it starts.
-func (s *Program) preparePaths(opt ExecOptions) (runPaths, error) {
-	var r runPaths
-	ws := string(s.Rec.Workspace)
-	if _, err := os.Stat(ws); err != nil {
-		return r, superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", s.Rec.ID, err)
+// runPaths are the places of one command of a session.
+type runPaths struct {
+	number   int    // of the run, from 1
+	cwd      string // where the command starts
+	runDir   string // fresh for this command
+	socket   string
+	log      string // all of its output
+	logIndex string // which of it is stderr's
+	lock     string // held while the run is under way
+}
+
+// prepare makes the folders of the command and decides where it starts.
+func (r *run) prepare() (err error) {
+	if _, err := os.Stat(string(r.Rec.Workspace)); err != nil {
+		return superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", r.Rec.ID, err)
 	}
-	for _, d := range []string{s.TmpDir(), s.OutputDir(), s.ArtifactDir()} {
+	for _, d := range []string{r.TmpDir(), r.OutputDir(), r.ArtifactDir()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
-			return r, err
+			return err
 		}
 	}
-	staging.MakeFolders(s.ArtifactDir())
-	for n := max(s.Rec.Runs, 1); ; n++ {
-		name := strconv.Itoa(n)
-		if opt.Setup {
+	staging.MakeFolders(r.ArtifactDir())
+	for r.number = max(r.Rec.Runs, 1); ; r.number++ {
+		name := strconv.Itoa(r.number)
+		if r.opt.Setup {
 			name = "setup-" + name // the runs of the session's program are numbered
 		}
-		r.runDir = filepath.Join(s.Folder, "tmp", "run-"+name)
+		r.runDir, r.socket = filepath.Join(r.Folder, "tmp", "run-"+name), filepath.Join(r.Folder, "sock-"+name)
+		base := filepath.Join(r.Folder, "log", "run-"+name)
+		r.log, r.logIndex, r.lock = base+".log", base+".idx", base+".lock"
 		err := os.Mkdir(r.runDir, 0o700)
 		if err == nil {
-			r.number, r.socket = n, filepath.Join(s.Folder, "sock-"+name)
-			base := filepath.Join(s.Folder, "log", "run-"+name)
-			r.log, r.logIndex, r.lock = base+".log", base+".idx", base+".lock"
 			break
 		}
 		if !errors.Is(err, os.ErrExist) {
-			return r, err
+			return err
 		}
 	}
-	if err := s.linkSelf(); err != nil {
-		return r, err
+	if err := r.linkSelf(); err != nil {
+		return err
 	}
-	var err error
-	r.cwd, err = s.cwd(opt.Cwd)
-	return r, err
+	r.cwd, err = r.startFolder(r.opt.Cwd)
+	return err
 }
 
 // linkSelf puts superqode itself into the program's PATH, so that `superqode
@@ -221,11 +251,11 @@ func (s *Program) linkSelf() error {
 	return os.Rename(tmp, link)
 }
 
-// cwd returns the folder that a command starts in: the one asked for, or the
+// startFolder returns the folder that a command starts in: the one asked for, or the
 // one in the workspace that answers to where the session was opened, or the
 // nearest folder above it that exists. It lies in the workspace, links
 // resolved.
-func (s *Program) cwd(asked string) (string, error) {
+func (s *Program) startFolder(asked string) (string, error) {
 	ws := string(s.Rec.Workspace)
 	if asked == "" {
 		for rel := string(s.Rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
@@ -274,28 +304,20 @@ func (opt ExecOptions) starts(r *state.Record) {
 	r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
 }
 
-// logName is the log in the session's folder that gets the output.
-func (opt ExecOptions) logName() string {
-	if opt.Setup {
-		return "setup.log"
-	}
-	if opt.Log != "" {
-		return opt.Log
-	}
-	return "command.log"
-}
-
-// keepLog appends a command's output to a log of the session's.
-func (s *Program) keepLog(r runPaths, name string) error {
-	src := r.log
-	st, err := os.Lstat(src)
+// keepLog appends the command's output to a log of the session's.
+func (r *run) keepLog() error {
+	st, err := os.Lstat(r.log)
 	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return s.AppendMasked(filepath.Join(s.Folder, "log", name), src)
+	name := cmp.Or(r.opt.Log, "command.log")
+	if r.opt.Setup {
+		name = "setup.log"
+	}
+	return r.AppendMasked(filepath.Join(r.Folder, "log", name), r.log)
 }
 
 // handlers are the operations that a program in the session may ask for.

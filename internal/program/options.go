@@ -56,10 +56,6 @@ type KernelOptions struct {
 // Marker is the environment entry that only the processes of one run carry.
 func Marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }
 
-// maxSetupOutput is how much of each output stream of a setup command the log
-// keeps.
-const maxSetupOutput = 16 << 20
-
 // SetupReport is SetupSteps as reports hold it.
 func (s *Program) SetupReport() []artifacts.SetupStep {
 	list := []artifacts.SetupStep{}

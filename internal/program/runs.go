@@ -60,34 +60,35 @@ type RunRecord struct {
 
 // recordStart writes the first line of a run. Where that fails the run goes on:
 // its end is recorded, too.
-func (s *Program) recordStart(opt ExecOptions, paths runPaths, pid int) {
-	if opt.Setup {
+func (r *run) recordStart(pid int) {
+	if r.opt.Setup {
 		return
 	}
-	rec := s.runRecord(opt, paths)
+	rec := r.record()
 	rec.State, rec.PID = RunRunning, pid
-	if err := s.AppendRun(rec); err != nil {
-		s.Log.Warn().Err(err).Msg("record the start of a run")
+	if err := r.AppendRun(rec); err != nil {
+		r.Log.Warn().Err(err).Msg("record the start of a run")
 	}
 }
 
-func (s *Program) runRecord(opt ExecOptions, paths runPaths) RunRecord {
+func (r *run) record() RunRecord {
 	return RunRecord{
-		SchemaVersion: state.SchemaVersion, Run: paths.number, SessionID: s.Rec.ID, Agent: s.Actor(), Command: opt.Args, Cwd: state.HostPath(paths.cwd),
-		Supervisor: os.Getpid(), Detached: opt.Detached, StartedAt: s.Now().UTC(), Limits: []runner.Holding{},
+		SchemaVersion: state.SchemaVersion, Run: r.number, SessionID: r.Rec.ID, Agent: r.Actor(), Command: r.opt.Args, Cwd: state.HostPath(r.cwd),
+		Supervisor: os.Getpid(), Detached: r.opt.Detached, StartedAt: r.Now().UTC(), Limits: []runner.Holding{},
 	}
 }
 
 // recordEnd writes the last line of a run.
-func (s *Program) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) error {
-	if opt.Setup {
+func (r *run) recordEnd(res runner.Result) error {
+	if r.opt.Setup {
 		return nil
 	}
-	rec := s.runRecord(opt, paths)
-	rec.State, rec.ExitCode, rec.Signal, rec.TimedOut, rec.Limit, rec.Killed = RunExited, &res.ExitCode, res.Signal, res.TimedOut, res.Limit, res.Killed
+	rec := r.record()
+	rec.State, rec.ExitCode, rec.Signal = RunExited, &res.ExitCode, res.Signal
+	rec.TimedOut, rec.Limit, rec.Killed = res.TimedOut, res.Limit, res.Killed
 	rec.Limits = append(rec.Limits, res.Holdings...)
 	rec.StdoutBytes, rec.StderrBytes, rec.Truncated = res.Stdout.Bytes, res.Stderr.Bytes, res.Truncated
-	ended := s.Now().UTC()
+	ended := r.Now().UTC()
 	rec.EndedAt = &ended
 	if res.Started.IsZero() {
 		rec.Error = "the program could not be started"
@@ -96,9 +97,10 @@ func (s *Program) recordEnd(opt ExecOptions, paths runPaths, res runner.Result) 
 		rec.DurationSeconds = text.Seconds(res.Ended.Sub(res.Started))
 		ended = res.Ended.UTC()
 	}
-	return s.AppendRun(rec)
+	return r.AppendRun(rec)
 }
 
+// AppendRun writes a line of the session's runs.
 func (s *Program) AppendRun(rec RunRecord) error {
 	return ledger.Append(filepath.Join(s.Folder, state.RunsFile), rec)
 }

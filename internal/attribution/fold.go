@@ -5,7 +5,6 @@ import (
 	"context"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -20,7 +19,6 @@ type fold struct {
 	lines []foldLine
 	text  [][]byte
 	gone  map[int]foldBy // lines of the base that were deleted
-	n     int            // versions written to the scratch folder
 }
 
 type foldLine struct {
@@ -54,85 +52,97 @@ func (f *fold) step(ctx context.Context, content []byte, e *trackEvent) error {
 	if err != nil {
 		return err
 	}
-	var by foldBy
-	mine := func(int) bool { return false }
-	whole := false
-	if e != nil {
-		by = foldBy{e.Agent, e.At}
-		mine, whole = f.covers(e, content, text)
-	}
+	f.advance(text, hunks, f.covers(e, content))
+	return nil
+}
+
+// cover is what one statement says about a version of a file.
+type cover struct {
+	by    foldBy
+	whole bool              // all that is new is by's
+	lines []merge.LineRange // otherwise these lines
+}
+
+func (c *cover) has(line int) bool {
+	return slices.ContainsFunc(c.lines, func(r merge.LineRange) bool { return line >= r.Start && line <= r.End })
+}
+
+// advance brings the file to its next version, given where the two differ. The
+// lines that stay keep their author.
+func (f *fold) advance(text [][]byte, hunks []merge.Hunk, c cover) {
 	out := make([]foldLine, 0, len(text))
 	at := 0
 	for _, h := range hunks {
-		r := h.Old()
-		for ; at < min(r.Start-1, len(f.lines)); at++ {
-			out = append(out, f.lines[at])
-		}
-		first := h.NewStart
-		if h.NewLines == 0 {
-			first++
-		}
-		owned := whole
-		for n := range h.NewLines {
+		old, fresh := h.Old(), h.New()
+		out = append(out, f.lines[at:old.Start-1]...)
+		owned := c.whole || h.NewLines == 0 && c.has(fresh.Start) && c.has(fresh.Start-1)
+		for line := fresh.Start; line <= fresh.End; line++ {
 			l := foldLine{}
-			if whole || mine(first+n) {
-				l.foldBy, owned = by, true
+			if c.whole || c.has(line) {
+				l.foldBy, owned = c.by, true
 			}
 			out = append(out, l)
 		}
-		if h.NewLines == 0 && mine(first) && mine(first-1) {
-			owned = true
-		}
-		for ; at < min(r.End, len(f.lines)); at++ {
-			if old := f.lines[at]; old.base > 0 {
-				f.gone[old.base] = foldBy{}
+		for _, l := range f.lines[old.Start-1 : old.End] {
+			if l.base > 0 {
+				f.gone[l.base] = foldBy{}
 				if owned {
-					f.gone[old.base] = by
+					f.gone[l.base] = c.by
 				}
 			}
 		}
+		at = old.End
 	}
-	out = append(out, f.lines[min(at, len(f.lines)):]...)
+	out = append(out, f.lines[at:]...)
 	for i := range out { // said late: the line came with an earlier version, and nobody had said whose it is
-		if e != nil && !whole && out[i].base == 0 && out[i].agent.IsZero() && mine(i+1) {
-			out[i].foldBy = by
+		if out[i].base == 0 && out[i].agent.IsZero() && c.has(i+1) {
+			out[i].foldBy = c.by
 		}
 	}
 	f.lines, f.text = out, text
-	return nil
 }
 
 // covers says which lines of the file a statement is about. Of an edit it is the
 // text that it put in; where the file is exactly what the edit makes of the
 // version before, all that is new is the edit's.
-func (f *fold) covers(e *trackEvent, content []byte, text [][]byte) (mine func(line int) bool, whole bool) {
-	none := func(int) bool { return false }
-	switch {
-	case len(e.Lines) > 0:
-		return func(line int) bool {
-			return slices.ContainsFunc(e.Lines, func(r merge.LineRange) bool { return line >= r.Start && line <= r.End })
-		}, false
-	case len(e.Edits) == 0:
-		return none, true
+func (f *fold) covers(e *trackEvent, content []byte) cover {
+	if e == nil {
+		return cover{}
 	}
-	before := bytes.Join(f.text, nil)
+	c := cover{by: foldBy{e.Agent, e.At}, lines: e.Lines}
+	if len(e.Lines) > 0 {
+		return c
+	}
+	edited := bytes.Join(f.text, nil)
 	for _, ed := range e.Edits {
-		once := bytes.Replace(before, []byte(ed.Old), []byte(ed.New), 1)
 		if ed.Old == "" {
-			once = []byte(ed.New)
+			edited = []byte(ed.New)
+		} else {
+			edited = bytes.Replace(edited, []byte(ed.Old), []byte(ed.New), 1)
 		}
-		before = once
 	}
-	if bytes.Equal(before, content) {
-		return none, true
+	if c.whole = len(e.Edits) == 0 || bytes.Equal(edited, content); !c.whole {
+		for _, ed := range e.Edits {
+			c.lines = append(c.lines, occurrences(content, ed.New)...)
+		}
 	}
-	var ranges []merge.LineRange
-	for _, ed := range e.Edits {
-		ranges = append(ranges, occurrences(content, ed.New)...)
+	return c
+}
+
+// blamed returns the lines as Blame does.
+func (f *fold) blamed() []BlamedLine {
+	out := make([]BlamedLine, len(f.lines))
+	for i, l := range f.lines {
+		b := BlamedLine{Author: AuthorBase, BaseLine: l.base, Text: bytes.TrimSuffix(f.text[i], []byte("\n"))}
+		if l.base == 0 {
+			b.Author, b.Agent, b.FirstSeen = AuthorAgent, l.agent, l.at
+			if l.agent.IsZero() {
+				b.Author = AuthorUnknown
+			}
+		}
+		out[i] = b
 	}
-	return func(line int) bool {
-		return slices.ContainsFunc(ranges, func(r merge.LineRange) bool { return line >= r.Start && line <= r.End })
-	}, false
+	return out
 }
 
 // occurrences returns the lines in which a text stands.
@@ -177,21 +187,12 @@ func (f *fold) diff(ctx context.Context, next [][]byte) ([]merge.Hunk, error) {
 	case h.OldLines == 0, h.NewLines == 0, h.OldLines == 1 && h.NewLines == 1:
 		return []merge.Hunk{h}, nil
 	}
-	f.n++
-	a, b := "fold-a-"+strconv.Itoa(f.n), "fold-b-"+strconv.Itoa(f.n)
-	for name, text := range map[string][][]byte{a: old, b: next} {
+	for name, text := range map[string][][]byte{"fold-old": old, "fold-new": next} {
 		if err := os.WriteFile(f.b.Path(name), bytes.Join(text, nil), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	hunks, err := f.b.Hunks(ctx, a, b)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.b.Drop(a); err != nil {
-		return nil, err
-	}
-	return hunks, f.b.Drop(b)
+	return f.b.Hunks(ctx, "fold-old", "fold-new")
 }
 
 // owners returns who made a hunk of the difference between the base and now: of
@@ -208,14 +209,12 @@ func (f *fold) owners(h merge.Hunk) (list []foldBy, known bool) {
 			list = append(list, by)
 		}
 	}
-	for n := range h.NewLines {
-		if i := h.NewStart - 1 + n; i >= 0 && i < len(f.lines) {
-			add(f.lines[i].foldBy)
-		}
+	fresh := h.New()
+	for _, l := range f.lines[fresh.Start-1 : fresh.End] {
+		add(l.foldBy)
 	}
 	for n := range h.OldLines {
-		by, deleted := f.gone[h.OldStart+n]
-		if deleted {
+		if by, deleted := f.gone[h.OldStart+n]; deleted {
 			add(by)
 		}
 	}
