@@ -160,12 +160,12 @@ func PathFromJSON(text, b64 string) (RelPath, error) {
 	if b64 != "" {
 		b, err := base64.StdEncoding.DecodeString(b64)
 		if err != nil {
-			return RelPath{}, err
+			return "", err
 		}
 		text = string(b)
 	}
 	if text == "" {
-		return RelPath{}, nil
+		return "", nil
 	}
 	return ParseRelPath(text)
 }

@@ -39,8 +39,8 @@ func (p *HostPath) UnmarshalJSON(b []byte) error {
 }
 
 // Within reports whether path is dir or lies below it. Both are clean.
-func Within(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+func Within[P ~string](path, dir P) bool {
+	return path == dir || strings.HasPrefix(string(path), strings.TrimSuffix(string(dir), "/")+"/")
 }
 
 // Under returns path as it reads in dir: itself when it is absolute.

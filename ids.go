@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -120,33 +121,62 @@ func (id *AgentID) UnmarshalText(b []byte) (err error) {
 }
 
 // RelPath is a path below a workspace: slash-separated raw bytes, relative,
-// clean, never empty, without NUL, never outside the workspace. It need not be
-// UTF-8.
-type RelPath struct{ s string }
+// clean, without NUL, never outside the workspace. It need not be UTF-8; "" is
+// the workspace itself, or no path. ParseRelPath makes it from what comes from
+// outside; a scan, which reads names out of directories, by conversion.
+//
+// In JSON it is a string, or, when it is not UTF-8, an object with its bytes in
+// base64, as a HostPath is. Where a document gives it printable and exact side
+// by side, JSONPath makes both.
+type RelPath string
 
 // ParseRelPath checks p and keeps its bytes as they are; nothing is trimmed or
-// cleaned.
+// cleaned. An empty path is an error.
 func ParseRelPath(p string) (RelPath, error) {
 	switch {
 	case p == "" || p == ".":
-		return RelPath{}, fmt.Errorf("empty path")
+		return "", fmt.Errorf("empty path")
 	case strings.IndexByte(p, 0) >= 0:
-		return RelPath{}, fmt.Errorf("path %q holds a NUL byte", p)
+		return "", fmt.Errorf("path %q holds a NUL byte", p)
 	case p[0] == '/':
-		return RelPath{}, fmt.Errorf("path %q is absolute", p)
+		return "", fmt.Errorf("path %q is absolute", p)
 	case path.Clean(p) != p:
-		return RelPath{}, fmt.Errorf("path %q is not clean", p)
+		return "", fmt.Errorf("path %q is not clean", p)
 	case p == ".." || strings.HasPrefix(p, "../"):
-		return RelPath{}, fmt.Errorf("path %q leads out", p)
+		return "", fmt.Errorf("path %q leads out", p)
 	}
-	return RelPath{p}, nil
+	return RelPath(p), nil
 }
 
-// String returns the path's bytes, or "" for the zero value.
-func (p RelPath) String() string { return p.s }
+// String returns the path's bytes.
+func (p RelPath) String() string { return string(p) }
 
-// IsZero reports whether p was never set.
-func (p RelPath) IsZero() bool { return p.s == "" }
+// IsZero reports whether p is "".
+func (p RelPath) IsZero() bool { return p == "" }
+
+// Parent returns the folder of the path, "" for one that stands at the top.
+func (p RelPath) Parent() RelPath { return p[:max(strings.LastIndexByte(string(p), '/'), 0)] }
+
+// Name returns the last part of the path.
+func (p RelPath) Name() string { return string(p[strings.LastIndexByte(string(p), '/')+1:]) }
+
+// Join returns the path of name, which is clean and relative, in the folder p.
+func (p RelPath) Join(name string) RelPath {
+	if p == "" {
+		return RelPath(name)
+	}
+	return p + "/" + RelPath(name)
+}
+
+// In returns the path's place on this machine when its workspace is dir.
+func (p RelPath) In(dir string) string { return filepath.Join(dir, string(p)) }
+
+// MarshalJSON keeps every byte of the path.
+func (p RelPath) MarshalJSON() ([]byte, error) { return HostPath(p).MarshalJSON() }
+
+// UnmarshalJSON reads what MarshalJSON wrote and checks nothing else; see
+// ParseRelPath.
+func (p *RelPath) UnmarshalJSON(b []byte) error { return (*HostPath)(p).UnmarshalJSON(b) }
 
 // Digest is a SHA-256 over a snapshot's entries.
 type Digest struct {

@@ -170,3 +170,27 @@ func FuzzParseIDs(f *testing.F) {
 		}
 	})
 }
+
+// A path's parts, and its one form in JSON.
+func TestRelPath(t *testing.T) {
+	for _, c := range []struct {
+		path, parent superqode.RelPath
+		name, json   string
+	}{
+		{"a", "", "a", `"a"`},
+		{"a/b/c", "a/b", "c", `"a/b/c"`},
+		{"d/\xff", "d", "\xff", `{"bytes":"ZC//"}`},
+	} {
+		if c.path.Parent() != c.parent || c.path.Name() != c.name || c.parent.Join(c.name) != c.path {
+			t.Errorf("%q is %q in %q", c.path, c.path.Name(), c.path.Parent())
+		}
+		if in := c.path.In("/w"); in != "/w/"+string(c.path) {
+			t.Errorf("%q in /w is %q", c.path, in)
+		}
+		b, err := json.Marshal(c.path)
+		var back superqode.RelPath
+		if err != nil || string(b) != c.json || json.Unmarshal(b, &back) != nil || back != c.path {
+			t.Errorf("%q is %s, %v, and then %q", c.path, b, err, back)
+		}
+	}
+}

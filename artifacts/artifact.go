@@ -143,7 +143,7 @@ func pathFromJSON(text, b64 string) (superqode.RelPath, error) {
 	if b64 != "" {
 		b, err := base64.StdEncoding.DecodeString(b64)
 		if err != nil {
-			return superqode.RelPath{}, err
+			return "", err
 		}
 		text = string(b)
 	}

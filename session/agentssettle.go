@@ -76,11 +76,7 @@ func (s *Session) settleLarge(ctx context.Context, m *attribution.TeamMerge) err
 				continue
 			}
 			if e := m.Now.Find(c.New.Path); e.IsLarge() && e.ID == c.New.ID {
-				p, err := superqode.ParseRelPath(c.New.Path)
-				if err != nil {
-					return err
-				}
-				paths = append(paths, p)
+				paths = append(paths, superqode.RelPath(c.New.Path))
 			}
 		}
 		if len(paths) == 0 {

@@ -258,7 +258,7 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 }
 
 func conflictAt(path, message string) artifacts.ApplyConflict {
-	rel, _ := superqode.ParseRelPath(path) // it comes from git's tree
+	rel := superqode.RelPath(path)
 	return artifacts.ApplyConflict{Path: rel, Kind: "content", Message: message}
 }
 

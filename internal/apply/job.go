@@ -140,7 +140,7 @@ func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 	for i := range steps {
 		switch st := &steps[i]; {
 		case st.Conflict != nil:
-			path, _ := superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
+			path := superqode.RelPath(st.Conflict.Path)
 			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
 		case st.Done():
 			res.Already = append(res.Already, j.tell(st))
@@ -154,7 +154,7 @@ func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 // tell describes a step as the session's change.
 func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 	p := artifacts.AppliedPath{Merged: st.Merged}
-	p.Path, _ = superqode.ParseRelPath(st.Path())
+	p.Path = superqode.RelPath(st.Path())
 	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.Added, st.Removed, st.Binary, j.Agent
 	if st.Old != nil {
 		p.OldMode = st.Old.Mode()
@@ -169,7 +169,7 @@ func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 		p.Type = superqode.ChangeDeleted
 	case st.Renamed():
 		p.Type = superqode.ChangeRenamed
-		p.OldPath, _ = superqode.ParseRelPath(st.Old.Path)
+		p.OldPath = superqode.RelPath(st.Old.Path)
 	case st.Old.Kind != st.New.Kind:
 		p.Type = superqode.ChangeKind
 	case st.Old.SameContent(st.New):

@@ -98,7 +98,7 @@ func (s *Authorship) RefuseUnclaimed(
 	for i := range list {
 		if why := check.refuses(ctx, agent, &list[i]); why != "" {
 			path := list[i].Path()
-			p, _ := superqode.ParseRelPath(path) // it came out of a snapshot
+			p := superqode.RelPath(path)
 			out = append(out, artifacts.ApplyConflict{
 				Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
 			})

@@ -459,7 +459,7 @@ type takenBack struct {
 // take takes the agent's part of a file back.
 func (t *takenBack) take(f *sharedFile, base *snapshot.Snapshot) error {
 	touch := func(p string) {
-		rel, _ := superqode.ParseRelPath(p) // it came out of a scan
+		rel := superqode.RelPath(p)
 		t.paths = append(t.paths, rel)
 	}
 	some, _ := f.shares(t.agent)

@@ -109,7 +109,7 @@ func (m *TeamMerge) refuseUnclaimed(ctx context.Context, w *AgentWork) []merge.C
 	return slices.DeleteFunc(slices.Concat(w.changes, w.Large), func(c merge.Change) bool {
 		why := m.claims.refuses(ctx, w.Agent, &c)
 		if why != "" {
-			p, _ := superqode.ParseRelPath(c.Path())
+			p := superqode.RelPath(c.Path())
 			m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
 		}
 		return why != ""
@@ -171,7 +171,7 @@ func (m *TeamMerge) rank(a superqode.AgentID) int {
 // note remembers a conflict.
 func (m *TeamMerge) note(ctx context.Context, w *AgentWork, st *merge.Step) error {
 	c := AgentConflict{Agent: w.Agent, Kind: st.Conflict.Kind, Message: st.Conflict.Message}
-	c.Path, _ = superqode.ParseRelPath(st.Conflict.Path) // it came out of git's tree
+	c.Path = superqode.RelPath(st.Conflict.Path)
 	c.With = m.who(st.Path())
 	if len(c.With) == 0 && st.Old != nil {
 		c.With = m.who(st.Old.Path)

@@ -467,8 +467,8 @@ func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
 	opt := revert.RestoreOptions{Keep: KeepOverwritten(s, admin, "")}
 	if _, err := os.Lstat(admin); errors.Is(err, os.ErrNotExist) {
 		s.Warn("the program took away what git keeps of the worktree of session " + id + "; it was put back")
-	} else if opt.Within, err = spoilt(s, kept, admin); err != nil || len(opt.Within) == 0 {
-		return err
+	} else if opt.Within = spoilt(s, kept, admin); len(opt.Within) == 0 {
+		return nil
 	}
 	for _, dir := range []string{filepath.Dir(admin), admin} {
 		if err := clearImpostor(ctx, s, dir); err != nil {
@@ -485,7 +485,7 @@ func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
 
 // spoilt names the files of a session's worktree that its own program cannot
 // have left so: those that never change, and those that git could not read.
-func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath, err error) {
+func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath) {
 	for _, name := range []string{"HEAD", "commondir", "config.worktree", "gitdir", "index"} {
 		was, wasErr := atomicfile.Read(filepath.Join(kept, name))
 		is, isErr := atomicfile.Read(filepath.Join(admin, name))
@@ -502,14 +502,10 @@ func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath, err er
 			}
 		}
 		if bad {
-			path, err := superqode.ParseRelPath(name)
-			if err != nil {
-				return nil, err
-			}
-			paths = append(paths, path)
+			paths = append(paths, superqode.RelPath(name))
 		}
 	}
-	return paths, nil
+	return paths
 }
 
 // isHead reports whether git can make sense of a HEAD file.

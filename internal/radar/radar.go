@@ -249,7 +249,7 @@ func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merg
 	var list []Conflict
 	for i := range steps {
 		if c := steps[i].Conflict; c != nil {
-			path, _ := superqode.ParseRelPath(c.Path) // it came out of a scan
+			path := superqode.RelPath(c.Path)
 			list = append(list, Conflict{A: a.Side, B: b.Side, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
 		}
 	}

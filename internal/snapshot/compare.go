@@ -123,17 +123,17 @@ func (c *comparison) changes() []superqode.Change {
 	for _, p := range c.pairs {
 		ch := superqode.Change{LinesAdded: -1, LinesRemoved: -1, Type: p.change()}
 		if p.old != nil {
-			ch.Path, ch.OldMode = relPath(p.old), p.old.Mode()
+			ch.Path, ch.OldMode = superqode.RelPath(p.old.Path), p.old.Mode()
 		}
 		if p.now != nil {
 			if ch.Type == superqode.ChangeRenamed {
 				ch.OldPath = ch.Path
 			}
-			ch.Path, ch.NewMode = relPath(p.now), p.now.Mode()
+			ch.Path, ch.NewMode = superqode.RelPath(p.now.Path), p.now.Mode()
 		}
 		list = append(list, ch)
 	}
-	slices.SortStableFunc(list, func(a, b superqode.Change) int { return cmp.Compare(a.Path.String(), b.Path.String()) })
+	slices.SortStableFunc(list, func(a, b superqode.Change) int { return cmp.Compare(a.Path, b.Path) })
 	return list
 }
 
@@ -151,14 +151,4 @@ func (p pair) change() superqode.ChangeType {
 		return superqode.ChangeModified
 	}
 	return superqode.ChangeMode
-}
-
-// relPath cannot fail: a scan makes clean relative paths only, and Load accepts
-// no others.
-func relPath(e *Entry) superqode.RelPath {
-	p, err := superqode.ParseRelPath(e.Path)
-	if err != nil {
-		return superqode.RelPath{}
-	}
-	return p
 }

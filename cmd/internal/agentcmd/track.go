@@ -85,11 +85,11 @@ func (c *Track) place(a *app.App, name string) (superqode.RelPath, error) {
 	if a.Getenv("SUPERQODE_SOCKET") == "" || c.Session != "" {
 		m, err := a.Sessions()
 		if err != nil {
-			return superqode.RelPath{}, err
+			return "", err
 		}
 		l, err := m.Find(context.Background(), a.Flags.Repo, c.Ref(a))
 		if err != nil {
-			return superqode.RelPath{}, err
+			return "", err
 		}
 		rec = l.Record
 	} else {
@@ -100,7 +100,7 @@ func (c *Track) place(a *app.App, name string) (superqode.RelPath, error) {
 		err = superqode.Errorf(superqode.ErrUsage, "%s is the workspace itself", text.Printable(name))
 	}
 	if err != nil {
-		return superqode.RelPath{}, err
+		return "", err
 	}
 	return paths[0], nil
 }

@@ -231,7 +231,7 @@ func (s *Store) Describe(ctx context.Context, base, final *snapshot.Snapshot, ch
 	if err != nil {
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
-	return merge(base, final, changes, records)
+	return merge(base, final, changes, records), nil
 }
 
 // DescribeStored is Describe for two snapshots that are commits, or refs, of the
@@ -241,7 +241,7 @@ func (s *Store) DescribeStored(ctx context.Context, base, final *snapshot.Snapsh
 	if err != nil {
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
-	return merge(base, final, changes, records)
+	return merge(base, final, changes, records), nil
 }
 
 // endsOf returns the entries that git's trees hold at the changed paths before
@@ -392,7 +392,7 @@ func parseRecords(out []byte) ([]record, error) {
 }
 
 // merge puts git's records in the place of the changes that they tell of.
-func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records []record) ([]superqode.Change, error) {
+func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records []record) []superqode.Change {
 	given := make(map[string]*superqode.Change, len(changes))
 	for i := range changes {
 		given[changes[i].Path.String()] = &changes[i]
@@ -401,13 +401,8 @@ func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records [
 	out := make([]superqode.Change, 0, len(changes))
 	for i := range records {
 		r := &records[i]
-		c, err := r.change(base, final, given[r.path])
-		if err != nil {
-			return nil, err
-		}
-		told[r.path] = true
-		told[r.old] = true
-		out = append(out, c)
+		told[r.path], told[r.old] = true, true
+		out = append(out, r.change(base, final, given[r.path]))
 	}
 	for _, c := range withoutLines(changes) {
 		// Half of a given rename is another record's whole: both its paths are
@@ -416,31 +411,25 @@ func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records [
 			out = append(out, c)
 		}
 	}
-	slices.SortFunc(out, func(a, b superqode.Change) int { return cmp.Compare(a.Path.String(), b.Path.String()) })
-	return out, nil
+	slices.SortFunc(out, func(a, b superqode.Change) int { return cmp.Compare(a.Path, b.Path) })
+	return out
 }
 
 // change makes a Change of one record. given is what the comparison of the
 // snapshots said of the same path, or nil.
-func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change) (c superqode.Change, err error) {
+func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change) (c superqode.Change) {
 	if given != nil {
 		c = *given
 	}
-	if c.Path, err = superqode.ParseRelPath(r.path); err != nil {
-		return c, err
-	}
-	c.OldPath = superqode.RelPath{}
+	c.Path, c.OldPath = superqode.RelPath(r.path), superqode.RelPath(r.old)
 	c.LinesAdded, c.LinesRemoved, c.Binary = r.added, r.removed, r.binary
 	before := r.path
 	if r.old != "" {
 		before = r.old
-		if c.OldPath, err = superqode.ParseRelPath(r.old); err != nil {
-			return c, err
-		}
 	}
 	c.OldMode, c.NewMode = modeAt(base, before), modeAt(final, r.path)
 	if given != nil && given.Type == superqode.ChangeKind {
-		return c, nil // git sees half of it where a folder or a FIFO takes part
+		return c // git sees half of it where a folder or a FIFO takes part
 	}
 	switch {
 	case r.status == 'A':
@@ -456,7 +445,7 @@ func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change)
 	default:
 		c.Type = superqode.ChangeModified
 	}
-	return c, nil
+	return c
 }
 
 func modeAt(s *snapshot.Snapshot, path string) uint32 {
