@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -27,107 +25,104 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, opt apply.Options)
 	if err != nil {
 		return nil, state.Record{}, err
 	}
-	m.noticeDead(m.session(l).Project)
 	if l.State == superqode.StateActive && l.Alive {
 		m.Tell(fmt.Sprintf("session %s is in use; what is in its workspace at this moment is taken", l.ID))
 	}
-	s, err := m.attach(l)
-	if err == nil && l.State == superqode.StateDone {
-		err = s.hold()
-	}
+	s, err := m.forApply(l)
 	if err != nil {
 		return nil, l.Record, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	res, err := s.apply(ctx, opt)
-	return res, s.Rec, err
+	res, err := apply.Session(ctx, s.Attached, opt)
+	return res, s.Rec, errors.Join(err, s.Close())
 }
 
-// hold keeps a cleanup away from a session that has ended.
-func (s *Session) hold() error {
-	unlock, err := lockfile.TryShare(state.LockPath(s.Folder))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return s.inUse()
+// ApplyCommits puts the commits of the session that ref names on the origin's
+// current branch, or on its detached HEAD, and brings work tree and index along: all
+// of them or, with an error that wraps ErrConflict, none. Where the origin stands on
+// the commit that the session began with, they are the session's own commits;
+// elsewhere they are made anew as git am would, authors and messages kept. What the
+// origin holds of the session's own beginning, not committed, becomes what was
+// committed of it, and is salvaged; any other change of the user's in a path of the
+// commits is a conflict, and elsewhere it stays. With check it is only decided.
+//
+// The result is not nil as soon as it was decided what would happen.
+func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool) (_ *artifacts.AppliedCommits, _ state.Record, err error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, state.Record{}, err
 	}
+	p := m.session(l).Project
+	if id := supervisor.InsideOf(p); id != "" {
+		return nil, l.Record, superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+			"apply --commits moves a branch, and this runs inside session %s of the same origin", id), "ask the user")
+	}
+	s, err := m.forApply(l)
+	if err != nil {
+		return nil, l.Record, err
+	}
+	res, err := apply.Commits(ctx, s.Attached, check)
+	return res, s.Rec, errors.Join(err, s.Close())
+}
+
+// forApply attaches to a session whose changes are applied, so that no cleanup
+// removes it meanwhile.
+func (m *Manager) forApply(l state.Listed) (*Session, error) {
+	m.noticeDead(m.session(l).Project)
+	s, err := m.attach(l)
+	if err == nil && l.State == superqode.StateDone {
+		err = s.Hold()
+	}
+	return s, err
+}
+
+// apply brings what was collected into the origin, where that was asked for.
+// Whatever keeps it back preserves the session. The origin is checked before it:
+// afterwards it is what the user asked for.
+func (e *ending) apply(ctx context.Context) error {
+	if !e.opt.Apply || mode.Of(e.Rec.Mode).InPlace {
+		return nil
+	}
+	e.applied = &artifacts.Applied{Why: e.opt.NotApplied}
+	switch {
+	case e.failedIn(stepMerge, stepCollect):
+		e.applied.Why = "what the session changed could not be collected"
+	case e.look.Gone != "":
+		e.applied.Why = e.look.Gone
+	}
+	if e.applied.Why != "" {
+		return nil
+	}
+	if err := e.checkOrigin(ctx); err != nil {
+		e.applied.Why = "the origin could not be checked"
+		return err
+	}
+	err := e.applyStored(ctx)
+	if err == nil {
+		return nil
+	}
+	if len(e.applied.Conflicts) == 0 {
+		e.applied.Why = err.Error()
+	}
+	e.applied.Applied = nil
+	for _, c := range e.applied.Conflicts {
+		e.Note([]string{c.Message})
+	}
+	return err
+}
+
+// applyStored applies what the end has stored.
+func (e *ending) applyStored(ctx context.Context) error {
+	if err := apply.CheckTarget(&e.Rec); err != nil {
+		return err
+	}
+	ends, err := e.StoredEnds(ctx)
 	if err != nil {
 		return err
 	}
-	s.unlock = unlock
-	return s.Reload()
-}
-
-func (s *Session) apply(ctx context.Context, opt apply.Options) (*artifacts.Applied, error) {
-	if mode.Of(s.Rec.Mode).InPlace && !s.Rec.State.Ended() {
-		return nil, &mode.HolderError{ID: s.Rec.ID, Mode: s.Rec.Mode}
+	stay := string(e.Rec.Origin) + "/" + string(e.Rec.Prefix) // the folder that the session was opened from
+	res, err := apply.Between(ctx, e.Attached, ends, apply.Options{Stay: stay})
+	if res != nil {
+		e.applied = res
 	}
-	if err := s.checkTarget(); err != nil {
-		return nil, err
-	}
-	ends := s.Ends
-	if !opt.Agent.IsZero() {
-		ends = func(ctx context.Context) (merge.Ends, error) { return s.AgentEnds(ctx, opt.Agent) }
-	}
-	e, err := ends(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.applyEnds(ctx, e, opt)
-}
-
-// checkTarget refuses an origin that has no work tree: its files are git's own.
-func (s *Session) checkTarget() error {
-	if s.Rec.CommonDir != "" {
-		return nil
-	}
-	for _, name := range []string{"HEAD", "objects", "refs"} {
-		if _, err := os.Lstat(filepath.Join(string(s.Rec.Origin), name)); err != nil {
-			return nil
-		}
-	}
-	return superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to apply to", s.Rec.Origin)
-}
-
-// applyEnds applies what lies between two states. Nobody else does that, or works
-// in the origin itself, at the same time.
-func (s *Session) applyEnds(ctx context.Context, e merge.Ends, opt apply.Options) (res *artifacts.Applied, err error) {
-	unlock, err := s.Project.Lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	if err := mode.ClaimAlone(s.Project); err != nil {
-		return nil, err
-	}
-	if err := s.m.finishApplies(ctx, s.Project, nil); err != nil {
-		return nil, err
-	}
-	apply.Sweep(s.Folder)
-	j, err := s.applyJob(ctx)
-	if err != nil {
-		return nil, err
-	}
-	opt.Refuse = func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) {
-		return s.RefuseUnclaimed(ctx, opt.Agent, list)
-	}
-	return j.Apply(ctx, e, opt)
-}
-
-// applyJob is the session as package apply knows it.
-func (s *Session) applyJob(ctx context.Context) (*apply.Job, error) {
-	if err := s.OpenStore(ctx); err != nil {
-		return nil, err
-	}
-	g, err := s.Git(ctx)
-	if err != nil {
-		return nil, err
-	}
-	j := s.applyEnding()
-	j.Store, j.Git = s.Store, g
-	return j, nil
-}
-
-// applyEnding is applyJob for finishing what was cut short: it needs neither git nor
-// the store.
-func (s *Session) applyEnding() *apply.Job {
-	return &apply.Job{ID: s.Rec.ID, Agent: s.Rec.Agent, Dir: s.Folder, Origin: s.Rec.Origin, Now: s.Now, Salvage: s.Salvage, Warn: s.Tell}
+	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/merge"
@@ -453,7 +454,7 @@ func TestApplyHunksAgainstGit(t *testing.T) {
 		var patch, numbered strings.Builder
 		s, err := a.m.Attach(t.Context(), f.Dir, a.id)
 		if err == nil {
-			err = errors.Join(s.Diff(t.Context(), &patch, DiffOptions{}), s.DiffNumbered(t.Context(), &numbered, DiffOptions{}), s.Close())
+			err = errors.Join(s.Diff(t.Context(), &patch, attach.DiffOptions{}), s.DiffNumbered(t.Context(), &numbered, attach.DiffOptions{}), s.Close())
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -9,13 +9,12 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/attribution"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/mode"
-	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Attach opens a session that exists, for Exec, Changes, Diff and End. Several
@@ -36,69 +35,19 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 }
 
 func (m *Manager) attach(l state.Listed) (*Session, error) {
-	s := m.session(l)
-	if l.State == superqode.StateDone {
-		return s, nil
-	}
-	unlock, err := lockfile.TryShare(state.LockPath(s.Folder))
-	if errors.Is(err, lockfile.ErrHeld) {
-		// `run` holds its session alone; looking at it is no harm.
-		return s, nil
-	}
+	a, err := attach.Share(m.At(l))
 	if err != nil {
 		return nil, err
 	}
-	s.unlock = unlock
-	if err := s.Reload(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
+	return &Session{Attached: a, m: m}, nil
 }
 
 // of makes the Session of a place.
-func (m *Manager) of(at *site.Site) *Session {
-	s := &Session{m: m}
-	s.move(at)
-	return s
-}
-
-// move makes at the place of the session and of all that works there for it.
-func (s *Session) move(at *site.Site) {
-	s.Site, s.Authorship = at, attribution.Of(at)
-	s.Program = &program.Program{Site: at, Authors: s.Authorship}
-}
+func (m *Manager) of(at *site.Site) *Session { return &Session{Attached: attach.At(at), m: m} }
 
 // session makes the Session of a record without taking any lock.
 func (m *Manager) session(l state.Listed) *Session {
 	return m.of(m.At(l))
-}
-
-// own takes the session for this process alone, as ending it requires.
-func (s *Session) own() error {
-	if err := s.Close(); err != nil {
-		return err
-	}
-	unlock, err := lockfile.TryLock(state.LockPath(s.Folder))
-	if errors.Is(err, lockfile.ErrHeld) {
-		return s.inUse()
-	}
-	if err != nil {
-		return err
-	}
-	s.unlock = unlock
-	return s.Reload()
-}
-
-// inUse is the error of what needs a lock that another process holds.
-func (s *Session) inUse() error {
-	runs, _ := program.Runs(&state.Listed{Record: s.Rec, Dir: s.Folder}) // only for the hint
-	for _, r := range runs {
-		if r.State == program.RunRunning {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use: its run %d is under way (%s)", s.Rec.ID, r.Run, text.Printable(strings.Join(r.Command, " "))),
-				"superqode workspace kill --session %s --run %d, or superqode workspace end --session %s --force", s.Rec.ID, r.Run, s.Rec.ID)
-		}
-	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "session %s is in use by another process", s.Rec.ID), "wait for it, or end the program that runs there")
 }
 
 // noticeDead finishes an apply that was cut short, tells, in one line each, of
@@ -106,8 +55,8 @@ func (s *Session) inUse() error {
 // an interrupted removal left.
 func (m *Manager) noticeDead(p state.Project) {
 	m.touched = append(m.touched, p)
-	if hasIntents(p) {
-		m.noticeApply(p)
+	if apply.AnyPending(p) {
+		apply.Notice(m.Host, p)
 	}
 	names, err := p.SessionNames()
 	if err != nil {
@@ -136,4 +85,32 @@ func (m *Manager) noticeDead(p state.Project) {
 			m.Tell(fmt.Sprintf("session %s died before it ended; superqode workspace recover --session %s", id, id[strings.LastIndexByte(id, '-')+1:]))
 		}
 	}
+}
+
+// Find returns the session that ref names; docs/formats.md says how. It returns
+// an error that wraps ErrNotFound or, when ref is ambiguous, ErrUsage.
+func (m *Manager) Find(ctx context.Context, dir, ref string) (*state.Listed, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return nil, err
+	}
+	return &l, nil
+}
+
+// find is Find for a session that may have been cleaned up since: then the error
+// says what is left of it.
+func (m *Manager) find(ctx context.Context, dir, ref string) (state.Listed, error) {
+	l, err := registry.Resolve(ctx, m.Host, dir, ref)
+	if errors.Is(err, superqode.ErrNotFound) && ref != "" {
+		if s, rerr := m.reported(ctx, dir, ref); rerr == nil {
+			err = superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s was cleaned up; its report and other artifacts are left", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
+		}
+	}
+	return l, err
+}
+
+// List returns the sessions of the origin around dir, or of every origin, newest
+// first, and those whose record cannot be read.
+func (m *Manager) List(ctx context.Context, dir string, all bool) ([]state.Listed, []state.Broken, error) {
+	return registry.List(ctx, m.Host, dir, all)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -47,7 +48,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.Diff(t.Context(), io.Discard, DiffOptions{}); !errors.Is(err, superqode.ErrNotFound) {
+	if err := late.Diff(t.Context(), io.Discard, attach.DiffOptions{}); !errors.Is(err, superqode.ErrNotFound) {
 		t.Errorf("look at what it changed: %v", err)
 	}
 	if _, err := late.End(t.Context(), EndOptions{}); !errors.Is(err, superqode.ErrNotFound) {

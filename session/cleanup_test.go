@@ -76,7 +76,7 @@ func (k *keeper) exec(t *testing.T, id superqode.SessionID, line string) {
 	}
 }
 
-func (k *keeper) clean(t *testing.T, opt CleanupOptions) *CleanedUp {
+func (k *keeper) clean(t *testing.T, opt gc.CleanupOptions) *gc.CleanedUp {
 	t.Helper()
 	res, err := k.tryClean(opt)
 	if err != nil {
@@ -90,17 +90,17 @@ func (k *keeper) clean(t *testing.T, opt CleanupOptions) *CleanedUp {
 	return res
 }
 
-func (k *keeper) tryClean(opt CleanupOptions) (*CleanedUp, error) {
+func (k *keeper) tryClean(opt gc.CleanupOptions) (*gc.CleanedUp, error) {
 	opt.Dir = k.f.Dir
 	if opt.OlderThan == 0 {
 		opt.OlderThan = 24 * time.Hour
 	}
-	return k.Cleanup(context.Background(), opt)
+	return k.Collector().Cleanup(context.Background(), opt)
 }
 
 // want holds what a cleanup must have removed, and spared with a reason that
 // holds a word.
-func want(t *testing.T, res *CleanedUp, removed []superqode.SessionID, spared map[superqode.SessionID]string) {
+func want(t *testing.T, res *gc.CleanedUp, removed []superqode.SessionID, spared map[superqode.SessionID]string) {
 	t.Helper()
 	var got []string
 	for _, r := range res.Removed {
@@ -155,15 +155,15 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			const young = "last used"
-			want(t, k.clean(t, CleanupOptions{}), nil, map[superqode.SessionID]string{done: young, kept: young, idle: young, changed: young, pinned: "pinned"})
+			want(t, k.clean(t, gc.CleanupOptions{}), nil, map[superqode.SessionID]string{done: young, kept: young, idle: young, changed: young, pinned: "pinned"})
 			k.ahead = 25 * time.Hour
 			spared := map[superqode.SessionID]string{changed: "1 change that is kept nowhere else", pinned: "pinned"}
-			dry := k.clean(t, CleanupOptions{DryRun: true})
+			dry := k.clean(t, gc.CleanupOptions{DryRun: true})
 			want(t, dry, []superqode.SessionID{done, kept, idle}, spared)
 			if _, ok := k.record(t, done); !ok {
 				t.Fatal("a dry run removed something")
 			}
-			res := k.clean(t, CleanupOptions{})
+			res := k.clean(t, gc.CleanupOptions{})
 			want(t, res, []superqode.SessionID{done, kept, idle}, spared)
 			if _, ok := k.record(t, done); ok {
 				t.Error("the record of the session that was done stands")
@@ -175,7 +175,7 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 			// A day later the salvage goes, too; nothing of the others changed.
 			k.ahead = 50 * time.Hour
-			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{kept, idle}, spared)
+			want(t, k.clean(t, gc.CleanupOptions{}), []superqode.SessionID{kept, idle}, spared)
 			if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 0 {
 				t.Errorf("salvages left: %v, %v", list, err)
 			}
@@ -185,9 +185,9 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 
 // restores restores the salvage that a cleanup made of a session and looks for
 // files in it.
-func (k *keeper) restores(t *testing.T, res *CleanedUp, id superqode.SessionID, files map[string]string) {
+func (k *keeper) restores(t *testing.T, res *gc.CleanedUp, id superqode.SessionID, files map[string]string) {
 	t.Helper()
-	i := slices.IndexFunc(res.Removed, func(r Removal) bool { return r.ID == id.String() })
+	i := slices.IndexFunc(res.Removed, func(r gc.Removal) bool { return r.ID == id.String() })
 	if i < 0 || res.Removed[i].Salvage == "" {
 		t.Errorf("no salvage of %s: %+v", id, res.Removed)
 		return
@@ -217,8 +217,8 @@ func TestCleanupByForceSalvages(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.ahead = 25 * time.Hour
-	want(t, k.clean(t, CleanupOptions{}), nil, map[superqode.SessionID]string{changed: "kept nowhere else", later: "kept nowhere else", pinned: "pinned"})
-	res := k.clean(t, CleanupOptions{Force: true})
+	want(t, k.clean(t, gc.CleanupOptions{}), nil, map[superqode.SessionID]string{changed: "kept nowhere else", later: "kept nowhere else", pinned: "pinned"})
+	res := k.clean(t, gc.CleanupOptions{Force: true})
 	want(t, res, []superqode.SessionID{changed, later, pinned}, nil)
 	k.restores(t, res, changed, map[string]string{"x.log": "log\n", "closed/in": "in\n", "nested/n": "n\n", "nested/.git/HEAD": "ref: refs/heads/main\n", "odd\n\xff": "w"})
 	k.restores(t, res, later, map[string]string{"README.md": "after the end\n"})
@@ -256,7 +256,7 @@ func TestCleanupSparesWhatLives(t *testing.T) {
 	defer w.Close()
 	k.ahead = 1000 * time.Hour
 	for _, force := range []bool{false, true} {
-		want(t, k.clean(t, CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in use", kept: "in use"})
+		want(t, k.clean(t, gc.CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in use", kept: "in use"})
 	}
 	for _, id := range []superqode.SessionID{id, kept} {
 		if l, ok := k.record(t, id); !ok || !atomicfile.Exists(string(l.Workspace)) {
@@ -277,7 +277,7 @@ func TestCleanupsAtOnceBesideSessions(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 20 {
 		wg.Go(func() {
-			if _, err := newKeeper(t, f).tryClean(CleanupOptions{Force: true}); err != nil {
+			if _, err := newKeeper(t, f).tryClean(gc.CleanupOptions{Force: true}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -326,14 +326,14 @@ func TestCleanupOfOrphans(t *testing.T) {
 			if mode == superqode.ModeWorktree { // its admin folder stands
 				spared[gone] = "it has no record"
 			}
-			want(t, k.clean(t, CleanupOptions{}), nil, spared)
+			want(t, k.clean(t, gc.CleanupOptions{}), nil, spared)
 			k.ahead = 25 * time.Hour
 			all := []superqode.SessionID{id, other}
 			if mode == superqode.ModeWorktree {
 				all = append(all, gone)
 			}
-			want(t, k.clean(t, CleanupOptions{DryRun: true}), all, nil)
-			res := k.clean(t, CleanupOptions{})
+			want(t, k.clean(t, gc.CleanupOptions{DryRun: true}), all, nil)
+			res := k.clean(t, gc.CleanupOptions{})
 			want(t, res, all, nil)
 			k.restores(t, res, id, map[string]string{"only-here": "mine\n", "README.md": f.Read("README.md") + "more\n"})
 			if out := f.Git("worktree", "list", "--porcelain"); strings.Count(out, "worktree ") != 1 {
@@ -344,9 +344,9 @@ func TestCleanupOfOrphans(t *testing.T) {
 				t.Errorf("salvages %+v, %v", list, err)
 			}
 			// The salvage is known by its ref alone, and goes when it is old.
-			want(t, k.clean(t, CleanupOptions{}), nil, map[superqode.SessionID]string{id: "only its refs", other: "last used"})
+			want(t, k.clean(t, gc.CleanupOptions{}), nil, map[superqode.SessionID]string{id: "only its refs", other: "last used"})
 			k.ahead = 50 * time.Hour
-			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{id, other}, nil)
+			want(t, k.clean(t, gc.CleanupOptions{}), []superqode.SessionID{id, other}, nil)
 			if list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false); err != nil || len(list) != 0 {
 				t.Errorf("salvages %+v, %v", list, err)
 			}
@@ -364,7 +364,7 @@ func TestCleanupSparesAnotherHome(t *testing.T) {
 	other.Home = filepath.Join(f.Home, "other-home")
 	id := other.active(t, OpenOptions{}, "echo x > y")
 	k.ahead = 1000 * time.Hour
-	res := k.clean(t, CleanupOptions{Force: true})
+	res := k.clean(t, gc.CleanupOptions{Force: true})
 	if len(res.Spared) != 1 || res.Spared[0].ID != id.String() || !strings.Contains(res.Spared[0].Why, "another home") {
 		t.Errorf("spared %+v", res.Spared)
 	}
@@ -393,7 +393,7 @@ func TestCleanupOfDamagedSessions(t *testing.T) {
 	before := f.Fingerprint(".superqode", ".git/worktrees")
 	k.ahead = 25 * time.Hour
 	for _, force := range []bool{false, true} {
-		res, err := k.tryClean(CleanupOptions{Force: force})
+		res, err := k.tryClean(gc.CleanupOptions{Force: force})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +403,7 @@ func TestCleanupOfDamagedSessions(t *testing.T) {
 			}
 		}
 		for _, id := range []superqode.SessionID{torn, forged, locked} {
-			if !slices.ContainsFunc(res.Spared, func(s Sparing) bool { return s.ID == id.String() }) {
+			if !slices.ContainsFunc(res.Spared, func(s gc.Sparing) bool { return s.ID == id.String() }) {
 				t.Errorf("%s was not spared: %+v", id, res.Spared)
 			}
 		}
@@ -437,8 +437,8 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 	}
 	ended, failed := died(state.KeepNever, "echo x > y"), died(state.KeepFailure, "echo x > y; exit 3")
 	spared := map[superqode.SessionID]string{failed: "workspace preserved"}
-	want(t, k.clean(t, CleanupOptions{DryRun: true}), []superqode.SessionID{ended}, spared)
-	want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{ended}, spared)
+	want(t, k.clean(t, gc.CleanupOptions{DryRun: true}), []superqode.SessionID{ended}, spared)
+	want(t, k.clean(t, gc.CleanupOptions{}), []superqode.SessionID{ended}, spared)
 	for id, state := range map[superqode.SessionID]superqode.State{ended: superqode.StateDone, failed: superqode.StatePreserved} {
 		if l, ok := k.record(t, id); !ok || l.State != state {
 			t.Errorf("%s is %s, want %s", id, l.State, state)
@@ -459,7 +459,7 @@ func TestCleanupWithoutOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.ahead = 25 * time.Hour
-	res, err := k.tryClean(CleanupOptions{All: true, Force: true})
+	res, err := k.tryClean(gc.CleanupOptions{All: true, Force: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestCleanupSalvagesIgnoredUpToALimit(t *testing.T) {
 	k := newKeeper(t, f)
 	id := k.active(t, OpenOptions{}, "mkdir build; echo small > build/small; truncate -s 257M build/huge; echo new > only-here")
 	k.ahead = 25 * time.Hour
-	res := k.clean(t, CleanupOptions{Force: true})
+	res := k.clean(t, gc.CleanupOptions{Force: true})
 	k.restores(t, res, id, map[string]string{"build/small": "small\n", "only-here": "new\n"})
 	list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false)
 	if err != nil || len(list) != 1 || len(list[0].LeftOut) != 1 || list[0].LeftOut[0].Path != "build/huge" {
@@ -498,7 +498,7 @@ func TestCleanupMovesLargeFiles(t *testing.T) {
 	active := k.active(t, OpenOptions{}, line)
 	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
 	k.ahead = 25 * time.Hour
-	res := k.clean(t, CleanupOptions{Force: true})
+	res := k.clean(t, gc.CleanupOptions{Force: true})
 	k.restores(t, res, active, map[string]string{"only-here": "new\n"})
 	k.restores(t, res, kept, map[string]string{"only-here": "new\n"})
 	for id, names := range map[superqode.SessionID][]string{active: {"huge", "build/huge"}, kept: {"closed/huge", "build/huge"}} {
@@ -534,7 +534,7 @@ func TestCleanupSparesTheOrigin(t *testing.T) {
 			during := f.Fingerprint(".superqode", ".git/worktrees")
 			k.ahead = 1000 * time.Hour
 			for _, force := range []bool{false, true} {
-				want(t, k.clean(t, CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in the origin itself"})
+				want(t, k.clean(t, gc.CleanupOptions{Force: force}), nil, map[superqode.SessionID]string{id: "in the origin itself"})
 				gittest.Same(t, during, f.Fingerprint(".superqode", ".git/worktrees"))
 			}
 			s, err := k.Attach(t.Context(), f.Dir, id.String())
@@ -550,7 +550,7 @@ func TestCleanupSparesTheOrigin(t *testing.T) {
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 			k.ahead = 2000 * time.Hour
-			want(t, k.clean(t, CleanupOptions{}), []superqode.SessionID{id}, nil)
+			want(t, k.clean(t, gc.CleanupOptions{}), []superqode.SessionID{id}, nil)
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,208 +13,164 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/layers"
-	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
-	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// collected is what the end of a session found and stored.
-type collected struct {
-	*mode.Look
-	artifacts []artifacts.Artifact
-	commits   *artifacts.Commits
-	outputs   *artifacts.Outputs // nil: none were asked for
-	warnings  []string
-}
-
-// collect compares the workspace with the base and stores the patch, the logs
-// and what the program left. Repeating it after an interruption stores nothing
-// twice.
-func (s *Session) collect(ctx context.Context) (_ *collected, err error) {
-	defer s.Begin("collecting the changes", nil)()
-	l, err := s.Look(ctx)
+// collectAll looks at the workspace and stores what there is to keep of it.
+// Repeating it after an interruption stores nothing twice.
+func (e *ending) collectAll(ctx context.Context) (err error) {
+	defer e.Begin("collecting the changes", nil)()
+	l, err := e.Look(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &collected{Look: l}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	e.look = l
+	defer func() { err = errors.Join(err, l.Close(string(e.Rec.Workspace))) }()
 	if l.Gone != "" {
-		s.Tell(l.Gone)
-		c.warnings = append(c.warnings, l.Gone)
+		e.Tell(l.Gone)
+		e.warnings = append(e.warnings, l.Gone)
 	}
 	for _, p := range l.Problems {
-		c.warnings = append(c.warnings, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
+		e.warnings = append(e.warnings, text.Printable(p.Path)+" could not be read at the end: "+p.Err.Error())
 	}
 	if l.Ignored > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
+		e.warnings = append(e.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
-	if err := s.Describe(ctx, l); err != nil {
-		return c, err
+	if err := e.Describe(ctx, l); err != nil {
+		return err
 	}
 	digest, err := l.Final.Digest()
 	if err != nil {
-		return c, err
+		return err
 	}
-	s.Rec.Final.Digest = digest
-	if err := mode.WriteChanges(s.Site, l.Changes); err != nil {
-		return c, err
+	e.Rec.Final.Digest = digest
+	if err := mode.WriteChanges(e.Site, l.Changes); err != nil {
+		return err
 	}
 	failpoint.Hit("collect.compared")
-	store, err := artifacts.Open(string(s.Rec.Origin))
+	store, err := artifacts.Open(string(e.Rec.Origin))
 	if err != nil {
-		return c, err
+		return err
 	}
-	if err := s.collectFiles(ctx, c, store); err != nil {
-		return c, fmt.Errorf("store the session's artifacts: %w", err)
+	if err := e.collectFiles(ctx, store); err != nil {
+		return fmt.Errorf("store the session's artifacts: %w", err)
 	}
-	commits, series, err := gitdir.Collect(ctx, s.Site, store)
-	c.commits, c.artifacts = commits, append(c.artifacts, series...)
+	commits, series, err := gitdir.Collect(ctx, e.Site, store)
+	e.commits, e.artifacts = commits, append(e.artifacts, series...)
 	if err != nil {
-		return c, err
+		return err
 	}
 	failpoint.Hit("collect.stored")
-	if err := s.shareParts(ctx, c); err != nil {
-		return c, err
+	if e.Rec.Shared {
+		parts, err := team.ShareParts(ctx, e.Attached, store, e.look.Changes, e.artifacts)
+		e.artifacts = append(e.artifacts, parts...)
+		if err != nil {
+			return err
+		}
 	}
-	if len(s.Rec.Agents) > 0 && !s.Rec.Shared { // with what the agents left
-		if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.Rec.ID}); err != nil {
-			return c, err
+	if len(e.Rec.Agents) > 0 && !e.Rec.Shared { // with what the agents left
+		if e.artifacts, err = store.List(ctx, artifacts.Filter{Session: e.Rec.ID}); err != nil {
+			return err
 		}
 	}
 	for _, w := range store.Warnings() {
-		c.warnings = append(c.warnings, "artifacts: "+w.String())
+		e.warnings = append(e.warnings, "artifacts: "+w.String())
 	}
-	return c, nil
+	return nil
 }
 
 // collectFiles stores the patch, the logs and the staging folder's files.
-func (s *Session) collectFiles(ctx context.Context, c *collected, store *artifacts.Store) error {
+func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) error {
 	var list []artifacts.New
-	if len(c.Changes) > 0 {
-		patch, err := s.makePatch(ctx, c)
+	if len(e.look.Changes) > 0 {
+		patch, err := e.makePatch(ctx)
 		if err != nil {
 			return err
 		}
 		if patch != nil {
 			defer os.Remove(patch.File)
 			list = append(list, *patch)
-			flags, err := report.ShowPatch(ctx, s.Folder, patch.File, s.Redactor())
+			flags, err := report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
 			if err != nil {
 				return err
 			}
 			for _, f := range flags {
-				s.Tell(f)
+				e.Tell(f)
 			}
-			c.warnings = append(c.warnings, flags...)
+			e.warnings = append(e.warnings, flags...)
 		}
 	}
-	imported, err := s.Findings().Import()
+	imported, err := e.Findings().Import()
 	if err != nil {
 		return err
 	}
 	for _, w := range imported {
-		s.Tell(w)
+		e.Tell(w)
 	}
-	c.warnings = append(c.warnings, imported...)
-	fixes, warnings, err := s.Findings().CollectFixes(ctx, store, func() error {
-		_, _, err := mode.StoreEnds(ctx, s.Site, c.Look)
+	e.warnings = append(e.warnings, imported...)
+	fixes, warnings, err := e.Findings().CollectFixes(ctx, store, func() error {
+		_, _, err := mode.StoreEnds(ctx, e.Site, e.look)
 		return err
 	})
-	c.warnings = append(c.warnings, warnings...)
+	e.warnings = append(e.warnings, warnings...)
 	if err != nil {
 		return err
 	}
 	list = append(list, fixes...)
 	kinds := []string{"command", "setup", "guard", "superqode"}
-	if s.Rec.Shared {
-		for _, a := range s.Rec.Agents {
+	if e.Rec.Shared {
+		for _, a := range e.Rec.Agents {
 			kinds = append(kinds, strings.TrimSuffix(team.AgentLog(a.Agent), ".log"))
 		}
 	}
 	for _, kind := range kinds {
-		file := filepath.Join(s.Folder, "log", kind+".log")
+		file := filepath.Join(e.Folder, "log", kind+".log")
 		if kind == "guard" {
-			file = layers.LogPath(s.Folder)
+			file = layers.LogPath(e.Folder)
 		}
 		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
-			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: s.Rec.ID, Agent: s.Rec.Agent}
+			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(e.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: e.Rec.ID, Agent: e.Rec.Agent}
 			if kind != "command" { // that one was masked when its program had ended
-				n.Mask = s.Redactor().IfText
+				n.Mask = e.Redactor().IfText
 			}
 			list = append(list, n)
 		}
 	}
 	added, err := store.AddAll(ctx, list)
-	c.artifacts = append(c.artifacts, added...)
+	e.artifacts = append(e.artifacts, added...)
 	if err != nil {
 		return err
 	}
-	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: s.ArtifactDir(), Session: s.Rec.ID, Agent: s.Rec.Agent, Mask: s.Redactor().IfText})
-	c.artifacts = append(c.artifacts, left...)
+	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
+	e.artifacts = append(e.artifacts, left...)
 	for _, p := range problems {
-		c.warnings = append(c.warnings, "left in the artifact folder: "+p.String())
+		e.warnings = append(e.warnings, "left in the artifact folder: "+p.String())
 	}
 	if err != nil {
 		return err
 	}
-	if len(s.Rec.Agents) > 0 && !s.Rec.Shared {
-		c.outputs = s.teamOutputs // taken from the agents' own workspaces
+	if len(e.Rec.Agents) > 0 && !e.Rec.Shared {
+		e.outputs = e.members.Outputs // taken from the agents' own workspaces
 		return nil
 	}
-	out, saved, missing, err := s.CollectOutputs(ctx, store, s.Rec.ID)
-	c.outputs, c.artifacts, c.warnings = out, append(c.artifacts, saved...), append(c.warnings, missing...)
+	out, saved, missing, err := e.CollectOutputs(ctx, store, e.Rec.ID)
+	e.outputs, e.artifacts, e.warnings = out, append(e.artifacts, saved...), append(e.warnings, missing...)
 	return err
 }
 
 // makePatch writes base and final into the store and their difference into a
 // file. It returns nil when git sees no difference (permission bits beyond the
 // executable one, say).
-func (s *Session) makePatch(ctx context.Context, c *collected) (*artifacts.New, error) {
-	base, final, err := mode.StoreEnds(ctx, s.Site, c.Look)
+func (e *ending) makePatch(ctx context.Context) (*artifacts.New, error) {
+	base, final, err := mode.StoreEnds(ctx, e.Site, e.look)
 	if err != nil {
 		return nil, err
 	}
-	return mode.PatchOf(ctx, s.Site, base, final)
-}
-
-// Diff writes the session's changes as a patch in git's format: base to
-// workspace, or base to final once the workspace is no more.
-func (s *Session) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error {
-	do := store.DiffOptions{Paths: opt.Paths, Stat: opt.Stat, Color: opt.Color}
-	if !opt.Agent.IsZero() {
-		e, err := s.AgentEnds(ctx, opt.Agent)
-		if err != nil || e.Base == "" {
-			return err
-		}
-		do.Base, do.Final = e.Base, e.Final
-		return s.Store.Diff(ctx, do, w)
-	}
-	if s.Past() {
-		if !s.Rec.HasFinal {
-			return nil // it changed nothing
-		}
-		if err := s.OpenStore(ctx); err != nil {
-			return err
-		}
-		do.Base, do.Final = s.Ref("base"), s.Ref("final")
-		return s.Store.Diff(ctx, do, w)
-	}
-	l, err := s.Look(ctx)
-	if err != nil {
-		return err
-	}
-	if len(l.Changes) == 0 {
-		return l.Close(string(s.Rec.Workspace))
-	}
-	do.Base, do.Final, err = mode.StoreEnds(ctx, s.Site, l)
-	if err = errors.Join(err, l.Close(string(s.Rec.Workspace))); err != nil {
-		return err
-	}
-	return s.Store.Diff(ctx, do, w)
+	return mode.PatchOf(ctx, e.Site, base, final)
 }
 
 // Track keeps a statement about the session that ref names, from outside of it.
@@ -237,11 +192,4 @@ func (m *Manager) Track(ctx context.Context, dir, ref string, list []attribution
 		}
 	}
 	return nil
-}
-
-// DiffNumbered is Diff with the number of each hunk behind its second "@@", or on
-// a line of its own for a file without hunks: what ApplyOptions.Hunks takes.
-func (s *Session) DiffNumbered(ctx context.Context, w io.Writer, opt DiffOptions) error {
-	n := merge.NewNumberWriter(w)
-	return errors.Join(s.Diff(ctx, n, opt), n.Close())
 }

@@ -9,10 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
-	"github.com/seed-2d964004/superqode/internal/setup"
-	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -68,11 +67,11 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 			return nil, err
 		}
 	}
-	spec, err := opt.Setup.full()
+	spec, err := opt.Setup.Full()
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
+	if err := prepare.CheckInputs(ctx, o, opt.Setup); err != nil {
 		return nil, err
 	}
 	held, err := program.CheckLimits(opt.Defaults)
@@ -82,7 +81,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 	d := opt.Defaults
 	v := &Preview{
 		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.make.From, Head: pl.make.Commit,
-		Include: notNull(pl.make.Include), Exclude: notNull(pl.make.Exclude), Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: setupLines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
+		Include: notNull(pl.make.Include), Exclude: notNull(pl.make.Exclude), Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: prepare.Lines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}
 	if mode.Of(pl.make.Mode).InPlace {
@@ -93,27 +92,6 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 		v.Env = append(v.Env, name)
 	}
 	return v, m.previewGuard(v, pl)
-}
-
-// setupLines says what a setup would see to: inputs, files, commands.
-func setupLines(spec setup.Spec) []string {
-	lines, commands := []string{}, []string{}
-	for _, in := range spec.Inputs {
-		lines = append(lines, "input "+in.From+" → "+in.To.String())
-	}
-	for _, e := range spec.Entries {
-		switch {
-		case e.File != nil:
-			lines = append(lines, "file "+e.File.Target.String())
-		case e.Run != nil:
-			words := make([]string, 0, 1+len(e.Run.Args))
-			for _, w := range append([]string{e.Run.Command}, e.Run.Args...) {
-				words = append(words, site.QuoteWord(w))
-			}
-			commands = append(commands, "run "+strings.Join(words, " "))
-		}
-	}
-	return append(lines, commands...)
 }
 
 // previewGuard says which layers there would be.

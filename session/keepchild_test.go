@@ -17,8 +17,8 @@ func childKeep(do string) int {
 	var err error
 	switch do {
 	case "cleanup":
-		var res *CleanedUp
-		res, err = m.Cleanup(ctx, CleanupOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), OlderThan: 24 * time.Hour, Force: true})
+		var res *gc.CleanedUp
+		res, err = m.Collector().Cleanup(ctx, gc.CleanupOptions{Dir: os.Getenv("SUPERQODE_TEST_DIR"), OlderThan: 24 * time.Hour, Force: true})
 		if res != nil {
 			fmt.Fprintf(os.Stderr, "%+v\n", *res)
 			for _, s := range res.Spared {
@@ -28,8 +28,8 @@ func childKeep(do string) int {
 	case "restore":
 		_, err = gc.Restore(ctx, m.Host, os.Getenv("SUPERQODE_TEST_DIR"), "qe-", filepath.Join(os.Getenv("HOME"), "back"))
 	case "fix":
-		var list []Finding
-		list, err = m.Fix(ctx, false)
+		var list []gc.Finding
+		list, err = m.Collector().Fix(ctx, false)
 		for _, f := range list {
 			fmt.Fprintf(os.Stderr, "%+v\n", f)
 			err = errors.Join(err, f.Err)

@@ -135,8 +135,8 @@ func must(list []state.Listed, broken []state.Broken, err error) []state.Listed 
 func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	points := pointsOf(t, "cleanup", superqode.ModeWorktree, 1, littered(t))
-	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "cleanup.taken",
-		"cleanup.buried", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
+	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "end.removed",
+		"end.finished", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
 		if !strings.Contains(strings.Join(points, " "), name+":1") {
 			t.Errorf("%s was not reached", name)
 		}
@@ -193,7 +193,7 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 		k.ahead = -25 * time.Hour
 		k.active(t, OpenOptions{}, "echo x > only-here; mkdir -p a/b; echo y > a/b/c")
 		k.ahead = 0
-		k.clean(t, CleanupOptions{Force: true})
+		k.clean(t, gc.CleanupOptions{Force: true})
 	}
 	for _, point := range pointsOf(t, "restore", superqode.ModeWorktree, 2, prepare) {
 		t.Run(point, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestFixKilledAtEveryPoint(t *testing.T) {
 			if code, out := child(t, f, "fix", superqode.ModeWorktree); code != 0 {
 				t.Fatalf("fix: exit code %d\n%s", code, out)
 			}
-			if list, err := managerOf(f).Fix(t.Context(), true); err != nil || len(list) > 0 {
+			if list, err := managerOf(f).Collector().Fix(t.Context(), true); err != nil || len(list) > 0 {
 				t.Errorf("left to fix: %+v, %v", list, err)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))

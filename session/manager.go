@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,13 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/attach"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/gc"
+	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -66,4 +74,110 @@ func (m *Manager) checkHome(o *site.Origin) error {
 		}
 	}
 	return nil
+}
+
+// Collector cleans up this home.
+func (m *Manager) Collector() *gc.Collector {
+	return &gc.Collector{
+		Host: m.Host,
+		Recover: func(ctx context.Context, l state.Listed) (string, bool, error) {
+			r := m.recoverOne(ctx, l)
+			return r.Action, r.Action == endWord(true), r.Err
+		},
+		Keeps: func(l state.Listed) bool {
+			return l.State != superqode.StateCreated && keeps(&l.Record, EndOptions{Failed: programFailed(&l.Record)})
+		},
+		Dispose: func(ctx context.Context, a *attach.Attached, d mode.Disposal, force bool) error {
+			return (&Session{Attached: a, m: m}).dispose(ctx, d, force)
+		},
+	}
+}
+
+// Tidy deletes what this command, or an interrupted one before it, left in the
+// trash. Call it after the command's result was printed.
+func (m *Manager) Tidy(ctx context.Context) error { return gc.Tidy(ctx, m.Host, m.touched) }
+
+// GuardLayers tells of the guard's layers as a session would have them here.
+func (m *Manager) GuardLayers(ctx context.Context) (layers.Report, error) {
+	g, err := m.CheckedGit(ctx)
+	if err != nil {
+		return layers.Report{}, err
+	}
+	return layers.MachineOf(m.Host).Report(ctx, g)
+}
+
+// Helper returns the small binary that stands in sessions as git and as git's
+// hooks, or superqode itself where that is not installed.
+func (m *Manager) Helper() (string, error) { return layers.MachineOf(m.Host).Helper() }
+
+// CachePath returns the folder for what can be made again.
+func (m *Manager) CachePath() string { return layers.MachineOf(m.Host).CachePath() }
+
+// AllowOnce lets one operation of a session's program through, once; see
+// layers.AllowOnce. The error wraps superqode.ErrNotFound where ref names no session.
+func (m *Manager) AllowOnce(ctx context.Context, dir, ref string, op guard.Operation) (superqode.SessionID, error) {
+	l, err := m.find(ctx, dir, ref)
+	if err != nil {
+		return superqode.SessionID{}, err
+	}
+	return l.ID, layers.AllowOnce(ctx, l, op, m.Now())
+}
+
+// Claims returns the claims of the origin around dir. ref may name a session, or
+// be "": then the claims are made outside of any. Nothing is made on disk.
+func (m *Manager) Claims(ctx context.Context, dir, ref string) (*coordinator.Claims, error) {
+	if ref != "" {
+		l, err := m.find(ctx, dir, ref)
+		if err != nil {
+			return nil, err
+		}
+		s := m.session(l)
+		place := coordinator.Place{Project: s.Project.Dir, Root: string(l.Workspace), Session: l.ID, Folder: s.Folder, Base: s.ClaimBase()}
+		place.Ready = func(context.Context) error {
+			if s.Rec.State == superqode.StateDone {
+				return mode.Ended(s.Site)
+			}
+			return nil
+		}
+		return place.Open(), nil
+	}
+	p, err := registry.Locate(ctx, m.Host, dir)
+	if err != nil {
+		return nil, err
+	}
+	top, err := claimRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	ready := func(ctx context.Context) error {
+		if p.Exists() {
+			return nil
+		}
+		o, err := m.Resolve(ctx, top)
+		if err != nil {
+			return err
+		}
+		if err := m.checkHome(o); err != nil {
+			return err
+		}
+		return p.Create(o.Key(), m.Now())
+	}
+	return coordinator.Place{Project: p.Dir, Root: top, Ready: ready}.Open(), nil
+}
+
+// claimRoot returns the root of the work tree around dir, or the directory that
+// is an origin of its own.
+func claimRoot(dir string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", site.NotFoundOr(err, dir)
+	}
+	for d := real; ; d = filepath.Dir(d) {
+		if registry.CommonDirOf(d) != "" {
+			return d, nil
+		}
+		if d == filepath.Dir(d) {
+			return real, nil
+		}
+	}
 }

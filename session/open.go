@@ -8,15 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/attribution"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gc"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
-	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -26,18 +28,10 @@ import (
 // Session is one open, attached or ended session. Methods are not safe for
 // concurrent use, but several processes may be attached to one session.
 type Session struct {
-	*site.Site
-	*attribution.Authorship
-	*program.Program
-	m      *Manager
-	unlock func() error
-
+	*attach.Attached
+	m         *Manager
 	joinGuard func() error // while the session is opened: waits for the guard
-
-	crew
-	fitting
-
-	reportOnly bool // cleanup took the session's folder: only its report is known
+	opening   bool         // this process made the session, and nobody was told of it yet
 }
 
 // Record returns the session's record as it stands.
@@ -45,16 +39,6 @@ func (s *Session) Record() state.Record { return s.Rec }
 
 // Dir returns the session's folder of state.
 func (s *Session) Dir() string { return s.Folder }
-
-// Close releases what the session holds and ends nothing.
-func (s *Session) Close() error {
-	if s.unlock == nil {
-		return nil
-	}
-	err := s.unlock()
-	s.unlock = nil
-	return err
-}
 
 // Open makes a session and its workspace. On an error nothing half-made stays;
 // the error wraps ErrUsage for options that do not fit the origin and
@@ -78,7 +62,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.checkInputs(ctx, o, opt.Setup); err != nil {
+	if err := prepare.CheckInputs(ctx, o, opt.Setup); err != nil {
 		return nil, err
 	}
 	p := m.ProjectOf(o)
@@ -96,15 +80,15 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.guard().CheckKernel(plan.kernelOptions()); err != nil {
-		return nil, errors.Join(err, s.discard())
+	if err := s.Guard().CheckKernel(plan.kernelOptions()); err != nil {
+		return nil, errors.Join(err, s.Discard())
 	}
 	s.Meter = &treecopy.Meter{}
 	done := m.Begin(mode.Of(plan.make.Mode).Making, s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()
 	if err != nil {
-		return nil, errors.Join(err, s.discard())
+		return nil, errors.Join(err, s.Discard())
 	}
 	if err := s.Findings().KeepSuppressions(); err != nil {
 		m.Tell(err.Error() + "; no finding is suppressed")
@@ -194,7 +178,7 @@ func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error)
 		if err != nil {
 			return nil, state.Unwritable(err, s.Folder)
 		}
-		s.unlock, err = lockfile.TryLock(state.LockPath(s.Folder))
+		err = s.Claim()
 		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
 			continue // a recovery took the empty folder for one that was left behind
 		}
@@ -237,4 +221,37 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	}
 	failpoint.Hit("open.active")
 	return nil
+}
+
+// fillGuarded makes the workspace and the guard at the same time; fill joins them
+// before it records that the session is active.
+func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
+	own := *s.Site // what it reads does not change; the record is filled in meanwhile
+	done := make(chan error, 1)
+	var found state.GuardRecord
+	go func() {
+		var err error
+		found, err = layers.Of(&own).Open(ctx)
+		done <- err
+	}()
+	s.joinGuard = sync.OnceValue(func() error {
+		err := <-done
+		s.Rec.Guard = found
+		return err
+	})
+	if err := s.fill(ctx, pl); err != nil {
+		_ = s.joinGuard() // the folder is about to be removed; the first error is the one to tell
+		return err
+	}
+	return s.Guard().OpenNested(ctx)
+}
+
+// kernelOptions are the plan's, without a layer that would forbid what the user
+// has allowed.
+func (pl plan) kernelOptions() layers.KernelOptions {
+	opt := layers.KernelOptions(pl.KernelOptions)
+	if pl.Guard.Off {
+		opt.Enforce = kernel.EnforceOff
+	}
+	return opt
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -26,10 +27,10 @@ type OpenOptions struct {
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
 
-	Setup    SetupOptions // what Run and Create bring about before the program runs
-	Reports  []string     // report formats beside json, md and html: sarif, junit, summary
-	NoRedact bool         // leave secrets in logs and reports
-	Trial    bool         // verify-fix opens it
+	Setup    prepare.Options // what Run and Create bring about before the program runs
+	Reports  []string        // report formats beside json, md and html: sarif, junit, summary
+	NoRedact bool            // leave secrets in logs and reports
+	Trial    bool            // verify-fix opens it
 
 	Guard   GuardOptions
 	Claims  string               // enforced: agents change only what they claimed; else claims are advice
@@ -46,14 +47,15 @@ type EndOptions struct {
 	Failed bool       // the program failed, for KeepFailure
 	Locked bool       // remove the worktree even when it is locked (git worktree lock)
 	EndApply
+
+	unset error // why the workspace could not be set up, and no program ran
 }
 
-// DiffOptions selects what Diff prints.
-type DiffOptions struct {
-	Paths []string          // relative to the workspace's root; none: all
-	Agent superqode.AgentID // only what this agent changed; zero: all
-	Stat  bool              // a diffstat instead of the patch
-	Color bool
+// EndApply says whether an isolated session's changes are brought into the origin
+// when it ends. Whatever keeps them back preserves the session.
+type EndApply struct {
+	Apply      bool
+	NotApplied string // with Apply: why nothing is applied after all; "" for nothing against it
 }
 
 // GuardOptions says how a session is guarded. The zero value is the default policy with

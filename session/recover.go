@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/mode"
-	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
-	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -48,13 +46,17 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		if sessions, _, err = registry.List(ctx, m.Host, dir, false); err != nil {
 			return nil, err
 		}
-		if err := removeUnborn(p); err != nil {
+		if err := gc.RemoveUnborn(p); err != nil {
 			return nil, err
 		}
 	}
-	done, err := m.recoverApplies(ctx, p)
+	applies, err := apply.Recover(ctx, m.Host, p)
 	if err != nil {
 		return nil, err
+	}
+	var done []Recovered
+	for _, a := range applies {
+		done = append(done, Recovered(a))
 	}
 	for _, l := range sessions {
 		switch {
@@ -74,40 +76,10 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	return done, nil
 }
 
-// removeUnborn removes the folders of a project's sessions whose maker was killed
-// before it wrote their session.json.
-func removeUnborn(p state.Project) error {
-	names, err := p.SessionNames()
-	if err != nil {
-		return err
-	}
-	for _, id := range names {
-		dir := p.SessionPath(id)
-		if _, err := state.Load(dir); !errors.Is(err, state.ErrGone) {
-			continue
-		}
-		unlock, err := lockfile.TryLock(state.LockPath(dir))
-		if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
-			continue // it is being made right now, or gone
-		}
-		if err != nil {
-			return err
-		}
-		var rerr error
-		if _, err := state.Load(dir); errors.Is(err, state.ErrGone) {
-			rerr = os.RemoveAll(dir)
-		}
-		if err := errors.Join(rerr, unlock()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 	s := m.session(l)
 	r := Recovered{ID: l.ID, Action: "failed"}
-	if r.Err = s.own(); r.Err != nil {
+	if r.Err = s.Own(); r.Err != nil {
 		return r
 	}
 	defer s.Close()
@@ -115,17 +87,17 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 		r.Action = endWord(s.Rec.State == superqode.StatePreserved)
 		return r
 	}
-	if r.Err = s.endLeftovers(); r.Err != nil {
+	if r.Err = s.EndLeftovers(); r.Err != nil {
 		return r
 	}
 	if s.Rec.State == superqode.StateCreated {
-		if r.Err = errors.Join(s.discardAgents(), s.discard()); r.Err == nil {
+		if r.Err = errors.Join((&team.Ending{Attached: s.Attached}).Discard(), s.Discard()); r.Err == nil {
 			r.Action = "rolled back"
 		}
 		return r
 	}
-	res, err := s.finishDead(ctx)
-	var conflict *MergeError
+	res, err := s.End(ctx, EndOptions{Failed: programFailed(&s.Rec)})
+	var conflict *team.MergeError
 	if errors.As(err, &conflict) && res != nil && res.State.Ended() { // it has come to its end, and all that conflicts is kept
 		s.Tell(fmt.Sprintf("session %s: %v", s.Rec.ID, conflict))
 		err = nil
@@ -140,7 +112,7 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 // supervisors were killed: each left its socket. It returns nil where there is none.
 func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 	s := m.session(l)
-	if err := s.own(); err != nil { // somebody came to work there meanwhile
+	if err := s.Own(); err != nil { // somebody came to work there meanwhile
 		return nil
 	}
 	defer s.Close()
@@ -148,7 +120,7 @@ func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 	if err == nil && len(sockets) == 0 {
 		return nil
 	}
-	err = errors.Join(err, s.endLeftovers())
+	err = errors.Join(err, s.EndLeftovers())
 	if err != nil {
 		return &Recovered{l.ID, "failed", err}
 	}
@@ -158,6 +130,10 @@ func (m *Manager) recoverPrograms(l state.Listed) *Recovered {
 	return &Recovered{l.ID, "programs ended", err}
 }
 
+// programFailed reports whether a dead session's program failed: one that died with
+// it did.
+func programFailed(r *state.Record) bool { return r.ExitCode == nil || *r.ExitCode != 0 }
+
 func endWord(preserved bool) string {
 	if preserved {
 		return "preserved"
@@ -165,83 +141,17 @@ func endWord(preserved bool) string {
 	return "ended"
 }
 
-// endAbandoned is endLeftovers for a session whose last command's supervisor was
-// killed: nobody ended what that had started.
-func (s *Session) endAbandoned() error {
-	sockets, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*"))
-	if err != nil || len(sockets) == 0 && (s.Rec.Runs == 0 || s.Rec.ExitCode != nil) {
-		return err
-	}
-	return s.endLeftovers()
-}
-
-// endLeftovers ends what still runs of a dead session's programs. Each has its
-// run folder in its environment, which no other process has.
-func (s *Session) endLeftovers() error {
-	runs, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "tmp", "run-*"))
-	if err != nil {
-		return err
-	}
-	for _, dir := range runs {
-		left, err := runner.EndMarked(program.Marker(dir))
-		for _, p := range left {
-			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, text.Printable(strings.Join(p.Args, " "))))
-		}
-		if err != nil {
-			return fmt.Errorf("end the dead session's processes: %w", err)
-		}
-	}
-	return nil
-}
-
-// finishDead takes a dead session the rest of the way down. A workspace whose
-// removal had begun was collected before; one whose program died counts as
-// failed.
-func (s *Session) finishDead(ctx context.Context) (*artifacts.Result, error) {
-	failed := s.Rec.ExitCode == nil || *s.Rec.ExitCode != 0
-	if mode.Of(s.Rec.Mode).InPlace {
-		return s.End(ctx, EndOptions{Failed: failed})
-	}
-	if _, err := os.Lstat(string(s.Rec.Workspace)); err == nil || s.Rec.State != superqode.StateReverting {
-		return s.End(ctx, EndOptions{Failed: failed})
-	} else if !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	if err := mode.TakeAway(ctx, s.Site, false); err != nil {
-		return nil, err
-	}
-	derr := s.disband(ctx, func(superqode.AgentID) bool { return false })
-	changes, err := mode.ReadChanges(s.Site)
-	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
-		return nil, err
-	}
-	c := &collected{Look: &mode.Look{Changes: changes}}
-	store, err := artifacts.Open(string(s.Rec.Origin))
-	if err != nil {
-		return nil, err
-	}
-	if c.artifacts, err = store.List(ctx, artifacts.Filter{Session: s.Rec.ID}); err != nil {
-		return nil, err
-	}
-	res := s.result(c, false, nil)
-	if res.Agents, err = s.agentRunsOr(derr); err != nil {
-		return res, err
-	}
-	err = s.fillOriginCheck(ctx, res)
-	return res, errors.Join(err, s.report(ctx, c, res, err), s.finish(ctx, res, false))
-}
-
 // clearDone deletes the working folders of a session whose process was killed
 // after it had ended it.
 func (m *Manager) clearDone(l state.Listed) error {
 	s := m.session(l)
-	if err := s.own(); err != nil {
+	if err := s.Own(); err != nil {
 		if errors.Is(err, superqode.ErrLocked) {
 			return nil // that process is still at it
 		}
 		return err
 	}
-	return errors.Join(s.clear(), s.Close())
+	return errors.Join(s.Clear(), s.Close())
 }
 
 // recoverDead brings back what a dead git_snapshot session left in the origin:

@@ -18,13 +18,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// Findings is what the session's programs found, and its report.
-func (s *Session) Findings() *findings.Book {
-	b := s.Program.Findings()
-	b.Gone = s.reportOnly
-	return b
-}
-
 // Suppressions returns the file of suppressions of the origin around dir, which
 // need not exist.
 func (m *Manager) Suppressions(ctx context.Context, dir string) (findings.File, error) {
@@ -35,46 +28,46 @@ func (m *Manager) Suppressions(ctx context.Context, dir string) (findings.File, 
 	return findings.File{Origin: o.Top, Locks: m.ProjectOf(o).Dir, Now: m.Now()}, nil
 }
 
-// report writes the session's report; failed is what superqode could not do.
-func (s *Session) report(ctx context.Context, c *collected, res *artifacts.Result, failed error) error {
-	book := s.Findings()
+// writeReport writes the session's report; failed is what superqode could not do.
+func (e *ending) writeReport(ctx context.Context, failed error) error {
+	book := e.Findings()
 	list, err := book.Log.List()
 	if err != nil {
 		return err
 	}
 	_, warnings := book.Suppressions()
 	in := artifacts.ReportInput{
-		Result: *res, Command: s.Rec.Command, Findings: findings.WithPatches(list, c.artifacts), Artifacts: c.artifacts,
-		Warnings: slices.Concat(s.Rec.Warnings, warnings), Setup: s.SetupReport(),
+		Result: *e.res, Command: e.Rec.Command, Findings: findings.WithPatches(list, e.artifacts), Artifacts: e.artifacts,
+		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(),
 	}
-	if !s.Rec.Agent.IsZero() {
-		in.Agents = []string{s.Rec.Agent.String()}
+	if !e.Rec.Agent.IsZero() {
+		in.Agents = []string{e.Rec.Agent.String()}
 	}
-	for _, a := range s.Rec.Agents {
+	for _, a := range e.Rec.Agents {
 		in.Agents = append(in.Agents, a.Agent.String())
 	}
-	if s.Rec.Runs > 0 && s.Rec.ExitCode == nil {
+	if e.Rec.Runs > 0 && e.Rec.ExitCode == nil {
 		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")
 	}
-	for _, err := range []error{s.setupError, failed} {
+	for _, err := range []error{e.opt.unset, failed} {
 		if err != nil {
 			in.Errors = append(in.Errors, err.Error())
 		}
 	}
-	if in.Commands, err = s.CommandRuns(); err != nil {
+	if in.Commands, err = e.CommandRuns(); err != nil {
 		return err
 	}
-	described, err := s.KeepWorkspaceInfo(ctx, res)
+	described, err := e.KeepWorkspaceInfo(ctx, e.res)
 	if err != nil {
 		return err
 	}
-	c.artifacts = append(c.artifacts, described...)
-	in.Artifacts = c.artifacts
+	e.artifacts = append(e.artifacts, described...)
+	in.Artifacts = e.artifacts
 	rep := artifacts.NewReport(in)
-	res.Found = rep.Summary
+	e.res.Found = rep.Summary
 	written, err := book.Reports().Write(ctx, rep)
-	c.artifacts = append(c.artifacts, written...)
-	res.Artifacts = artifacts.Refs(c.artifacts)
+	e.artifacts = append(e.artifacts, written...)
+	e.res.Artifacts = artifacts.Refs(e.artifacts)
 	failpoint.Hit("end.reported")
 	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -89,7 +82,7 @@ func (m *Manager) Report(ctx context.Context, dir, ref string, opt report.ShowOp
 	if err != nil {
 		return err
 	}
-	opt.Filed = s.reportOnly
+	opt.Filed = s.ReportOnly
 	return s.Findings().Reports().Show(ctx, w, opt)
 }
 
@@ -140,7 +133,7 @@ func (m *Manager) reported(ctx context.Context, dir, ref string) (*Session, erro
 		return nil, err
 	}
 	s := m.of(&site.Site{Host: m.Host, Project: m.ProjectOf(o), Source: o})
-	s.reportOnly = true
+	s.ReportOnly = true
 	s.Folder = s.Project.SessionPath(hit.Session.String())
 	s.Rec = state.Record{ID: hit.Session, State: superqode.StateDone, Origin: state.HostPath(o.Top), CreatedAt: hit.CreatedAt}
 	s.Rec.Name = name

@@ -5,28 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"syscall"
+	"path/filepath"
+	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/team"
 )
-
-// InterruptError means that a signal ended the work before the program ran.
-type InterruptError struct{ Signal os.Signal }
-
-// Error names the signal.
-func (e *InterruptError) Error() string { return "interrupted: " + e.Signal.String() }
-
-// ExitCode returns 128 plus the signal's number.
-func (e *InterruptError) ExitCode() int {
-	if sig, ok := e.Signal.(syscall.Signal); ok {
-		return 128 + int(sig)
-	}
-	return 130
-}
 
 // Run opens a session, runs one program in it and ends it. The result is not nil
 // as soon as the session was collected; its ExitCode is the program's. The error
@@ -43,7 +34,7 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOp
 		return nil, err
 	}
 	defer s.Close()
-	if _, err := s.Setup(ctx, open.Setup.with(exec)); err != nil {
+	if _, err := s.Setup(ctx, open.Setup.With(exec)); err != nil {
 		return s.endUnset(ctx, exec, err)
 	}
 	res, runErr := s.ExecAll(ctx, exec)
@@ -71,7 +62,7 @@ func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signal
 			select {
 			case sig := <-signals:
 				if team.Ends(sig) {
-					cancel(&InterruptError{sig})
+					cancel(&program.InterruptError{Signal: sig})
 				}
 			case <-opened:
 				return
@@ -81,12 +72,61 @@ func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signal
 	s, err := m.Open(ctx, opt)
 	close(opened)
 	<-watched
-	var interrupt *InterruptError
+	var interrupt *program.InterruptError
 	if errors.As(context.Cause(ctx), &interrupt) {
 		if err == nil {
-			return nil, errors.Join(interrupt, s.discard())
+			return nil, errors.Join(interrupt, s.Discard())
 		}
 		return nil, interrupt
 	}
 	return s, err
+}
+
+// Create opens a session and sets its workspace up. A session whose setup fails
+// is ended, and kept when it is to be kept after failures.
+func (m *Manager) Create(ctx context.Context, opt OpenOptions) (*Session, error) {
+	s, err := m.Open(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.Setup(ctx, opt.Setup); err != nil {
+		_, err = s.endUnset(ctx, program.ExecOptions{}, err)
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// endUnset ends a session whose setup failed, the way every session ends. What
+// could not even begin, because the configuration is wrong, is not worth keeping.
+func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed error) (*artifacts.Result, error) {
+	after := context.WithoutCancel(ctx)
+	code := state.ExitUnknown
+	interrupt, interrupted := errors.AsType[*program.InterruptError](failed)
+	if interrupted {
+		code = interrupt.ExitCode()
+	}
+	args := exec.Args
+	if args == nil {
+		args = []string{}
+	}
+	err := s.Update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
+	end := EndOptions{Failed: true, Locked: true, unset: failed}
+	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != state.KeepAlways {
+		end.Keep = state.KeepNever
+	}
+	stop := team.Ignore(exec.Signals)
+	defer stop()
+	res, eerr := s.End(after, end)
+	if _, ok := errors.AsType[*setup.Error](failed); ok && superqode.Hint(failed) == "" && res != nil {
+		if log := artifacts.SessionLog(s.Rec.ID, "setup"); slices.ContainsFunc(res.Artifacts, func(a artifacts.Ref) bool { return a.Path.String() == log }) {
+			failed = superqode.WithHint(failed, "cat %s", site.QuoteWord(filepath.Join(string(s.Rec.Origin), ".superqode", "qe-artifacts", log)))
+		}
+	}
+	return res, errors.Join(failed, err, eerr)
+}
+
+// Setup brings the workspace into the state that opt asks for; see prepare.Setup.
+func (s *Session) Setup(ctx context.Context, opt prepare.Options) ([]setup.Step, error) {
+	opt.Fresh = s.opening
+	return prepare.Setup(ctx, s.Attached, opt)
 }

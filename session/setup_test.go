@@ -17,13 +17,14 @@ import (
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // testSetup is a file and two commands that tell how often they ran.
-func testSetup(count string) SetupOptions {
+func testSetup(count string) prepare.Options {
 	target, err := superqode.ParseRelPath("conf/file")
 	if err != nil {
 		panic(err)
@@ -32,7 +33,7 @@ func testSetup(count string) SetupOptions {
 		text := fmt.Sprintf("echo ran >> '%s/%d'; mkdir -p made; echo %d > made/%d; echo %d >> README.md", count, n, n, n, n)
 		return config.SetupEntry{Key: fmt.Sprintf("setup[%d].run", n), Run: &config.SetupRun{Command: text, Line: text, Shell: true, Timeout: time.Minute, Observed: []string{fmt.Sprintf("made/%d", n)}}}
 	}
-	return SetupOptions{Spec: setup.Spec{Entries: []config.SetupEntry{{Key: "setup[0].file", File: &config.SetupFile{Target: target, Content: "f\n"}}, line(1), line(2)}}}
+	return prepare.Options{Spec: setup.Spec{Entries: []config.SetupEntry{{Key: "setup[0].file", File: &config.SetupFile{Target: target, Content: "f\n"}}, line(1), line(2)}}}
 }
 
 // childSetup opens a session, or goes on with the one that is open.

@@ -227,7 +227,7 @@ func (s *Authorship) scratchOptions(ctx context.Context) (merge.Options, error) 
 
 // Past reports whether the workspace tells no more what the session changed.
 func (s *Authorship) Past() bool {
-	return s.Rec.State == superqode.StateDone || s.Rec.Reverting
+	return s.Rec.State == superqode.StateDone || s.Rec.Step == state.StepBringBack
 }
 
 // noAgent is the error of an agent that has no part in the session.

@@ -1,5 +1,3 @@
-// Package gc gives back what was salvaged: the salvages of an origin, and the folder
-// into which one of them is written.
 package gc
 
 import (

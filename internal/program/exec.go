@@ -300,7 +300,7 @@ func (opt ExecOptions) starts(r *state.Record) {
 		return
 	}
 	r.Runs++
-	r.Reverting = false
+	r.Step = ""
 	r.Command, r.ExitCode, r.TimedOut = opt.Args, nil, false
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -49,11 +50,11 @@ type Record struct {
 
 	Watcher WatcherOptions `json:"watcher"`
 
-	NoRevert  bool       `json:"no_revert"`  // in place: the changes stay in the end
-	TopFolder folderInfo `json:"top_folder"` // in place: the origin's own folder
-	GitFolder folderInfo `json:"git_folder"` // git_snapshot: the git common dir's own folder
-	LeftOut   []HostPath `json:"left_out"`   // in place: paths of the origin that are not protected, and left alone
-	Reverting bool       `json:"reverting"`  // git_snapshot: the origin tells no more what the programs changed; bringing it back has begun
+	NoRevert  bool       `json:"no_revert"`      // in place: the changes stay in the end
+	TopFolder folderInfo `json:"top_folder"`     // in place: the origin's own folder
+	GitFolder folderInfo `json:"git_folder"`     // git_snapshot: the git common dir's own folder
+	LeftOut   []HostPath `json:"left_out"`       // in place: paths of the origin that are not protected, and left alone
+	Step      string     `json:"step,omitempty"` // of the way down: StepBringBack or StepRemove once it has begun, "" before
 
 	Enforce     kernel.Enforce `json:"enforce"`
 	AllowWrite  []HostPath     `json:"allow_write"` // links resolved
@@ -92,6 +93,13 @@ type Record struct {
 	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back
 }
 
+// The steps of a session's end after which its workspace tells no more what the
+// programs changed: an end that was cut short goes on from there.
+const (
+	StepBringBack = "bring_back" // in place: the work tree is brought back
+	StepRemove    = "remove"     // the workspace is taken away
+)
+
 // RecordPath is the record of the session whose folder is sessionDir.
 func RecordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
 
@@ -107,8 +115,17 @@ func ReadRecord(sessionDir string) (*Record, error) {
 
 func parseRecord(data []byte, name string) (*Record, error) {
 	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
+	old := struct { // what superqode wrote before there was a step
+		Reverting bool `json:"reverting"`
+	}{}
+	if err := errors.Join(json.Unmarshal(data, &r), json.Unmarshal(data, &old)); err != nil {
 		return nil, fmt.Errorf("%w: session.json: %w", ErrBroken, err)
+	}
+	switch {
+	case old.Reverting:
+		r.Step = StepBringBack
+	case r.State == superqode.StateReverting && r.Step == "":
+		r.Step = StepRemove
 	}
 	switch {
 	case r.SchemaVersion > SchemaVersion:

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -206,7 +207,7 @@ func (a *App) CancelOnSignal(ctx context.Context) (context.Context, func()) {
 			select {
 			case sig := <-a.Signals:
 				if s, ok := sig.(syscall.Signal); ok && s != syscall.SIGUSR1 && s != syscall.SIGUSR2 {
-					cancel(&session.InterruptError{Signal: s})
+					cancel(&program.InterruptError{Signal: s})
 				}
 			case <-ctx.Done():
 				return

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 func TestHintOf(t *testing.T) {
@@ -58,8 +58,8 @@ func TestExitCodes(t *testing.T) {
 		{"joined", errors.Join(other, superqode.ErrConflict), "x", 4, "conflict"},
 		{"not executable", &runner.StartError{Name: "x", Code: 126, Err: other}, "run <cmd>", 126, "not_started"},
 		{"program not found", fmt.Errorf("w: %w", &runner.StartError{Name: "x", Code: 127, Err: other}), "run <cmd>", 127, "not_started"},
-		{"interrupted", &session.InterruptError{Signal: syscall.SIGINT}, "run <cmd>", 130, "interrupted"},
-		{"terminated", &session.InterruptError{Signal: syscall.SIGTERM}, "workspace end", 143, "interrupted"},
+		{"interrupted", &program.InterruptError{Signal: syscall.SIGINT}, "run <cmd>", 130, "interrupted"},
+		{"terminated", &program.InterruptError{Signal: syscall.SIGTERM}, "workspace end", 143, "interrupted"},
 		{"canceled", context.Canceled, "x", 130, "interrupted"},
 		{"nobody reads", syscall.EPIPE, "workspace diff", 141, "pipe"},
 		{"program's own", ProgramError(3, nil), "run <cmd>", 3, "status"},

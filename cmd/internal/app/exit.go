@@ -8,9 +8,10 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/attach"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // The exit codes that no sentinel error stands for.
@@ -71,7 +72,7 @@ func Classify(err error, command string) (int, string) {
 	if status, ok := errors.AsType[StatusError](err); ok {
 		return int(status), "status"
 	}
-	if sig, ok := errors.AsType[*session.InterruptError](err); ok {
+	if sig, ok := errors.AsType[*program.InterruptError](err); ok {
 		return sig.ExitCode(), "interrupted"
 	}
 	if failed, ok := errors.AsType[*setup.Error](err); ok {
@@ -104,7 +105,7 @@ func setupCode(err *setup.Error) (int, string) {
 
 // RunsProgram reports whether a command passes a program's exit code through.
 func RunsProgram(command string) bool {
-	return command == "run" || strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec") || command == session.DetachCommand
+	return command == "run" || strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec") || command == attach.DetachCommand
 }
 
 // ErrorPaths collects the paths that an error speaks of.

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/completion"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/program"
 )
 
 // errHelp ends the parse after help was printed.
@@ -80,7 +80,7 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 		defer stop()
 	}
 	err := call(ctx, a, do)
-	if cause, ok := errors.AsType[*session.InterruptError](context.Cause(ctx)); ok && err != nil && !errors.Is(err, superqode.ErrVerification) {
+	if cause, ok := errors.AsType[*program.InterruptError](context.Cause(ctx)); ok && err != nil && !errors.Is(err, superqode.ErrVerification) {
 		err = cause
 	}
 	code := a.Fail(err, command)

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/guardcmd"
 	"github.com/seed-2d964004/superqode/cmd/internal/runcmd"
 	"github.com/seed-2d964004/superqode/cmd/internal/workspacecmd"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/attach"
+	"github.com/seed-2d964004/superqode/internal/gc"
 )
 
 // artifactsCmd groups the commands on the artifact store.
@@ -83,8 +84,8 @@ func commands() []command {
 		{name: "completion", help: "Print shell completion code.", build: func() any { return &completion.Cmd{} }},
 		{name: "track", help: "Record which lines an agent changed.", build: func() any { return &agentcmd.Track{} }},
 		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
-		{name: session.DetachCommand, build: func() any { return &runcmd.Supervise{} }, hidden: true},
-		{name: session.SweepCommand, build: func() any { return &workspacecmd.Sweep{} }, hidden: true},
+		{name: attach.DetachCommand, build: func() any { return &runcmd.Supervise{} }, hidden: true},
+		{name: gc.SweepCommand, build: func() any { return &workspacecmd.Sweep{} }, hidden: true},
 	}
 }
 

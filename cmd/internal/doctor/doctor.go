@@ -248,7 +248,7 @@ func (c *Cmd) leftovers(ctx context.Context, a *app.App) []check {
 	if err != nil {
 		return nil
 	}
-	found, err := m.Fix(ctx, !c.Fix)
+	found, err := m.Collector().Fix(ctx, !c.Fix)
 	var checks []check
 	for _, f := range found {
 		one := check{"state", warn, f.What, "superqode doctor --fix"}

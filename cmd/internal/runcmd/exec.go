@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
@@ -123,7 +124,7 @@ func readInput(ctx context.Context, a *app.App, flag, name string) ([]byte, erro
 		in = f
 	}
 	data, err := untilSignal(ctx, a, func() ([]byte, error) { return io.ReadAll(io.LimitReader(in, maxCode+1)) })
-	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+	if _, interrupted := errors.AsType[*program.InterruptError](err); interrupted {
 		return nil, err
 	}
 	if err != nil {
@@ -167,7 +168,7 @@ func openInput(ctx context.Context, a *app.App, flag, name string) (*os.File, er
 		open = func() (*os.File, error) { return untilSignal(ctx, a, direct) }
 	}
 	f, err := open()
-	if _, interrupted := errors.AsType[*session.InterruptError](err); interrupted {
+	if _, interrupted := errors.AsType[*program.InterruptError](err); interrupted {
 		return nil, err
 	}
 	if os.IsNotExist(err) {
@@ -275,7 +276,7 @@ type Supervise struct{}
 func (*Supervise) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 	out, ok := a.Out.(io.WriteCloser)
 	if !ok {
-		return superqode.Errorf(superqode.ErrUsage, "%s is for superqode's own use", session.DetachCommand)
+		return superqode.Errorf(superqode.ErrUsage, "%s is for superqode's own use", attach.DetachCommand)
 	}
-	return m.Supervise(ctx, a.In, out, a.Signals)
+	return attach.Supervise(ctx, m.Host, a.In, out, a.Signals)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // setupFlags say what must be there before the program runs; run and workspace
@@ -23,8 +23,8 @@ type setupFlags struct {
 }
 
 // options turns the flags and the configuration into a setup.
-func (f *setupFlags) options(a *app.App, cfg *config.Config) session.SetupOptions {
-	opt := session.SetupOptions{
+func (f *setupFlags) options(a *app.App, cfg *config.Config) prepare.Options {
+	opt := prepare.Options{
 		Given: state.GivenSetup{
 			Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: state.HostPath(a.Dir),
 		},
@@ -74,7 +74,7 @@ func (c *Setup) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	opt := session.SetupOptions{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: func(s setup.Step) { tellSetup(a, s) }}
+	opt := prepare.Options{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: func(s setup.Step) { tellSetup(a, s) }}
 	steps, err := s.Setup(ctx, opt)
 	return errors.Join(err, printSetup(a, l.ID, steps, err))
 }

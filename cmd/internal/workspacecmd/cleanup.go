@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/session"
 )
@@ -19,7 +20,7 @@ type Sweep struct {
 
 // Run prints nothing: nobody looks.
 func (c *Sweep) Run(ctx context.Context, a *app.App, m *session.Manager) error {
-	return m.SweepProject(ctx, c.Project)
+	return gc.SweepProject(ctx, m.Host, c.Project)
 }
 
 // Cleanup removes what has ended or was forgotten.
@@ -53,7 +54,7 @@ type sparedJSON struct {
 // Run prints one line for each session; that some were spared is no failure,
 // that one could not be removed is.
 func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error {
-	opt := session.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun}
+	opt := gc.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun}
 	if opt.OlderThan == 0 {
 		cfg, err := a.Configuration(ctx)
 		if err != nil {
@@ -61,7 +62,7 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error
 		}
 		opt.OlderThan = cfg.Workspace.CleanupAfter
 	}
-	res, err := m.Cleanup(ctx, opt)
+	res, err := m.Collector().Cleanup(ctx, opt)
 	if res == nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error
 	return errors.Join(err, w.Flush())
 }
 
-func cleanupDocument(res *session.CleanedUp, dryRun bool) cleanupJSON {
+func cleanupDocument(res *gc.CleanedUp, dryRun bool) cleanupJSON {
 	doc := cleanupJSON{1, dryRun, make([]removedJSON, 0, len(res.Removed)), make([]sparedJSON, 0, len(res.Spared)), res.Swept}
 	for _, r := range res.Removed {
 		doc.Removed = append(doc.Removed, removedJSON{r.ID, r.Why, r.Salvage})

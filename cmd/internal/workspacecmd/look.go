@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/registry"
@@ -338,7 +339,7 @@ func (c *Diff) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	rec := s.Record()
-	opt := session.DiffOptions{Stat: c.Stat, Agent: c.Agent}
+	opt := attach.DiffOptions{Stat: c.Stat, Agent: c.Agent}
 	if opt.Paths, err = rec.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
 		return err
 	}

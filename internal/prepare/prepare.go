@@ -1,21 +1,23 @@
-package session
+// Package prepare brings a session's workspace into the state that the
+// configuration asks for before its program runs: inputs, files and commands of the
+// setup, which run as programs of the session do.
+package prepare
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -24,15 +26,16 @@ import (
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/setup"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// SetupOptions say what must be there before a session's program runs. The
+// Options say what must be there before a session's program runs. The
 // commands run as programs of the session do, with its guard, its environment
 // and what Env, EnvAllow and CleanEnv add to or take from that.
-type SetupOptions struct {
+type Options struct {
 	Spec     setup.Spec       // of the configuration
 	Given    state.GivenSetup // on the command line; a session remembers what it was opened with
 	Force    bool             // apply everything again
@@ -41,12 +44,13 @@ type SetupOptions struct {
 	EnvAllow []string
 	CleanEnv bool
 	Signals  <-chan os.Signal
+	Fresh    bool             // this process made the session, and nobody knows of it yet
 	Starting func(setup.Step) // told of each entry that is applied; nil for nobody
 	program.KernelOptions
 }
 
-// full adds what was given on the command line to the configured setup.
-func (opt SetupOptions) full() (setup.Spec, error) {
+// Full adds what was given on the command line to the configured setup.
+func (opt Options) Full() (setup.Spec, error) {
 	spec := setup.Spec{Inputs: slices.Clip(opt.Spec.Inputs), Entries: slices.Clip(opt.Spec.Entries)}
 	for _, text := range opt.Given.Inputs {
 		in, err := config.ParseInput(text, string(opt.Given.Dir))
@@ -65,34 +69,64 @@ func (opt SetupOptions) full() (setup.Spec, error) {
 	return spec, nil
 }
 
-// fitting is what a Session value knows of the session's setup.
-type fitting struct {
-	setupError error // why no program ran
-	opening    bool  // this process made the session, and nobody was told of it yet
+// With returns the options for a setup before the program that exec runs: its
+// commands get the same additions to the environment.
+func (opt Options) With(exec program.ExecOptions) Options {
+	opt.Env = append(slices.Clip(exec.Env), opt.Env...)
+	opt.EnvAllow, opt.CleanEnv, opt.Signals, opt.KernelOptions = exec.EnvAllow, exec.CleanEnv, exec.Signals, exec.KernelOptions
+	return opt
 }
 
-// setupWait is how long a setup waits for other processes to leave the session.
-const setupWait = 3 * time.Second
+// CheckInputs finds out before anything is made whether the inputs are there. A
+// relative path may also mean one that only the workspace will have.
+func CheckInputs(ctx context.Context, o *site.Origin, opt Options) error {
+	spec, err := opt.Full()
+	if err != nil {
+		return err
+	}
+	for _, in := range spec.Inputs {
+		if in.Optional {
+			continue
+		}
+		var err error
+		switch {
+		case in.Artifact != "":
+			_, err = inputArtifact(ctx, o.Top, in.Artifact, in.Version)
+		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
+			_, serr := os.Stat(in.Path)
+			if errors.Is(serr, fs.ErrNotExist) {
+				err = superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.Path))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", text.Printable(in.Key), err)
+		}
+	}
+	return nil
+}
+
+// patience is how long a setup waits for other processes to leave the session.
+const patience = 3 * time.Second
 
 // Setup brings the workspace into the state that opt.Spec asks for. What it
 // makes and changes is no change of the session's, see setupbase.go. It needs the
 // session for itself: the error wraps ErrLocked while a program runs there. A
 // required entry that fails is a *setup.Error.
-func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.Step, err error) {
+func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.Step, err error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, mode.Ended(s.Site)
 	}
-	if !s.opening {
+	if !opt.Fresh {
 		opt.Given = s.Rec.Given
 	}
-	spec, err := opt.full()
+	spec, err := opt.Full()
 	if err != nil {
 		return nil, err
 	}
 	if opt.DryRun {
-		return setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force, DryRun: true})
+		return setup.Reconcile(ctx, host(s, opt), spec, setup.Options{Force: opt.Force, DryRun: true})
 	}
-	unlock, err := s.ownForSetup(ctx)
+	unlock, err := own(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +134,15 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.Folder, state.SetupStateFile)) {
 		return nil, nil
 	}
-	if err := s.endAbandoned(); err != nil {
+	if err := s.EndAbandoned(); err != nil {
 		return nil, err
 	}
 	unfinished := atomicfile.Exists(mode.StartFile(s.Site)) // an earlier one was killed
-	before, err := mode.BeforeSetup(ctx, s.Site, s.opening)
+	before, err := mode.BeforeSetup(ctx, s.Site, opt.Fresh)
 	if err != nil {
 		return nil, err
 	}
-	steps, err = setup.Reconcile(ctx, s.setupHost(opt), spec, setup.Options{Force: opt.Force})
+	steps, err = setup.Reconcile(ctx, host(s, opt), spec, setup.Options{Force: opt.Force})
 	for _, st := range steps {
 		if st.State == setup.OptionalFailed {
 			s.Warn(fmt.Sprintf("%s (%s) is optional and failed: %s", st.Key, text.Printable(st.Name), st.Reason))
@@ -120,13 +154,13 @@ func (s *Session) Setup(ctx context.Context, opt SetupOptions) (steps []setup.St
 	return steps, errors.Join(err, mode.AfterSetup(s.Site), s.WriteWorkspaceInfo())
 }
 
-// ownForSetup makes sure that one setup at a time is under way, and nothing else.
-func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err error) {
-	if s.opening {
+// own makes sure that one setup at a time is under way, and nothing else.
+func own(ctx context.Context, s *attach.Attached, opt Options) (unlock func() error, err error) {
+	if opt.Fresh {
 		return lockfile.Lock(ctx, filepath.Join(s.Folder, "setup.lock"))
 	}
-	if s.unlock == nil && s.Rec.Owned {
-		return nil, s.inUse()
+	if !s.Held() && s.Rec.Owned {
+		return nil, s.InUse()
 	}
 	if err := s.Close(); err != nil { // else several that wait would keep one another out
 		return nil, err
@@ -135,18 +169,8 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	wait, cancel := context.WithTimeout(ctx, setupWait)
-	defer cancel()
-	s.unlock, err = lockfile.Lock(wait, state.LockPath(s.Folder))
-	if err != nil {
-		s.unlock = nil
-		if ctx.Err() == nil && wait.Err() != nil {
-			err = s.inUse()
-		}
-		return nil, errors.Join(err, release())
-	}
-	if err := s.Reload(); err != nil {
-		return nil, errors.Join(err, release())
+	if err := s.Await(ctx, patience); err != nil {
+		return nil, errors.Join(err, s.Close(), release())
 	}
 	if s.Rec.State == superqode.StateDone {
 		return nil, errors.Join(mode.Ended(s.Site), release())
@@ -154,20 +178,22 @@ func (s *Session) ownForSetup(ctx context.Context) (unlock func() error, err err
 	return func() error { return errors.Join(s.Close(), release()) }, nil
 }
 
-// setupHost is what the session lends to its setup.
-func (s *Session) setupHost(opt SetupOptions) setup.Host {
+// host is what the session lends to its setup.
+func host(s *attach.Attached, opt Options) setup.Host {
 	return setup.Host{
 		Workspace: string(s.Rec.Workspace), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
-		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: s.inputArtifact,
-		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return s.runSetup(ctx, opt, c) },
-		Keep:      s.keepForSetup,
-		Protected: s.protectsLink,
+		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, error) {
+			return inputArtifact(ctx, string(s.Rec.Origin), name, version)
+		},
+		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return run(ctx, s, opt, c) },
+		Keep:      func(ctx context.Context, path string) error { return keep(ctx, s.Site, path) },
+		Protected: func(path string) (string, bool) { return protectsLink(s, path) },
 		Starting:  opt.Starting,
 	}
 }
 
-// runSetup runs one command of the setup as a program of the session.
-func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Command) (setup.Outcome, error) {
+// run runs one command of the setup as a program of the session.
+func run(ctx context.Context, s *attach.Attached, opt Options, c setup.Command) (setup.Outcome, error) {
 	log := filepath.Join(s.Folder, "log", "setup.log")
 	if err := appendLine(log, "$ "+text.Printable(c.Line)); err != nil {
 		return setup.Outcome{}, err
@@ -186,7 +212,7 @@ func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Comman
 		end = fmt.Sprintf("# ended after %s", c.Timeout)
 	}
 	if err == nil && res.Interrupted != nil {
-		err = stopped{&InterruptError{res.Interrupted}}
+		err = stopped{&program.InterruptError{Signal: res.Interrupted}}
 	}
 	if err != nil {
 		end = "# " + text.Printable(err.Error())
@@ -198,12 +224,13 @@ func (s *Session) runSetup(ctx context.Context, opt SetupOptions, c setup.Comman
 // stopped is an interruption as package setup knows it.
 type stopped struct{ error }
 
-func (e stopped) Unwrap() error        { return e.error }
+func (e stopped) Unwrap() error { return e.error }
+
 func (e stopped) Is(target error) bool { return target == setup.ErrStop }
 
-// keepForSetup salvages what an entry is about to replace, unless it is but a
+// keep salvages what an entry is about to replace, unless it is but a
 // copy of what the origin holds, or is kept to be brought back.
-func (s *Session) keepForSetup(ctx context.Context, path string) error {
+func keep(ctx context.Context, s *site.Site, path string) error {
 	if s.Rec.Runs == 0 && mode.Of(s.Rec.Mode).Restores {
 		return nil
 	}
@@ -228,13 +255,13 @@ func (s *Session) keepForSetup(ctx context.Context, path string) error {
 
 // protectsLink says what keeps the session's programs from writing through a
 // link to a path of this machine.
-func (s *Session) protectsLink(path string) (how string, ok bool) {
+func protectsLink(s *attach.Attached, path string) (how string, ok bool) {
 	if st, err := os.Lstat(path); err == nil && st.Mode().Perm()&0o222 == 0 && os.Geteuid() != 0 {
 		how = "its own permission bits protect it"
 	} else {
 		how = "nothing protects it from what the session's programs write"
 	}
-	k, err := s.guard().OpenKernel(layers.KernelOptions{}, s.Env)
+	k, err := s.Guard().OpenKernel(layers.KernelOptions{}, s.Env)
 	if err != nil {
 		return how, false
 	}
@@ -251,8 +278,8 @@ func (s *Session) protectsLink(path string) (how string, ok bool) {
 }
 
 // inputArtifact finds the file of an artifact of the origin.
-func (s *Session) inputArtifact(ctx context.Context, name string, version int) (string, error) {
-	store, err := artifacts.Open(string(s.Rec.Origin))
+func inputArtifact(ctx context.Context, origin, name string, version int) (string, error) {
+	store, err := artifacts.Open(origin)
 	if err != nil {
 		return "", err
 	}
@@ -271,56 +298,23 @@ func (s *Session) inputArtifact(ctx context.Context, name string, version int) (
 	return filepath.Join(store.Dir(), a.Path.String()), f.Close()
 }
 
-// lastLines keeps the end of what is written to it.
-type lastLines struct {
-	mu   sync.Mutex
-	tail []byte
-}
-
-// The end of a command's output that reports show.
-const (
-	tailBytes = 8 << 10
-	tailLines = 20
-)
-
-// Write keeps the last bytes.
-func (l *lastLines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tail = append(l.tail, b...)
-	if over := len(l.tail) - 2*tailBytes; over > 0 {
-		l.tail = append(l.tail[:0], l.tail[over:]...)
+// Lines says what a setup would see to: inputs, files, commands.
+func Lines(spec setup.Spec) []string {
+	lines, commands := []string{}, []string{}
+	for _, in := range spec.Inputs {
+		lines = append(lines, "input "+in.From+" → "+in.To.String())
 	}
-	return len(b), nil
-}
-
-// String returns the last whole lines, made printable.
-func (l *lastLines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := l.tail
-	if over := len(text) - tailBytes; over > 0 {
-		text = text[over:]
-		if i := bytes.IndexByte(text, '\n'); i >= 0 {
-			text = text[i+1:]
+	for _, e := range spec.Entries {
+		switch {
+		case e.File != nil:
+			lines = append(lines, "file "+e.File.Target.String())
+		case e.Run != nil:
+			words := make([]string, 0, 1+len(e.Run.Args))
+			for _, w := range append([]string{e.Run.Command}, e.Run.Args...) {
+				words = append(words, site.QuoteWord(w))
+			}
+			commands = append(commands, "run "+strings.Join(words, " "))
 		}
 	}
-	lines := strings.Split(strings.TrimRight(strings.ToValidUTF8(string(text), string(utf8.RuneError)), "\n"), "\n")
-	lines = lines[max(0, len(lines)-tailLines):]
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.Join(lines, "\n"))
-}
-
-// appendLine adds a line to a log in the session's folder.
-func appendLine(path, line string) error {
-	f, err := atomicfile.Append(path, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(line + "\n")
-	return errors.Join(err, f.Close())
+	return append(lines, commands...)
 }

@@ -1,4 +1,4 @@
-package session
+package attach
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 )
@@ -72,8 +73,8 @@ func blockCodes(blocks []program.Block) []blockCode {
 // runs: the run's number. The blocks after it are the runs after it. stdin is a
 // file that it reads from, "" for none. Its output goes to the log only, see
 // CopyLog. The errors are those of Exec.
-func (s *Session) Detach(ctx context.Context, opt program.ExecOptions, stdin string) (run int, err error) {
-	if err := s.usable(); err != nil {
+func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin string) (run int, err error) {
+	if err := s.Usable(); err != nil {
 		return 0, err
 	}
 	exe, err := os.Executable()
@@ -132,7 +133,7 @@ func (r detachReply) err() error {
 
 // Supervise is the work of a detached run's supervisor: it reads the request from
 // in and answers on out.
-func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
+func Supervise(ctx context.Context, h *site.Host, in io.Reader, out io.WriteCloser, signals <-chan os.Signal) error {
 	var q detachRequest
 	if err := json.NewDecoder(in).Decode(&q); err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "%s is superqode's own: %v", DetachCommand, err)
@@ -145,7 +146,7 @@ func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteClose
 		answered = true
 		return errors.Join(json.NewEncoder(out).Encode(r), out.Close())
 	}
-	err := m.supervise(ctx, q, signals, func(run int) { _ = answer(detachReply{Run: run}) }) // who asked may be gone; the run goes on
+	err := supervise(ctx, h, q, signals, func(run int) { _ = answer(detachReply{Run: run}) }) // who asked may be gone; the run goes on
 	if err == nil {
 		return nil
 	}
@@ -156,12 +157,12 @@ func (m *Manager) Supervise(ctx context.Context, in io.Reader, out io.WriteClose
 	return errors.Join(answer(r), err)
 }
 
-func (m *Manager) supervise(ctx context.Context, q detachRequest, signals <-chan os.Signal, started func(int)) error {
+func supervise(ctx context.Context, h *site.Host, q detachRequest, signals <-chan os.Signal, started func(int)) error {
 	l, err := state.Load(q.Dir)
 	if err != nil {
 		return err
 	}
-	s, err := m.attach(l)
+	s, err := Share(h.At(l))
 	if err != nil {
 		return err
 	}

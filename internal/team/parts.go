@@ -1,129 +1,30 @@
-package session
+package team
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/attribution"
-	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/text"
 )
-
-// MergeError says that changes of agents conflict. They are in the agents' own
-// patches. It wraps superqode.ErrConflict.
-type MergeError struct{ Conflicts []attribution.AgentConflict }
-
-// Error counts the conflicts and names the first.
-func (e *MergeError) Error() string {
-	first := e.Conflicts[0]
-	more := ""
-	if n := len(e.Conflicts) - 1; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", text.Plural(len(e.Conflicts), "change"), text.Printable(first.Path.String()), first.Agent, more)
-}
-
-// Unwrap returns superqode.ErrConflict.
-func (*MergeError) Unwrap() error { return superqode.ErrConflict }
-
-// ErrorPaths returns the paths that conflict.
-func (e *MergeError) ErrorPaths() []string {
-	var paths []string
-	for _, c := range e.Conflicts {
-		if !slices.Contains(paths, c.Path.String()) {
-			paths = append(paths, c.Path.String())
-		}
-	}
-	return paths
-}
-
-// gather takes what the agents did in workspaces of their own into the session:
-// it stores each one's part, merges them and puts the result into the session's
-// workspace. Until that is recorded all of it can be repeated, and the agents'
-// workspaces are as they left them.
-func (s *Session) gather(ctx context.Context) (err error) {
-	base, err := s.LoadBase()
-	if err != nil {
-		return fmt.Errorf("session %s: read its base: %w", s.Rec.ID, err)
-	}
-	if err := s.OpenStore(ctx); err != nil {
-		return err
-	}
-	if err := s.endAgents(); err != nil {
-		return err
-	}
-	works, err := s.Works(ctx)
-	if err != nil {
-		return err
-	}
-	s.SeenWorks = works
-	failpoint.Hit("agents.looked")
-	m, err := s.Merge(ctx, base, works)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	if err := m.Commit(ctx); err != nil {
-		return err
-	}
-	if s.Credits, err = m.Credits(ctx); err != nil {
-		return err
-	}
-	failpoint.Hit("agents.merged")
-	f, err := s.storeParts(ctx, m)
-	if err != nil {
-		return fmt.Errorf("store the agents' artifacts: %w", err)
-	}
-	if err := s.WriteAgents(f, s.Credits); err != nil {
-		return err
-	}
-	failpoint.Hit("agents.stored")
-	s.conflicts = m.Conflicts
-	if err := s.settle(ctx, m); err != nil {
-		return fmt.Errorf("put the merged changes into %s: %w", s.Rec.Workspace, err)
-	}
-	failpoint.Hit("agents.settled")
-	if err := s.Update(ctx, func(r *state.Record) { r.Merged = true }); err != nil {
-		return err
-	}
-	failpoint.Hit("agents.gathered")
-	return nil
-}
-
-// endAgents ends what is left of the agents' programs, and takes away workspaces
-// that were not made to the end.
-func (s *Session) endAgents() error {
-	kids, err := s.Children()
-	if err != nil {
-		return err
-	}
-	for _, l := range kids {
-		c := s.childSession(s.Child(l))
-		if l.Dead { // of a superqode that was killed
-			err = errors.Join(err, c.endLeftovers())
-		}
-		if l.Dead && l.State == superqode.StateCreated {
-			err = errors.Join(err, holdChild(c), c.discard())
-		}
-	}
-	return err
-}
 
 // storeParts stores what each agent left: its patch, log, artifacts, findings,
 // what the guard refused it, and its conflicts.
-func (s *Session) storeParts(ctx context.Context, m *attribution.TeamMerge) (*attribution.AgentsFile, error) {
+func (s *Ending) storeParts(ctx context.Context, m *attribution.TeamMerge) (*attribution.AgentsFile, error) {
 	store, err := artifacts.Open(string(s.Rec.Origin))
 	if err != nil {
 		return nil, err
@@ -162,7 +63,7 @@ func (s *Session) storeParts(ctx context.Context, m *attribution.TeamMerge) (*at
 }
 
 // partsOf lists an agent's patch and log.
-func (s *Session) partsOf(ctx context.Context, w *attribution.AgentWork, r *attribution.AgentResult) ([]artifacts.New, error) {
+func (s *Ending) partsOf(ctx context.Context, w *attribution.AgentWork, r *attribution.AgentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
 	if w.Commit != "" {
 		patch, err := mode.PatchOf(ctx, s.Site, w.Base, w.Commit)
@@ -203,7 +104,7 @@ func (s *Session) partsOf(ctx context.Context, w *attribution.AgentWork, r *attr
 }
 
 // conflictFiles lists an agent's conflicts and the files with git's marks.
-func (s *Session) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentID, r *attribution.AgentResult) ([]artifacts.New, error) {
+func (s *Ending) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentID, r *attribution.AgentResult) ([]artifacts.New, error) {
 	var list []artifacts.New
 	for _, c := range m.Conflicts {
 		if c.Agent != agent {
@@ -224,8 +125,8 @@ func (s *Session) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentI
 }
 
 // inherit takes over what an agent's own session holds beside its workspace.
-func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
-	c := s.childSession(w.Child)
+func (s *Ending) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
+	c := attach.Of(w.Child)
 	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Redactor().IfText})
 	if err != nil {
 		return err
@@ -253,7 +154,7 @@ func (s *Session) inherit(ctx context.Context, w *attribution.AgentWork, store *
 
 // inheritOutputs saves what an agent's workspace has of the outputs that the
 // session was opened for.
-func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifacts.Store) ([]string, error) {
+func (s *Ending) inheritOutputs(ctx context.Context, c *attach.Attached, store *artifacts.Store) ([]string, error) {
 	if len(s.Rec.Outputs) == 0 || !atomicfile.Exists(string(c.Rec.Workspace)) {
 		return nil, nil
 	}
@@ -261,11 +162,11 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 	if err != nil || part == nil {
 		return warnings, err
 	}
-	if s.teamOutputs == nil {
-		s.teamOutputs = part
+	if s.Outputs == nil {
+		s.Outputs = part
 		return warnings, nil
 	}
-	all := s.teamOutputs
+	all := s.Outputs
 	all.Files, all.Bytes = append(all.Files, part.Files...), all.Bytes+part.Bytes
 	all.Skipped, all.SkippedCount = append(all.Skipped, part.Skipped...), all.SkippedCount+part.SkippedCount
 	all.Unmatched = slices.DeleteFunc(all.Unmatched, func(p string) bool { return !slices.Contains(part.Unmatched, p) })
@@ -274,7 +175,7 @@ func (s *Session) inheritOutputs(ctx context.Context, c *Session, store *artifac
 
 // inheritLines appends the lines of one of an agent's files to the session's own.
 // Each file is taken once: a mark beside it says so.
-func (s *Session) inheritLines(c *Session, name string) error {
+func (s *Ending) inheritLines(c *attach.Attached, name string) error {
 	mark := filepath.Join(c.Folder, filepath.Base(name)+".taken")
 	if atomicfile.Exists(mark) {
 		return nil
@@ -295,4 +196,54 @@ func (s *Session) inheritLines(c *Session, name string) error {
 		return err
 	}
 	return atomicfile.Write(mark, nil, 0o600)
+}
+
+// inheritRuns takes over the records of an agent's runs, with their output, under
+// numbers that follow on the session's own.
+func (s *Ending) inheritRuns(c *attach.Attached) error {
+	mark := filepath.Join(c.Folder, "runs.taken")
+	if atomicfile.Exists(mark) {
+		return nil
+	}
+	own, err := program.ReadRuns(s.Folder)
+	if err != nil {
+		return err
+	}
+	theirs, err := program.ReadRuns(c.Folder)
+	if err != nil || len(theirs) == 0 {
+		return err
+	}
+	next := 1
+	for _, r := range own {
+		next = max(next, r.Run+1)
+	}
+	for _, r := range theirs {
+		from := runLog(c.Folder, r.Run)
+		r.Run, r.SessionID, r.Agent = next, s.Rec.ID, c.Rec.Agent
+		next++
+		if err := copyLog(runLog(s.Folder, r.Run), from); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := s.AppendRun(r); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(mark, nil, 0o600)
+}
+
+func copyLog(dst, src string) (err error) {
+	in, err := atomicfile.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // read only
+	return atomicfile.WriteFunc(dst, 0o600, func(w io.Writer) error {
+		_, err := io.Copy(w, in)
+		return err
+	})
+}
+
+// runLog is the output of one run.
+func runLog(dir string, run int) string {
+	return filepath.Join(dir, "log", "run-"+strconv.Itoa(run)+".log")
 }

@@ -1,4 +1,4 @@
-package session
+package gc
 
 import (
 	"context"
@@ -32,10 +32,10 @@ type Finding struct {
 // dryRun is set, puts it right: permissions, sessions that died, workspaces that
 // lost their session, sockets that nobody listens on, trash. Sessions that live
 // are left alone. What a session holds is salvaged before it is removed.
-func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
-	f := &fixer{m: m, dryRun: dryRun}
-	f.permissions(m.Home, m.WorkingPath())
-	projects, err := registry.Projects(ctx, m.Host, "", true)
+func (g *Collector) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
+	f := &fixer{Collector: g, dryRun: dryRun}
+	f.permissions(g.Home, g.WorkingPath())
+	projects, err := registry.Projects(ctx, g.Host, "", true)
 	if err != nil {
 		return f.list, err
 	}
@@ -53,7 +53,7 @@ func (m *Manager) Fix(ctx context.Context, dryRun bool) ([]Finding, error) {
 }
 
 type fixer struct {
-	m      *Manager
+	*Collector
 	dryRun bool
 	list   []Finding
 }
@@ -116,8 +116,8 @@ func (f *fixer) session(ctx context.Context, p state.Project, id string) {
 		return // the first is reported elsewhere
 	case l.Dead:
 		f.found(fmt.Sprintf("session %s died without its end (%s)", id, l.State), func() (string, error) {
-			r := f.m.recoverOne(context.WithoutCancel(ctx), l)
-			return "recovered: " + r.Action, r.Err
+			action, _, err := f.Recover(context.WithoutCancel(ctx), l)
+			return "recovered: " + action, err
 		})
 	}
 	names, err := state.Names(l.Dir)
@@ -149,14 +149,14 @@ func (f *fixer) unborn(p state.Project, id string) {
 		return
 	}
 	f.found(fmt.Sprintf("the folder of session %s, which was never opened", id), func() (string, error) {
-		return "removed", removeUnborn(p)
+		return "removed", RemoveUnborn(p)
 	})
 }
 
 // orphans finds workspaces and worktrees without a session. The cleaner knows
 // how to salvage and remove them.
 func (f *fixer) orphans(ctx context.Context, p state.Project) {
-	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: f.dryRun}, now: f.m.Now(), res: &CleanedUp{}}
+	c := &cleaner{Collector: f.Collector, opt: CleanupOptions{DryRun: f.dryRun}, now: f.Now(), res: &CleanedUp{}}
 	if err := c.orphans(ctx, p); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.list = append(f.list, Finding{What: "what lost its session in " + p.Dir + " cannot be looked for", Err: err})
 	}
@@ -175,7 +175,7 @@ func (f *fixer) orphans(ctx context.Context, p state.Project) {
 }
 
 func (f *fixer) trash(ctx context.Context, p state.Project) {
-	c := &cleaner{m: f.m, opt: CleanupOptions{DryRun: true}, now: f.m.Now(), res: &CleanedUp{}}
+	c := &cleaner{Collector: f.Collector, opt: CleanupOptions{DryRun: true}, now: f.Now(), res: &CleanedUp{}}
 	names, err := state.Names(p.TrashPath())
 	if err != nil || len(names) == 0 {
 		return

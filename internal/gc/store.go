@@ -1,4 +1,4 @@
-package session
+package gc
 
 import (
 	"context"
@@ -25,13 +25,13 @@ import (
 // lostRefs deletes the refs of sessions that have no folder any more, when the
 // last of them is old enough. Until then their salvages can be restored.
 func (c *cleaner) lostRefs(ctx context.Context, p state.Project) error {
-	store, err := c.m.ExistingStore(ctx, p)
+	store, err := c.ExistingStore(ctx, p)
 	if err != nil || store == nil {
 		return err
 	}
 	refs, err := store.ListRefs(ctx, "refs/superqode/")
 	if err != nil {
-		c.m.Tell(fmt.Sprintf("the store %s cannot be asked for its refs: %v", store.Dir(), err))
+		c.Tell(fmt.Sprintf("the store %s cannot be asked for its refs: %v", store.Dir(), err))
 		return nil
 	}
 	last := map[superqode.SessionID]time.Time{}
@@ -80,7 +80,7 @@ func (c *cleaner) lostRef(ctx context.Context, store *store.Store, id superqode.
 // pack lets go of what no session needs any more. That it cannot be done is no
 // failure of a cleanup: nothing is lost, only room.
 func (c *cleaner) pack(ctx context.Context, p state.Project) {
-	st, err := c.m.ExistingStore(ctx, p)
+	st, err := c.ExistingStore(ctx, p)
 	if err == nil && st != nil {
 		err = rewriteSalvageRefs(ctx, p, st)
 	}
@@ -91,13 +91,13 @@ func (c *cleaner) pack(ctx context.Context, p state.Project) {
 	res, err := st.Pack(ctx, store.PackOptions{Now: c.now, Idle: func() (bool, error) { return idle(p) }})
 	c.warnPack(err)
 	if res.Done {
-		c.m.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
+		c.Log.Info().Int("dropped", res.Dropped).Int64("freed", res.Freed).Msg("store packed")
 	}
 }
 
 func (c *cleaner) warnPack(err error) {
 	if err != nil {
-		c.m.Tell(fmt.Sprintf("the store was left as it is: %v", err))
+		c.Tell(fmt.Sprintf("the store was left as it is: %v", err))
 	}
 }
 

@@ -1,4 +1,4 @@
-package session
+package gc
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -31,13 +32,13 @@ import (
 // orphans removes the orphans of a project.
 func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	if !c.opt.DryRun {
-		if err := c.m.sweepOrphanFolders(ctx, p); err != nil {
+		if err := sweepOrphanFolders(ctx, p); err != nil {
 			return err
 		}
 	}
 	o, err := originOf(p)
 	if err != nil {
-		c.m.Tell(fmt.Sprintf("%s cannot be searched for what lost its session: %v", p.Dir, err))
+		c.Tell(fmt.Sprintf("%s cannot be searched for what lost its session: %v", p.Dir, err))
 		return nil
 	}
 	names, err := state.Names(filepath.Join(p.Dir, "qe"))
@@ -67,7 +68,7 @@ func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 
 // sweepOrphanFolders removes what a killed cleanup left; the caller holds the
 // lock of cleanups.
-func (m *Manager) sweepOrphanFolders(ctx context.Context, p state.Project) error {
+func sweepOrphanFolders(ctx context.Context, p state.Project) error {
 	names, err := state.Names(p.Dir)
 	for _, name := range names {
 		if strings.HasPrefix(name, mode.OrphanPrefix) {
@@ -141,7 +142,7 @@ const halfMade = 10 * time.Minute
 
 // orphan salvages and removes one orphan.
 func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, id superqode.SessionID) {
-	s := c.m.of(&site.Site{Host: c.m.Host, Project: p, Source: o, Rec: state.Record{
+	s := attach.At(&site.Site{Host: c.Host, Project: p, Source: o, Rec: state.Record{
 		ID: id, Mode: mode.OfOrphan(o), State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		Origin: state.HostPath(o.Top), Warnings: []string{},
 	}})
@@ -161,7 +162,7 @@ func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, i
 		c.removed(id.String(), state, "")
 		return
 	}
-	sv, err := s.removeOrphan(context.WithoutCancel(ctx))
+	sv, err := removeOrphan(context.WithoutCancel(ctx), s)
 	if err != nil {
 		c.failed(id.String(), "what is left of it cannot be removed", err)
 		return
@@ -181,12 +182,12 @@ func lastTouched(paths ...string) (at time.Time) {
 
 // removeOrphan keeps what the workspace holds and the origin does not, then
 // takes it away.
-func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err error) {
+func removeOrphan(ctx context.Context, s *attach.Attached) (_ *salvage.Record, err error) {
 	if s.Folder, err = os.MkdirTemp(s.Project.Dir, mode.OrphanPrefix); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, trash.RemoveTree(ctx, s.Folder)) }()
-	if s.Base, err = s.likeOrigin(ctx); err != nil {
+	if s.Base, err = likeOrigin(ctx, s.Site); err != nil {
 		return nil, err
 	}
 	d, err := mode.SalvageWorkspace(ctx, s.Site, "workspace without a session removed by cleanup")
@@ -195,7 +196,7 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 	}
 	failpoint.Hit("cleanup.orphan-salvaged")
 	if atomicfile.Exists(s.Project.SessionPath(s.Rec.ID.String())) {
-		return d.Salvage, s.inUse()
+		return d.Salvage, s.InUse()
 	}
 	return d.Salvage, mode.TakeAway(ctx, s.Site, false)
 }
@@ -203,8 +204,8 @@ func (s *Session) removeOrphan(ctx context.Context) (_ *salvage.Record, err erro
 // likeOrigin stands in for the base that is lost: the files of the workspace
 // that have the size and the mtime, to the nanosecond, of the origin's file at
 // the same path. They were copied with their times.
-func (s *Session) likeOrigin(ctx context.Context) (*snapshot.Snapshot, error) {
-	base, err := mode.NoBase(s.Site)
+func likeOrigin(ctx context.Context, s *site.Site) (*snapshot.Snapshot, error) {
+	base, err := mode.NoBase(s)
 	if err != nil || s.Rec.Origin == "" {
 		return base, err
 	}

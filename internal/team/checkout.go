@@ -1,4 +1,4 @@
-package session
+package team
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 )
 
-// settle brings the session's own workspace to what was merged, and proves it.
-func (s *Session) settle(ctx context.Context, m *attribution.TeamMerge) error {
+// checkOut brings the session's own workspace to what was merged, and proves it.
+func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
 	ws := string(s.Rec.Workspace)
 	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
 		if err := os.Mkdir(ws, 0o700); err != nil {
@@ -33,7 +33,7 @@ func (s *Session) settle(ctx context.Context, m *attribution.TeamMerge) error {
 	if !res.Verified {
 		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", mode.IsAre(len(res.Differences)), mode.FirstOf(res.Differences))
 	}
-	if err := s.settleLarge(ctx, m); err != nil {
+	if err := s.checkOutLarge(ctx, m); err != nil {
 		return err
 	}
 	for _, e := range slices.Backward(closed) { // what is in a folder comes after it
@@ -66,9 +66,9 @@ func readable(sn *snapshot.Snapshot) (wide *snapshot.Snapshot, closed []snapshot
 	return &out, closed
 }
 
-// settleLarge takes over the large files that agents made or changed: no store
+// checkOutLarge takes over the large files that agents made or changed: no store
 // has them, only the agents' workspaces.
-func (s *Session) settleLarge(ctx context.Context, m *attribution.TeamMerge) error {
+func (s *Ending) checkOutLarge(ctx context.Context, m *attribution.TeamMerge) error {
 	for _, w := range m.Works {
 		var paths []superqode.RelPath
 		for _, c := range w.Large {

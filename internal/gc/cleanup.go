@@ -1,10 +1,11 @@
-package session
+package gc
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,11 +13,13 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/salvage"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trash"
@@ -61,12 +64,12 @@ type Sparing struct {
 //
 // A session's workspace goes first and its record, refs and salvages one age
 // later, so that Restore can bring back meanwhile whatever a cleanup removed.
-func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, error) {
-	projects, err := registry.Projects(ctx, m.Host, opt.Dir, opt.All)
+func (g *Collector) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, error) {
+	projects, err := registry.Projects(ctx, g.Host, opt.Dir, opt.All)
 	if err != nil {
 		return nil, err
 	}
-	c := &cleaner{m: m, opt: opt, now: m.Now(), res: &CleanedUp{}}
+	c := &cleaner{Collector: g, opt: opt, now: g.Now(), res: &CleanedUp{}}
 	slices.SortFunc(projects, func(a, b state.Project) int { return cmp.Compare(a.Dir, b.Dir) })
 	for _, p := range projects {
 		if ctx.Err() != nil {
@@ -83,7 +86,7 @@ func (m *Manager) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp, 
 }
 
 type cleaner struct {
-	m   *Manager
+	*Collector
 	opt CleanupOptions
 	now time.Time
 	res *CleanedUp
@@ -117,11 +120,11 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
-		if err := removeUnborn(p); err != nil {
+		if err := RemoveUnborn(p); err != nil {
 			return err
 		}
-		if hasIntents(p) {
-			c.m.noticeApply(p)
+		if apply.AnyPending(p) {
+			apply.Notice(c.Host, p)
 		}
 	}
 	names, err := p.SessionNames()
@@ -201,20 +204,17 @@ func lastUsed(r state.Record) time.Time {
 // recover takes a dead session the way down that every recovery takes. What it
 // leaves has ended just now, and is a later cleanup's.
 func (c *cleaner) recover(ctx context.Context, l state.Listed) {
-	id, action := l.ID.String(), ""
+	id, preserved := l.ID.String(), false
 	if c.opt.DryRun {
-		s := c.m.session(l)
-		failed := l.ExitCode == nil || *l.ExitCode != 0
-		action = endWord(l.State != superqode.StateCreated && s.keeps(EndOptions{Failed: failed}, nil))
+		preserved = c.Keeps(l)
 	} else {
-		r := c.m.recoverOne(context.WithoutCancel(ctx), l)
-		if r.Err != nil {
-			c.failed(id, "died, and could not be recovered", r.Err)
+		var err error
+		if _, preserved, err = c.Recover(context.WithoutCancel(ctx), l); err != nil {
+			c.failed(id, "died, and could not be recovered", err)
 			return
 		}
-		action = r.Action
 	}
-	if action == endWord(true) {
+	if preserved {
 		c.spare(id, "died; recovered, and its workspace preserved")
 		return
 	}
@@ -240,7 +240,7 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
-	if err := c.m.forget(ctx, l); err != nil {
+	if err := forget(ctx, c.Host, l); err != nil {
 		c.failed(id, "its record cannot be removed", err)
 		return
 	}
@@ -249,20 +249,20 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 
 // forget takes a session's folder away and then its refs: refs without a folder
 // are cleared away later, a folder without its refs would promise what is gone.
-func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
-	s := m.session(l)
-	if err := s.own(); err != nil {
+func forget(ctx context.Context, h *site.Host, l state.Listed) (err error) {
+	s := attach.At(h.At(l))
+	if err := s.Own(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if s.Rec.State != superqode.StateDone || s.Rec.Pinned != l.Pinned {
-		return s.inUse()
+		return s.InUse()
 	}
 	if err := trash.Put(s.Folder, s.Project.TrashPath()); err != nil {
 		return err
 	}
 	failpoint.Hit("cleanup.forgotten")
-	store, err := m.ExistingStore(ctx, s.Project)
+	store, err := h.ExistingStore(ctx, s.Project)
 	if err != nil || store == nil {
 		return err
 	}
@@ -275,8 +275,8 @@ func (m *Manager) forget(ctx context.Context, l state.Listed) (err error) {
 
 // remove takes an isolated session's workspace away.
 func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
-	id, s := l.ID.String(), c.m.session(l)
-	if err := s.own(); err != nil {
+	id, s := l.ID.String(), attach.At(c.At(l))
+	if err := s.Own(); err != nil {
 		c.failed(id, "it cannot be locked", err)
 		return
 	}
@@ -286,7 +286,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
-	unsaved, err := s.unsaved(ctx)
+	unsaved, err := s.Unsaved(ctx)
 	if err != nil {
 		unsaved = "its changes cannot be known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
@@ -307,10 +307,81 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	failpoint.Hit("cleanup.salvaged")
-	if err := s.dispose(ctx, d, c.opt.Force); err != nil {
+	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
 		c.failed(id, "it cannot be removed", err)
 		return
 	}
 	failpoint.Hit("cleanup.disposed")
 	c.removed(id, state, d.Salvage.Name())
+}
+
+// letGo takes away what a preserved in-place session keeps of the origin. The
+// origin itself stays as it is. Where that is what it was, nothing more is
+// needed of it; else what is kept goes with Force only, as a salvage.
+func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
+	id, s := l.ID.String(), attach.At(c.At(l))
+	if err := s.Own(); err != nil {
+		c.failed(id, "it cannot be locked", err)
+		return
+	}
+	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
+	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
+		c.spare(id, "in use by another process")
+		return
+	}
+	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
+	differs, err := mode.Differs(ctx, s.Site)
+	if err != nil {
+		differs = fmt.Sprintf("whether that is as it was cannot be known: %v", err)
+	}
+	if differs != "" && !c.opt.Force {
+		c.spare(id, state+"; it keeps what the origin was ("+differs+"): superqode workspace revert --session "+id)
+		return
+	}
+	if c.opt.DryRun {
+		c.removed(id, state, "")
+		return
+	}
+	var d mode.Disposal
+	if differs != "" {
+		if d.Salvage, err = mode.SalvageAside(ctx, s.Site); err != nil {
+			c.failed(id, "what it keeps of the origin cannot be salvaged", err)
+			return
+		}
+	}
+	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
+		c.failed(id, "it cannot be removed", err)
+		return
+	}
+	c.removed(id, state, d.Salvage.Name())
+}
+
+// RemoveUnborn removes the folders of a project's sessions whose maker was killed
+// before it wrote their session.json.
+func RemoveUnborn(p state.Project) error {
+	names, err := p.SessionNames()
+	if err != nil {
+		return err
+	}
+	for _, id := range names {
+		dir := p.SessionPath(id)
+		if _, err := state.Load(dir); !errors.Is(err, state.ErrGone) {
+			continue
+		}
+		unlock, err := lockfile.TryLock(state.LockPath(dir))
+		if errors.Is(err, lockfile.ErrHeld) || errors.Is(err, os.ErrNotExist) {
+			continue // it is being made right now, or gone
+		}
+		if err != nil {
+			return err
+		}
+		var rerr error
+		if _, err := state.Load(dir); errors.Is(err, state.ErrGone) {
+			rerr = os.RemoveAll(dir)
+		}
+		if err := errors.Join(rerr, unlock()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package session
+package gc
 
 import (
 	"context"
@@ -28,10 +28,10 @@ const SweepCommand = "sweep-trash"
 const sweepNow = 4 * time.Millisecond
 
 // Tidy deletes what this command, or an interrupted one before it, left in the
-// trash. Call it after the command's result was printed.
-func (m *Manager) Tidy(ctx context.Context) error {
+// trash of the projects that it touched. Call it after the command's result was printed.
+func Tidy(ctx context.Context, h *site.Host, touched []state.Project) error {
 	var err error
-	for _, p := range m.touched {
+	for _, p := range touched {
 		names, rerr := state.Names(p.TrashPath())
 		if rerr != nil || len(names) == 0 {
 			err = errors.Join(err, rerr)
@@ -43,7 +43,7 @@ func (m *Manager) Tidy(ctx context.Context) error {
 			continue
 		}
 		if !done {
-			err = errors.Join(err, m.sweepApart(p))
+			err = errors.Join(err, sweepApart(h, p))
 		}
 	}
 	return err
@@ -64,14 +64,14 @@ func sweep(ctx context.Context, p state.Project, budget time.Duration) (done boo
 }
 
 // sweepApart starts superqode again, detached, to finish the sweep.
-func (m *Manager) sweepApart(p state.Project) error {
+func sweepApart(h *site.Host, p state.Project) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(exe, "--home", m.Home, SweepCommand, filepath.Base(p.Dir))
+	cmd := exec.Command(exe, "--home", h.Home, SweepCommand, filepath.Base(p.Dir))
 	cmd.Dir = "/" // it must not keep the caller's folder busy
-	cmd.Env = m.Env
+	cmd.Env = h.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -81,11 +81,11 @@ func (m *Manager) sweepApart(p state.Project) error {
 
 // SweepProject empties the trash of one project, named by its folder, at the
 // lowest priority that the system has.
-func (m *Manager) SweepProject(ctx context.Context, name string) error {
+func SweepProject(ctx context.Context, h *site.Host, name string) error {
 	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
 		return superqode.Errorf(superqode.ErrUsage, "%q is not the name of a project folder", name)
 	}
-	p := state.Project{Dir: filepath.Join(m.WorkingPath(), name)}
+	p := state.Project{Dir: filepath.Join(h.WorkingPath(), name)}
 	if _, err := os.Lstat(p.Dir); err != nil {
 		return site.NotFoundOr(err, p.Dir)
 	}

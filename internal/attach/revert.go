@@ -1,4 +1,4 @@
-package session
+package attach
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // session for itself; the error wraps ErrLocked while a program runs in it,
 // ErrNotFound when the session has ended, and ErrVerification when something is
 // still not as it was.
-func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Reverted, error) {
+func (s *Attached) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Reverted, error) {
 	if err := s.revertable(); err != nil {
 		return nil, err
 	}
@@ -27,13 +27,13 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 		opt.How = machine.Stat
 	}
 	if !opt.DryRun {
-		if err := s.own(); err != nil {
+		if err := s.Own(); err != nil {
 			return nil, err
 		}
 		if err := s.revertable(); err != nil {
 			return nil, err
 		}
-		if err := s.endAbandoned(); err != nil {
+		if err := s.EndAbandoned(); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Session) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Rev
 }
 
 // revertable refuses sessions that have no base to go back to.
-func (s *Session) revertable() error {
+func (s *Attached) revertable() error {
 	if s.Rec.State == superqode.StateDone {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended, and there is nothing to go back to", s.Rec.ID), "superqode workspace restore --list")
 	}
@@ -66,12 +66,12 @@ func (s *Session) revertable() error {
 
 // Verify compares the workspace, in git_snapshot mode the origin with its
 // repository, with the base and changes nothing.
-func (s *Session) Verify(ctx context.Context, how revert.Method, within []superqode.RelPath) (*revert.Verified, error) {
+func (s *Attached) Verify(ctx context.Context, how revert.Method, within []superqode.RelPath) (*revert.Verified, error) {
 	v, err := s.verify(ctx, machine.Method(how), within)
 	return (*revert.Verified)(v), err
 }
 
-func (s *Session) verify(ctx context.Context, how machine.Method, within []superqode.RelPath) (*machine.Verified, error) {
+func (s *Attached) verify(ctx context.Context, how machine.Method, within []superqode.RelPath) (*machine.Verified, error) {
 	if err := s.revertable(); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *Session) verify(ctx context.Context, how machine.Method, within []super
 // work: those places, and those whole files, that are known to be its own. What
 // it overwrites is salvaged, and what it did is proven. The error wraps
 // ErrConflict if some could not be told apart: everything else was reverted.
-func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*attribution.AgentReverted, error) {
+func (s *Attached) RevertAgent(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions) (*attribution.AgentReverted, error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, s.revertable()
 	}
@@ -103,10 +103,10 @@ func (s *Session) RevertAgent(ctx context.Context, agent superqode.AgentID, opt 
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.Rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.Rec.ID)
 	}
 	if !opt.DryRun {
-		if err := s.own(); err != nil {
+		if err := s.Own(); err != nil {
 			return nil, err
 		}
-		if err := s.endAbandoned(); err != nil {
+		if err := s.EndAbandoned(); err != nil {
 			return nil, err
 		}
 	}

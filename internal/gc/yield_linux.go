@@ -1,4 +1,4 @@
-package session
+package gc
 
 import "golang.org/x/sys/unix"
 

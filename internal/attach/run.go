@@ -1,4 +1,4 @@
-package session
+package attach
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// usable reports why nothing can be run in the session.
-func (s *Session) usable() error {
+// Usable reports why nothing can be run in the session.
+func (s *Attached) Usable() error {
 	if s.Rec.State == superqode.StateDone {
 		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID)
 	}
 	if s.unlock == nil { // who holds it may take the workspace away at any moment
-		return s.inUse()
+		return s.InUse()
 	}
 	return nil
 }
 
 // Release ends the runs of a session that are under way, so that it can be ended,
 // and waits until their supervisors have let go of it.
-func (s *Session) Release(ctx context.Context, grace time.Duration) error {
+func (s *Attached) Release(ctx context.Context, grace time.Duration) error {
 	if err := program.KillRuns(ctx, &state.Listed{Record: s.Rec, Dir: s.Folder}, grace); err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func (s *Session) Release(ctx context.Context, grace time.Duration) error {
 
 // Exec runs one program in the session's workspace and returns when it and
 // everything that it started have ended; see Program.Exec.
-func (s *Session) Exec(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
-	if err := s.usable(); err != nil {
+func (s *Attached) Exec(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
+	if err := s.Usable(); err != nil {
 		return runner.Result{}, err
 	}
 	return s.Program.Exec(ctx, opt)
@@ -55,8 +55,8 @@ func (s *Session) Exec(ctx context.Context, opt program.ExecOptions) (runner.Res
 
 // ExecAll runs what opt asks for: one program, or its blocks one after the other;
 // see Program.ExecAll.
-func (s *Session) ExecAll(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
-	if err := s.usable(); err != nil {
+func (s *Attached) ExecAll(ctx context.Context, opt program.ExecOptions) (runner.Result, error) {
+	if err := s.Usable(); err != nil {
 		return runner.Result{}, err
 	}
 	return s.Program.ExecAll(ctx, opt)
