@@ -24,6 +24,7 @@ import (
 // is "kind subject number":
 //
 //	lines      lines of a package's Go files without its tests
+//	life       those of package internal/life, which knows all others and must stay small
 //	methods    methods of a named type, those of *T and T together
 //	component  files of a package that call one another: the largest strongly
 //	           connected component, where a file points to another when a function
@@ -34,7 +35,7 @@ import (
 //	api        exported names of a public package that show an internal type
 //	wide       lines of the module above 120 columns, of 10,000
 //	total      lines of the module
-var ceilings = map[string]int{"lines": 4000, "methods": 40, "component": 8, "function": 80, "modes": 0, "api": 0, "wide": 100, "total": 74000}
+var ceilings = map[string]int{"lines": 4000, "life": 2500, "methods": 40, "component": 8, "function": 80, "modes": 0, "api": 0, "wide": 100, "total": 74000}
 
 const (
 	ratchetFile = "testdata/ratchet.txt"
@@ -47,7 +48,7 @@ const (
 
 // modeFiles names the files outside internal/mode that may name a mode: the
 // constants, the command line's flag, and the session's record.
-var modeFiles = map[string]bool{"mode.go": true, "cmd/internal/runcmd/flags.go": true, "session/record.go": true, "internal/state/record.go": true}
+var modeFiles = map[string]bool{"mode.go": true, "cmd/internal/runcmd/flags.go": true, "internal/state/record.go": true}
 
 // A finding is one number that has a ceiling.
 type finding struct {
@@ -197,6 +198,9 @@ func measure(pkgs []ratchetPackage) []finding {
 			}
 		}
 		total += n
+		if p.name == "internal/life" {
+			all = append(all, finding{"life", p.name, n, "give what is not the life of a session to a package of its own"})
+		}
 		all = append(all, finding{"lines", p.name, n, "split it by noun"}, component(p), longestFunction(p), modeUses(p), internalTypes(p))
 		all = append(all, methods(p)...)
 	}

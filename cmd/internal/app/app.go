@@ -23,12 +23,12 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Globals are the flags that every command takes, before or after its name.
@@ -57,7 +57,7 @@ type App struct {
 	Flags   Globals
 	Log     zerolog.Logger
 	printed bool // the command's one JSON document is on stdout
-	Manager *session.Manager
+	Manager *life.Manager
 }
 
 // New makes the App of one command line; Setup follows when the flags are known.
@@ -124,15 +124,15 @@ func (a *App) Getenv(key string) string { return superqode.Getenv(a.Env, key) }
 func (a *App) TempDir() string { return cmp.Or(a.Getenv("TMPDIR"), "/tmp") }
 
 // Sessions makes the session manager on first use.
-func (a *App) Sessions() (*session.Manager, error) {
+func (a *App) Sessions() (*life.Manager, error) {
 	if a.Manager != nil {
 		return a.Manager, nil
 	}
-	home, err := session.HomeDir(a.Flags.Home, a.Env)
+	home, err := life.HomeDir(a.Flags.Home, a.Env)
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = session.NewManager(session.Config{Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps()})
+	a.Manager = life.NewManager(life.Config{Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps()})
 	return a.Manager, nil
 }
 

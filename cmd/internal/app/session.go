@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // ReportedID returns the id of the session, also when cleanup took it.
@@ -31,7 +31,7 @@ func (f SessionFlag) ReportedID(ctx context.Context, a *App) (superqode.SessionI
 // AttachEnded attaches to the session of the flag; without one to the only one
 // that has not ended or, where there is none, to the one that ended last, whether
 // it was preserved or not.
-func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*session.Session, error) {
+func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*life.Session, error) {
 	if f.Ref(a) != "" {
 		return f.Attach(ctx, a)
 	}
@@ -55,7 +55,7 @@ func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*session.Session
 
 // AttachReported is attachEnded for looking: it goes on to the reports of sessions
 // that cleanup took.
-func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*session.Session, error) {
+func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*life.Session, error) {
 	s, err := f.AttachEnded(ctx, a)
 	if !errors.Is(err, superqode.ErrNotFound) {
 		return s, err
@@ -71,7 +71,7 @@ func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*session.Sess
 }
 
 // attachOpen attaches to the only session that has not ended.
-func (f *SessionFlag) attachOpen(ctx context.Context, a *App, sessions []state.Listed) (*session.Session, error) {
+func (f *SessionFlag) attachOpen(ctx context.Context, a *App, sessions []state.Listed) (*life.Session, error) {
 	open := slices.DeleteFunc(slices.Clone(sessions), func(l state.Listed) bool { return l.State.Ended() })
 	if len(open) > 1 {
 		return f.Attach(ctx, a) // which refuses, and names them
@@ -130,7 +130,7 @@ func (f SessionFlag) Ref(a *App) string {
 }
 
 // Attach opens the session; close it.
-func (f SessionFlag) Attach(ctx context.Context, a *App) (*session.Session, error) {
+func (f SessionFlag) Attach(ctx context.Context, a *App) (*life.Session, error) {
 	m, err := a.Sessions()
 	if err != nil {
 		return nil, err

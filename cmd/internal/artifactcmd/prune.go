@@ -9,9 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Prune takes away what old sessions left.
@@ -29,7 +29,7 @@ type prunedJSON struct {
 }
 
 // Run prints what went and what was spared.
-func (c *Prune) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Prune) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
 		return superqode.Errorf(superqode.ErrDenied, "a program in a session cannot remove artifacts")
 	}

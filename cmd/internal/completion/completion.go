@@ -18,11 +18,11 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/gc"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Cmd prints the code that makes a shell ask superqode for completions.
@@ -100,13 +100,13 @@ func (w *offers) where() (dir, home string) {
 	return dir, home
 }
 
-func (w *offers) manager() (m *session.Manager, dir string, ok bool) {
+func (w *offers) manager() (m *life.Manager, dir string, ok bool) {
 	dir, home := w.where()
-	home, err := session.HomeDir(home, w.a.Env)
+	home, err := life.HomeDir(home, w.a.Env)
 	if err != nil {
 		return nil, "", false
 	}
-	return session.NewManager(session.Config{Home: home, Env: w.a.Env, Log: w.a.Log, Version: w.a.BuildVersion()}), dir, true
+	return life.NewManager(life.Config{Home: home, Env: w.a.Env, Log: w.a.Log, Version: w.a.BuildVersion()}), dir, true
 }
 
 func (w *offers) list(line complete.Args) (list []state.Listed) {

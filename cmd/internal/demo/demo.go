@@ -16,12 +16,12 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Cmd shows in a few seconds what superqode does: an unruly script in a
@@ -61,7 +61,7 @@ type demo struct {
 	dir      string
 	repo     string
 	git      *git.Git
-	sessions *session.Manager
+	sessions *life.Manager
 	problems []string
 }
 
@@ -144,7 +144,7 @@ func newDemo(ctx context.Context, a *app.App) (d *demo, err error) {
 	if err := d.write(map[string]string{"cart.go": "package shop\n\n// Total is what all prices are together; this line is in no commit yet.\nfunc Total(prices []int) (sum int) {\n\tfor _, p := range prices {\n\t\tsum += p\n\t}\n\treturn sum\n}\n", "notes.txt": "never committed, never staged\n"}); err != nil {
 		return nil, err
 	}
-	d.sessions = session.NewManager(session.Config{Home: d.home(), Env: env, Log: a.Log, Version: a.BuildVersion(), Shim: a.Shim})
+	d.sessions = life.NewManager(life.Config{Home: d.home(), Env: env, Log: a.Log, Version: a.BuildVersion(), Shim: a.Shim})
 	return d, nil
 }
 
@@ -185,7 +185,7 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	}
 	d.say("\n%s\n", d.a.PaintOut("An unruly script, "+what+":  superqode run --mode "+string(kind.Mode)+" -- sh unruly.sh", term.Bold))
 	var stdout bytes.Buffer
-	res, err := d.sessions.Run(ctx, session.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, program.ExecOptions{
+	res, err := d.sessions.Run(ctx, life.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, program.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})
 	if err != nil {

@@ -16,9 +16,10 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Cmd checks what superqode needs and what it would like to have.
@@ -133,7 +134,7 @@ func origin(ctx context.Context, a *app.App, g *git.Git) check {
 
 // homeFolder checks that the folder of all sessions is there, ours and writable.
 func homeFolder(_ context.Context, a *app.App) []check {
-	home, err := session.HomeDir(a.Flags.Home, a.Env)
+	home, err := life.HomeDir(a.Flags.Home, a.Env)
 	if err != nil {
 		return []check{failed("home", fail, err)}
 	}
@@ -168,7 +169,7 @@ func existingParent(path string) string {
 func confinement(ctx context.Context, a *app.App) []check {
 	helper := ""
 	if m, err := a.Sessions(); err == nil {
-		helper, _ = m.Helper() // a session does without it, too
+		helper, _ = layers.MachineOf(m.Host).Helper() // a session does without it, too
 	}
 	apart, inPlace, err := kernel.Probe(ctx, a.TempDir(), helper)
 	if err != nil {

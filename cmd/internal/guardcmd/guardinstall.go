@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/hooks/install"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -42,7 +43,7 @@ func (c *Install) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	st, err := in.Inspect(ctx, a.Manager.CachePath())
+	st, err := in.Inspect(ctx, layers.MachineOf(a.Manager.Host).CachePath())
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func installer(ctx context.Context, a *app.App) (*install.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	helper, err := m.Helper()
+	helper, err := layers.MachineOf(m.Host).Helper()
 	if err != nil {
 		return nil, err
 	}

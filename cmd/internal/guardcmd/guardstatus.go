@@ -14,8 +14,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Status shows what guards here: the layers of sessions, the hooks of guard
@@ -39,7 +39,7 @@ type guardStatusJSON struct {
 }
 
 // Run tries everything and prints what was found.
-func (c *Status) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	doc := guardStatusJSON{SchemaVersion: 1}
 	var err error
 	if c.Operations {
@@ -55,7 +55,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *session.Manager) error 
 		return err
 	}
 	doc.Git = g.Version.String()
-	if doc.Layers, err = m.GuardLayers(ctx); err != nil {
+	if doc.Layers, err = layers.MachineOf(m.Host).Report(ctx, g); err != nil {
 		return err
 	}
 	if err := inspect(ctx, a, m, &doc); err != nil {
@@ -73,7 +73,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *session.Manager) error 
 }
 
 // inspect looks at the repository, if there is one.
-func inspect(ctx context.Context, a *app.App, m *session.Manager, doc *guardStatusJSON) error {
+func inspect(ctx context.Context, a *app.App, m *life.Manager, doc *guardStatusJSON) error {
 	in, err := install.Open(ctx, a.Flags.Repo, a.Env)
 	if errors.Is(err, git.ErrNoRepository) {
 		return nil
@@ -81,14 +81,14 @@ func inspect(ctx context.Context, a *app.App, m *session.Manager, doc *guardStat
 	if err != nil {
 		return err
 	}
-	helper, err := m.Helper()
+	helper, err := layers.MachineOf(m.Host).Helper()
 	if err != nil {
 		helper = "" // told by the layers
 	}
 	in.Helper, in.Version = helper, a.BuildVersion()
 	dir := superqode.HostPath(in.Dir())
 	doc.Repository = &dir
-	doc.Installation, err = in.Inspect(ctx, m.CachePath())
+	doc.Installation, err = in.Inspect(ctx, layers.MachineOf(m.Host).CachePath())
 	if err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // agentsFlags say how several agents work in one session.
@@ -94,7 +94,7 @@ func (c *Run) configured(cfg *config.Config) ([]team.AgentCommand, error) {
 }
 
 // runAgents runs several agents in one session and prints what came of it.
-func runAgents(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) error {
+func runAgents(ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

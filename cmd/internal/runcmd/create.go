@@ -8,10 +8,10 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/team"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Create opens a session and leaves it.
@@ -28,7 +28,7 @@ type createdJSON struct {
 }
 
 // Run prints the session's id and its workspace.
-func (c *Create) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *End) Run(ctx context.Context, a *app.App) error {
 		keep = state.KeepAlways
 	}
 	// once begun, the way down is not left half-way
-	res, err := s.End(context.WithoutCancel(ctx), session.EndOptions{Keep: keep, EndApply: c.apply(rec)})
+	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec)})
 	if res != nil {
 		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID))
 		err = errors.Join(err, printResult(a, res))
@@ -100,9 +100,9 @@ func (c *End) Run(ctx context.Context, a *app.App) error {
 // apply is what the flag asks for, or what the session was created with: then
 // only if its last program succeeded, and once: a session that was preserved
 // can be ended.
-func (c *End) apply(rec state.Record) session.EndApply {
+func (c *End) apply(rec state.Record) life.EndApply {
 	if c.Apply {
-		return session.EndApply{Apply: true}
+		return life.EndApply{Apply: true}
 	}
-	return session.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: team.NotAppliedOf(&rec)}
+	return life.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: team.NotAppliedOf(&rec)}
 }

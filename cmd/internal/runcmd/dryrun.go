@@ -9,15 +9,15 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trust"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // dryRun prints what run and workspace create would do.
-func dryRun(ctx context.Context, a *app.App, open session.OpenOptions, exec program.ExecOptions, cfg *config.Config) error {
+func dryRun(ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, cfg *config.Config) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

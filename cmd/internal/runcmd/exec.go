@@ -13,9 +13,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/attach"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // programFlags say what is run, where that is no plain command line, and what it
@@ -246,7 +246,7 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 }
 
 // detach starts the program under a supervisor of its own.
-func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt program.ExecOptions) error {
+func (c *Exec) detach(ctx context.Context, a *app.App, s *life.Session, opt program.ExecOptions) error {
 	stdin := ""
 	switch {
 	case c.Stdin == "-":
@@ -273,7 +273,7 @@ func (c *Exec) detach(ctx context.Context, a *app.App, s *session.Session, opt p
 type Supervise struct{}
 
 // Run answers on stdout; who started it reads that.
-func (*Supervise) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (*Supervise) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	out, ok := a.Out.(io.WriteCloser)
 	if !ok {
 		return superqode.Errorf(superqode.ErrUsage, "%s is for superqode's own use", attach.DetachCommand)

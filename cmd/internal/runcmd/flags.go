@@ -9,9 +9,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // newSession has the flags of the commands that open a session.
@@ -23,7 +23,7 @@ type newSession struct {
 
 // options turns the flags and the configuration into what a session is opened with. Commands of the
 // setup that need trust and have none are asked for, or refused.
-func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config) (session.OpenOptions, error) {
+func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config) (life.OpenOptions, error) {
 	var unused []string
 	for _, v := range cfg.Unused() {
 		unused = append(unused, v.Key+" ("+v.Origin.String()+")")
@@ -102,31 +102,31 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 
 // options turns the flags into what a session is opened with; what they leave
 // open the configuration says.
-func (f *openFlags) options(a *app.App, cfg *config.Config) (session.OpenOptions, error) {
+func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, error) {
 	if f.From == "" { // a variable that was not set, say: it must not quietly mean something else
-		return session.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--from: expected working or a revision, not an empty string")
+		return life.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--from: expected working or a revision, not an empty string")
 	}
 	agent, err := f.agent()
 	if err != nil {
-		return session.OpenOptions{}, err
+		return life.OpenOptions{}, err
 	}
 	caseID := ""
 	if f.Case != nil {
 		if caseID = *f.Case; caseID == "" || strings.ContainsRune(caseID, 0) {
-			return session.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--case: expected an id, not an empty string")
+			return life.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--case: expected an id, not an empty string")
 		}
 	}
 	outputs, err := f.outputs(cfg)
 	if err != nil {
-		return session.OpenOptions{}, err
+		return life.OpenOptions{}, err
 	}
-	opt := session.OpenOptions{
+	opt := life.OpenOptions{
 		Outputs: outputs,
 		Dir:     a.Flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: f.Keep,
 		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact,
 		Template: a.Abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut,
-		Guard: session.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
+		Guard: life.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
 		Watcher: state.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
 	}
 	if opt.Mode == "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/team"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Run is the main job.
@@ -25,7 +25,7 @@ type Run struct {
 }
 
 // Run opens a session, runs the program and prints what came of it.
-func (c *Run) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err

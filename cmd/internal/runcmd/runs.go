@@ -10,11 +10,11 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // runFlag names a run of a session.
@@ -23,7 +23,7 @@ type runFlag struct {
 }
 
 // printRuns prints the record of a run that ended, or of the blocks that ran.
-func printRuns(a *app.App, s *session.Session, number int, blocks []program.BlockResult) error {
+func printRuns(a *app.App, s *life.Session, number int, blocks []program.BlockResult) error {
 	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
 	run, err := program.FindRun(&l, number)
 	if err != nil {
@@ -50,7 +50,7 @@ func printRuns(a *app.App, s *session.Session, number int, blocks []program.Bloc
 type Ps struct{ app.SessionFlag }
 
 // Run prints a table, or one document.
-func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Ps) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	sessions, err := c.sessions(ctx, a, m)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *session.Manager) error {
 }
 
 // sessions are the one that was named or, of those here, all that have not ended.
-func (c *Ps) sessions(ctx context.Context, a *app.App, m *session.Manager) ([]state.Listed, error) {
+func (c *Ps) sessions(ctx context.Context, a *app.App, m *life.Manager) ([]state.Listed, error) {
 	if c.Ref(a) != "" {
 		l, err := m.Find(ctx, a.Flags.Repo, c.Ref(a))
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trust"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Trust lets an origin's committed commands run.
@@ -36,7 +36,7 @@ type trustListJSON struct {
 }
 
 // Run shows the commands and asks.
-func (c *Trust) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Trust) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if c.All && !c.List && !c.Revoke {
 		return superqode.Errorf(superqode.ErrUsage, "--all requires --list or --revoke")
 	}
@@ -103,7 +103,7 @@ func printTrust(a *app.App, t *trust.Grant, trusted bool) error {
 }
 
 // list prints what is trusted, of every origin.
-func (c *Trust) list(a *app.App, m *session.Manager) error {
+func (c *Trust) list(a *app.App, m *life.Manager) error {
 	list, err := trust.Trusted(m.Host)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (c *Trust) list(a *app.App, m *session.Manager) error {
 	return a.Table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, rows)
 }
 
-func (c *Trust) revoke(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Trust) revoke(ctx context.Context, a *app.App, m *life.Manager) error {
 	dir := app.OriginDir(a.Flags.Repo)
 	if c.All {
 		dir = ""

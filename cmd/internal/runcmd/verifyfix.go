@@ -7,10 +7,10 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // VerifyFix tries a fix.
@@ -27,7 +27,7 @@ type verifyFixJSON struct {
 }
 
 // Run prints what came of it.
-func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	args, err := programArgs(c.Cmd, "superqode verify-fix FINDING -- TEST [ARG…]")
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *session.Manager) err
 	if open.KernelOptions, err = (&kernelFlags{}).options(a, cfg); err != nil {
 		return err
 	}
-	v, err := m.VerifyFix(ctx, session.VerifyFixOptions{
+	v, err := m.VerifyFix(ctx, life.VerifyFixOptions{
 		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
 		Exec: program.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals, KernelOptions: open.KernelOptions},
 	})

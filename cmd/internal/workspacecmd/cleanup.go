@@ -9,8 +9,8 @@ import (
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/gc"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Sweep empties a project's trash; superqode starts itself with it.
@@ -19,7 +19,7 @@ type Sweep struct {
 }
 
 // Run prints nothing: nobody looks.
-func (c *Sweep) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Sweep) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	return gc.SweepProject(ctx, m.Host, c.Project)
 }
 
@@ -53,7 +53,7 @@ type sparedJSON struct {
 
 // Run prints one line for each session; that some were spared is no failure,
 // that one could not be removed is.
-func (c *Cleanup) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	opt := gc.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun}
 	if opt.OlderThan == 0 {
 		cfg, err := a.Configuration(ctx)

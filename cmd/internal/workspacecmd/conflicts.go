@@ -8,10 +8,10 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Conflicts asks the radar.
@@ -20,7 +20,7 @@ type Conflicts struct {
 }
 
 // Run prints one line a conflict.
-func (c *Conflicts) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Conflicts) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	list, err := radar.Look(ctx, m.Host, a.Flags.Repo)
 	if err != nil {
 		return err

@@ -17,12 +17,12 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/attach"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/radar"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // guardInfoJSON is the guard of a session in workspace info.
@@ -73,7 +73,7 @@ type brokenJSON struct {
 
 // Run prints a table, newest first. Sessions whose files are broken are named on
 // stderr and do not hide the others.
-func (c *List) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *List) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	sessions, broken, err := registry.List(ctx, m.Host, a.Flags.Repo, c.All)
 	if err != nil {
 		return err
@@ -237,7 +237,7 @@ func (c *Info) Run(ctx context.Context, a *app.App) error {
 }
 
 // countNow compares the workspace with the base.
-func countNow(ctx context.Context, m *session.Manager, l *state.Listed) (int, error) {
+func countNow(ctx context.Context, m *life.Manager, l *state.Listed) (int, error) {
 	s, err := m.Attach(ctx, string(l.Origin), l.ID.String())
 	if err != nil {
 		return -1, err

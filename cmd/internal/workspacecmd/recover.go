@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/internal/life"
 )
 
 // Recover finishes what a crash left.
@@ -20,7 +20,7 @@ type recoveredJSON struct {
 }
 
 // Run prints one line for each session that had died.
-func (c *Recover) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Recover) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	done, err := m.Recover(ctx, a.Flags.Repo, c.Session)
 	if err != nil {
 		return err

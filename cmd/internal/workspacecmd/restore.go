@@ -10,9 +10,9 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/gc"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/text"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Restore gets back what a revert or a cleanup had salvaged.
@@ -50,7 +50,7 @@ func pathsJSON(paths []string) []pathJSON {
 }
 
 // Run prints the folder's path, or the list.
-func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Restore) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	switch {
 	case c.List && (c.Salvage != "" || c.To != ""), c.Salvage == "" && c.To != "":
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--list takes no salvage, and --to requires one"), "superqode workspace restore --list")
@@ -85,7 +85,7 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *session.Manager) error
 }
 
 // list prints the salvages, newest first.
-func (c *Restore) list(ctx context.Context, a *app.App, m *session.Manager) error {
+func (c *Restore) list(ctx context.Context, a *app.App, m *life.Manager) error {
 	salvages, err := gc.Salvages(ctx, m.Host, a.Flags.Repo, c.All)
 	if err != nil {
 		return err

@@ -7,11 +7,11 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	machine "github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // verifyFlag says how a directory is compared with the base.
@@ -94,7 +94,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 
 // revert takes back all, or one agent's part; mixed is what of that cannot be
 // told from others' changes.
-func (c *Revert) revert(ctx context.Context, s *session.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
+func (c *Revert) revert(ctx context.Context, s *life.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
 	agent, rec := c.Agent, s.Record()
 	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
 		res, err = s.Revert(ctx, opt)

@@ -13,11 +13,11 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/watch"
-	"github.com/seed-2d964004/superqode/session"
 )
 
 // Watch tells of changes as they happen.
@@ -46,7 +46,7 @@ type watched struct {
 	opt     watch.Options
 	below   string // only this path, relative to the root; "": all
 	session *state.Listed
-	manager *session.Manager
+	manager *life.Manager
 }
 
 // watchGCPercent keeps what is no longer used below a fifth of what is: a

@@ -1,0 +1,188 @@
+//go:build failpoint
+
+package life
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/internal/registry"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/state"
+)
+
+// child runs one superqode process on the fixture.
+func child(t *testing.T, f *gittest.Fixture, do string, mode superqode.Mode, env ...string) (code int, output string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = f.Env(append(env, "SUPERQODE_TEST_DO="+do, "SUPERQODE_TEST_DIR="+f.Dir, "SUPERQODE_TEST_MODE="+string(mode))...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	_ = cmd.Run() // the exit code is looked at below
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// pointsOf returns the failpoints that one process reaches, the n-th time of one
+// as "name:n".
+func pointsOf(t *testing.T, do string, mode superqode.Mode, times int, prepare func(*gittest.Fixture), env ...string) []string {
+	t.Helper()
+	f := gittest.Dirty(t)
+	if prepare != nil {
+		prepare(f)
+	}
+	log := filepath.Join(t.TempDir(), "points")
+	if code, out := child(t, f, do, mode, append(env, "SUPERQODE_FAILPOINT_LOG="+log)...); code != 0 {
+		t.Fatalf("%s without a fault: exit code %d\n%s", do, code, out)
+	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	var points []string
+	for name := range strings.FieldsSeq(string(data)) {
+		if seen[name]++; seen[name] <= times { // the first times: the later ones of a loop are alike
+			points = append(points, name+":"+string(rune('0'+seen[name])))
+		}
+	}
+	return points
+}
+
+// lifePoints are the steps of every session's life.
+var lifePoints = []string{"atomicfile.renamed", "open.folders", "store.filled", "store.pack-renamed", "open.stored", "open.active", "end.collecting", "collect.compared",
+	"artifacts.placed", "artifacts.manifest.renamed", "collect.stored", "end.reverting", "end.checked", "end.reported", "end.finished", "end.unpointed", "end.trashed"}
+
+// mustReach holds that a process came by the steps that a test is about: with fewer
+// points it would test less and pass.
+func mustReach(t *testing.T, points []string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if !slices.Contains(points, name+":1") {
+			t.Errorf("point %s is not reached; those that are: %q", name, points)
+		}
+	}
+}
+
+// checkOrigin holds what must be true after a crash and a recovery: the origin as
+// it was, no worktree, no session that is neither ended nor preserved, and an
+// artifact store without half files.
+func checkAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
+	t.Helper()
+	gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
+	m := NewManager(Config{Home: f.Home + "/.superqode", Env: f.Env()})
+	m.Home = superqode.Getenv(f.Env(), "SUPERQODE_HOME")
+	sessions, broken, err := registry.List(t.Context(), m.Host, f.Dir, false)
+	if err != nil || len(broken) > 0 {
+		t.Fatalf("list: %v, broken: %+v", err, broken)
+	}
+	var kept []string
+	for _, l := range sessions {
+		if !l.State.Ended() {
+			t.Errorf("session %s is %s after its recovery", l.ID, l.State)
+		}
+		if l.State == superqode.StatePreserved {
+			kept = append(kept, l.ID.String())
+		}
+	}
+	admin, err := state.Names(filepath.Join(f.Dir, ".git", "worktrees"))
+	if err != nil || len(admin) > len(kept) || len(admin) > 0 && !slices.Equal(admin, kept) {
+		t.Errorf("worktrees left: %q, preserved sessions: %q (%v)", admin, kept, err)
+	}
+	store, err := artifacts.Open(f.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, err := store.Verify(t.Context())
+	if err != nil || !check.OK() {
+		t.Errorf("artifacts: %+v, %v", check, err)
+	}
+}
+
+// Killed at any point, a session leaves the origin as it was, and the next
+// command brings order.
+func TestKilledAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	for mode, times := range map[superqode.Mode]int{superqode.ModeWorktree: 3, superqode.ModeSnapshot: 1, superqode.ModeDirectory: 1} {
+		points := pointsOf(t, "run", mode, times, nil)
+		mustReach(t, points, lifePoints...)
+		mustReach(t, points, map[superqode.Mode][]string{
+			superqode.ModeWorktree: {"worktree.add", "worktree.added", "worktree.copied", "worktree.indexed", "worktree.renamed", "worktree.admin", "worktree.removed"},
+		}[mode]...)
+		for _, point := range points {
+			t.Run(string(mode)+"/"+point, func(t *testing.T) {
+				t.Parallel()
+				f := gittest.Dirty(t)
+				before := f.Fingerprint(".superqode", ".git/worktrees")
+				if code, out := child(t, f, "run", mode, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 {
+					t.Fatalf("not killed: exit code %d\n%s", code, out)
+				}
+				if code, out := child(t, f, "recover", mode); code != 0 {
+					t.Fatalf("recover: exit code %d\n%s", code, out)
+				}
+				checkAfterCrash(t, f, before)
+			})
+		}
+	}
+}
+
+// Killed again while it recovers, at any point, it recovers the next time.
+func TestKilledWhileRecovering(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"open.active:1", "end.collecting:1", "end.reverting:1", "end.removed:1", "worktree.copied:1"} {
+		crash := func(f *gittest.Fixture) {
+			if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+first+"=kill"); code != -1 {
+				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
+			}
+		}
+		for _, point := range pointsOf(t, "recover", superqode.ModeWorktree, 1, crash) {
+			t.Run(first+"/"+point, func(t *testing.T) {
+				t.Parallel()
+				f := gittest.Dirty(t)
+				before := f.Fingerprint(".superqode", ".git/worktrees")
+				crash(f)
+				if code, out := child(t, f, "recover", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 && code != 0 { // 0: what was stored in the same second is not stored again
+					t.Fatalf("not killed: exit code %d\n%s", code, out)
+				}
+				if code, out := child(t, f, "recover", superqode.ModeWorktree); code != 0 {
+					t.Fatalf("recover: exit code %d\n%s", code, out)
+				}
+				checkAfterCrash(t, f, before)
+			})
+		}
+	}
+}
+
+// A full disk at any step ends in an error, with the origin as it was.
+func TestFullDiskAtEveryPoint(t *testing.T) {
+	t.Parallel()
+	for _, point := range pointsOf(t, "run", superqode.ModeWorktree, 1, nil) {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			before := f.Fingerprint(".superqode", ".git/worktrees")
+			code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=enospc")
+			if code != 0 && code != 97 {
+				t.Fatalf("exit code %d\n%s", code, out)
+			}
+			if code == 97 && !strings.Contains(out, "no space left") {
+				t.Errorf("the error does not say why: %s", out)
+			}
+			if code, out := child(t, f, "recover", superqode.ModeWorktree); code != 0 {
+				t.Fatalf("recover: exit code %d\n%s", code, out)
+			}
+			checkAfterCrash(t, f, before)
+		})
+	}
+}

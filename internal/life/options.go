@@ -1,0 +1,67 @@
+package life
+
+import (
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/prepare"
+	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/state"
+)
+
+// OpenOptions says what session to open. The zero value of every field but Dir
+// is a usable default.
+type OpenOptions struct {
+	Dir      string            // any folder inside the origin
+	Mode     superqode.Mode    // "" and ModeAuto: worktree in a git repository, snapshot elsewhere
+	From     string            // FromWorking (or "") or a revision
+	Include  []string          // gitignore patterns of ignored files to bring along
+	Name     string            // a name for people
+	Agent    superqode.AgentID // who works in the session
+	Case     string            // SUPERQODE_CASE_ID
+	Keep     state.Keep        // "" is KeepFailure
+	Exclude  []string          // snapshot mode: what is left out of the copy
+	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
+	Template string            // directory mode: a folder to start from; "": empty
+	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
+	NoRevert bool              // in place: leave the changes in the end; isolated: Run applies them to the origin
+
+	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
+	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
+
+	Setup    prepare.Options // what Run and Create bring about before the program runs
+	Reports  []string        // report formats beside json, md and html: sarif, junit, summary
+	NoRedact bool            // leave secrets in logs and reports
+	Trial    bool            // verify-fix opens it
+
+	Guard   GuardOptions
+	Claims  string               // enforced: agents change only what they claimed; else claims are advice
+	Watcher state.WatcherOptions // how changes are watched while a program runs
+	program.KernelOptions
+
+	Outputs  []string       // patterns of files that become artifacts at the end
+	Defaults state.Defaults // for the programs that are run in the session
+}
+
+// EndOptions says how to end a session.
+type EndOptions struct {
+	Keep   state.Keep // "" is what the session was opened with
+	Failed bool       // the program failed, for KeepFailure
+	Locked bool       // remove the worktree even when it is locked (git worktree lock)
+	EndApply
+
+	unset error // why the workspace could not be set up, and no program ran
+}
+
+// EndApply says whether an isolated session's changes are brought into the origin
+// when it ends. Whatever keeps them back preserves the session.
+type EndApply struct {
+	Apply      bool
+	NotApplied string // with Apply: why nothing is applied after all; "" for nothing against it
+}
+
+// GuardOptions says how a session is guarded. The zero value is the default policy with
+// all layers that this machine has.
+type GuardOptions struct {
+	Off   bool     // --allow-git-operations: nothing is denied
+	Allow []string // guard.allow and guard.deny of the configuration
+	Deny  []string
+}
