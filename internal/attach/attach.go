@@ -74,24 +74,28 @@ func (s *Attached) share() (err error) {
 // Held reports whether this process has a lock on the session.
 func (s *Attached) Held() bool { return s.unlock != nil }
 
+// Alone is a session that this process holds alone: what undoes, ends or reverts it
+// is its. Claim, Own, Await and Take make one.
+type Alone struct{ *Attached }
+
 // Claim takes the lock of a session alone; the error is lockfile.ErrHeld where
 // anybody has it.
-func (s *Attached) Claim() (err error) {
+func (s *Attached) Claim() (_ Alone, err error) {
 	s.unlock, err = lockfile.TryLock(state.LockPath(s.Folder))
-	return err
+	return Alone{s}, err
 }
 
 // Await is Own for who may wait until others have left the session.
-func (s *Attached) Await(ctx context.Context, atMost time.Duration) (err error) {
+func (s *Attached) Await(ctx context.Context, atMost time.Duration) (_ Alone, err error) {
 	wait, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	if s.unlock, err = lockfile.Lock(wait, state.LockPath(s.Folder)); err == nil {
-		return s.Reload()
+		return Alone{s}, s.Reload()
 	}
 	if ctx.Err() == nil && wait.Err() != nil {
-		return s.InUse()
+		err = s.InUse()
 	}
-	return err
+	return Alone{}, err
 }
 
 // Close releases what the session holds and ends nothing.
@@ -105,16 +109,18 @@ func (s *Attached) Close() error {
 }
 
 // Own takes the session for this process alone, as ending it requires.
-func (s *Attached) Own() error {
+func (s *Attached) Own() (Alone, error) {
 	if err := s.Close(); err != nil {
-		return err
+		return Alone{}, err
 	}
-	if err := s.Claim(); errors.Is(err, lockfile.ErrHeld) {
-		return s.InUse()
-	} else if err != nil {
-		return err
+	a, err := s.Claim()
+	if errors.Is(err, lockfile.ErrHeld) {
+		return Alone{}, s.InUse()
 	}
-	return s.Reload()
+	if err != nil {
+		return Alone{}, err
+	}
+	return a, s.Reload()
 }
 
 // InUse is the error of what needs a lock that another process holds.
@@ -139,20 +145,20 @@ func (s *Attached) Hold() error {
 }
 
 // Take holds the session alone where neither this process nor another one does.
-func (s *Attached) Take() error {
+func (s *Attached) Take() (Alone, error) {
 	if s.unlock != nil {
-		return nil
+		return Alone{s}, nil
 	}
-	err := s.Claim()
+	a, err := s.Claim()
 	if errors.Is(err, lockfile.ErrHeld) { // by this process, which opened it
-		return nil
+		err = nil
 	}
-	return err
+	return a, err
 }
 
 // Discard undoes a session that was not opened to the end: workspace, admin
 // folder and the session's own folder.
-func (s *Attached) Discard() error {
+func (s Alone) Discard() error {
 	ctx, cancel := context.WithTimeout(context.Background(), mode.RemoveTimeout)
 	defer cancel()
 	var err error
@@ -171,9 +177,9 @@ func (s *Attached) Discard() error {
 	return nil
 }
 
-// Clear deletes the working folders of a session that is done; its record,
+// Clear deletes the working folders of a session that is done; its
 // record, log and changes stay for `workspace list`, `diff` and `report`.
-func (s *Attached) Clear() error {
+func (s Alone) Clear() error {
 	err := errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase())
 	failpoint.Hit("end.unpointed")
 	sockets, _ := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
@@ -191,9 +197,9 @@ func (s *Attached) Clear() error {
 	return err
 }
 
-// EndAbandoned is endLeftovers for a session whose last command's supervisor was
+// EndAbandoned is EndLeftovers for a session whose last command's supervisor was
 // killed: nobody ended what that had started.
-func (s *Attached) EndAbandoned() error {
+func (s Alone) EndAbandoned() error {
 	sockets, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*"))
 	if err != nil || len(sockets) == 0 && (s.Rec.Runs == 0 || s.Rec.ExitCode != nil) {
 		return err
@@ -203,7 +209,7 @@ func (s *Attached) EndAbandoned() error {
 
 // EndLeftovers ends what still runs of a dead session's programs. Each has its
 // run folder in its environment, which no other process has.
-func (s *Attached) EndLeftovers() error {
+func (s Alone) EndLeftovers() error {
 	runs, err := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "tmp", "run-*"))
 	if err != nil {
 		return err

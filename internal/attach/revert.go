@@ -27,13 +27,14 @@ func (s *Attached) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Re
 		opt.How = machine.Stat
 	}
 	if !opt.DryRun {
-		if err := s.Own(); err != nil {
+		alone, err := s.Own()
+		if err != nil {
 			return nil, err
 		}
 		if err := s.revertable(); err != nil {
 			return nil, err
 		}
-		if err := s.EndAbandoned(); err != nil {
+		if err := alone.EndAbandoned(); err != nil {
 			return nil, err
 		}
 	}
@@ -103,10 +104,11 @@ func (s *Attached) RevertAgent(ctx context.Context, agent superqode.AgentID, opt
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the agents of session %s have workspaces of their own", s.Rec.ID), "superqode workspace apply --session %s --agent NAME, for the others", s.Rec.ID)
 	}
 	if !opt.DryRun {
-		if err := s.Own(); err != nil {
+		alone, err := s.Own()
+		if err != nil {
 			return nil, err
 		}
-		if err := s.EndAbandoned(); err != nil {
+		if err := alone.EndAbandoned(); err != nil {
 			return nil, err
 		}
 	}

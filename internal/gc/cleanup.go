@@ -251,7 +251,7 @@ func (c *cleaner) forget(ctx context.Context, l state.Listed, state string) {
 // are cleared away later, a folder without its refs would promise what is gone.
 func forget(ctx context.Context, h *site.Host, l state.Listed) (err error) {
 	s := attach.At(h.At(l))
-	if err := s.Own(); err != nil {
+	if _, err := s.Own(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
@@ -276,7 +276,8 @@ func forget(ctx context.Context, h *site.Host, l state.Listed) (err error) {
 // remove takes an isolated session's workspace away.
 func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), attach.At(c.At(l))
-	if err := s.Own(); err != nil {
+	alone, err := s.Own()
+	if err != nil {
 		c.failed(id, "it cannot be locked", err)
 		return
 	}
@@ -307,7 +308,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	failpoint.Hit("cleanup.salvaged")
-	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
+	if err := c.Dispose(ctx, alone, d, c.opt.Force); err != nil {
 		c.failed(id, "it cannot be removed", err)
 		return
 	}
@@ -320,7 +321,8 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 // needed of it; else what is kept goes with Force only, as a salvage.
 func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 	id, s := l.ID.String(), attach.At(c.At(l))
-	if err := s.Own(); err != nil {
+	alone, err := s.Own()
+	if err != nil {
 		c.failed(id, "it cannot be locked", err)
 		return
 	}
@@ -349,7 +351,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 			return
 		}
 	}
-	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
+	if err := c.Dispose(ctx, alone, d, c.opt.Force); err != nil {
 		c.failed(id, "it cannot be removed", err)
 		return
 	}

@@ -23,5 +23,5 @@ type Collector struct {
 	Keeps func(l state.Listed) bool
 	// Dispose takes away the workspace of a session whose contents were salvaged. With
 	// force it does so even where the session cannot come to its end.
-	Dispose func(ctx context.Context, s *attach.Attached, d mode.Disposal, force bool) error
+	Dispose func(ctx context.Context, s attach.Alone, d mode.Disposal, force bool) error
 }

@@ -49,13 +49,13 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.
 		err = &program.InterruptError{Signal: sig}
 		for _, c := range members {
 			if !opt.Shared {
-				err = errors.Join(err, c.Discard())
+				err = errors.Join(err, c.made.Discard())
 			}
 		}
 	}
 	if err != nil {
 		relay.Stop()
-		return nil, errors.Join(err, s.Discard())
+		return nil, errors.Join(err, s.made.Discard())
 	}
 	if !opt.Shared {
 		err = s.setUpAgents(ctx, members, open.Setup.With(exec), relay)
@@ -120,7 +120,7 @@ func (s *Session) openAgents(ctx context.Context, list []team.AgentCommand, open
 	if err := g.Wait(); err != nil {
 		for _, c := range members {
 			if c != nil {
-				err = errors.Join(err, c.Discard())
+				err = errors.Join(err, c.made.Discard())
 			}
 		}
 		return nil, err
@@ -168,15 +168,15 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	}
 	c.Source = s.asOrigin()
 	if err := c.Guard().CheckKernel(pl.kernelOptions()); err != nil {
-		return nil, errors.Join(err, c.Discard())
+		return nil, errors.Join(err, c.made.Discard())
 	}
 	if err := c.fillGuarded(ctx, pl); err != nil {
-		return nil, errors.Join(err, c.Discard())
+		return nil, errors.Join(err, c.made.Discard())
 	}
 	c.OriginBase, c.RepoState = nil, nil
 	m.Tell = told
 	if c.Rec.Base.Digest != s.Rec.Base.Digest {
-		return nil, errors.Join(superqode.Errorf(superqode.ErrVerification, "its workspace is not the session's: somebody wrote to %s while it was copied", s.Rec.Workspace), c.Discard())
+		return nil, errors.Join(superqode.Errorf(superqode.ErrVerification, "its workspace is not the session's: somebody wrote to %s while it was copied", s.Rec.Workspace), c.made.Discard())
 	}
 	return c, nil
 }

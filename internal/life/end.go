@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
@@ -68,6 +69,7 @@ type step struct {
 // An ending is one way down: what was asked for, and what its steps found.
 type ending struct {
 	*Session
+	alone  attach.Alone
 	opt    EndOptions
 	from   string // the first step to run; "" is the first of all
 	told   bool   // the session has its report already
@@ -130,26 +132,32 @@ func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, e
 	if s.Rec.State == superqode.StateDone {
 		return nil, mode.Ended(s.Site)
 	}
-	if !s.Rec.Owned || !s.Held() {
-		if err := s.Own(); err != nil {
+	alone := s.made
+	if !s.Rec.Owned || !s.Held() || alone.Attached == nil {
+		var err error
+		if alone, err = s.Own(); err != nil {
 			return nil, err
 		}
 		if s.Rec.State == superqode.StateDone { // by another process, between the look and the lock
 			return nil, mode.Ended(s.Site)
 		}
 	}
-	if err := s.EndAbandoned(); err != nil {
+	return s.end(ctx, alone, opt)
+}
+
+func (s *Session) end(ctx context.Context, alone attach.Alone, opt EndOptions) (*artifacts.Result, error) {
+	if err := alone.EndAbandoned(); err != nil {
 		return nil, err
 	}
-	e := s.ending(opt, s.Rec.Step)
+	e := s.ending(alone, opt, s.Rec.Step)
 	if e.from == state.StepRemove && atomicfile.Exists(string(s.Rec.Workspace)) { // somebody may have worked there since
 		e.from = ""
 	}
 	return e.goDown(ctx)
 }
 
-func (s *Session) ending(opt EndOptions, from string) *ending {
-	return &ending{Session: s, opt: opt, from: from, look: &mode.Look{}, members: team.Ending{Attached: s.Attached}}
+func (s *Session) ending(alone attach.Alone, opt EndOptions, from string) *ending {
+	return &ending{Session: s, alone: alone, opt: opt, from: from, look: &mode.Look{}, members: team.Ending{Attached: s.Attached}}
 }
 
 // goDown takes the steps that are left.
@@ -481,18 +489,18 @@ func (e *ending) finish(ctx context.Context) error {
 	if e.keep {
 		return nil
 	}
-	return e.Clear()
+	return e.alone.Clear()
 }
 
 // dispose takes away the workspace of a session whose contents were salvaged. An
 // active session goes the whole way down, with its report; where that fails, for
 // the origin is gone, say, force takes the workspace all the same.
-func (s *Session) dispose(ctx context.Context, d mode.Disposal, force bool) error {
+func (s *Session) dispose(ctx context.Context, alone attach.Alone, d mode.Disposal, force bool) error {
 	if err := mode.MoveOut(ctx, s.Site, d.Ignored); err != nil {
 		return err
 	}
 	if s.Rec.State == superqode.StateActive {
-		_, err := s.End(ctx, EndOptions{Keep: state.KeepNever})
+		_, err := s.end(ctx, alone, EndOptions{Keep: state.KeepNever})
 		if err == nil || s.Rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
 			return err
 		}
@@ -501,7 +509,7 @@ func (s *Session) dispose(ctx context.Context, d mode.Disposal, force bool) erro
 	if err := mode.MoveOut(ctx, s.Site, d.Large); err != nil {
 		return err
 	}
-	e := s.ending(EndOptions{}, state.StepRemove)
+	e := s.ending(alone, EndOptions{}, state.StepRemove)
 	e.told = true
 	_, err := e.goDown(ctx)
 	return err

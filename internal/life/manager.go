@@ -87,8 +87,8 @@ func (m *Manager) Collector() *gc.Collector {
 		Keeps: func(l state.Listed) bool {
 			return l.State != superqode.StateCreated && keeps(&l.Record, EndOptions{Failed: programFailed(&l.Record)})
 		},
-		Dispose: func(ctx context.Context, a *attach.Attached, d mode.Disposal, force bool) error {
-			return (&Session{Attached: a, m: m}).dispose(ctx, d, force)
+		Dispose: func(ctx context.Context, a attach.Alone, d mode.Disposal, force bool) error {
+			return (&Session{Attached: a.Attached, m: m}).dispose(ctx, a, d, force)
 		},
 	}
 }

@@ -31,7 +31,7 @@ type Session struct {
 	*attach.Attached
 	m         *Manager
 	joinGuard func() error // while the session is opened: waits for the guard
-	opening   bool         // this process made the session, and nobody was told of it yet
+	made      attach.Alone // where this process made the session: nobody else knows of it
 }
 
 // Record returns the session's record as it stands.
@@ -81,14 +81,14 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	if err := s.Guard().CheckKernel(plan.kernelOptions()); err != nil {
-		return nil, errors.Join(err, s.Discard())
+		return nil, errors.Join(err, s.made.Discard())
 	}
 	s.Meter = &treecopy.Meter{}
 	done := m.Begin(mode.Of(plan.make.Mode).Making, s.Meter)
 	err = s.fillGuarded(ctx, plan)
 	done()
 	if err != nil {
-		return nil, errors.Join(err, s.Discard())
+		return nil, errors.Join(err, s.made.Discard())
 	}
 	if err := s.Findings().KeepSuppressions(); err != nil {
 		m.Tell(err.Error() + "; no finding is suppressed")
@@ -170,7 +170,6 @@ func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error)
 	for try := 0; ; try++ {
 		id := superqode.NewSessionID(m.Now())
 		s := m.of(&site.Site{Host: m.Host, Project: p, Source: o, Folder: p.SessionPath(id.String()), Rec: state.Record{ID: id}})
-		s.opening = true
 		err := os.Mkdir(s.Folder, 0o700)
 		if errors.Is(err, os.ErrExist) {
 			continue
@@ -178,7 +177,7 @@ func (m *Manager) claimFolder(o *site.Origin, p state.Project) (*Session, error)
 		if err != nil {
 			return nil, state.Unwritable(err, s.Folder)
 		}
-		err = s.Claim()
+		s.made, err = s.Claim()
 		if errors.Is(err, lockfile.ErrHeld) && try < 3 {
 			continue // a recovery took the empty folder for one that was left behind
 		}

@@ -81,7 +81,9 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 	s := m.session(l)
 	r := Recovered{ID: l.ID, Action: "failed"}
-	if r.Err = s.Own(); r.Err != nil {
+	alone, err := s.Own()
+	if err != nil {
+		r.Err = err
 		return r
 	}
 	defer s.Close()
@@ -89,16 +91,16 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 		r.Action = endWord(s.Rec.State == superqode.StatePreserved)
 		return r
 	}
-	if r.Err = s.EndLeftovers(); r.Err != nil {
+	if r.Err = alone.EndLeftovers(); r.Err != nil {
 		return r
 	}
 	if s.Rec.State == superqode.StateCreated {
-		if r.Err = errors.Join((&team.Ending{Attached: s.Attached}).Discard(), s.Discard()); r.Err == nil {
+		if r.Err = errors.Join((&team.Ending{Attached: s.Attached}).Discard(), alone.Discard()); r.Err == nil {
 			r.Action = "rolled back"
 		}
 		return r
 	}
-	res, err := s.End(ctx, EndOptions{Failed: programFailed(&s.Rec)})
+	res, err := s.end(ctx, alone, EndOptions{Failed: programFailed(&s.Rec)})
 	var conflict *team.MergeError
 	if errors.As(err, &conflict) && res != nil && res.State.Ended() { // it has come to its end, and all that conflicts is kept
 		s.Tell(fmt.Sprintf("session %s: %v", s.Rec.ID, conflict))
@@ -114,7 +116,8 @@ func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
 // supervisors were killed: each left its socket. It returns nil where there is none.
 func recoverPrograms(h *site.Host, l state.Listed) *Recovered {
 	s := attach.At(h.At(l))
-	if err := s.Own(); err != nil { // somebody came to work there meanwhile
+	alone, err := s.Own()
+	if err != nil { // somebody came to work there meanwhile
 		return nil
 	}
 	defer s.Close()
@@ -122,7 +125,7 @@ func recoverPrograms(h *site.Host, l state.Listed) *Recovered {
 	if err == nil && len(sockets) == 0 {
 		return nil
 	}
-	err = errors.Join(err, s.EndLeftovers())
+	err = errors.Join(err, alone.EndLeftovers())
 	if err != nil {
 		return &Recovered{l.ID, "failed", err}
 	}
@@ -147,13 +150,14 @@ func endWord(preserved bool) string {
 // after it had ended it.
 func clearDone(h *site.Host, l state.Listed) error {
 	s := attach.At(h.At(l))
-	if err := s.Own(); err != nil {
+	alone, err := s.Own()
+	if err != nil {
 		if errors.Is(err, superqode.ErrLocked) {
 			return nil // that process is still at it
 		}
 		return err
 	}
-	return errors.Join(s.Clear(), s.Close())
+	return errors.Join(alone.Clear(), s.Close())
 }
 
 // recoverDead brings back what a dead git_snapshot session left in the origin:

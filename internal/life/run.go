@@ -75,7 +75,7 @@ func (m *Manager) openInterruptible(ctx context.Context, opt OpenOptions, signal
 	var interrupt *program.InterruptError
 	if errors.As(context.Cause(ctx), &interrupt) {
 		if err == nil {
-			return nil, errors.Join(interrupt, s.Discard())
+			return nil, errors.Join(interrupt, s.made.Discard())
 		}
 		return nil, interrupt
 	}
@@ -127,6 +127,6 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 
 // Setup brings the workspace into the state that opt asks for; see prepare.Setup.
 func (s *Session) Setup(ctx context.Context, opt prepare.Options) ([]setup.Step, error) {
-	opt.Fresh = s.opening
+	opt.Made = s.made
 	return prepare.Setup(ctx, s.Attached, opt)
 }

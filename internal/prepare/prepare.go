@@ -44,7 +44,7 @@ type Options struct {
 	EnvAllow []string
 	CleanEnv bool
 	Signals  <-chan os.Signal
-	Fresh    bool             // this process made the session, and nobody knows of it yet
+	Made     attach.Alone     // the session, where this process made it and nobody knows of it yet
 	Starting func(setup.Step) // told of each entry that is applied; nil for nobody
 	program.KernelOptions
 }
@@ -116,7 +116,7 @@ func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.
 	if s.Rec.State == superqode.StateDone {
 		return nil, mode.Ended(s.Site)
 	}
-	if !opt.Fresh {
+	if opt.Made.Attached == nil {
 		opt.Given = s.Rec.Given
 	}
 	spec, err := opt.Full()
@@ -126,7 +126,7 @@ func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.
 	if opt.DryRun {
 		return setup.Reconcile(ctx, host(s, opt), spec, setup.Options{Force: opt.Force, DryRun: true})
 	}
-	unlock, err := own(ctx, s, opt)
+	alone, unlock, err := own(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -134,11 +134,11 @@ func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.
 	if spec.Empty() && !atomicfile.Exists(filepath.Join(s.Folder, state.SetupStateFile)) {
 		return nil, nil
 	}
-	if err := s.EndAbandoned(); err != nil {
+	if err := alone.EndAbandoned(); err != nil {
 		return nil, err
 	}
 	unfinished := atomicfile.Exists(mode.StartFile(s.Site)) // an earlier one was killed
-	before, err := mode.BeforeSetup(ctx, s.Site, opt.Fresh)
+	before, err := mode.BeforeSetup(ctx, s.Site, opt.Made.Attached != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -155,27 +155,30 @@ func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.
 }
 
 // own makes sure that one setup at a time is under way, and nothing else.
-func own(ctx context.Context, s *attach.Attached, opt Options) (unlock func() error, err error) {
-	if opt.Fresh {
-		return lockfile.Lock(ctx, filepath.Join(s.Folder, "setup.lock"))
+func own(ctx context.Context, s *attach.Attached, opt Options) (alone attach.Alone, unlock func() error, err error) {
+	lock := filepath.Join(s.Folder, "setup.lock")
+	if opt.Made.Attached != nil {
+		unlock, err = lockfile.Lock(ctx, lock)
+		return opt.Made, unlock, err
 	}
 	if !s.Held() && s.Rec.Owned {
-		return nil, s.InUse()
+		return alone, nil, s.InUse()
 	}
 	if err := s.Close(); err != nil { // else several that wait would keep one another out
-		return nil, err
+		return alone, nil, err
 	}
-	release, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "setup.lock"))
+	release, err := lockfile.Lock(ctx, lock)
 	if err != nil {
-		return nil, err
+		return alone, nil, err
 	}
-	if err := s.Await(ctx, patience); err != nil {
-		return nil, errors.Join(err, s.Close(), release())
+	alone, err = s.Await(ctx, patience)
+	if err == nil && s.Rec.State == superqode.StateDone {
+		err = mode.Ended(s.Site)
 	}
-	if s.Rec.State == superqode.StateDone {
-		return nil, errors.Join(mode.Ended(s.Site), release())
+	if err != nil {
+		return alone, nil, errors.Join(err, s.Close(), release())
 	}
-	return func() error { return errors.Join(s.Close(), release()) }, nil
+	return alone, func() error { return errors.Join(s.Close(), release()) }, nil
 }
 
 // host is what the session lends to its setup.

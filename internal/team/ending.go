@@ -129,11 +129,13 @@ func (s *Ending) endAgents() error {
 	}
 	for _, l := range kids {
 		c := attach.Of(s.Child(l))
-		if l.Dead { // of a superqode that was killed
-			err = errors.Join(err, c.EndLeftovers())
+		if !l.Dead {
+			continue
 		}
-		if l.Dead && l.State == superqode.StateCreated {
-			err = errors.Join(err, c.Take(), c.Discard())
+		alone, terr := c.Take() // of a superqode that was killed
+		err = errors.Join(err, terr, alone.EndLeftovers())
+		if l.State == superqode.StateCreated {
+			err = errors.Join(err, alone.Discard())
 		}
 	}
 	return err
@@ -182,11 +184,12 @@ func (s *Ending) Discard() error {
 	}
 	for _, l := range kids {
 		c := attach.Of(s.Child(l))
-		if herr := c.Take(); herr != nil {
-			err = errors.Join(err, herr)
+		alone, terr := c.Take()
+		if terr != nil {
+			err = errors.Join(err, terr)
 			continue
 		}
-		err = errors.Join(err, c.Discard())
+		err = errors.Join(err, alone.Discard())
 	}
 	return err
 }
@@ -200,8 +203,8 @@ func (s *Ending) Leave(ctx context.Context, unmerged bool, keep func(superqode.A
 	kids, err := s.Children()
 	for _, l := range kids {
 		c := attach.Of(s.Child(l))
-		if herr := c.Take(); herr != nil || c.Rec.State != superqode.StateActive {
-			err = errors.Join(err, herr, c.Close())
+		if _, terr := c.Take(); terr != nil || c.Rec.State != superqode.StateActive {
+			err = errors.Join(err, terr, c.Close())
 			continue
 		}
 		uerr := c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StatePreserved, s.Now().UTC() })
@@ -239,7 +242,8 @@ func (s *Ending) remove(ctx context.Context, keep func(superqode.AgentID) bool) 
 // already; what came after that, in a workspace that was kept, is salvaged, and
 // then its record stays for a cleanup.
 func (s *Ending) removeOne(ctx context.Context, c *attach.Attached, keep bool) (err error) {
-	if err := c.Take(); err != nil {
+	alone, err := c.Take()
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
@@ -282,7 +286,7 @@ func (s *Ending) removeOne(ctx context.Context, c *attach.Attached, keep bool) (
 		return err
 	}
 	if atomicfile.Exists(filepath.Join(c.Folder, "large")) || atomicfile.Exists(salvage.Dir(c.Folder)) {
-		return c.Clear()
+		return alone.Clear()
 	}
 	if err := trash.Put(c.Folder, c.Project.TrashPath()); err != nil {
 		return err
