@@ -12,29 +12,36 @@ GO ?= go
 FUZZTIME ?= 20s
 BENCH ?=
 
+# As install.sh builds, so that the go command compiles a package once for vet, the
+# tests, and the tests that build. Only the race detector needs cgo.
+export CGO_ENABLED = 0
+export GOFLAGS := $(GOFLAGS) -trimpath -buildvcs=false
+
 # The race detector needs a C compiler; without one the tests still run.
-RACE = $(shell [ "$$($(GO) env CGO_ENABLED)" = 1 ] && command -v "$$($(GO) env CC)" >/dev/null && echo -race)
+RACE := $(shell command -v "$$($(GO) env CC)" >/dev/null && echo -race)
 
-# The packages that have tests which kill or fail the process at a failpoint.
-FAILPOINT_TESTS = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' . | sed 's,/[^/]*$$,,' | sort -u)
-
-# Their names: the packages' other tests have run already.
-FAILPOINT_NAMES = $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' . | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | grep -v '^TestMain$$' | sort -u | paste -sd '|' -)
+# The packages with tests that kill or fail the process at a failpoint, and the names
+# of those tests: the packages' other tests have run already.
+FAILPOINT_FILES := $(shell grep -rl --include='*_test.go' '^//go:build failpoint$$' .)
+FAILPOINT_TESTS := $(sort $(patsubst %/,%,$(dir $(FAILPOINT_FILES))))
+FAILPOINT_NAMES = $(shell sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' $(FAILPOINT_FILES) | grep -v '^TestMain$$' | sort -u | paste -sd '|' -)
 
 # The tests of the source tree's shape.
 FLOORS = ^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$
 
 # The packages that share something between goroutines. Their tests run under the
-# race detector, and those of session drive all of them in one process. It has nothing
-# to find in the rest, which takes 3 to 10 times as long under it: what the commands'
+# race detector. Those of life drive all of them in one process: the ones with
+# several sessions, agents, programs or modes at a time are enough. It has nothing to
+# find in the rest, which takes 3 to 10 times as long under it: what the commands'
 # scripts and the hooks' tests start are processes, and the guard's cores are pure
 # functions.
-RACED = $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
+RACED_LIFE = AtOnce|Beside|Agents|Watcher|EveryMode|BringsEverythingBack|Everything$$
+RACED := $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
 
 # A process with the race detector sleeps for a second before it ends unless told
 # otherwise, and the tests start thousands. They wait more than they compute, so
-# four run at a time.
-TEST = GORACE=atexit_sleep_ms=0 $(GO) test -parallel 4 -timeout 20m
+# four run at a time. They have been vetted.
+TEST = GORACE=atexit_sleep_ms=0 $(GO) test -vet=off -parallel 4 -timeout 20m
 
 .PHONY: docs check format vet staticcheck modules floors test failpoint platforms shell bench fuzz build install clean
 
@@ -54,7 +61,7 @@ modules:
 
 vet:
 	$(GO) vet ./...
-	$(GO) vet -tags failpoint ./...
+	$(GO) vet -tags failpoint $(FAILPOINT_TESTS)
 
 staticcheck:
 	$(GO) tool staticcheck ./...
@@ -65,18 +72,21 @@ floors:
 # Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests.
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
-	$(TEST) -skip '$(FLOORS)' $(filter-out $(if $(RACE),$(addprefix $(shell $(GO) list -m)/,$(RACED:./%=%))),$(shell $(GO) list ./...))
-	[ -z "$(RACE)" ] || $(TEST) $(RACE) $(RACED)
+	$(TEST) -skip '$(FLOORS)' $(if $(RACE),$(filter-out $(addprefix %/,$(RACED:./%=%)),$(shell $(GO) list ./...)) ./internal/life,./...)
+	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) $(filter-out ./internal/life,$(RACED))
+	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) -run '$(RACED_LIFE)' ./internal/life
 	[ -z "$(RACE)" ] || $(TEST) -run '^TestProcesses$$' ./internal/coordinator
 
 failpoint:
 	$(TEST) -tags failpoint -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)
 
-# macOS must build, tests included; on Windows the command refuses to start.
+# macOS must build, tests included. No file is for one of its architectures alone, so
+# one of them is vetted. On Windows the command refuses to start.
 platforms:
-	GOOS=darwin GOARCH=amd64 CGO_ENABLED=0 $(GO) vet ./...
-	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
-	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/superqode
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	GOOS=darwin GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode
+	GOOS=darwin GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode-shim
+	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode
 
 # A test fails when they are stale.
 docs:
@@ -94,7 +104,7 @@ fuzz:
 	done
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$$(sh install.sh --stamp)" -o bin/ ./cmd/superqode ./cmd/superqode-shim
+	$(GO) build -ldflags "-s -w -X main.version=$$(sh install.sh --stamp)" -o bin/ ./cmd/superqode ./cmd/superqode-shim
 
 install:
 	sh install.sh

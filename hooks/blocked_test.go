@@ -8,14 +8,12 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // TestPush: nothing reaches the user's remote, whatever the address and the
 // remote's own settings; a dry run says what it would do.
 func TestPush(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for _, tt := range []struct {
 		name, config string // lines of git config, before the session
 		lines        []string
@@ -35,7 +33,7 @@ func TestPush(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			expand := func(s string) string { return strings.ReplaceAll(s, "HOME", f.Home) }
 			for line := range strings.SplitSeq(tt.config, "\n") {
 				if key, value, ok := strings.Cut(line, " "); ok {
@@ -70,7 +68,7 @@ func TestPush(t *testing.T) {
 // neither to the user's nor through a disguise.
 func TestScratchPush(t *testing.T) {
 	t.Parallel()
-	f := copyOf(t, gittest.Dirty(t))
+	f := userRepo(t)
 	s := newSession(t, f, filepath.Join(f.Dir, "../side"), func(st *guard.SessionState) {
 		st.WorkTree, st.Workspace = true, superqode.HostPath(filepath.Join(filepath.Dir(f.Dir), "side"))
 	})
@@ -119,7 +117,7 @@ GIT commit -q --allow-empty -m x; GIT worktree add -q --detach ../disguise 2>/de
 // TestRemoteHelperProtocol: what is said to the helper by hand does no harm.
 func TestRemoteHelperProtocol(t *testing.T) {
 	t.Parallel()
-	f := copyOf(t, gittest.Dirty(t))
+	f := userRepo(t)
 	s := newSession(t, f, f.Dir, nil)
 	for _, text := range []string{"", "\n", "capabilities\n\n", "connect git-receive-pack\n", "list\n", "push main:x\n\n", "option dry-run true\npush x:y\n\n", "nonsense\n", strings.Repeat("x", 1<<16) + "\n"} {
 		hurt := damage(t, f)

@@ -8,36 +8,38 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // TestBrokenState: without its state the helper holds to the default policy in the
 // repositories that lead to it, and lets everything else pass.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
+	refused, allowed := []string{"reset --hard", "push -q --no-verify origin main:new"}, []string{"status --short", "switch -q -c new2"}
+	allRefused := append([]string{"commit -qam x", "stash", "branch -D feature", "clean -fdx"}, refused...)
+	allAllowed := append([]string{"diff", "add -A", "fetch -q", "branch new", "log --oneline", "worktree add -q ../w2"}, allowed...)
 	for _, tt := range []struct {
-		name  string
-		spoil func(file string) error
+		name             string
+		spoil            func(file string) error
+		refused, allowed []string
 	}{
-		{"gone", os.Remove},
-		{"empty", func(f string) error { return os.WriteFile(f, nil, 0o600) }},
+		{"gone", os.Remove, allRefused, allAllowed},
+		{"empty", func(f string) error { return os.WriteFile(f, nil, 0o600) }, refused, allowed},
 		{"cut", func(f string) error {
 			return os.WriteFile(f, []byte(`{"schema_version":1,"allow_git_operations":true,`), 0o600)
-		}},
-		{"other version", func(f string) error { return os.WriteFile(f, []byte(`{"schema_version":9}`), 0o600) }},
-		{"a folder", func(f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }},
+		}, refused, allowed},
+		{"other version", func(f string) error { return os.WriteFile(f, []byte(`{"schema_version":9}`), 0o600) }, refused, allowed},
+		{"a folder", func(f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }, refused, allowed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			record := filepath.Join(f.Home, "record")
 			installHooks(t, f.Path(".git/hooks"), recorder, "post-checkout", "reference-transaction")
 			s := newSession(t, f, f.Dir, func(st *guard.SessionState) { st.Allow = []string{"commit"} })
 			s.must(tt.spoil(filepath.Join(s.dir, guard.SessionStateFile)))
 			git := realGit(t)
 			hurt := damage(t, f)
-			for _, line := range []string{"reset --hard", "commit -qam x", "stash", "branch -D feature", "push -q --no-verify origin main:new", "clean -fdx"} {
+			for _, line := range tt.refused {
 				r := s.sh(f.Dir, git+" "+line, "RECORD="+record)
 				if got := hurt(); !r.refused() || len(got) > 0 {
 					t.Errorf("%s: exit code %d, %v\n%s", line, r.code, got, r.errOut)
@@ -46,7 +48,7 @@ func TestBrokenState(t *testing.T) {
 					t.Errorf("%s: it does not say why: %s", line, r.errOut)
 				}
 			}
-			for _, line := range []string{"status --short", "diff", "add -A", "fetch -q", "branch new", "switch -q -c new2", "log --oneline", "worktree add -q ../w2"} {
+			for _, line := range tt.allowed {
 				if r := s.sh(f.Dir, git+" "+line, "RECORD="+record); r.code != 0 {
 					t.Errorf("%s: exit code %d\n%s", line, r.code, r.errOut)
 				}
@@ -65,7 +67,7 @@ func TestBrokenState(t *testing.T) {
 // where the hooks of an earlier command are still in the environment.
 func TestOff(t *testing.T) {
 	t.Parallel()
-	f := copyOf(t, gittest.Dirty(t))
+	f := userRepo(t)
 	s := newSession(t, f, f.Dir, nil)
 	s.st.Off = true
 	s.must(s.st.Save(s.dir))
@@ -83,7 +85,7 @@ func TestOff(t *testing.T) {
 // command that is refused, with the git process as the one that was.
 func TestOnceOnly(t *testing.T) {
 	t.Parallel()
-	f := copyOf(t, gittest.Dirty(t))
+	f := userRepo(t)
 	s := newSession(t, f, f.Dir, nil)
 	lines := []string{"commit -qam x", "reset --hard", "stash", "branch -D feature", "branch -f feature main", "tag -f v1.0.0 HEAD", "push -q --no-verify origin main:new", "rebase -f HEAD~1", "update-ref -d refs/tags/v1.0.0", "worktree remove ../side"}
 	for i, line := range lines {

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/seed-2d964004/superqode/guard"
-	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
 // supervise stands for a session's supervisor: it lets through what is allowed, as
@@ -60,7 +59,6 @@ func supervise(t *testing.T, s *session, allowed ...guard.Operation) func() []gu
 // nothing else does; what is refused goes to the supervisor.
 func TestLetThrough(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for _, tt := range []struct {
 		op   guard.Operation
 		line string
@@ -71,7 +69,7 @@ func TestLetThrough(t *testing.T) {
 	} {
 		t.Run(string(tt.op), func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			s := newSession(t, f, f.Dir, nil)
 			reported := supervise(t, s, tt.op)
 			hurt := damage(t, f)

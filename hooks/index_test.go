@@ -82,11 +82,10 @@ var edits = []string{
 // hooks, during the session and after it, and the veto holds.
 func TestIndexes(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for _, tt := range indexKinds {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			if tt.name == "sparse" {
 				f.Git("stash", "-q", "-u")
 				f.Remove("odd")
@@ -161,7 +160,6 @@ func afterSession(t *testing.T, f *gittest.Fixture) {
 // TestPlaces: the veto finds the repository however it is named.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for _, tt := range []struct {
 		name, dir string
 		env       []string
@@ -181,7 +179,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			if err := os.Symlink("repo", filepath.Join(f.Dir, "../link")); err != nil {
 				t.Fatal(err)
 			}

@@ -28,12 +28,11 @@ func inNamespace(t *testing.T, more ...string) []string {
 // has; it is found and ended all the same, and held where it cannot be ended.
 func TestPIDNamespace(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for _, more := range [][]string{nil, {"--mount-proc"}} {
 		t.Run(strings.Join(more, ""), func(t *testing.T) {
 			t.Parallel()
 			args := inNamespace(t, more...)
-			f := copyOf(t, base)
+			f := userRepo(t)
 			s := newSession(t, f, f.Dir, nil)
 			hurt := damage(t, f)
 			r := s.run(f.Dir, append(args, "sh", "-c", realGit(t)+" reset --hard; true"))
@@ -86,7 +85,6 @@ func heldAsFirst(t *testing.T, f *gittest.Fixture, s *session, argv []string) {
 // TestStrangeCallers: git started in ways that hide it.
 func TestStrangeCallers(t *testing.T) {
 	t.Parallel()
-	base := gittest.Dirty(t)
 	for i, line := range []string{
 		"(exec -a '' GIT reset --hard)",
 		"(exec -a sh GIT reset --hard)",
@@ -104,7 +102,7 @@ func TestStrangeCallers(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			f := copyOf(t, base)
+			f := userRepo(t)
 			s := newSession(t, f, f.Dir, nil)
 			line := strings.ReplaceAll(line, "GIT ", realGit(t)+" ")
 			before := gittest.Fingerprint(t, f.Dir, ".git/index", "src/deep")

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,14 +54,22 @@ func userConfig(t testing.TB, f *gittest.Fixture) func(context.Context) (iter.Se
 	}
 }
 
-// gitVersion asks it.
+// askGit asks the real git, once in this process.
+var askGit = sync.OnceValues(func() (real struct{ version, execPath string }, err error) {
+	out, err := exec.Command("git", "version").Output()
+	path, pathErr := exec.Command("git", "--exec-path").Output()
+	real.version, real.execPath = string(out), strings.TrimSpace(string(path))
+	return real, errors.Join(err, pathErr)
+})
+
+// gitVersion is that of the real git.
 func gitVersion(t testing.TB) git.Version {
 	t.Helper()
-	out, err := exec.Command(realGit(t), "version").Output()
+	real, err := askGit()
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := git.ParseVersion(string(out))
+	v, err := git.ParseVersion(real.version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +83,14 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	dir := filepath.Join(f.Home, "session "+t.Name()[strings.LastIndexByte(t.Name(), '/')+1:])
 	dir = dir[:min(len(dir), 200)]
 	bin := realGit(t)
-	out, err := exec.Command(bin, "--exec-path").Output()
+	real, err := askGit()
 	if err != nil {
 		t.Fatal(err)
 	}
 	st := &guard.SessionState{
 		ID: superqode.NewSessionID(testTime), WorkTree: true, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
-		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(strings.TrimSpace(string(out))),
+		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(real.execPath),
 			Version: gitVersion(t).String()},
 	}
 	if workspace != f.Dir {

@@ -67,7 +67,7 @@ func TestSubmodules(t *testing.T) {
 // and nothing that lies in its own workspace.
 func TestNestedRepositories(t *testing.T) {
 	t.Parallel()
-	f := copyOf(t, gittest.Dirty(t))
+	f := userRepo(t)
 	f.Git("init", "-q", f.Path("vendor/nested"))
 	f.GitIn(f.Path("vendor/nested"), "commit", "-q", "--allow-empty", "-m", "x")
 	workspace := filepath.Join(f.Dir, "../side")

@@ -8,6 +8,7 @@
 //
 //	SUPERQODE_FAILPOINT=<name>[:<n>]=<kill|error|enospc|pause:<duration>>
 //	SUPERQODE_FAILPOINT_LOG=<file>      every point that was reached, one a line
+//	SUPERQODE_FAILPOINT_ERRORS=<file>   those of them that can fail
 //
 // n counts from 1 and means the n-th time the point is reached in one process.
 package failpoint

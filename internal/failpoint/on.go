@@ -22,20 +22,32 @@ var (
 var ErrInjected = errors.New("injected failure")
 
 // Hit marks a step that can be interrupted but cannot fail by itself.
-func Hit(name string) { _ = Err(name) }
+func Hit(name string) { _ = reach(name) }
 
 // Err marks a step that may also fail: it returns the injected error or nil.
 func Err(name string) error {
+	note("SUPERQODE_FAILPOINT_ERRORS", name)
+	return reach(name)
+}
+
+// note appends a point's name to the file that a variable names.
+func note(variable, name string) {
+	log := os.Getenv(variable)
+	if log == "" {
+		return
+	}
+	if f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		fmt.Fprintln(f, name)
+		f.Close()
+	}
+}
+
+func reach(name string) error {
 	mu.Lock()
 	hits[name]++
 	n := hits[name]
 	mu.Unlock()
-	if log := os.Getenv("SUPERQODE_FAILPOINT_LOG"); log != "" {
-		if f, err := os.OpenFile(log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			fmt.Fprintln(f, name)
-			f.Close()
-		}
-	}
+	note("SUPERQODE_FAILPOINT_LOG", name)
 	spec := os.Getenv("SUPERQODE_FAILPOINT")
 	point, action, ok := strings.Cut(spec, "=")
 	if !ok {

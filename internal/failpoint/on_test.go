@@ -64,4 +64,13 @@ func TestLog(t *testing.T) {
 	if got, err := os.ReadFile(log); err != nil || string(got) != "one\ntwo\n" {
 		t.Errorf("log is %q, %v", got, err)
 	}
+	t.Setenv("SUPERQODE_FAILPOINT_ERRORS", log)
+	t.Setenv("SUPERQODE_FAILPOINT_LOG", "")
+	failpoint.Hit("three")
+	if err := failpoint.Err("four"); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(log); err != nil || string(got) != "one\ntwo\nfour\n" {
+		t.Errorf("log is %q, %v", got, err)
+	}
 }

@@ -13,14 +13,16 @@ import (
 // its end, empty folders and names that tools trip over.
 func Dirty(tb TB) *Fixture {
 	tb.Helper()
-	f := dirtyTemplate.make(tb)
+	f := dirtyTemplate.Make(tb)
 	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh") // exits 1 since something is modified; the rest is clean again
 	return f
 }
 
-var dirtyTemplate = template{build: makeDirty}
+var dirtyTemplate = Template{Build: MakeDirty}
 
-func makeDirty(f *Fixture) {
+// MakeDirty makes what Dirty describes in a fixture that is empty, for a template
+// that adds to it.
+func MakeDirty(f *Fixture) {
 	f.Git("init", "-q")
 	dirtyHistory(f)
 	dirtyRemote(f)

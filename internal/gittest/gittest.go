@@ -72,14 +72,14 @@ func Env(tb TB) []string {
 func Repo(tb TB, initArgs ...string) *Fixture {
 	tb.Helper()
 	if len(initArgs) == 0 {
-		return emptyTemplate.make(tb)
+		return emptyTemplate.Make(tb)
 	}
 	f := Plain(tb)
 	f.Git(append([]string{"init", "-q"}, initArgs...)...)
 	return f
 }
 
-var emptyTemplate = template{build: func(f *Fixture) { f.Git("init", "-q") }}
+var emptyTemplate = Template{Build: func(f *Fixture) { f.Git("init", "-q") }}
 
 // Plain makes an empty directory that is in no repository.
 func Plain(tb TB) *Fixture {
@@ -216,9 +216,7 @@ func (f *Fixture) WriteMode(rel, contents string, perm os.FileMode) {
 	if err == nil && perm != 0 {
 		err = os.Chmod(p, perm)
 	}
-	if err != nil {
-		f.tb.Fatalf("write fixture: %v", err)
-	}
+	f.written(err)
 }
 
 // Read returns the contents of the file rel.
@@ -238,23 +236,24 @@ func (f *Fixture) Symlink(target, rel string) {
 	if err == nil {
 		err = os.Symlink(target, f.Path(rel))
 	}
-	if err != nil {
-		f.tb.Fatalf("write fixture: %v", err)
-	}
+	f.written(err)
 }
 
 // Mkdir makes the folder rel and those above it.
 func (f *Fixture) Mkdir(rel string) {
 	f.tb.Helper()
-	if err := os.MkdirAll(f.Path(rel), 0o755); err != nil {
-		f.tb.Fatalf("write fixture: %v", err)
-	}
+	f.written(os.MkdirAll(f.Path(rel), 0o755))
 }
 
 // Remove deletes rel and everything below it.
 func (f *Fixture) Remove(rel string) {
 	f.tb.Helper()
-	if err := os.RemoveAll(f.Path(rel)); err != nil {
+	f.written(os.RemoveAll(f.Path(rel)))
+}
+
+func (f *Fixture) written(err error) {
+	f.tb.Helper()
+	if err != nil {
 		f.tb.Fatalf("write fixture: %v", err)
 	}
 }

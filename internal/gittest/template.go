@@ -10,36 +10,37 @@ import (
 	"time"
 )
 
-// template is a fixture that was built once in this process and is written out
-// again for each test that wants one: some twenty processes of git less.
-type template struct {
+// Template is a fixture that Build makes once in this process and that is written
+// out again for each test that wants one: some twenty processes of git less. It
+// holds the fixture's home, its directory and whatever else lies beside that.
+type Template struct {
+	Build func(f *Fixture)
 	once  sync.Once
-	build func(f *Fixture)
-	dir   string // of the fixture that was built
+	top   string // the folder above the directory of the fixture that was built
 	home  string
 	files []templateFile
 }
 
 // templateFile is one file, link or folder of a template.
 type templateFile struct {
-	name   string // below dir, or below home with inHome
+	name   string // below top, or below home with inHome
 	inHome bool
 	mode   fs.FileMode
 	mtime  time.Time
 	data   []byte // of a file, or a link's target
 }
 
-// make writes the template out as a new fixture. The modification times are those
+// Make writes the template out as a new fixture. The modification times are those
 // of the template, so an index that git refreshes afterwards vouches for what was
 // clean, unless a test changes the file again.
-func (t *template) make(tb TB) *Fixture {
+func (t *Template) Make(tb TB) *Fixture {
 	tb.Helper()
 	t.once.Do(func() {
 		f := Plain(tb)
-		t.build(f)
-		t.dir, t.home = f.Dir, f.Home
-		t.read(tb, f.Dir, false)
-		t.read(tb, f.Home, true)
+		t.Build(f)
+		t.top, t.home = filepath.Dir(f.Dir), f.Home
+		t.read(tb, t.top, false)
+		t.read(tb, t.home, true)
 	})
 	f := Plain(tb)
 	for i := range t.files {
@@ -61,10 +62,10 @@ func (f *Fixture) place(e *templateFile) string {
 	if e.inHome {
 		return filepath.Join(f.Home, e.name)
 	}
-	return filepath.Join(f.Dir, e.name)
+	return filepath.Join(filepath.Dir(f.Dir), e.name)
 }
 
-func (t *template) read(tb TB, dir string, inHome bool) {
+func (t *Template) read(tb TB, dir string, inHome bool) {
 	tb.Helper()
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || p == dir || strings.HasSuffix(p, ".sample") { // git's examples of hooks
@@ -93,7 +94,7 @@ func (t *template) read(tb TB, dir string, inHome bool) {
 
 // write makes one file of a new fixture. What git keeps in text names the new
 // places; objects and index hold none.
-func (t *template) write(f *Fixture, e *templateFile) error {
+func (t *Template) write(f *Fixture, e *templateFile) error {
 	p := f.place(e)
 	switch {
 	case e.mode.IsDir():
@@ -106,9 +107,9 @@ func (t *template) write(f *Fixture, e *templateFile) error {
 	}
 	data := e.data
 	switch filepath.Base(e.name) {
-	case "config", "FETCH_HEAD":
-		data = bytes.ReplaceAll(data, []byte(t.home), []byte(f.Home))
-		data = bytes.ReplaceAll(data, []byte(t.dir), []byte(f.Dir))
+	case "config", "FETCH_HEAD", "gitdir", ".git":
+		data = bytes.ReplaceAll(data, []byte(t.home), configPath(e, f.Home))
+		data = bytes.ReplaceAll(data, []byte(t.top), configPath(e, filepath.Dir(f.Dir)))
 	}
 	if err := os.WriteFile(p, data, 0o600); err != nil {
 		return err
@@ -117,4 +118,13 @@ func (t *template) write(f *Fixture, e *templateFile) error {
 		return err
 	}
 	return os.Chtimes(p, e.mtime, e.mtime)
+}
+
+// configPath is a path as one of a fixture's files holds it: the name of a subtest
+// may have a character in it that begins a comment in git's configuration.
+func configPath(e *templateFile, path string) []byte {
+	if filepath.Base(e.name) == "config" && strings.ContainsAny(path, "#;") {
+		return []byte(`"` + path + `"`)
+	}
+	return []byte(path)
 }

@@ -20,7 +20,14 @@ import (
 // in a patch or in a workspace that is kept.
 func TestAgentsKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	points := pointsOf(t, "team", superqode.ModeWorktree, 2, nil)
+	f := gittest.Dirty(t)
+	twice := func(name string) int {
+		if strings.HasPrefix(name, "agents.") {
+			return 2
+		}
+		return 1
+	}
+	points := reached(t, everyPoint, twice, func(log string) (int, string) { return child(t, f, "team", superqode.ModeWorktree, log) })
 	mustReach(t, points, lifePoints...)
 	mustReach(t, points, "agents.recorded", "agents.opened", "agents.looked", "agents.merged", "agents.stored", "agents.settled", "agents.gathered", "agents.taken", "agents.forgotten")
 	for _, point := range points {
@@ -44,7 +51,7 @@ func TestAgentsKilledAtEveryPoint(t *testing.T) {
 // A full disk at any step ends in an error, and nothing is lost either.
 func TestAgentsFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsOf(t, "team", superqode.ModeWorktree, 1, nil) {
+	for _, point := range pointsThatFail(t, "team", nil) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)

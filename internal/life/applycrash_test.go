@@ -3,8 +3,6 @@
 package life
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -67,26 +65,13 @@ func applyPoints(t *testing.T, do string, times int, prepare func(*applyTest)) [
 	if prepare != nil {
 		prepare(a)
 	}
-	log := filepath.Join(t.TempDir(), "points")
-	if code, out := a.child(do, "SUPERQODE_FAILPOINT_LOG="+log); code != 0 {
-		t.Fatalf("%s without a fault: exit code %d\n%s", do, code, out)
-	}
-	data, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]int{}
-	var points []string
-	for name := range strings.FieldsSeq(string(data)) {
-		limit := times
-		if !strings.HasPrefix(name, "apply.") {
-			limit = 1
+	limit := func(name string) int {
+		if strings.HasPrefix(name, "apply.") {
+			return times
 		}
-		if seen[name]++; seen[name] <= limit {
-			points = append(points, name+":"+string(rune('0'+seen[name])))
-		}
+		return 1
 	}
-	return points
+	return reached(t, everyPoint, limit, func(log string) (int, string) { return a.child(do, log) })
 }
 
 // applied is what the origin is like when all of it was applied.

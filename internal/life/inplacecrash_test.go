@@ -3,10 +3,9 @@
 package life
 
 import (
-	"fmt"
+	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -53,30 +52,22 @@ func smallOrigin(t *testing.T) *gittest.Fixture {
 	return f
 }
 
-// pointsIn returns the failpoints that one process reaches, all of them; of
-// those that are reached for each file of a tree, the first times.
-func pointsIn(t *testing.T, do string, mode superqode.Mode, prepare func(*gittest.Fixture)) []string {
+// pointsIn returns the failpoints of smallOrigin that one process writes into the
+// file that variable names, all of them; of those that are reached for each file of
+// a tree, and those before a record is in its place, the first times.
+func pointsIn(t *testing.T, variable, do string, mode superqode.Mode, prepare func(*gittest.Fixture)) []string {
 	t.Helper()
 	f := smallOrigin(t)
 	if prepare != nil {
 		prepare(f)
 	}
-	log := filepath.Join(t.TempDir(), "points")
-	if code, out := child(t, f, do, mode, "SUPERQODE_FAILPOINT_LOG="+log, "SUPERQODE_TEST_SCRIPT="+wreck); code != 0 {
-		t.Fatalf("%s without a fault: exit code %d\n%s", do, code, out)
-	}
-	data, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]int{}
-	var points []string
-	for name := range strings.FieldsSeq(string(data)) {
-		if seen[name]++; seen[name] <= 2 || !strings.HasPrefix(name, "snapshot.") {
-			points = append(points, fmt.Sprintf("%s:%d", name, seen[name]))
+	times := func(name string) int {
+		if strings.HasPrefix(name, "snapshot.") || name == "atomicfile.create" || name == "atomicfile.written" {
+			return 2
 		}
+		return math.MaxInt
 	}
-	return points
+	return reached(t, variable, times, func(log string) (int, string) { return child(t, f, do, mode, log, "SUPERQODE_TEST_SCRIPT="+wreck) })
 }
 
 // checkInPlace holds what must be true after a crash in the origin and a
@@ -120,7 +111,7 @@ func checkRecovered(t *testing.T, f *gittest.Fixture) {
 // command brings back.
 func TestInPlaceKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	points := pointsIn(t, "run", superqode.ModeGitSnapshot, nil)
+	points := pointsIn(t, everyPoint, "run", superqode.ModeGitSnapshot, nil)
 	mustReach(t, points, lifePoints...)
 	mustReach(t, points, "inplace.pointed", "inplace.copied", "inplace.linked", "inplace.surveyed", "inplace.kept", "inplace.top", "inplace.neighbours", "salvage.contents", "salvage.committed",
 		"salvage.recorded", "snapshot.erased", "revert.erased", "snapshot.replaced", "revert.written", "revert.adjusted", "revert.applied", "inplace.repository", "inplace.tree", "inplace.tree-done")
@@ -151,7 +142,7 @@ func TestInPlaceKilledWhileRecovering(t *testing.T) {
 				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
 			}
 		}
-		for _, point := range pointsIn(t, "recover", "", func(f *gittest.Fixture) { crash(t, f) }) {
+		for _, point := range pointsIn(t, everyPoint, "recover", "", func(f *gittest.Fixture) { crash(t, f) }) {
 			t.Run(first+"/"+point, func(t *testing.T) {
 				t.Parallel()
 				f := smallOrigin(t)
@@ -173,7 +164,7 @@ func TestInPlaceKilledWhileRecovering(t *testing.T) {
 // is room the origin comes back.
 func TestInPlaceFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsIn(t, "run", superqode.ModeGitSnapshot, nil) {
+	for _, point := range pointsIn(t, canFail, "run", superqode.ModeGitSnapshot, nil) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := smallOrigin(t)
@@ -240,7 +231,7 @@ func checkPatch(t *testing.T, f *gittest.Fixture, id superqode.SessionID) {
 // A shared session that was killed ends, and what its program did stays.
 func TestSharedKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsIn(t, "run", superqode.ModeShared, nil) {
+	for _, point := range pointsIn(t, everyPoint, "run", superqode.ModeShared, nil) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := smallOrigin(t)
@@ -275,8 +266,8 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 			}
 			return s
 		}
-		for _, point := range pointsIn(t, "revert", in, func(f *gittest.Fixture) { open(t, f) }) {
-			for _, how := range []string{"kill", "enospc"} {
+		for variable, how := range map[string]string{everyPoint: "kill", canFail: "enospc"} {
+			for _, point := range pointsIn(t, variable, "revert", in, func(f *gittest.Fixture) { open(t, f) }) {
 				t.Run(string(in)+"/"+point+"/"+how, func(t *testing.T) {
 					t.Parallel()
 					f := smallOrigin(t)
