@@ -530,6 +530,9 @@ func (c Check) OK() bool {
 // remove meanwhile is no finding: the list of files is taken under the lock, and
 // what does not fit is looked at a second time under it.
 func (s *Store) Verify(ctx context.Context) (c Check, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return c, err
+	}
 	p, err := s.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil

@@ -30,6 +30,9 @@ type Removal struct {
 // Uninstall takes the hooks out. What was there before stands there again, byte for
 // byte, as far as nobody changed it meanwhile.
 func (i *Installer) Uninstall(ctx context.Context) (r Removal, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return Removal{}, err
+	}
 	l := i.layout()
 	unlock, err := installation.Lock(l.Common)
 	if err != nil {

@@ -36,6 +36,9 @@ type Base struct {
 // base has no such file, or its contents were not kept, every edit is one of
 // the whole file.
 func (b *Base) Translate(ctx context.Context, path string, lines []Lines) ([]Lines, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	whole := []Lines{{}}
 	if len(lines) == 0 {
 		return nil, nil

@@ -174,7 +174,10 @@ func (t *Table) end(ctx context.Context, lease func(*Lease) bool, waiter func(*W
 
 // List returns the claims that stand, and the requests that wait, in the order of asking. It
 // writes nothing: what ended with its holder is left out.
-func (t *Table) List(context.Context) ([]Lease, []Waiter, error) {
+func (t *Table) List(ctx context.Context) ([]Lease, []Waiter, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
 	b, err := t.read()
 	if err != nil {
 		return nil, nil, err

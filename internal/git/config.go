@@ -30,6 +30,9 @@ type ConfigEntry struct {
 // Config returns the configuration of the repository as it was when Discover
 // found it, or, of a Repo that was made by other means, as it is now.
 func (r *Repo) Config(ctx context.Context) (*Config, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if r.config != nil {
 		return r.config, nil
 	}

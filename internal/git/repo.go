@@ -270,6 +270,9 @@ func discoverError(dir string, err error) error {
 // Head returns the commit id of HEAD, as it was when the repository was found, or
 // "" while the branch has no commit.
 func (r *Repo) Head(ctx context.Context) (string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
 	if r.head != "" {
 		return r.head, nil
 	}
@@ -283,6 +286,9 @@ func (r *Repo) Head(ctx context.Context) (string, error) {
 // Commit resolves a revision to a commit id, or returns an error that wraps
 // superqode.ErrNotFound.
 func (r *Repo) Commit(ctx context.Context, rev string) (string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
 	if rev == "" || strings.HasPrefix(rev, "-") {
 		return "", superqode.Errorf(superqode.ErrNotFound, "no such revision: %q", rev)
 	}

@@ -48,6 +48,9 @@ func Private(s *site.Site) *guard.PrivateGit {
 // of a merge under way as the workspace has them, and an object store behind which
 // the repository's own stands. HEAD comes last: with it the directory is whole.
 func Make(ctx context.Context, s *site.Site) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if !Needed(s, s.Rec.Guard) {
 		return nil
 	}

@@ -36,6 +36,9 @@ const factsFile = "facts.json"
 // Facts returns what is known of g, and finds it out when git is another one
 // than last time.
 func (m *Machine) Facts(ctx context.Context, g *git.Git) (*Facts, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	key, _, err := fileKey(g.Bin)
 	if err != nil {
 		return nil, err

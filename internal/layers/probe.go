@@ -40,6 +40,9 @@ const badProbe = time.Minute
 // Probe returns the states of shim and hooks, tried in a scratch repository with
 // the user's git.
 func (m *Machine) Probe(ctx context.Context, st *guard.SessionState) (shim, hooks string, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", "", err
+	}
 	file, err := m.probeFile(st)
 	if err != nil {
 		return "", "", err

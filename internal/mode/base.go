@@ -43,6 +43,9 @@ func SaveBase(ctx context.Context, s *site.Site) error {
 // KeepBase puts contents of the base that are not in the store yet there, as far
 // as a patch is made from them.
 func KeepBase(ctx context.Context, s *site.Site, l *Look) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	return For(s.Rec.Mode).keepBase(ctx, s, l)
 }
 

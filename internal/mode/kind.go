@@ -173,6 +173,9 @@ const RemoveTimeout = 2 * time.Minute
 
 // TakeAway removes the workspace; see Kind.Remove.
 func TakeAway(ctx context.Context, s *site.Site, locked bool) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	defer s.Begin("removing the workspace", nil)()
 	return For(s.Rec.Mode).Remove(ctx, s, locked)
 }

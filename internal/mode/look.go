@@ -259,6 +259,9 @@ func (l *Look) TakeLarge(changes []superqode.Change) (small, large []superqode.C
 // SaveLarge moves the large files that the session changed out of a workspace
 // that is about to be removed.
 func SaveLarge(ctx context.Context, s *site.Site, final *snapshot.Snapshot, changes []superqode.Change) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if final == nil {
 		return nil
 	}

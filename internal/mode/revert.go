@@ -201,6 +201,9 @@ func restoreTop(ctx context.Context, s *site.Site) error {
 // FreeArtifacts takes away what the program put in the place of superqode's own
 // folder, where the artifacts go.
 func FreeArtifacts(ctx context.Context, s *site.Site) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	dir := filepath.Join(string(s.Rec.Origin), ".superqode")
 	if st, err := os.Lstat(dir); err != nil || st.IsDir() {
 		return nil // the artifact store tells what is wrong with it

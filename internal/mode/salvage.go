@@ -135,6 +135,9 @@ func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[string]bool, []s
 // folder. Their permissions may have been widened for reading meanwhile, so it
 // looks again.
 func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil
 	}

@@ -52,6 +52,9 @@ const maxKeyLines = 400
 // InPatch names the secrets in the lines of a patch in git's format: path, line and
 // rule of each, at most maxNamed of them.
 func (r *Redactor) InPatch(ctx context.Context, patch io.Reader) ([]string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	var found []string
 	at := patchPlace{}
 	in := bufio.NewReaderSize(patch, 64<<10)

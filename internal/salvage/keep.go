@@ -68,6 +68,9 @@ const (
 // The order of the writes makes it safe: contents, list, commit, and last the
 // record that makes them a salvage.
 func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if Nothing(parts) {
 		return nil, nil
 	}
@@ -213,12 +216,11 @@ func forgetContent(now *snapshot.Snapshot, path string) {
 // contents are stored.
 func (k *Keeper) write(ctx context.Context, sv *Record, list *snapshot.Snapshot) error {
 	dir := Dir(k.Dir)
-	if err := os.Mkdir(dir, 0o700); err == nil {
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
 		err = atomicfile.SyncDir(k.Dir)
-		if err != nil {
-			return err
-		}
-	} else if !errors.Is(err, os.ErrExist) {
+	}
+	if err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	if err := list.Save(sv.ListPath(dir)); err != nil {

@@ -135,6 +135,9 @@ func (h *Host) Begin(step string, meter *treecopy.Meter) (done func()) {
 
 // Git finds git once.
 func (h *Host) Git(ctx context.Context) (*git.Git, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	h.gitOnce.Lock()
 	defer h.gitOnce.Unlock()
 	if h.gitBin != nil {

@@ -73,6 +73,9 @@ func (s *Site) Note(lines []string) {
 // OpenStore opens the project's store of contents once. While the repository is
 // distrusted its objects are read from the session's own copy of them.
 func (s *Site) OpenStore(ctx context.Context) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if s.Store != nil {
 		return nil
 	}
@@ -164,6 +167,9 @@ func (s *Site) LoadOrigin() (*snapshot.Snapshot, error) {
 // Salvage keeps what the entries hold before somebody overwrites or deletes them;
 // see salvage.Keeper.keep.
 func (s *Site) Salvage(ctx context.Context, why string, parts ...salvage.Part) (*salvage.Record, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if salvage.Nothing(parts) {
 		return nil, nil
 	}
@@ -208,6 +214,9 @@ func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts"
 // MoveLarge moves large files out of a directory into the session's folder and
 // tells where they are.
 func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
 	var files []snapshot.Entry
 	for i := range entries {
 		if entries[i].IsLarge() {
@@ -237,7 +246,7 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Ent
 	for i := range files {
 		file := filepath.Join(to, files[i].Path)
 		if _, lerr := os.Lstat(file); lerr == nil {
-			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), QuoteWord(file)))
+			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), text.QuotePOSIX(file)))
 		}
 	}
 	return true, err

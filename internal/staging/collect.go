@@ -44,6 +44,9 @@ type CollectOptions struct {
 // in it is followed or trusted. On an error about the store itself, such as a full
 // disk, what could be added is returned with the error.
 func Collect(ctx context.Context, store *artifacts.Store, opt CollectOptions) ([]artifacts.Artifact, []artifacts.Problem, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
 	if opt.Session.IsZero() {
 		return nil, nil, errors.New("collect artifacts: no session")
 	}

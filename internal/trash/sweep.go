@@ -53,6 +53,9 @@ func Sweep(ctx context.Context, trashDir string, budget time.Duration) (done boo
 
 // RemoveTree deletes path and everything below it as Sweep does.
 func RemoveTree(ctx context.Context, path string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -1,0 +1,25 @@
+package install_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/hooks/install"
+)
+
+// TestEndedBefore holds that a context that has ended is an error, also where there is
+// nothing to do.
+func TestEndedBefore(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	for name, call := range map[string]func() error{
+		"Uninstall": func() error { _, err := new(install.Installer).Uninstall(ctx); return err },
+	} {
+		if err := call(); !errors.Is(err, stopped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

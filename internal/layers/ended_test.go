@@ -1,0 +1,26 @@
+package layers_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/internal/layers"
+)
+
+// TestEndedBefore holds that a context that has ended is an error, also where there is
+// nothing to do.
+func TestEndedBefore(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	for name, call := range map[string]func() error{
+		"Facts": func() error { _, err := new(layers.Machine).Facts(ctx, nil); return err },
+		"Probe": func() error { _, _, err := new(layers.Machine).Probe(ctx, nil); return err },
+	} {
+		if err := call(); !errors.Is(err, stopped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package redact_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/internal/redact"
+)
+
+// TestEndedBefore holds that a context that has ended is an error, also where there is
+// nothing to do.
+func TestEndedBefore(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	for name, call := range map[string]func() error{
+		"InPatch": func() error { _, err := new(redact.Redactor).InPatch(ctx, strings.NewReader("")); return err },
+	} {
+		if err := call(); !errors.Is(err, stopped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

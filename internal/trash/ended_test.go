@@ -1,0 +1,25 @@
+package trash_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/seed-2d964004/superqode/internal/trash"
+)
+
+// TestEndedBefore holds that a context that has ended is an error, also where there is
+// nothing to do.
+func TestEndedBefore(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("stopped")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	for name, call := range map[string]func() error{
+		"RemoveTree": func() error { return trash.RemoveTree(ctx, t.TempDir()) },
+	} {
+		if err := call(); !errors.Is(err, stopped) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
