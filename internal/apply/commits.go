@@ -84,8 +84,7 @@ func (a *commitApply) decide(ctx context.Context) error {
 	}
 	a.res.Branch = branchOf(a.repo)
 	if a.head != "" {
-		err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"merge-base", "--is-ancestor", a.made.Head, a.head}})
-		if err == nil {
+		if err = a.run(ctx, nil, "", "merge-base", "--is-ancestor", a.made.Head, a.head); err == nil {
 			a.tip, a.res.Head = a.head, a.head
 			return nil // it has them
 		}
@@ -104,16 +103,28 @@ func (a *commitApply) decide(ctx context.Context) error {
 
 // underWay refuses an origin in which a git operation is unfinished.
 func (a *commitApply) underWay() error {
-	for name, what := range map[string]string{"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert", "rebase-merge": "a rebase", "rebase-apply": "a rebase or am", "sequencer": "a cherry-pick or revert"} {
+	for name, what := range map[string]string{
+		"MERGE_HEAD": "a merge", "CHERRY_PICK_HEAD": "a cherry-pick", "REVERT_HEAD": "a revert",
+		"rebase-merge": "a rebase", "rebase-apply": "a rebase or am", "sequencer": "a cherry-pick or revert",
+	} {
 		if atomicfile.Exists(filepath.Join(a.repo.GitDir, name)) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "%s is under way in %s", what, a.repo.TopLevel), "git -C %s status", a.repo.TopLevel)
+			return a.seeStatus("%s is under way in %s", what, a.repo.TopLevel)
 		}
 	}
 	a.dropLock()
-	if atomicfile.Exists(filepath.Join(a.repo.GitDir, "index.lock")) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "another git works on the index of %s", a.repo.TopLevel), "ls -l %s", filepath.Join(a.repo.GitDir, "index.lock"))
+	if atomicfile.Exists(a.lockPath()) {
+		return superqode.WithHint(a.indexLocked(), "ls -l %s", a.lockPath())
 	}
 	return nil
+}
+
+// seeStatus is a conflict of which git status says more.
+func (a *commitApply) seeStatus(format string, args ...any) error {
+	return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, format, args...), "git -C %s status", a.repo.TopLevel)
+}
+
+func (a *commitApply) indexLocked() error {
+	return superqode.Errorf(superqode.ErrLocked, "another git works on the index of %s", a.repo.TopLevel)
 }
 
 // branchOf is the branch that HEAD names, "" when it is detached.
@@ -121,34 +132,43 @@ func branchOf(repo *git.Repo) string {
 	name, _ := strings.CutPrefix(atomicfile.ReadBelow(repo.GitDir, "HEAD"), "ref: ")
 	branch, ok := strings.CutPrefix(name, "refs/heads/")
 	if !ok {
-		return ""
+		branch = ""
 	}
 	return branch
+}
+
+// run runs git in the origin, with variables and something on its stdin.
+func (a *commitApply) run(ctx context.Context, env []string, in string, args ...string) error {
+	return a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: args, Env: env, Stdin: strings.NewReader(in)})
 }
 
 // storeGit runs git on the store's objects, without the user's configuration.
 // New objects go into this apply's own folder.
 func (a *commitApply) storeGit(ctx context.Context, in string, env []string, args ...string) (string, error) {
-	objects := filepath.Join(a.dir, "objects")
-	if err := os.MkdirAll(objects, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(a.dir, "objects"), 0o700); err != nil {
 		return "", err
 	}
-	env = append([]string{
-		"GIT_DIR=" + a.j.Store.Dir(), "GIT_OBJECT_DIRECTORY=" + objects, lends(filepath.Join(a.j.Store.Dir(), "objects")),
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1", "HOME=" + a.dir, "XDG_CONFIG_HOME=" + a.dir,
-	}, env...)
+	env = slices.Concat(a.ownObjects(a.j.Store.Dir()), []string{
+		"GIT_DIR=" + a.j.Store.Dir(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
+		"HOME=" + a.dir, "XDG_CONFIG_HOME=" + a.dir,
+	}, env)
 	out, err := a.repo.Output(ctx, git.Cmd{Dir: a.dir, Args: args, Env: env, Stdin: strings.NewReader(in)})
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-// lends is the variable that lets git read another objects folder (git(1):
-// quoted like a C string if it contains a separator).
-func lends(objects string) string {
+// ownObjects are the variables with which git writes objects into this apply's own
+// folder and reads those of a git directory (git(1): quoted like a C string if the
+// path contains a separator).
+func (a *commitApply) ownObjects(gitDir string) []string {
+	objects := filepath.Join(gitDir, "objects")
 	if strings.ContainsAny(objects, "\":\\\n") {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
 	}
-	return "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects
+	return []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 }
+
+// said is what git printed, on one line.
+func said(stderr string) string { return text.Printable(strings.TrimSpace(stderr)) }
 
 // takeAsTheyAre lists the session's commits and creates no others.
 func (a *commitApply) takeAsTheyAre(ctx context.Context) error {
@@ -171,7 +191,7 @@ func (a *commitApply) replay(ctx context.Context) error {
 		return err
 	}
 	if a.repo.Version.Before(git.Version{2, 38, 0}) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "the origin has moved on, and git %s cannot merge without a work tree", a.repo.Version), "git -C %s am -3 %s", a.repo.TopLevel, filepath.Join(".superqode", "qe-artifacts", artifacts.SessionCommits(a.j.ID)))
+		return a.byMail(superqode.Errorf(superqode.ErrConflict, "the origin has moved on, and git %s cannot merge without a work tree", a.repo.Version))
 	}
 	committer, err := a.committer(ctx)
 	if err != nil {
@@ -204,7 +224,8 @@ func (a *commitApply) committer(ctx context.Context) ([]string, error) {
 // pick merges one commit's difference from its first parent into tip. git finds
 // the base of a merge by history, so pick gives the three trees one.
 func (a *commitApply) pick(ctx context.Context, c string, committer []string) error {
-	about, err := a.storeGit(ctx, "", nil, "log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s%x00%B", c)
+	about, err := a.storeGit(ctx, "", nil,
+		"log", "-1", "--encoding=UTF-8", "--date=raw", "--format=%an%x00%ae%x00%ad%x00%s%x00%B", c)
 	if err != nil {
 		return err
 	}
@@ -252,9 +273,10 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 	var list []artifacts.ApplyConflict
 	slices.Sort(paths)
 	for _, p := range slices.Compact(paths) {
-		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too", gitdir.Short(c), text.Printable(subject), text.Printable(p))))
+		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too",
+			gitdir.Short(c), text.Printable(subject), text.Printable(p))))
 	}
-	return a.refused(list)
+	return a.byMail(&Error{list})
 }
 
 func conflictAt(path, message string) artifacts.ApplyConflict {
@@ -262,6 +284,8 @@ func conflictAt(path, message string) artifacts.ApplyConflict {
 	return artifacts.ApplyConflict{Path: rel, Kind: "content", Message: message}
 }
 
-func (a *commitApply) refused(list []artifacts.ApplyConflict) error {
-	return superqode.WithHint(&Error{list}, "git -C %s am -3 %s", a.repo.TopLevel, filepath.Join(".superqode", "qe-artifacts", artifacts.SessionCommits(a.j.ID)))
+// byMail is an error with the hint how to apply the commits without us.
+func (a *commitApply) byMail(err error) error {
+	mails := filepath.Join(".superqode", "qe-artifacts", artifacts.SessionCommits(a.j.ID))
+	return superqode.WithHint(err, "git -C %s am -3 %s", a.repo.TopLevel, mails)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -33,13 +32,11 @@ func (p *commitPath) given() bool { return p.work != p.old && p.work != p.new }
 
 // compare looks at every path that the commits change.
 func (a *commitApply) compare(ctx context.Context) error {
-	from := a.head
+	from, err := a.head, error(nil)
 	if from == "" {
-		empty, err := a.storeGit(ctx, "", nil, "mktree")
-		if err != nil {
+		if from, err = a.storeGit(ctx, "", nil, "mktree"); err != nil {
 			return err
 		}
-		from = empty
 	}
 	out, err := a.storeGit(ctx, "", nil, "diff-tree", "-r", "-z", "--no-renames", "--no-commit-id", from, a.tip)
 	if err != nil {
@@ -72,14 +69,18 @@ func (a *commitApply) compare(ctx context.Context) error {
 		p := &a.paths[i]
 		p.work = work[p.path]
 		staged, known := index[p.path], begun != nil && p.work == begun[p.path]
+		why := ""
 		if p.given() && !known {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (local change): %s was changed in the origin, and not committed", text.Printable(p.path))))
+			why = "CONFLICT (local change): %s was changed in the origin, and not committed"
 		} else if staged != p.old && staged != p.new && staged != p.work {
-			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf("CONFLICT (staged change): something else is staged for %s", text.Printable(p.path))))
+			why = "CONFLICT (staged change): something else is staged for %s"
+		}
+		if why != "" {
+			conflicts = append(conflicts, conflictAt(p.path, fmt.Sprintf(why, text.Printable(p.path))))
 		}
 	}
 	if len(conflicts) > 0 {
-		return a.refused(conflicts)
+		return a.byMail(&Error{conflicts})
 	}
 	return nil
 }
@@ -117,10 +118,11 @@ func (a *commitApply) worked(ctx context.Context, names string) (map[string]obje
 	if err != nil {
 		return nil, err
 	}
-	env = append(env, "GIT_OBJECT_DIRECTORY="+filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects")))
-	err = a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin"}, Env: env, Stdin: strings.NewReader(names)})
+	env = append(env, a.ownObjects(a.repo.CommonDir)...)
+	err = a.run(ctx, env, names,
+		"update-index", "-z", "--add", "--remove", "--replace", "--ignore-skip-worktree-entries", "--stdin")
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "cannot compare what the commits change with the origin: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return nil, a.seeStatus("cannot compare what the commits change with the origin: %s", said(exit.Stderr))
 	}
 	if err != nil {
 		return nil, err

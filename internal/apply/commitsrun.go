@@ -75,7 +75,7 @@ func (a *commitApply) lockNote() string { return filepath.Join(a.j.Dir, "commits
 func (a *commitApply) takeLock() (*os.File, error) {
 	f, err := os.OpenFile(a.lockPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, os.ErrExist) {
-		return nil, superqode.Errorf(superqode.ErrLocked, "another git works on the index of %s", a.repo.TopLevel)
+		return nil, a.indexLocked()
 	}
 	if err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (a *commitApply) undo(ctx context.Context, why error) error {
 	for _, dir := range a.missing {
 		_ = root.Remove(dir) // unless something else is in it by now
 	}
-	env := []string{"GIT_INDEX_FILE=" + filepath.Join(a.dir, "work"), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.repo.CommonDir, "objects"))}
-	err = errors.Join(err, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"checkout-index", "-f", "-z", "--stdin"}, Env: env, Stdin: strings.NewReader(in.String())}))
+	env := append(a.ownObjects(a.repo.CommonDir), "GIT_INDEX_FILE="+filepath.Join(a.dir, "work"))
+	err = errors.Join(err, a.run(ctx, env, in.String(), "checkout-index", "-f", "-z", "--stdin"))
 	if err != nil {
 		return fmt.Errorf("%w: the apply could not be undone completely: %w", superqode.ErrVerification, err)
 	}
@@ -157,14 +157,17 @@ func (a *commitApply) bringObjects(ctx context.Context) error {
 		return err
 	}
 	defer out.Close()
-	env := []string{"GIT_DIR=" + a.j.Store.Dir(), "GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), lends(filepath.Join(a.j.Store.Dir(), "objects"))}
-	if err := a.repo.Run(ctx, git.Cmd{Dir: a.dir, Args: []string{"pack-objects", "-q", "--revs", "--stdout"}, Env: env, Stdin: strings.NewReader(in), Stdout: out}); err != nil {
+	env := append(a.ownObjects(a.j.Store.Dir()), "GIT_DIR="+a.j.Store.Dir())
+	packing := git.Cmd{Dir: a.dir, Args: []string{"pack-objects", "-q", "--revs", "--stdout"}, Env: env}
+	packing.Stdin, packing.Stdout = strings.NewReader(in), out
+	if err := a.repo.Run(ctx, packing); err != nil {
 		return err
 	}
 	if _, err := out.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: out, Stdout: io.Discard})
+	unpacking := git.Cmd{Dir: a.repo.TopLevel, Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: out, Stdout: io.Discard}
+	return a.repo.Run(ctx, unpacking)
 }
 
 // salvage saves what is overwritten and was not committed.
@@ -195,15 +198,8 @@ func (a *commitApply) salvage(ctx context.Context) error {
 			part.Entries = append(part.Entries, *e)
 		}
 	}
-	sv, err := a.j.Salvage(ctx, "apply of commits", part)
-	if err != nil || sv == nil {
-		return err
-	}
-	if len(sv.LeftOut) > 0 {
-		return fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
-	}
-	a.res.Salvage = sv.ID
-	return nil
+	a.res.Salvage, err = a.j.salvageWhole(ctx, "apply of commits", part)
+	return err
 }
 
 // prepareIndex makes the index from which git moves the work tree. Where the
@@ -230,7 +226,7 @@ func (a *commitApply) prepareIndex(ctx context.Context) ([]string, error) {
 	if in.Len() == 0 {
 		return env, nil
 	}
-	return env, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-z", "--index-info"}, Env: env, Stdin: strings.NewReader(in.String())})
+	return env, a.run(ctx, env, in.String(), "update-index", "-z", "--index-info")
 }
 
 // moveTree writes the new state into the work tree. git checks every path first
@@ -240,9 +236,9 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 	if a.head != "" {
 		args = append(args, a.head)
 	}
-	err := a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: append(args, a.tip), Env: env})
+	err := a.run(ctx, env, "", append(args, a.tip)...)
 	if exit, ok := errors.AsType[*git.ExitError](err); ok {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", text.Printable(strings.TrimSpace(exit.Stderr))), "git -C %s status", a.repo.TopLevel)
+		return a.seeStatus("nothing was applied: %s", said(exit.Stderr))
 	}
 	if err != nil {
 		return err
@@ -268,14 +264,14 @@ func (a *commitApply) moveTree(ctx context.Context, env []string) error {
 		}
 	}
 	if again.Len() > 0 {
-		err = errors.Join(err, a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"checkout-index", "-f", "-u", "-z", "--stdin"}, Env: env, Stdin: strings.NewReader(again.String())}))
+		err = errors.Join(err, a.run(ctx, env, again.String(), "checkout-index", "-f", "-u", "-z", "--stdin"))
 	}
 	return errors.Join(err, a.refresh(ctx, env))
 }
 
 // refresh brings an index's stat data up to date.
 func (a *commitApply) refresh(ctx context.Context, env []string) error {
-	err := a.repo.Run(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-index", "-q", "--refresh"}, Env: env})
+	err := a.run(ctx, env, "", "update-index", "-q", "--refresh")
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
 		return nil // there are files that differ
 	}
@@ -296,7 +292,9 @@ func (l *refLock) end(how string) error {
 // lockRefs makes git lock the refs, after it has checked everything that could
 // be wrong with them.
 func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
-	cmd := a.repo.Command(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"update-ref", "--stdin", "-m", "superqode: commits of session " + a.j.ID.String()}})
+	cmd := a.repo.Command(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{
+		"update-ref", "--stdin", "-m", "superqode: commits of session " + a.j.ID.String(),
+	}})
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -305,8 +303,8 @@ func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said strings.Builder
-	cmd.Stderr = &said
+	var words strings.Builder
+	cmd.Stderr = &words
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -326,7 +324,7 @@ func (a *commitApply) lockRefs(ctx context.Context) (*refLock, error) {
 	}
 	err = errors.Join(err, in.Close())
 	if werr := cmd.Wait(); werr != nil {
-		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", text.Printable(strings.TrimSpace(said.String())))
+		err = superqode.Errorf(superqode.ErrConflict, "nothing was applied: %s", said(words.String()))
 	}
 	return nil, err
 }
@@ -337,7 +335,9 @@ func (a *commitApply) verify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}
-	out, err := a.repo.Output(ctx, git.Cmd{Dir: a.repo.TopLevel, Args: []string{"diff-index", "--name-only", "-z", "--no-renames", a.tip}})
+	out, err := a.repo.Output(ctx, git.Cmd{
+		Dir: a.repo.TopLevel, Args: []string{"diff-index", "--name-only", "-z", "--no-renames", a.tip},
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}

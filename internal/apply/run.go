@@ -117,12 +117,19 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 			over = append(over, *view.Now.Find(string(st.Path)))
 		}
 	}
-	sv, err := j.Salvage(ctx, "apply", salvage.Part{Dir: string(j.Origin), Entries: over})
+	return j.salvageWhole(ctx, "apply", salvage.Part{Dir: string(j.Origin), Entries: over})
+}
+
+// salvageWhole returns the id of a salvage, "" where there is nothing to save. What
+// cannot be saved is an error.
+func (j *Job) salvageWhole(ctx context.Context, why string, part salvage.Part) (string, error) {
+	sv, err := j.Salvage(ctx, why, part)
 	if err != nil || sv == nil {
 		return "", err
 	}
 	if len(sv.LeftOut) > 0 {
-		return "", fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(sv.LeftOut[0].Path), sv.LeftOut[0].Reason)
+		first := sv.LeftOut[0]
+		return "", fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(first.Path), first.Reason)
 	}
 	return sv.ID, nil
 }

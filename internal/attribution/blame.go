@@ -9,7 +9,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
-	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -106,7 +105,7 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 func (s *Authorship) renamed(c *superqode.Change) error {
 	to := c.Path.String()
 	err := superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", text.Printable(c.OldPath.String()), text.Printable(to))
-	return superqode.WithHint(err, "superqode workspace blame --session %s %s", s.Rec.ID, site.QuoteWord(to))
+	return superqode.WithHint(err, "superqode workspace blame --session %s %s", s.Rec.ID, text.QuotePOSIX(to))
 }
 
 // history is a file as each author left it, the base first.

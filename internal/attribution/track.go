@@ -114,7 +114,7 @@ func SendTrack(ctx context.Context, env []string, t Track) error {
 func (s *Authorship) Track(ctx context.Context, t Track) (err error) {
 	if path := t.Path.String(); t.Agent.IsZero() {
 		err := superqode.Errorf(superqode.ErrUsage, "nobody is named who changed %s", text.Printable(path))
-		return superqode.WithHint(err, "superqode track --agent NAME %s", site.QuoteWord(path))
+		return superqode.WithHint(err, "superqode track --agent NAME %s", text.QuotePOSIX(path))
 	}
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "track.lock"))
 	if err != nil {

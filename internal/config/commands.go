@@ -63,22 +63,17 @@ func (c Command) Writes() []string {
 // AgentCommands returns the commands of agents.
 func (c *Config) AgentCommands() []Command {
 	var out []Command
-	lines := map[string]string{}
 	for id, line := range c.Agents {
-		lines[id.String()] = line
+		key := "agents." + id.String()
+		out = append(out, Command{Key: key, Line: line, Origin: c.value(key).Origin, files: c.setupFiles()})
 	}
-	for _, name := range slices.Sorted(maps.Keys(lines)) {
-		key := "agents." + name
-		out = append(out, Command{Key: key, Line: lines[name], Origin: c.value(key).Origin, files: c.setupFiles()})
-	}
+	slices.SortFunc(out, func(a, b Command) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
 func (c *Config) value(key string) Value {
-	for _, v := range c.values {
-		if v.Key == key {
-			return v
-		}
+	if i := slices.IndexFunc(c.values, func(v Value) bool { return v.Key == key }); i >= 0 {
+		return c.values[i]
 	}
 	return Value{Key: key, Origin: Origin{Layer: LayerDefault}}
 }

@@ -80,15 +80,3 @@ type Artifacts struct {
 // Values returns every key in the order of the table with its effective value
 // and where that came from.
 func (c *Config) Values() []Value { return c.values }
-
-// Unused returns the keys that are set and that this version reads and checks
-// but ignores, so that a session can say so.
-func (c *Config) Unused() []Value {
-	var out []Value
-	for _, v := range c.values {
-		if !v.Used && v.Origin.Layer != LayerDefault {
-			out = append(out, v)
-		}
-	}
-	return out
-}

@@ -79,7 +79,7 @@ func TestDefault(t *testing.T) {
 		if d := cmp.Diff(config.Artifacts{Outputs: []string{}, KeepSessions: 50}, c.Artifacts); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if c.Guard.Enforce != config.EnforceAuto || len(c.Setup)+len(c.Agents)+len(origins(c))+len(c.Unused()) != 0 {
+		if c.Guard.Enforce != config.EnforceAuto || len(c.Setup)+len(c.Agents)+len(origins(c)) != 0 {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -250,24 +250,6 @@ func TestParseInput(t *testing.T) {
 		if in, err := config.ParseInput(bad, "/d"); !errors.Is(err, superqode.ErrUsage) || !strings.Contains(err.Error(), "--input") {
 			t.Errorf("%q: %+v, %v", bad, in, err)
 		}
-	}
-}
-
-// TestUnused holds that what has no effect yet is said to have none.
-func TestUnused(t *testing.T) {
-	t.Parallel()
-	c := load(t, layers(t, map[string]string{"origin": "workspace: {default_mode: worktree, max_size_mb: 5, watcher: {enabled: true}}\nsetup: [{run: {command: x}}]\nagents: {a: b}\nartifacts: {outputs: [], keep_sessions: 3}\n"}))
-	var want, got []string
-	for _, v := range c.Values() {
-		if v.Origin.Layer != config.LayerDefault && !v.Used {
-			want = append(want, v.Key)
-		}
-	}
-	for _, v := range c.Unused() {
-		got = append(got, v.Key)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
 	}
 }
 

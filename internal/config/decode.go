@@ -51,14 +51,10 @@ func (d *decoder) parse(data []byte) (ast.Node, error) {
 	}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		e := &Error{Where: d.name, Msg: err.Error()}
 		if y, ok := errors.AsType[yaml.Error](err); ok {
-			e.Msg = y.GetMessage()
-			if tk := y.GetToken(); tk != nil && tk.Position != nil && !d.bare {
-				e.Line, e.Column = tk.Position.Line, tk.Position.Column
-			}
+			return nil, d.failure(y.GetToken(), "", y.GetMessage())
 		}
-		return nil, e
+		return nil, d.failure(nil, "", err.Error())
 	}
 	var root ast.Node
 	for _, doc := range file.Docs {
@@ -83,11 +79,8 @@ func (d *decoder) text(data []byte) error {
 	for rest := data; len(rest) > 0; {
 		r, n := utf8.DecodeRune(rest)
 		if r == 0 || r == utf8.RuneError && n == 1 {
-			e := &Error{Where: d.name, Msg: fmt.Sprintf("the byte 0x%02x is not text; the file must be UTF-8", rest[0])}
-			if !d.bare {
-				e.Line, e.Column = line, column
-			}
-			return e
+			at := &token.Token{Position: &token.Position{Line: line, Column: column}}
+			return d.failure(at, "", fmt.Sprintf("the byte 0x%02x is not text; the file must be UTF-8", rest[0]))
 		}
 		column++
 		if r == '\n' {
@@ -99,11 +92,22 @@ func (d *decoder) text(data []byte) error {
 }
 
 func (d *decoder) errorf(n ast.Node, key, format string, args ...any) error {
-	e := &Error{Where: d.name, Key: key, Msg: fmt.Sprintf(format, args...)}
-	if tk := n.GetToken(); tk != nil && tk.Position != nil && !d.bare {
-		e.Line, e.Column = tk.Position.Line, tk.Position.Column
+	return d.failure(n.GetToken(), key, fmt.Sprintf(format, args...))
+}
+
+// failure is an error at a token, which may be nil.
+func (d *decoder) failure(at *token.Token, key, msg string) error {
+	e := &Error{Where: d.name, Key: key, Msg: msg}
+	if at != nil && at.Position != nil && !d.bare {
+		e.Line, e.Column = at.Position.Line, at.Position.Column
 	}
 	return e
+}
+
+// put sets a key, as a node of the file says.
+func (d *decoder) put(key string, value any, at ast.Node, entries []int) {
+	pos := at.GetToken().Position
+	d.sets[key] = set{value, pos.Line, pos.Column, entries}
 }
 
 // pair is one key of a mapping.
@@ -153,8 +157,7 @@ func (d *decoder) section(f *field, prefix string, n ast.Node) error {
 		default:
 			var v any
 			if v, err = d.value(c, key, p.node); err == nil {
-				pos := p.key.GetToken().Position
-				d.sets[key] = set{v, pos.Line, pos.Column, entryLines(p.node)}
+				d.put(key, v, p.key, entryLines(p.node))
 			}
 		}
 		if err != nil {
@@ -196,16 +199,14 @@ func (d *decoder) entries(f *field, key string, n ast.Node) error {
 		return err
 	}
 	if len(pairs) == 0 {
-		pos := n.GetToken().Position
-		d.sets[key] = set{value: map[string]any{}, line: pos.Line, column: pos.Column}
+		d.put(key, map[string]any{}, n, nil)
 	}
 	for _, p := range pairs {
 		v, err := d.entry(f, key, p)
 		if err != nil {
 			return err
 		}
-		pos := p.key.GetToken().Position
-		d.sets[key+"."+p.name] = set{value: v, line: pos.Line, column: pos.Column}
+		d.put(key+"."+p.name, v, p.key, nil)
 	}
 	return nil
 }

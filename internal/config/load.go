@@ -49,13 +49,11 @@ func (o Origin) String() string {
 	return string(o.Layer)
 }
 
-// Value is one effective key. Used is false for a key that this version reads
-// and checks but ignores.
+// Value is one effective key.
 type Value struct {
 	Key    string
 	Value  any // string, int64, bool, []any or map[string]any
 	Origin Origin
-	Used   bool
 
 	entries []int // of a list in a file: the line in which each entry begins
 }
@@ -79,8 +77,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		Value any    `json:"value"`
 		Origin
 		Line int  `json:"line"`
-		Used bool `json:"used"`
-	}{v.Key, v.Value, v.Origin, v.Origin.Line, v.Used})
+		Used bool `json:"used"` // every key of the table is
+	}{v.Key, v.Value, v.Origin, v.Origin.Line, true})
 }
 
 // Sources says where to look. OriginDir is the origin's root, or ""; File is
@@ -193,7 +191,7 @@ func newLoader() *loader {
 	l.root.leaves("", func(key string, f *field) {
 		l.order = append(l.order, key)
 		l.fields[key] = f
-		l.values[key] = Value{Key: key, Value: f.def, Origin: Origin{Layer: LayerDefault}, Used: f.used}
+		l.values[key] = Value{Key: key, Value: f.def, Origin: Origin{Layer: LayerDefault}}
 	})
 	return l
 }
@@ -204,12 +202,7 @@ func (l *loader) file(p Path, data []byte) error {
 		return err
 	}
 	for key, s := range d.sets {
-		f := l.fields[key]
-		if dict, _, ok := strings.Cut(key, "."); f == nil && ok { // an entry of agents
-			f = l.fields[dict]
-		}
-		used := f != nil && f.used
-		l.values[key] = Value{key, s.value, Origin{p.Layer, p.Path, s.line, s.column}, used, s.entries}
+		l.values[key] = Value{key, s.value, Origin{p.Layer, p.Path, s.line, s.column}, s.entries}
 	}
 	return nil
 }
@@ -323,7 +316,7 @@ func (l *loader) text(key, name string, layer Layer, texts []string) error {
 	if err != nil {
 		return &Error{Where: name, Msg: err.Error()}
 	}
-	l.values[key] = Value{Key: key, Value: v, Origin: Origin{Layer: layer, Name: name}, Used: f.used}
+	l.values[key] = Value{Key: key, Value: v, Origin: Origin{Layer: layer, Name: name}}
 	return nil
 }
 
@@ -338,7 +331,7 @@ func (l *loader) entries(f *field, key, name, text string) error {
 		return err
 	}
 	for k, s := range d.sets {
-		l.values[k] = Value{Key: k, Value: s.value, Origin: Origin{Layer: LayerEnv, Name: name}, Used: f.used}
+		l.values[k] = Value{Key: k, Value: s.value, Origin: Origin{Layer: LayerEnv, Name: name}}
 	}
 	return nil
 }

@@ -105,9 +105,6 @@ func initFields(b *strings.Builder, f *field, indent string) {
 		if len(c.choices) > 0 {
 			fmt.Fprintf(b, "%s# One of %s.\n", indent, strings.Join(c.choices, ", "))
 		}
-		if c.kind != section && !c.used {
-			fmt.Fprintf(b, "%s# This version checks it and ignores it.\n", indent)
-		}
 		if c.kind == section {
 			fmt.Fprintf(b, "%s%s:\n", indent, c.name)
 			initFields(b, c, indent+"  ")

@@ -45,7 +45,10 @@ type sealed struct {
 
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
-	return append([]string{"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile, state.GuardStateFile, state.SetupStateFile, state.SuppressionsCopy}, state.SetupFiles()...)
+	return append([]string{
+		"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile, state.GuardStateFile,
+		state.SetupStateFile, state.SuppressionsCopy,
+	}, state.SetupFiles()...)
 }
 
 // sealedSalvages returns the files of a session's salvages. A program may add
@@ -187,13 +190,7 @@ func (f sealed) putBack(path string) error {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700), atomicfile.ClearWay(path)); err != nil {
 		return err
 	}
-	if _, err := f.copy.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	return atomicfile.WriteFunc(path, 0o600, func(w io.Writer) error {
-		_, err := io.Copy(w, f.copy)
-		return err
-	})
+	return rewrite(path, 0o600, f.copy)
 }
 
 // restoreFolders makes the session's and the project's folders anew where the

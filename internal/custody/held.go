@@ -100,34 +100,31 @@ func (v *openFiles) close() error {
 // restore writes anew what was deleted or replaced, and reports whether there
 // was anything.
 func (v *openFiles) restore() (tampered bool, err error) {
-	if v == nil {
-		return false, nil
-	}
-	for _, h := range v.files {
+	return v.putBack(func(h openFile) (bool, error) {
 		is, ferr := h.f.Stat()
 		now, lerr := os.Lstat(h.path)
-		if ferr == nil && lerr == nil && os.SameFile(is, now) {
-			continue
-		}
-		tampered = true
-		err = errors.Join(err, ferr, h.putBack())
-	}
-	return tampered, err
+		return ferr == nil && lerr == nil && os.SameFile(is, now), ferr
+	})
 }
 
 // restoreMissing is restore for files that others may write meanwhile: only what
 // is gone is written anew.
 func (v *openFiles) restoreMissing() (tampered bool, err error) {
+	return v.putBack(func(h openFile) (bool, error) {
+		ferr := makeFolders(h.root, filepath.Dir(h.path))
+		st, lerr := os.Lstat(h.path)
+		return ferr == nil && lerr == nil && st.Mode().IsRegular(), ferr
+	})
+}
+
+func (v *openFiles) putBack(there func(openFile) (bool, error)) (tampered bool, err error) {
 	if v == nil {
 		return false, nil
 	}
 	for _, h := range v.files {
-		ferr := makeFolders(h.root, filepath.Dir(h.path))
-		if st, lerr := os.Lstat(h.path); ferr == nil && lerr == nil && st.Mode().IsRegular() {
-			continue
+		if ok, terr := there(h); !ok {
+			tampered, err = true, errors.Join(err, terr, h.putBack())
 		}
-		tampered = true
-		err = errors.Join(err, ferr, h.putBack())
 	}
 	return tampered, err
 }
@@ -143,11 +140,16 @@ func (h openFile) putBack() error {
 	if err := atomicfile.ClearWay(h.path); err != nil {
 		return err
 	}
-	if _, err := h.f.Seek(0, io.SeekStart); err != nil {
+	return rewrite(h.path, st.Mode().Perm(), h.f)
+}
+
+// rewrite makes the file at path hold what an open one does.
+func rewrite(path string, perm fs.FileMode, f *os.File) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return atomicfile.WriteFunc(h.path, st.Mode().Perm(), func(w io.Writer) error {
-		_, err := io.Copy(w, h.f)
+	return atomicfile.WriteFunc(path, perm, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
 		return err
 	})
 }

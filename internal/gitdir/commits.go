@@ -49,6 +49,9 @@ const keepTime = 5 * time.Minute
 // KeepCommits copies the session's commits into the store. It returns nil when there
 // are none.
 func KeepCommits(ctx context.Context, s *site.Site) (*Commits, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
 	if s.Rec.CommonDir == "" || !mode.Of(s.Rec.Mode).WorkTree {
 		return nil, nil
 	}
@@ -79,10 +82,25 @@ func KeepCommits(ctx context.Context, s *site.Site) (*Commits, error) {
 	}
 	failpoint.Hit("commits.kept")
 	m, err := commitsOf(ctx, s, head, old)
-	if err == nil && m != nil && m.From != "" {
-		err = s.Store.WriteRef(ctx, s.Ref(commitsRef+store.BaseSuffix), m.From)
+	if err == nil && m != nil {
+		err = m.writeBase(ctx, s, s.Ref(commitsRef))
 	}
 	return m, err
+}
+
+// writeRef keeps the commits, and what they begin from, below a ref of the store.
+func (m *Commits) writeRef(ctx context.Context, s *site.Site, ref string) error {
+	if err := s.Store.WriteRef(ctx, ref, m.Head); err != nil {
+		return err
+	}
+	return m.writeBase(ctx, s, ref)
+}
+
+func (m *Commits) writeBase(ctx context.Context, s *site.Site, ref string) error {
+	if m.From == "" {
+		return nil
+	}
+	return s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From)
 }
 
 // programsGit is where the session's programs had their HEAD, and the folder of the
@@ -187,10 +205,7 @@ func Forget(ctx context.Context, s *site.Site) error {
 	}
 	if m != nil {
 		ref := s.Ref("reverted-" + commitsRef + "/" + Short(m.Head))
-		err := s.Store.WriteRef(ctx, ref, m.Head)
-		if err == nil && m.From != "" {
-			err = s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From)
-		}
+		err := m.writeRef(ctx, s, ref)
 		for _, name := range []string{commitsRef, commitsRef + store.BaseSuffix} {
 			err = errors.Join(err, s.Store.DeleteRef(ctx, s.Ref(name)))
 		}
@@ -266,13 +281,8 @@ func AgentCommits(ctx context.Context, s, child *site.Site) (*artifacts.New, err
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.Store.WriteRef(ctx, ref, m.Head); err != nil {
+	if err := m.writeRef(ctx, s, ref); err != nil {
 		return nil, err
-	}
-	if m.From != "" {
-		if err := s.Store.WriteRef(ctx, ref+store.BaseSuffix, m.From); err != nil {
-			return nil, err
-		}
 	}
 	n, err := writeSeries(ctx, child, m)
 	if err != nil || n == nil {

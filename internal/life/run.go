@@ -14,9 +14,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
-	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/team"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Run opens a session, runs one program in it and ends it. The result is not nil
@@ -119,7 +119,7 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 	res, eerr := s.End(after, end)
 	if _, ok := errors.AsType[*setup.Error](failed); ok && superqode.Hint(failed) == "" && res != nil {
 		if log := artifacts.SessionLog(s.Rec.ID, "setup"); slices.ContainsFunc(res.Artifacts, func(a artifacts.Ref) bool { return a.Path.String() == log }) {
-			failed = superqode.WithHint(failed, "cat %s", site.QuoteWord(filepath.Join(string(s.Rec.Origin), ".superqode", "qe-artifacts", log)))
+			failed = superqode.WithHint(failed, "cat %s", text.QuotePOSIX(filepath.Join(string(s.Rec.Origin), ".superqode", "qe-artifacts", log)))
 		}
 	}
 	return res, errors.Join(failed, err, eerr)

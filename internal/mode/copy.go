@@ -40,7 +40,7 @@ func checkCopy(opt Options) error {
 
 // templateMode refuses a template in a mode that makes no use of it.
 func templateMode(opt Options) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(opt.Template), opt.Mode), "superqode run --mode directory --template %s -- CMD", site.QuoteWord(opt.Template))
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template %s needs directory mode, not %s", text.Printable(opt.Template), opt.Mode), "superqode run --mode directory --template %s -- CMD", text.QuotePOSIX(opt.Template))
 }
 
 // excluded makes the test for exclude patterns. A pattern without a slash

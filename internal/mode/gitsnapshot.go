@@ -138,7 +138,7 @@ func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
-		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, site.QuoteWord(sizes[0].name))
+		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, text.QuotePOSIX(sizes[0].name))
 }
 
 type folderSize struct {

@@ -314,7 +314,7 @@ func Lines(spec setup.Spec) []string {
 		case e.Run != nil:
 			words := make([]string, 0, 1+len(e.Run.Args))
 			for _, w := range append([]string{e.Run.Command}, e.Run.Args...) {
-				words = append(words, site.QuoteWord(w))
+				words = append(words, text.QuotePOSIX(w))
 			}
 			commands = append(commands, "run "+strings.Join(words, " "))
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,19 +50,14 @@ func In(p state.Project, refs []store.Ref) ([]Found, error) {
 		if !ok {
 			continue
 		}
-		if known, ok := found[sv.ID]; ok {
-			known.parent = ref.Parent
-			found[sv.ID] = known
-			continue
+		f, known := found[sv.ID]
+		if !known {
+			f = Found{Record: sv, Project: p}
 		}
-		found[sv.ID] = Found{Record: sv, Project: p, parent: ref.Parent}
+		f.parent = ref.Parent
+		found[sv.ID] = f
 	}
-	list := make([]Found, 0, len(found))
-	for _, f := range found {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b Found) int { return strings.Compare(b.ID, a.ID) })
-	return list, nil
+	return slices.SortedFunc(maps.Values(found), func(a, b Found) int { return strings.Compare(b.ID, a.ID) }), nil
 }
 
 // ofRef reads the record from a salvage's commit. A commit without a parent

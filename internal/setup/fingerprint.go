@@ -83,11 +83,11 @@ func (c *command) outside(ctx context.Context) (string, error) {
 		if st, err := os.Stat(word); !filepath.IsAbs(word) || err != nil || !st.Mode().IsRegular() || st.Size() > maxScript || !config.IsScript(word, st) {
 			continue
 		}
-		sum, err := hashPath(word)
+		sum, err := atomicfile.Hash(word)
 		if err != nil {
 			return "", err
 		}
-		f.group("script", word, sum)
+		f.group("script", word, hex.EncodeToString(sum[:]))
 	}
 	for _, pattern := range c.FingerprintInputs {
 		if !filepath.IsAbs(pattern) {
@@ -200,13 +200,4 @@ func hashReader(r io.Reader) (string, error) {
 	h := sha256.New()
 	_, err := io.Copy(h, r)
 	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-func hashPath(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	sum, err := hashReader(f)
-	return sum, errors.Join(err, f.Close())
 }

@@ -68,7 +68,7 @@ func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 	if err := in.check(w); err != nil {
 		return false, "", err
 	}
-	facts := inputFacts{record: w.state.find(in.id)}
+	facts := inputFacts{record: w.state.defined(in.id)}
 	var err error
 	if in.sum, err = in.fingerprint(ctx); err != nil {
 		return false, "", err
@@ -104,13 +104,13 @@ func (in *input) locate(ctx context.Context, w *work) (err error) {
 		return nil
 	}
 	rel, rerr := filepath.Rel(w.Origin, in.source)
-	if errors.Is(err, fs.ErrNotExist) && w.Origin != "" && rerr == nil && rel != ".." && !strings.HasPrefix(rel, "../") && in.locateInside(w, rel) == nil {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if w.Origin != "" && rerr == nil && filepath.IsLocal(rel) && in.locateInside(w, rel) == nil {
 		return nil // only the workspace has it: from a commit, or from the template
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.source))
-	}
-	return err
+	return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist", text.Printable(in.source))
 }
 
 func (in *input) locateInside(w *work, rel string) error {
@@ -128,7 +128,7 @@ func (in *input) locateInside(w *work, rel string) error {
 	if err != nil {
 		return err
 	}
-	if real == top || !strings.HasPrefix(real, top+"/") {
+	if real == top || !superqode.Within(real, top) {
 		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link", text.Printable(rel))
 	}
 	in.source = real
@@ -150,14 +150,15 @@ func (in *input) check(w *work) error {
 		return err
 	}
 	goal := filepath.Join(top, in.To.String())
-	if holds(in.source, goal) {
+	if superqode.Within(goal, in.source) {
 		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from, text.Printable(in.To.String()))
 	}
-	if holds(goal, in.source) {
+	if superqode.Within(in.source, goal) {
 		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from", text.Printable(in.To.String()), from)
 	}
 	for _, dir := range w.Forbidden {
-		if st.IsDir() && (holds(in.source, dir) || holds(dir, in.source)) && in.Artifact == "" && !holds(top, in.source) {
+		nested := superqode.Within(dir, in.source) || superqode.Within(in.source, dir)
+		if st.IsDir() && nested && in.Artifact == "" && !superqode.Within(in.source, top) {
 			return superqode.Errorf(superqode.ErrUsage, "from %s: superqode keeps its state there (%s)", from, dir)
 		}
 	}
@@ -167,11 +168,6 @@ func (in *input) check(w *work) error {
 		}
 	}
 	return nil
-}
-
-// holds reports whether path is dir or is in it.
-func holds(dir, path string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // fingerprint identifies the source's content; of a link's source only its

@@ -61,12 +61,12 @@ func decideRun(f facts) (apply bool, why string) {
 
 func (c *command) decide(ctx context.Context, w *work) (apply bool, why string, err error) {
 	c.id = w.id(c.definition())
-	f := facts{record: w.state.find(c.id), marker: c.Marker, observed: len(c.Observed)}
+	f := facts{record: w.state.defined(c.id), marker: c.Marker, observed: len(c.Observed)}
 	if c.outsideOnly, err = c.outside(ctx); err != nil {
 		return false, "", err
 	}
 	if f.record == nil {
-		f.other = w.state.named(c.Line) != nil && !w.knows(c.Line)
+		f.other = w.state.find(func(r Record) bool { return r.Name == c.Line }) != nil && !w.knows(c.Line)
 		apply, why = decideRun(f)
 		return apply, why, nil
 	}

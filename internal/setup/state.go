@@ -51,23 +51,17 @@ func Load(path string) (*State, error) {
 
 func (s *State) save(path string) error { return atomicfile.WriteJSON(path, s) }
 
-// find returns the record of a definition, or nil.
-func (s *State) find(id string) *Record {
-	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.ID == id })
+// find returns the first record that is, or nil.
+func (s *State) find(is func(Record) bool) *Record {
+	i := slices.IndexFunc(s.Records, is)
 	if i < 0 {
 		return nil
 	}
 	return &s.Records[i]
 }
 
-// named returns a record of an entry with that name, whatever its definition.
-func (s *State) named(name string) *Record {
-	i := slices.IndexFunc(s.Records, func(r Record) bool { return r.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &s.Records[i]
-}
+// defined returns the record of a definition, or nil.
+func (s *State) defined(id string) *Record { return s.find(func(r Record) bool { return r.ID == id }) }
 
 func (s *State) put(r Record) {
 	s.drop(r.ID)

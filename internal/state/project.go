@@ -55,10 +55,7 @@ func Of(working, name, key string) Project {
 		}
 		return r
 	}, strings.ToValidUTF8(name, "_"))
-	for len(name) > 64 {
-		name = name[:len(name)-1]
-	}
-	name = strings.ToValidUTF8(name, "")
+	name = strings.ToValidUTF8(name[:min(len(name), 64)], "")
 	if name == "" || name == "." {
 		name = "root"
 	}

@@ -24,13 +24,6 @@ type newSession struct {
 // options turns the flags and the configuration into what a session is opened with. Commands of the
 // setup that need trust and have none are asked for, or refused.
 func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config) (life.OpenOptions, error) {
-	var unused []string
-	for _, v := range cfg.Unused() {
-		unused = append(unused, v.Key+" ("+v.Origin.String()+")")
-	}
-	if len(unused) > 0 {
-		a.Warn("configured but ignored by this version: " + strings.Join(unused, ", "))
-	}
 	opt, err := f.openFlags.options(a, cfg)
 	if err != nil {
 		return opt, err
