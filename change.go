@@ -91,7 +91,8 @@ type changeJSON struct {
 func (c Change) MarshalJSON() ([]byte, error) {
 	j := changeJSON{
 		Type: c.Type, LinesAdded: max(c.LinesAdded, 0), LinesRemoved: max(c.LinesRemoved, 0), Binary: c.Binary,
-		AgentID: c.Agent.String(), OldMode: FormatMode(c.OldMode), NewMode: FormatMode(c.NewMode), Agents: c.Agents, Hunks: c.Hunks,
+		AgentID: c.Agent.String(), OldMode: FormatMode(c.OldMode), NewMode: FormatMode(c.NewMode), Agents: c.Agents,
+		Hunks: c.Hunks,
 	}
 	j.Path, j.PathBytes = JSONPath(c.Path.String())
 	j.OldPath, j.OldPathBytes = JSONPath(c.OldPath.String())
@@ -107,7 +108,8 @@ func (c *Change) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*c = Change{Type: j.Type, LinesAdded: j.LinesAdded, LinesRemoved: j.LinesRemoved, Binary: j.Binary, Agents: j.Agents, Hunks: j.Hunks}
+	*c = Change{Type: j.Type, LinesAdded: j.LinesAdded, LinesRemoved: j.LinesRemoved, Binary: j.Binary,
+		Agents: j.Agents, Hunks: j.Hunks}
 	var err error
 	if c.Path, err = PathFromJSON(j.Path, j.PathBytes); err != nil {
 		return err

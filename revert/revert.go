@@ -73,7 +73,8 @@ func Take(ctx context.Context, dir string, opt Options) (*Snapshot, error) {
 	if s.tree.Dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	base, problems, err := snapshot.Scan(ctx, s.tree.Dir, snapshot.ScanOptions{Format: s.tree.Store.Format(), Skip: s.tree.Skip})
+	base, problems, err := snapshot.Scan(ctx, s.tree.Dir,
+		snapshot.ScanOptions{Format: s.tree.Store.Format(), Skip: s.tree.Skip})
 	if err == nil && len(problems) > 0 {
 		err = snapshot.WithProblems(fmt.Errorf("%s cannot be read whole", dir), problems)
 	}

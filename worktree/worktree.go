@@ -78,11 +78,13 @@ func Create(ctx context.Context, opt Options) (*Worktree, error) {
 	}
 	id := superqode.NewSessionID(time.Now())
 	path := filepath.Join(dir, id.String())
-	res, err := linked.Create(ctx, linked.Options{Repo: repo, ID: id, Path: path, From: from, Include: opt.Include, Format: format})
+	res, err := linked.Create(ctx,
+		linked.Options{Repo: repo, ID: id, Path: path, From: from, Include: opt.Include, Format: format})
 	if err != nil {
 		return nil, err
 	}
-	return &Worktree{ID: id, Path: path, GitDir: repo.CommonDir, Head: res.Head, Warnings: res.Warnings, repo: repo}, nil
+	return &Worktree{ID: id, Path: path, GitDir: repo.CommonDir, Head: res.Head, Warnings: res.Warnings,
+		repo: repo}, nil
 }
 
 // List returns the worktrees of the repository around dir that Create or a session
@@ -109,7 +111,8 @@ func List(ctx context.Context, dir string, env []string) ([]*Worktree, error) {
 			continue // half made, or half removed
 		}
 		w := &Worktree{ID: id, Path: filepath.Dir(superqode.Under(admin, back)), GitDir: repo.CommonDir, repo: repo}
-		own := &git.Repo{Git: repo.Git, TopLevel: w.Path, GitDir: admin, CommonDir: repo.CommonDir, ObjectFormat: repo.ObjectFormat}
+		own := &git.Repo{Git: repo.Git, TopLevel: w.Path, GitDir: admin, CommonDir: repo.CommonDir,
+			ObjectFormat: repo.ObjectFormat}
 		w.Head, _ = own.Head(ctx) // damaged, perhaps: it can be removed all the same
 		list = append(list, w)
 	}

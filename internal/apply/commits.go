@@ -44,8 +44,10 @@ type commitApply struct {
 
 // Commits puts a session's commits on the origin's current branch; see
 // session.Manager.ApplyCommits.
-func (j *Job) Commits(ctx context.Context, made *gitdir.Commits, opt CommitOptions) (_ *artifacts.AppliedCommits, err error) {
-	a := &commitApply{j: j, repo: opt.Repo, base: opt.Base, made: made, res: &artifacts.AppliedCommits{Checked: opt.Check}}
+func (j *Job) Commits(ctx context.Context, made *gitdir.Commits,
+	opt CommitOptions) (_ *artifacts.AppliedCommits, err error) {
+	a := &commitApply{j: j, repo: opt.Repo, base: opt.Base, made: made,
+		res: &artifacts.AppliedCommits{Checked: opt.Check}}
 	if a.dir, err = os.MkdirTemp(j.Dir, merge.Prefix+"*"); err != nil {
 		return nil, err
 	}
@@ -120,7 +122,8 @@ func (a *commitApply) underWay() error {
 
 // seeStatus is a conflict of which git status says more.
 func (a *commitApply) seeStatus(format string, args ...any) error {
-	return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, format, args...), "git -C %s status", a.repo.TopLevel)
+	return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, format, args...), "git -C %s status",
+		a.repo.TopLevel)
 }
 
 func (a *commitApply) indexLocked() error {
@@ -164,7 +167,8 @@ func (a *commitApply) ownObjects(gitDir string) []string {
 	if strings.ContainsAny(objects, "\":\\\n") {
 		objects = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(objects) + `"`
 	}
-	return []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
+	return []string{"GIT_OBJECT_DIRECTORY=" + filepath.Join(a.dir, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects}
 }
 
 // said is what git printed, on one line.
@@ -185,13 +189,15 @@ func (a *commitApply) takeAsTheyAre(ctx context.Context) error {
 // replay makes the session's commits anew on the origin's HEAD.
 func (a *commitApply) replay(ctx context.Context) error {
 	if a.head == "" {
-		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's are based on %s", gitdir.Short(a.made.From))
+		return superqode.Errorf(superqode.ErrConflict, "the origin has no commit, and the session's are based on %s",
+			gitdir.Short(a.made.From))
 	}
 	if err := a.repo.CheckVersion(ctx); err != nil {
 		return err
 	}
 	if a.repo.Version.Before(git.Version{2, 38, 0}) {
-		return a.byMail(superqode.Errorf(superqode.ErrConflict, "the origin has moved on, and git %s cannot merge without a work tree", a.repo.Version))
+		return a.byMail(superqode.Errorf(superqode.ErrConflict,
+			"the origin has moved on, and git %s cannot merge without a work tree", a.repo.Version))
 	}
 	committer, err := a.committer(ctx)
 	if err != nil {
@@ -233,7 +239,8 @@ func (a *commitApply) pick(ctx context.Context, c string, committer []string) er
 	if len(f) != 5 {
 		return fmt.Errorf("commit %s has no author", c)
 	}
-	who := append([]string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=" + f[2]}, committer...)
+	who := append([]string{"GIT_AUTHOR_NAME=" + f[0], "GIT_AUTHOR_EMAIL=" + f[1], "GIT_AUTHOR_DATE=" + f[2]},
+		committer...)
 	base, err := a.storeGit(ctx, "", nil, "rev-parse", "--verify", "--quiet", c+"^1^{tree}")
 	if err != nil { // a root commit
 		if base, err = a.storeGit(ctx, "", nil, "mktree"); err != nil {
@@ -250,7 +257,8 @@ func (a *commitApply) pick(ctx context.Context, c string, committer []string) er
 			return err
 		}
 	}
-	tree, err := a.storeGit(ctx, "", nil, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", sides[0], sides[1])
+	tree, err := a.storeGit(ctx, "", nil, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages",
+		sides[0], sides[1])
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
 		return a.conflictIn(c, f[3], strings.Split(strings.Trim(tree, "\x00"), "\x00")[1:])
 	}

@@ -166,7 +166,8 @@ func (a *commitApply) bringObjects(ctx context.Context) error {
 	if _, err := out.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	unpacking := git.Cmd{Dir: a.repo.TopLevel, Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: out, Stdout: io.Discard}
+	unpacking := git.Cmd{Dir: a.repo.TopLevel, Args: []string{"unpack-objects", "-q", "--strict"}, Stdin: out,
+		Stdout: io.Discard}
 	return a.repo.Run(ctx, unpacking)
 }
 
@@ -220,7 +221,8 @@ func (a *commitApply) prepareIndex(ctx context.Context) ([]string, error) {
 			fmt.Fprintf(&in, "%s %s\t%s\x00", p.new.mode, p.new.id, p.path)
 		}
 	}
-	if err := a.refresh(ctx, env); err != nil { // git compares stat data before it writes; a copied repository has others
+	// git compares stat data before it writes; a copied repository has others
+	if err := a.refresh(ctx, env); err != nil {
 		return nil, err
 	}
 	if in.Len() == 0 {
@@ -347,7 +349,8 @@ func (a *commitApply) verify(ctx context.Context) error {
 	}
 	for _, p := range a.paths {
 		if head != a.tip || differs[p.path] {
-			return superqode.Errorf(superqode.ErrVerification, "applied, but the result is wrong: %s", text.Printable(p.path))
+			return superqode.Errorf(superqode.ErrVerification, "applied, but the result is wrong: %s",
+				text.Printable(p.path))
 		}
 	}
 	return nil

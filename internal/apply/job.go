@@ -31,13 +31,16 @@ type Job struct {
 
 // Options says which of a session's changes to bring into the origin.
 type Options struct {
-	Paths []string          // relative to the origin's root, taken literally; a folder covers what is below it; none: all
+	// relative to the origin's root, taken literally; a folder covers what is below it; none: all
+	Paths []string
 	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
 	Agent superqode.AgentID // only what this agent changed; zero: all
 	Check bool              // decide only
-	Stay  string            // an absolute path: this folder is not removed even if it becomes empty, because the caller is in it
+	// an absolute path: this folder is not removed even if it becomes empty, because the caller is in it
+	Stay string
 
-	Refuse func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error) // what claims hold back; nil: nothing
+	// what claims hold back; nil: nothing
+	Refuse func(ctx context.Context, list []merge.Change) ([]artifacts.ApplyConflict, error)
 }
 
 // Error says that changes conflict with the origin, which was not touched.
@@ -128,7 +131,8 @@ func (j *Job) checkPaths(list []merge.Change, paths []string) error {
 		if !slices.ContainsFunc(list, func(c merge.Change) bool {
 			return c.New != nil && merge.InPaths(c.New.Path, one) || c.Old != nil && merge.InPaths(c.Old.Path, one)
 		}) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", j.ID, text.Printable(p)), "superqode workspace changes --session %s", j.ID)
+			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s did not change %s", j.ID,
+				text.Printable(p)), "superqode workspace changes --session %s", j.ID)
 		}
 	}
 	return nil
@@ -141,7 +145,8 @@ func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 		switch st := &steps[i]; {
 		case st.Conflict != nil:
 			path := superqode.RelPath(st.Conflict.Path)
-			res.Conflicts = append(res.Conflicts, artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
+			res.Conflicts = append(res.Conflicts,
+				artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
 		case st.Done():
 			res.Already = append(res.Already, j.tell(st))
 		default:

@@ -70,7 +70,8 @@ func readIntent(sessionDir string) (*intent, error) {
 	}
 	switch {
 	case in.SchemaVersion > state.SchemaVersion:
-		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", state.ErrBroken, in.SchemaVersion, state.SchemaVersion)
+		return nil, fmt.Errorf("%w: apply.json has schema_version %d, this superqode knows %d", state.ErrBroken,
+			in.SchemaVersion, state.SchemaVersion)
 	case in.Plan == nil || in.SessionID.String() != filepath.Base(sessionDir):
 		return nil, fmt.Errorf("%w: apply.json is not that of session %s", state.ErrBroken, filepath.Base(sessionDir))
 	}
@@ -83,12 +84,14 @@ func readIntent(sessionDir string) (*intent, error) {
 // carryOut does what was decided. It salvages what it overwrites or deletes,
 // then writes every new file beside its place, the only step that can run out
 // of space, and then exchanges them.
-func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Scratch, opt Options, res *artifacts.Applied) error {
+func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step, b *merge.Scratch, opt Options,
+	res *artifacts.Applied) error {
 	keep, err := filepath.Rel(string(j.Origin), superqode.RealPrefix(opt.Stay))
 	if opt.Stay == "" || err != nil || strings.HasPrefix(keep, "..") {
 		keep = ""
 	}
-	in := &intent{SchemaVersion: state.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(), Plan: merge.Plan(view, steps, keep)}
+	in := &intent{SchemaVersion: state.SchemaVersion, SessionID: j.ID, Origin: j.Origin, StartedAt: j.Now().UTC(),
+		Plan: merge.Plan(view, steps, keep)}
 	if in.Salvage, err = j.salvageOverwritten(ctx, view, in.Plan); err != nil {
 		return err
 	}
@@ -129,7 +132,8 @@ func (j *Job) salvageWhole(ctx context.Context, why string, part salvage.Part) (
 	}
 	if len(sv.LeftOut) > 0 {
 		first := sv.LeftOut[0]
-		return "", fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s", text.Printable(first.Path), first.Reason)
+		return "", fmt.Errorf("nothing was applied: %s could not be saved before it is overwritten: %s",
+			text.Printable(first.Path), first.Reason)
 	}
 	return sv.ID, nil
 }
@@ -173,7 +177,8 @@ func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 		j.Warn(fmt.Sprintf("%s was changed while the apply was undone, and is left as it is; what it held before is in salvage %s", text.Printable(l.Path), in.Salvage))
 	}
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w", superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
+		return superqode.WithHint(fmt.Errorf("%w: the apply could not be taken back whole: %w",
+			superqode.ErrVerification, err), "superqode workspace recover --session %s", j.ID)
 	}
 	failpoint.Hit("apply.undone")
 	in.Undone = true
@@ -184,17 +189,20 @@ func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 // cleanIntent deletes what is left beside the files and ends the apply.
 func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
-		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path), salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
+		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path),
+			salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
 			err = fmt.Errorf("%s could not be saved", text.Printable(path))
 		}
 		if err == nil {
-			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s", text.Printable(string(st.Path)), sv.ID))
+			j.Warn(fmt.Sprintf("%s was written to while it was replaced; what was written is in salvage %s",
+				text.Printable(string(st.Path)), sv.ID))
 		}
 		return err
 	})
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("clean up after the apply: %w", err), "superqode workspace recover --session %s", j.ID)
+		return superqode.WithHint(fmt.Errorf("clean up after the apply: %w", err),
+			"superqode workspace recover --session %s", j.ID)
 	}
 	failpoint.Hit("apply.cleaned")
 	return j.dropIntent()
@@ -206,7 +214,8 @@ func (j *Job) failed(err error, in *intent) error {
 		return err
 	}
 	if _, moved := errors.AsType[*swap.MovedError](err); moved {
-		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err), "superqode workspace apply --session %s", j.ID)
+		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err),
+			"superqode workspace apply --session %s", j.ID)
 	}
 	return fmt.Errorf("nothing was applied: %w", err)
 }
@@ -249,5 +258,6 @@ func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge
 	if len(wrong) == 0 {
 		return nil
 	}
-	return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s", strings.Join(wrong[:min(len(wrong), 5)], ", "))
+	return superqode.Errorf(superqode.ErrVerification, "applied, but not as it should be: %s",
+		strings.Join(wrong[:min(len(wrong), 5)], ", "))
 }

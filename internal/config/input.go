@@ -35,8 +35,10 @@ const (
 func inputItem() *field {
 	return &field{kind: object, fields: []field{
 		{name: "from", kind: textKind, required: true, check: inputSource, resolve: resolveSource, doc: "A file or folder relative to this configuration file, workspace://PATH in the workspace, or artifact://NAME[@VERSION]."},
-		{name: "to", kind: textKind, check: inputTarget, doc: "Where in the workspace; by default the source's own name; below a folder if it ends with a slash."},
-		{name: "mode", kind: textKind, choices: []string{"copy", "link"}, doc: "Copy it, or make a symbolic link to it."},
+		{name: "to", kind: textKind, check: inputTarget,
+			doc: "Where in the workspace; by default the source's own name; below a folder if it ends with a slash."},
+		{name: "mode", kind: textKind, choices: []string{"copy", "link"},
+			doc: "Copy it, or make a symbolic link to it."},
 		{name: "read_only", kind: boolean, doc: "Without write permission."},
 		{name: "optional", kind: boolean, doc: "Continue if it does not exist."},
 	}}

@@ -47,17 +47,21 @@ type field struct {
 // table returns the root of all keys.
 func table() *field {
 	return &field{kind: section, fields: []field{
-		{name: "workspace", kind: section, doc: "How a session's workspace is made and how long it stays.", fields: workspaceFields()},
+		{name: "workspace", kind: section, doc: "How a session's workspace is made and how long it stays.",
+			fields: workspaceFields()},
 		{name: "guard", kind: section, doc: "Additions to the guard's rules.", fields: guardFields()},
 		{name: "inputs", kind: list, def: []any{}, item: inputItem(), flag: "--input", example: "- {from: fixtures/data.json, to: data/, read_only: true}\n- {from: \"artifact://baseline@2\", to: baseline.json, optional: true}", doc: "Files and folders that are copied or linked into the workspace before anything else."},
 		{name: "setup", kind: list, def: []any{}, item: setupItem(), flag: "--bootstrap",
 			example: "- file: {target: .env.test, from: .env.example, mode: \"0600\"}\n- run: {command: npm ci, timeout: 5m, fingerprint_inputs: [package-lock.json], observed: [node_modules]}", doc: "Files to write and commands to run before the program: files first, then commands, each in order."},
 		{name: "agents", kind: dict, def: map[string]any{}, item: &field{kind: textKind, check: notEmpty}, check: agentName, example: "reviewer: codex exec 'review the last commit'", doc: "Name and shell command of each agent, for `run --agents`."},
 		{name: "claims", kind: textKind, def: "advisory", choices: []string{"advisory", "enforced"}, doc: "What claims on lines do: advisory keeps agents out of what others claimed, enforced also out of what they did not claim themselves."},
-		{name: "limits", kind: section, doc: "Limits of each program and everything that it starts.", fields: limitFields()},
+		{name: "limits", kind: section, doc: "Limits of each program and everything that it starts.",
+			fields: limitFields()},
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
-			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output", doc: "Patterns of files in the workspace to keep as artifacts."},
-			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000, doc: "artifacts prune keeps the artifacts of this many sessions."},
+			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output",
+				doc: "Patterns of files in the workspace to keep as artifacts."},
+			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000,
+				doc: "artifacts prune keeps the artifacts of this many sessions."},
 		}},
 	}}
 }
@@ -68,16 +72,23 @@ func workspaceFields() []field {
 		modes = append(modes, string(m))
 	}
 	return []field{
-		{name: "default_mode", kind: textKind, def: "auto", choices: modes, flag: "--mode", doc: "The mode of a session without --mode."},
-		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep", doc: "Keep the workspace when the session's program fails."},
-		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than", doc: "workspace cleanup removes sessions, records and salvages that nobody used for this many hours."},
-		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30, doc: "Refuse a snapshot copy above this size."},
-		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"), item: pattern(), doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
+		{name: "default_mode", kind: textKind, def: "auto", choices: modes, flag: "--mode",
+			doc: "The mode of a session without --mode."},
+		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep",
+			doc: "Keep the workspace when the session's program fails."},
+		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than",
+			doc: "workspace cleanup removes sessions, records and salvages that nobody used for this many hours."},
+		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30,
+			doc: "Refuse a snapshot copy above this size."},
+		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"),
+			item: pattern(), doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
 		{name: "include", kind: list, def: texts(".env"), item: &field{kind: textKind, check: ignorePattern}, flag: "--include", doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},
 		{name: "watcher", kind: section, doc: "How changes are watched while a session runs.", fields: []field{
 			{name: "enabled", kind: boolean, def: true, doc: "Watch for changes."},
-			{name: "debounce_ms", kind: integer, def: int64(100), max: 60_000, doc: "Report a path when it has been quiet for this many milliseconds."},
-			{name: "ignore_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "__pycache__/**"), item: pattern(), doc: "Files not to watch."},
+			{name: "debounce_ms", kind: integer, def: int64(100), max: 60_000,
+				doc: "Report a path when it has been quiet for this many milliseconds."},
+			{name: "ignore_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "__pycache__/**"),
+				item: pattern(), doc: "Files not to watch."},
 		}},
 	}
 }
@@ -85,9 +96,11 @@ func workspaceFields() []field {
 func guardFields() []field {
 	rule := &field{kind: textKind, check: notEmpty}
 	return []field{
-		{name: "enforce", kind: textKind, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce", doc: "The kernel layer: auto (if the machine supports it), required, or off."},
+		{name: "enforce", kind: textKind, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce",
+			doc: "The kernel layer: auto (if the machine supports it), required, or off."},
 		{name: "allow", kind: list, def: []any{}, item: rule, doc: "Git operations to allow."},
-		{name: "deny", kind: list, def: []any{}, item: rule, doc: "Git operations to refuse besides the built-in ones."},
+		{name: "deny", kind: list, def: []any{}, item: rule,
+			doc: "Git operations to refuse besides the built-in ones."},
 	}
 }
 

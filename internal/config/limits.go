@@ -19,12 +19,18 @@ type Limits struct {
 
 func limitFields() []field {
 	return []field{
-		{name: "memory", kind: textKind, def: "", check: size, flag: "--memory", doc: "Memory of the program and everything that it starts, for example 2G; empty for no limit."},
-		{name: "pids", kind: integer, def: int64(0), max: 1 << 22, flag: "--pids", doc: "Processes and threads at one time; 0 for no limit."},
-		{name: "cpu_time", kind: textKind, def: "", check: period, flag: "--cpu-time", doc: "Processor time of all processes together, for example 10m."},
-		{name: "max_disk", kind: textKind, def: "", check: size, flag: "--max-disk", doc: "By how much the workspace and the session's temporary folders may grow, for example 1G."},
-		{name: "max_output", kind: textKind, def: "", check: size, flag: "--max-output", doc: "How much of each output stream to pass on; the log has all of it."},
-		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout", doc: "End the program after this time, for example 30m."},
+		{name: "memory", kind: textKind, def: "", check: size, flag: "--memory",
+			doc: "Memory of the program and everything that it starts, for example 2G; empty for no limit."},
+		{name: "pids", kind: integer, def: int64(0), max: 1 << 22, flag: "--pids",
+			doc: "Processes and threads at one time; 0 for no limit."},
+		{name: "cpu_time", kind: textKind, def: "", check: period, flag: "--cpu-time",
+			doc: "Processor time of all processes together, for example 10m."},
+		{name: "max_disk", kind: textKind, def: "", check: size, flag: "--max-disk",
+			doc: "By how much the workspace and the session's temporary folders may grow, for example 1G."},
+		{name: "max_output", kind: textKind, def: "", check: size, flag: "--max-output",
+			doc: "How much of each output stream to pass on; the log has all of it."},
+		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout",
+			doc: "End the program after this time, for example 30m."},
 	}
 }
 

@@ -66,17 +66,22 @@ func setupItem() *field {
 		{name: "file", kind: object, oneOf: []string{"content", "from"}, doc: "A file to write.", fields: []field{
 			{name: "target", kind: textKind, required: true, check: workspacePath, doc: "Where in the workspace."},
 			{name: "content", kind: textKind, doc: "Its contents."},
-			{name: "from", kind: textKind, check: notEmpty, resolve: resolveHost, doc: "A file to copy, relative to this configuration file; ~/ is the home folder."},
-			{name: "mode", kind: textKind, check: octal, doc: "Permission bits in octal, for example \"0600\"; by default 0644, or those of from."},
+			{name: "from", kind: textKind, check: notEmpty, resolve: resolveHost,
+				doc: "A file to copy, relative to this configuration file; ~/ is the home folder."},
+			{name: "mode", kind: textKind, check: octal,
+				doc: "Permission bits in octal, for example \"0600\"; by default 0644, or those of from."},
 		}},
 		{name: "run", kind: object, finish: finishRun, doc: "A command to run.", fields: []field{
 			{name: "command", kind: textKind, required: true, check: notEmpty, doc: "The program; ./x and ../x are relative to this configuration file. Without args it may be a whole line for sh."},
-			{name: "args", kind: list, item: &field{kind: textKind, check: noNUL, resolve: resolveDotted}, doc: "Its arguments; ./x and ../x are relative to this configuration file."},
-			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: envName, doc: "Environment variables."},
+			{name: "args", kind: list, item: &field{kind: textKind, check: noNUL, resolve: resolveDotted},
+				doc: "Its arguments; ./x and ../x are relative to this configuration file."},
+			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: envName,
+				doc: "Environment variables."},
 			{name: "cwd", kind: textKind, check: workspaceFolder, doc: "Where in the workspace to run it."},
 			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; by default 120s."},
 			{name: "marker", kind: textKind, check: workspacePath, doc: "A file in the workspace that marks the command as done: when it is gone the command runs again. superqode creates it if the command did not."},
-			{name: "observed", kind: list, item: pattern(), doc: "What the command creates: when any of it is gone or has changed the command runs again."},
+			{name: "observed", kind: list, item: pattern(),
+				doc: "What the command creates: when any of it is gone or has changed the command runs again."},
 			{name: "fingerprint_inputs", kind: list, item: &field{kind: textKind, check: globPattern, resolve: resolveDotted}, doc: "What the command reads in the workspace: when any of it changes the command runs again. ./x and ../x are relative to this configuration file."},
 			{name: "salt", kind: textKind, doc: "Change this to make the command run again."},
 			{name: "optional", kind: boolean, doc: "A failure is only a warning."},
@@ -190,8 +195,10 @@ func setupEntry(m map[string]any, n int) SetupEntry {
 	}
 	r, _ := m["run"].(map[string]any)
 	out := &SetupRun{
-		Command: str(r, "command"), Args: stringsOf(r["args"]), Dir: path.Clean(str(r, "cwd")), Timeout: DefaultSetupTimeout,
-		Marker: cleanPath(str(r, "marker")).String(), Observed: stringsOf(r["observed"]), FingerprintInputs: stringsOf(r["fingerprint_inputs"]), Salt: str(r, "salt"),
+		Command: str(r, "command"), Args: stringsOf(r["args"]), Dir: path.Clean(str(r, "cwd")),
+		Timeout: DefaultSetupTimeout,
+		Marker:  cleanPath(str(r, "marker")).String(), Observed: stringsOf(r["observed"]),
+		FingerprintInputs: stringsOf(r["fingerprint_inputs"]), Salt: str(r, "salt"),
 	}
 	if out.Dir == "." {
 		out.Dir = ""

@@ -46,7 +46,8 @@ type sealed struct {
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
 	return append([]string{
-		"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile, state.GuardStateFile,
+		"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile,
+		state.GuardStateFile,
 		state.SetupStateFile, state.SuppressionsCopy,
 	}, state.SetupFiles()...)
 }
@@ -187,7 +188,8 @@ func (f sealed) putBack(path string) error {
 			return err
 		}
 	}
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700), atomicfile.ClearWay(path)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Chmod(filepath.Dir(path), 0o700),
+		atomicfile.ClearWay(path)); err != nil {
 		return err
 	}
 	return rewrite(path, 0o600, f.copy)
@@ -242,7 +244,8 @@ func (c *Custody) Release(s *site.Site) error {
 	s.Rec = rec
 	for _, name := range tampered {
 		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{name})
-		s.Tell(fmt.Sprintf("the program changed superqode's own state (%s of session %s); it was put back", name, s.Rec.ID))
+		s.Tell(fmt.Sprintf("the program changed superqode's own state (%s of session %s); it was put back",
+			name, s.Rec.ID))
 	}
 	if err != nil {
 		return fmt.Errorf("put back the session's state: %w", err)

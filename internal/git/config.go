@@ -79,7 +79,8 @@ func (g *Git) readConfigAndVersion(ctx context.Context, dir string) (*Config, Ve
 
 // versionEvent reads the first trace2 event of a git that has ended.
 func versionEvent(f *os.File) Version {
-	_ = f.SetReadDeadline(time.Now().Add(time.Second)) // the event lies in the pipe; this is for a wrapper that left a program behind
+	// the event lies in the pipe; this is for a wrapper that left a program behind
+	_ = f.SetReadDeadline(time.Now().Add(time.Second))
 	buf := make([]byte, 4096)
 	n, _ := f.Read(buf)
 	line, _, ok := bytes.Cut(buf[:n], []byte("\n"))

@@ -79,7 +79,8 @@ func Find(ctx context.Context, env []string) (*Git, error) {
 func Locate(env []string) (*Git, error) {
 	bin, err := lookPath("git", env)
 	if err != nil {
-		return nil, superqode.WithHint(errors.New("git is not in PATH"), "install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
+		return nil, superqode.WithHint(errors.New("git is not in PATH"),
+			"install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
 	}
 	g := &Git{Bin: bin, env: ownEnv(env)}
 	if !HasLFS(env) {
@@ -101,7 +102,8 @@ func HasLFS(env []string) bool {
 // user's configuration names it: its files stay the pointers that they are. Git ends
 // with an error when a filter that is required cannot be run; an empty one is none.
 func WithoutLFS() [][2]string {
-	return [][2]string{{"filter.lfs.smudge", ""}, {"filter.lfs.clean", ""}, {"filter.lfs.process", ""}, {"filter.lfs.required", "false"}}
+	return [][2]string{{"filter.lfs.smudge", ""}, {"filter.lfs.clean", ""}, {"filter.lfs.process", ""},
+		{"filter.lfs.required", "false"}}
 }
 
 // At is the git whose binary is known already; nothing is looked at or started.
@@ -124,7 +126,8 @@ func (g *Git) CheckVersion(ctx context.Context) error {
 
 func (g *Git) setVersion(v Version) error {
 	if v.Before(MinVersion) {
-		return superqode.WithHint(fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, v, MinVersion[0], MinVersion[1]), "install a newer git and put it first in PATH")
+		err := fmt.Errorf("%s is git %s, superqode needs %d.%d or newer", g.Bin, v, MinVersion[0], MinVersion[1])
+		return superqode.WithHint(err, "install a newer git and put it first in PATH")
 	}
 	g.Version = v
 	return nil
@@ -158,16 +161,19 @@ func lookPath(name string, env []string) (string, error) {
 // repository or add configuration to it.
 func IsRedirect(key string) bool {
 	switch key {
-	case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_PREFIX",
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_VERSION", "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-		"GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS", "GIT_IMPLICIT_WORK_TREE",
-		"GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_QUARANTINE_PATH",
-		"GIT_EXEC_PATH", "GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_ATTR_SOURCE", "GIT_DEFAULT_HASH",
-		"GIT_DEFAULT_REF_FORMAT", "GIT_REFERENCE_BACKEND", "GIT_SUPER_PREFIX", "GIT_INTERNAL_SUPER_PREFIX", "GIT_REFLOG_ACTION",
-		"GIT_REDIRECT_STDIN", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR", "GIT_NO_LAZY_FETCH", "GIT_FORCE_UNTRACKED_CACHE":
+	case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
+		"GIT_NAMESPACE", "GIT_PREFIX", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_INDEX_VERSION",
+		"GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
+		"GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS", "GIT_IMPLICIT_WORK_TREE", "GIT_LITERAL_PATHSPECS",
+		"GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_QUARANTINE_PATH", "GIT_EXEC_PATH",
+		"GIT_TEMPLATE_DIR", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_ATTR_SOURCE", "GIT_DEFAULT_HASH",
+		"GIT_DEFAULT_REF_FORMAT", "GIT_REFERENCE_BACKEND", "GIT_SUPER_PREFIX", "GIT_INTERNAL_SUPER_PREFIX",
+		"GIT_REFLOG_ACTION", "GIT_REDIRECT_STDIN", "GIT_REDIRECT_STDOUT", "GIT_REDIRECT_STDERR",
+		"GIT_NO_LAZY_FETCH", "GIT_FORCE_UNTRACKED_CACHE":
 		return true
 	}
-	return strings.HasPrefix(key, "GIT_CONFIG_") && key != "GIT_CONFIG_GLOBAL" && key != "GIT_CONFIG_SYSTEM" && key != "GIT_CONFIG_NOSYSTEM" ||
+	return strings.HasPrefix(key, "GIT_CONFIG_") &&
+		key != "GIT_CONFIG_GLOBAL" && key != "GIT_CONFIG_SYSTEM" && key != "GIT_CONFIG_NOSYSTEM" ||
 		strings.HasPrefix(key, "GIT_PUSH_OPTION_") || key == "GIT_CONFIG"
 }
 
@@ -184,7 +190,8 @@ func CleanEnv(env []string) []string {
 func ownEnv(env []string) []string {
 	env = slices.DeleteFunc(CleanEnv(env), func(kv string) bool {
 		k, _, _ := strings.Cut(kv, "=")
-		return strings.HasPrefix(k, "GIT_TRACE") || k == "GIT_FLUSH" || k == "LANGUAGE" || k == "LC_ALL" || k == "GIT_OPTIONAL_LOCKS" || k == "GIT_PAGER" || k == "GIT_TERMINAL_PROMPT"
+		return strings.HasPrefix(k, "GIT_TRACE") || k == "GIT_FLUSH" || k == "LANGUAGE" || k == "LC_ALL" ||
+			k == "GIT_OPTIONAL_LOCKS" || k == "GIT_PAGER" || k == "GIT_TERMINAL_PROMPT"
 	})
 	return append(env, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat")
 }
@@ -239,8 +246,10 @@ const outputDelay = 5 * time.Second
 // background maintenance is begun: it would outlive the call. When ctx ends git is
 // interrupted, and killed two seconds later.
 func (g *Git) Command(ctx context.Context, c Cmd) *exec.Cmd {
-	args := append([]string{"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "-c", "advice.detachedHead=false",
-		"-c", "gc.auto=0", "-c", "maintenance.auto=false"}, g.config...)
+	args := append([]string{
+		"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=", "-c", "advice.detachedHead=false",
+		"-c", "gc.auto=0", "-c", "maintenance.auto=false",
+	}, g.config...)
 	args = append(args, c.Args...)
 	cmd := exec.CommandContext(ctx, g.Bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout = c.Dir, c.Stdin, c.Stdout

@@ -104,7 +104,8 @@ func hashSize(format string) int {
 
 // readString reads a whole file into a string without a second copy.
 func readString(path string) (string, time.Time, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO, should one be there, must not be waited for
+	// a FIFO, should one be there, must not be waited for
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -153,7 +154,8 @@ func (x *Index) Path(i int) string {
 // At decodes entry i.
 func (x *Index) At(i int) IndexEntry {
 	at, d := int(x.starts[i]), x.data
-	e := IndexEntry{Path: x.Path(i), Stat: statAt(d, at), Mode: be32(d, at+24), OID: d[at+entryFixed : at+entryFixed+x.hashSize]}
+	e := IndexEntry{Path: x.Path(i), Stat: statAt(d, at), Mode: be32(d, at+24),
+		OID: d[at+entryFixed : at+entryFixed+x.hashSize]}
 	at += entryFixed + x.hashSize
 	flags := be16(d, at)
 	e.AssumeValid, e.Stage = flags&flagValid != 0, uint8(flags>>12&3)

@@ -50,7 +50,8 @@ func (x *Index) parseEntries(n int) (int, error) {
 		flags := be16(x.data, name-2)
 		if flags&flagExtended != 0 {
 			if name += 2; name > limit || x.Version < 3 {
-				return 0, fmt.Errorf("%w: entry %d has flags that version %d does not know", ErrIndexCorrupt, i, x.Version)
+				return 0, fmt.Errorf("%w: entry %d has flags that version %d does not know", ErrIndexCorrupt,
+					i, x.Version)
 			}
 		}
 		if x.Version == 4 {
@@ -70,7 +71,8 @@ func (x *Index) parseEntries(n int) (int, error) {
 			continue
 		}
 		length := int(flags & flagNameMask)
-		if nul := strings.IndexByte(x.data[name:limit], 0); nul < 0 || length == flagNameMask && nul < length || length != flagNameMask && nul != length {
+		if nul := strings.IndexByte(x.data[name:limit], 0); nul < 0 || length == flagNameMask && nul < length ||
+			length != flagNameMask && nul != length {
 			return 0, fmt.Errorf("%w: path of entry %d", ErrIndexCorrupt, i)
 		} else {
 			length = nul

@@ -96,7 +96,8 @@ func (x *Index) merge(base *Index, deleted, replaced []int) ([]rawEntry, error) 
 		kept = append(kept, e)
 	}
 	slices.SortFunc(kept, func(a, b rawEntry) int {
-		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.flags(x.hashSize)&0x3000, b.flags(x.hashSize)&0x3000))
+		return cmp.Or(strings.Compare(a.path, b.path),
+			cmp.Compare(a.flags(x.hashSize)&0x3000, b.flags(x.hashSize)&0x3000))
 	})
 	return kept, nil
 }

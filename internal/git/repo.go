@@ -150,7 +150,8 @@ func (r *Repo) isPlain() bool {
 	found, name := false, ""
 	for _, e := range r.config.Entries {
 		switch {
-		case strings.HasPrefix(e.Key, "extensions."), e.Key == "core.worktree", e.Key == "core.bare" && e.Value != "false",
+		case strings.HasPrefix(e.Key, "extensions."), e.Key == "core.worktree",
+			e.Key == "core.bare" && e.Value != "false",
 			e.Key == "core.repositoryformatversion" && e.Value != "0" && e.Value != "1":
 			return false
 		case e.Scope == "local" && e.Origin != name:
@@ -260,7 +261,8 @@ func discoverError(dir string, err error) error {
 		}
 		return superqode.WithHint(fmt.Errorf("git refuses %s: it belongs to another user", dir), "%s", cmd)
 	case strings.Contains(exit.Stderr, "must be run in a work tree"):
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+			"%s is inside a git directory, not in a work tree", dir), "name the work tree with -C DIR")
 	case strings.Contains(exit.Stderr, "not a git repository"):
 		return fmt.Errorf("%s: %w", dir, ErrNoRepository)
 	}

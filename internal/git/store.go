@@ -54,7 +54,8 @@ func (r *Repo) readCommit(rev string) (string, error) {
 // readRef follows a name as git does: as it is, then below refs, refs/tags,
 // refs/heads and refs/remotes; see gitrevisions(7).
 func (r *Repo) readRef(s *filesystem.Storage, name string) (plumbing.Hash, error) {
-	rules := []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name, "refs/remotes/" + name, "refs/remotes/" + name + "/HEAD"}
+	rules := []string{name, "refs/" + name, "refs/tags/" + name, "refs/heads/" + name, "refs/remotes/" + name,
+		"refs/remotes/" + name + "/HEAD"}
 	for _, full := range rules {
 		id, err := r.followRef(s, plumbing.ReferenceName(full))
 		if !errors.Is(err, plumbing.ErrReferenceNotFound) {

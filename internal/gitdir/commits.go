@@ -76,7 +76,8 @@ func KeepCommits(ctx context.Context, s *site.Site) (*Commits, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	n, err := s.Store.CopyCommits(ctx, store.CopyCommits{Ref: s.Ref(commitsRef), Head: head, Not: old, Objects: objects})
+	n, err := s.Store.CopyCommits(ctx,
+		store.CopyCommits{Ref: s.Ref(commitsRef), Head: head, Not: old, Objects: objects})
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -222,7 +223,8 @@ func Forget(ctx context.Context, s *site.Site) error {
 
 // Collect keeps the commits and writes them down for the user. It returns nil when
 // there are none. On an error the session must be preserved.
-func Collect(ctx context.Context, s *site.Site, into *artifacts.Store) (*artifacts.Commits, []artifacts.Artifact, error) {
+func Collect(ctx context.Context, s *site.Site,
+	into *artifacts.Store) (*artifacts.Commits, []artifacts.Artifact, error) {
 	m, err := KeepCommits(ctx, s)
 	if err == nil && m == nil && s.Store != nil {
 		m, err = StoredCommits(ctx, s) // in place HEAD is what it was by now
@@ -237,7 +239,8 @@ func Collect(ctx context.Context, s *site.Site, into *artifacts.Store) (*artifac
 	if err != nil {
 		return nil, nil, fmt.Errorf("write the session's commits down: %w", err)
 	}
-	commits := &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.Ref(commitsRef), Series: artifacts.SessionCommits(s.Rec.ID)}
+	commits := &artifacts.Commits{Count: m.All, Head: m.Head, Base: m.From, Ref: s.Ref(commitsRef),
+		Series: artifacts.SessionCommits(s.Rec.ID)}
 	if n == nil {
 		commits.Series = ""
 		return commits, nil, nil
@@ -261,10 +264,12 @@ func writeSeries(ctx context.Context, s *site.Site, m *Commits) (_ *artifacts.Ne
 	}
 	about := fmt.Sprintf("the session's commits; git am brings them onto %s", Short(m.From))
 	if n < m.All {
-		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n, text.Plural(m.All, "commit"))
+		about += fmt.Sprintf("; %d mails for %s: merges are one mail each, empty commits none", n,
+			text.Plural(m.All, "commit"))
 	}
 	return &artifacts.New{
-		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.Rec.ID), Description: about, File: f.Name(), Session: s.Rec.ID, Agent: s.Rec.Agent,
+		Type: artifacts.TypePatch, Path: artifacts.SessionCommits(s.Rec.ID), Description: about, File: f.Name(),
+		Session: s.Rec.ID, Agent: s.Rec.Agent,
 		Metadata: map[string]any{"commits": m.All, "head": m.Head, "base": m.From, "ref": s.Ref(commitsRef)},
 	}, nil
 }
@@ -290,7 +295,8 @@ func AgentCommits(ctx context.Context, s, child *site.Site) (*artifacts.New, err
 	}
 	n.Path, n.Session, n.Agent = artifacts.AgentCommits(s.Rec.ID, child.Rec.Agent), s.Rec.ID, child.Rec.Agent
 	n.Metadata["ref"] = ref
-	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", child.Rec.Agent, text.Plural(m.All, "commit"), n.Path)})
+	s.Note([]string{fmt.Sprintf("agent %s made %s, kept: git am .superqode/qe-artifacts/%s", child.Rec.Agent,
+		text.Plural(m.All, "commit"), n.Path)})
 	return n, nil
 }
 

@@ -84,7 +84,8 @@ func Make(ctx context.Context, s *site.Site) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(copyRefs(ctx, repo, dir), copyState(common, dir, isSharedState), copyState(filepath.Join(common, "info"), filepath.Join(dir, "info"), isAny))
+	err = errors.Join(copyRefs(ctx, repo, dir), copyState(common, dir, isSharedState),
+		copyState(filepath.Join(common, "info"), filepath.Join(dir, "info"), isAny))
 	if gitDir != common {
 		err = errors.Join(err, copyState(filepath.Join(gitDir, "info"), filepath.Join(dir, "info"), isAny))
 	}
@@ -122,12 +123,14 @@ func config(ctx context.Context, s *site.Site, gitDir string) (string, error) {
 		}
 		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, git.QuoteConfig(e[1]))
 	}
-	for _, file := range []string{filepath.Join(string(s.Rec.CommonDir), "config"), filepath.Join(gitDir, "config.worktree")} {
+	for _, file := range []string{filepath.Join(string(s.Rec.CommonDir), "config"),
+		filepath.Join(gitDir, "config.worktree")} {
 		if atomicfile.Exists(file) {
 			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(file))
 		}
 	}
-	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s", version, extensions)
+	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s",
+		version, extensions)
 	return b.String(), nil
 }
 

@@ -36,7 +36,8 @@ func copyRefs(ctx context.Context, repo *git.Repo, dir string) error {
 			ids[name] = value
 		case symbolic && validRef(name):
 			file := filepath.Join(dir, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("ref: "+strings.TrimSpace(target)+"\n"), 0o600)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700),
+				os.WriteFile(file, []byte("ref: "+strings.TrimSpace(target)+"\n"), 0o600)); err != nil {
 				return err
 			}
 		}
@@ -145,7 +146,8 @@ func copyLogs(from, to string) error {
 			return nil
 		}
 		left -= int64(len(data))
-		return errors.Join(os.MkdirAll(filepath.Join(to, filepath.Dir(rel)), 0o700), os.WriteFile(filepath.Join(to, rel), data, 0o600))
+		return errors.Join(os.MkdirAll(filepath.Join(to, filepath.Dir(rel)), 0o700),
+			os.WriteFile(filepath.Join(to, rel), data, 0o600))
 	}
 	if err := one(filepath.Join(from, "refs", "stash")); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 func Dirty(tb TB) *Fixture {
 	tb.Helper()
 	f := dirtyTemplate.Make(tb)
-	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh") // exits 1 since something is modified; the rest is clean again
+	// exits 1 since something is modified; the rest is clean again
+	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh")
 	return f
 }
 
@@ -38,7 +39,8 @@ func MakeDirty(f *Fixture) {
 // oddNames are names that tools trip over; those that are not UTF-8 are for
 // file systems that take any bytes.
 func oddNames() []string {
-	names := []string{"-dash", "with space", "trailing ", "new\nline", "tab\there", `quote".txt`, "ünï.txt", "#hash", "*star", "[x]", "back\\slash"}
+	names := []string{"-dash", "with space", "trailing ", "new\nline", "tab\there", `quote".txt`, "ünï.txt", "#hash",
+		"*star", "[x]", "back\\slash"}
 	if runtime.GOOS == "linux" {
 		names = append(names, "latin1-\xe9", "broken-\xff\xfe")
 	}
@@ -57,7 +59,8 @@ func dirtyHistory(f *Fixture) {
 	f.Write("no-newline.txt", "no newline at the end")
 	f.Write("empty.txt", "")
 	f.Write("binary.bin", "\x00\x01\x02\xff\xfe\x00binary\x00")
-	for _, name := range []string{"staged.txt", "unstaged.txt", "both.txt", "deleted.txt", "removed.txt", "stashed.txt", "becomes-link.txt"} {
+	for _, name := range []string{"staged.txt", "unstaged.txt", "both.txt", "deleted.txt", "removed.txt", "stashed.txt",
+		"becomes-link.txt"} {
 		f.Write(name, "first contents of "+name+"\n")
 	}
 	f.Write("old-name.txt", "a file that is renamed\nwith a few lines\nso that git sees it\n")

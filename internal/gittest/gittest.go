@@ -124,7 +124,8 @@ func environ(tb TB, home string) []string {
 		"TZ=UTC",
 		"TERM=dumb",
 	}
-	for _, k := range []string{"PATH", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOFLAGS", "GOCOVERDIR", "GORACE"} {
+	for _, k := range []string{"PATH", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOFLAGS",
+		"GOCOVERDIR", "GORACE"} {
 		if v, ok := os.LookupEnv(k); ok {
 			env = append(env, k+"="+v)
 		}
@@ -304,5 +305,6 @@ func (f *Fixture) Settle() {
 	if err != nil {
 		f.tb.Fatalf("settle fixture: %v", err)
 	}
-	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh") // exits 1 when something is modified, and has refreshed the rest
+	// exits 1 when something is modified, and has refreshed the rest
+	_, _ = f.Try(f.Dir, "update-index", "-q", "--refresh")
 }

@@ -15,11 +15,13 @@ func LeaveSession() {
 		_, err := os.Lstat(filepath.Join(dir, ".superqode-shim"))
 		return err == nil
 	})
-	_ = os.Setenv("PATH", strings.Join(dirs, string(filepath.ListSeparator))) // a name and a value without a NUL can be set
+	// a name and a value without a NUL can be set
+	_ = os.Setenv("PATH", strings.Join(dirs, string(filepath.ListSeparator)))
 	for _, kv := range os.Environ() {
 		key, _, _ := strings.Cut(kv, "=")
 		switch {
-		case key == "GIT_EXEC_PATH", strings.HasPrefix(key, "GIT_CONFIG_"), strings.HasPrefix(key, "SUPERQODE_") && !strings.HasPrefix(key, "SUPERQODE_TEST_") && !strings.HasPrefix(key, "SUPERQODE_FAILPOINT"):
+		case key == "GIT_EXEC_PATH", strings.HasPrefix(key, "GIT_CONFIG_"),
+			strings.HasPrefix(key, "SUPERQODE_") && !strings.HasPrefix(key, "SUPERQODE_TEST_") && !strings.HasPrefix(key, "SUPERQODE_FAILPOINT"):
 			_ = os.Unsetenv(key)
 		}
 	}

@@ -51,7 +51,8 @@ func ManyPath(i int) string {
 }
 
 var (
-	words      = [...]string{"alpha", "buffer", "config", "driver", "engine", "format", "graph", "handler", "index", "kernel", "lexer", "module", "node", "parser", "queue"}
+	words = [...]string{"alpha", "buffer", "config", "driver", "engine", "format", "graph", "handler", "index",
+		"kernel", "lexer", "module", "node", "parser", "queue"}
 	extensions = [...]string{".go", ".c", ".h", ".md", ".json", ".py", ".txt"}
 )
 

@@ -75,7 +75,8 @@ func (t *Template) read(tb TB, dir string, inHome bool) {
 		if err != nil {
 			return err
 		}
-		e := templateFile{name: strings.TrimPrefix(p, dir+string(filepath.Separator)), inHome: inHome, mode: st.Mode(), mtime: st.ModTime()}
+		e := templateFile{name: strings.TrimPrefix(p, dir+string(filepath.Separator)), inHome: inHome, mode: st.Mode(),
+			mtime: st.ModTime()}
 		switch {
 		case e.mode.IsRegular():
 			e.data, err = os.ReadFile(p)

@@ -51,8 +51,9 @@ type ConfigEdit struct {
 	Former superqode.HostPath `json:"former"` // core.hooksPath as it was, ~ expanded; "" when it was not set
 	Value  superqode.HostPath `json:"value"`  // as it stood in the file
 	Own    superqode.HostPath `json:"own"`    // what we set it to
-	Scope  string             `json:"scope"`  // where Former stood: local, worktree, global, system; "" when it was not set
-	Time   time.Time          `json:"time"`   // the file's own, before
+	// where Former stood: local, worktree, global, system; "" when it was not set
+	Scope string    `json:"scope"`
+	Time  time.Time `json:"time"` // the file's own, before
 }
 
 const (
@@ -101,7 +102,8 @@ func Load(dir string) (*Record, error) {
 		}
 	}
 	if in.SchemaVersion != schemaVersion {
-		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", filepath.Join(dir, recordFile), in.SchemaVersion, schemaVersion)
+		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", filepath.Join(dir, recordFile),
+			in.SchemaVersion, schemaVersion)
 	}
 	return in, nil
 }

@@ -21,9 +21,10 @@ const (
 // itself.
 func GitHooks() []string {
 	return []string{
-		"applypatch-msg", "commit-msg", "p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist",
-		"post-applypatch", "post-checkout", "post-commit", "post-index-change", "post-merge", "post-receive", "post-rewrite", "post-update",
-		"pre-applypatch", "pre-auto-gc", "pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg",
+		"applypatch-msg", "commit-msg", "p4-changelist", "p4-post-changelist", "p4-pre-submit",
+		"p4-prepare-changelist", "post-applypatch", "post-checkout", "post-commit", "post-index-change",
+		"post-merge", "post-receive", "post-rewrite", "post-update", "pre-applypatch", "pre-auto-gc",
+		"pre-commit", "pre-merge-commit", "pre-push", "pre-rebase", "pre-receive", "prepare-commit-msg",
 		"proc-receive", TransactionHook, "sendemail-validate", "update",
 	}
 }

@@ -27,7 +27,8 @@ var ErrHeld = errors.New("lock is held")
 // open prepares a lock without opening anything. Opening must not wait for a
 // FIFO in the lock file's place, nor follow a link.
 func open(path string) *flock.Flock {
-	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW))
+	return flock.New(path, flock.SetPermissions(0o600),
+		flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW))
 }
 
 // Lock waits until the lock on path is ours or ctx ends. Waiters are served by

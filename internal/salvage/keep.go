@@ -79,7 +79,8 @@ func (k *Keeper) Keep(ctx context.Context, why string, parts ...Part) (_ *Record
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	sv := &Record{SchemaVersion: state.SchemaVersion, Session: k.Session, Why: why, At: k.Now().UTC(), Origin: k.Origin, LeftOut: []LeftOut{}}
+	sv := &Record{SchemaVersion: state.SchemaVersion, Session: k.Session, Why: why, At: k.Now().UTC(), Origin: k.Origin,
+		LeftOut: []LeftOut{}}
 	list := &snapshot.Snapshot{Root: string(k.Origin), Taken: k.Now(), Format: k.Store.Format()}
 	for _, p := range freePrefixes(parts) {
 		kept, left, err := k.contents(ctx, p, list.Format)
@@ -146,7 +147,8 @@ func freePrefixes(parts []Part) []Part {
 
 // contents stores the contents of one part. It returns the entries as it read
 // them, with the part's prefix, and what it could not read.
-func (k *Keeper) contents(ctx context.Context, p Part, format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
+func (k *Keeper) contents(ctx context.Context, p Part,
+	format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
 	now := &snapshot.Snapshot{Root: p.Dir, Format: format, Entries: slices.Clone(p.Entries)}
 	reasons := map[string]string{}
 	for i := range now.Entries {
@@ -254,9 +256,11 @@ func (k *Keeper) write(ctx context.Context, sv *Record, list *snapshot.Snapshot)
 // listTree makes the tree of the first commit. It holds the list, and the
 // contents of paths that git's trees refuse: otherwise nothing would point at
 // them, and the store's next packing would drop them.
-func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string,
+	list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	file := filepath.Base(sv.ListPath(dir))
-	sn := &snapshot.Snapshot{Root: dir, Format: list.Format, Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
+	sn := &snapshot.Snapshot{Root: dir, Format: list.Format,
+		Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
 	if problems, err := snapshot.HashMissing(ctx, sn); err != nil || len(problems) > 0 {
 		return nil, snapshot.WithProblems(err, problems)
 	}
@@ -268,7 +272,8 @@ func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string, list *sna
 	for _, e := range list.Entries {
 		if (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.InTree() && !seen[e.ID] {
 			seen[e.ID] = true
-			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + e.ID.String(), Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
+			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + e.ID.String(),
+				Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
 		}
 	}
 	slices.SortFunc(sn.Entries, snapshot.ByPath)

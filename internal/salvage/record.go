@@ -120,7 +120,8 @@ func Parse(data []byte, id superqode.SessionID, n int) (sv Record, err error) {
 	}
 	want := Record{Session: id}
 	want.number(n)
-	if sv.SchemaVersion > state.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID || sv.Ref != want.Ref {
+	if sv.SchemaVersion > state.SchemaVersion || sv.Session != id || sv.N != n || sv.ID != want.ID ||
+		sv.Ref != want.Ref {
 		return sv, fmt.Errorf("%w: the record belongs to another salvage than %s", state.ErrBroken, want.ID)
 	}
 	return sv, nil

@@ -38,11 +38,13 @@ func (w *work) checkFolder(what, dir string) error {
 		}
 		real, err := filepath.EvalSymlinks(full)
 		if err != nil { // a dangling link: what is created through it could be anywhere
-			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a dangling link", what, text.Printable(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a dangling link", what,
+				text.Printable(part))
 		}
 		rel, err := filepath.Rel(top, real)
 		if err != nil || !filepath.IsLocal(rel) {
-			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what, text.Printable(part))
+			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what,
+				text.Printable(part))
 		}
 		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
 			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, where setup may not write", what, text.Printable(rel), text.Printable(part))

@@ -80,7 +80,8 @@ const maxScript = 64 << 20
 func (c *command) outside(ctx context.Context) (string, error) {
 	f := newFramed()
 	for _, word := range (config.Command{Run: &c.SetupRun}).Words() {
-		if st, err := os.Stat(word); !filepath.IsAbs(word) || err != nil || !st.Mode().IsRegular() || st.Size() > maxScript || !config.IsScript(word, st) {
+		if st, err := os.Stat(word); !filepath.IsAbs(word) || err != nil || !st.Mode().IsRegular() ||
+			st.Size() > maxScript || !config.IsScript(word, st) {
 			continue
 		}
 		sum, err := atomicfile.Hash(word)

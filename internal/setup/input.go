@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -57,7 +56,8 @@ func decideInput(f inputFacts) (apply bool, why string) {
 
 func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 	def := newFramed()
-	def.group("input", in.Path, in.Workspace, in.Artifact, fmt.Sprint(in.Version), in.To.String(), fmt.Sprint(in.Link), fmt.Sprint(in.ReadOnly))
+	def.group("input", in.Path, in.Workspace, in.Artifact, fmt.Sprint(in.Version), in.To.String(), fmt.Sprint(in.Link),
+		fmt.Sprint(in.ReadOnly))
 	in.id = w.id(def.sum())
 	if in.To.IsZero() {
 		return false, "", superqode.Errorf(superqode.ErrUsage, "from %s: to is missing", text.Printable(in.From))
@@ -129,7 +129,8 @@ func (in *input) locateInside(w *work, rel string) error {
 		return err
 	}
 	if real == top || !superqode.Within(real, top) {
-		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link", text.Printable(rel))
+		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link",
+			text.Printable(rel))
 	}
 	in.source = real
 	return nil
@@ -151,10 +152,12 @@ func (in *input) check(w *work) error {
 	}
 	goal := filepath.Join(top, in.To.String())
 	if superqode.Within(goal, in.source) {
-		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from, text.Printable(in.To.String()))
+		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from,
+			text.Printable(in.To.String()))
 	}
 	if superqode.Within(in.source, goal) {
-		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from", text.Printable(in.To.String()), from)
+		return superqode.Errorf(superqode.ErrUsage, "to %s: it would replace the folder that %s comes from",
+			text.Printable(in.To.String()), from)
 	}
 	for _, dir := range w.Forbidden {
 		nested := superqode.Within(dir, in.source) || superqode.Within(in.source, dir)
@@ -164,7 +167,8 @@ func (in *input) check(w *work) error {
 	}
 	if in.Link && in.ReadOnly {
 		if how, ok := w.Protected(in.source); !ok {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "from %s: read_only with mode link is impossible: %s", from, how), "use mode copy")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+				"from %s: read_only with mode link is impossible: %s", from, how), "use mode copy")
 		}
 	}
 	return nil
@@ -247,7 +251,8 @@ func (in *input) copy(ctx context.Context, w *work, temp string) error {
 		}
 		return w.root.Chtimes(temp, time.Time{}, st.ModTime())
 	}
-	from, problems, err := snapshot.Scan(ctx, in.source, snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly})
+	from, problems, err := snapshot.Scan(ctx, in.source,
+		snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly})
 	if err != nil {
 		return err
 	}

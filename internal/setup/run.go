@@ -122,7 +122,8 @@ func (c *command) apply(ctx context.Context, w *work, s *Step) error {
 			return err
 		}
 		if _, err := w.root.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-			return superqode.Errorf(superqode.ErrNotFound, "cwd %s does not exist in the workspace", text.Printable(c.Dir))
+			return superqode.Errorf(superqode.ErrNotFound, "cwd %s does not exist in the workspace",
+				text.Printable(c.Dir))
 		}
 	}
 	out, err := w.Run(ctx, run)

@@ -44,7 +44,8 @@ func Load(path string) (*State, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if st.SchemaVersion > schemaVersion {
-		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path, st.SchemaVersion, schemaVersion)
+		return nil, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path, st.SchemaVersion,
+			schemaVersion)
 	}
 	return st, nil
 }

@@ -43,7 +43,8 @@ type CollectOptions struct {
 // The program may still be running and the folder is under its control: nothing
 // in it is followed or trusted. On an error about the store itself, such as a full
 // disk, what could be added is returned with the error.
-func Collect(ctx context.Context, store *artifacts.Store, opt CollectOptions) ([]artifacts.Artifact, []artifacts.Problem, error) {
+func Collect(ctx context.Context, store *artifacts.Store,
+	opt CollectOptions) ([]artifacts.Artifact, []artifacts.Problem, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -74,7 +75,8 @@ func Collect(ctx context.Context, store *artifacts.Store, opt CollectOptions) ([
 		case errs[i] != nil:
 			problems = append(problems, artifacts.Problem{Path: f.rel, Reason: errs[i].Error()})
 		case f.torn:
-			problems = append(problems, artifacts.Problem{Path: f.rel, Reason: "was written to while it was copied: the copy may mix old and new"})
+			problems = append(problems, artifacts.Problem{Path: f.rel,
+				Reason: "was written to while it was copied: the copy may mix old and new"})
 		}
 	}
 	return added, problems, err
@@ -117,7 +119,8 @@ func (opt CollectOptions) file(root *os.Root, rel string, perm fs.FileMode, said
 	target, meta := opt.place(root, rel)
 	f := &file{rel: rel}
 	f.New = artifacts.New{
-		Type: artifacts.TypeAt(target), Name: path.Base(target), Path: target, Numbered: true, OriginalFile: rel, Session: opt.Session, Agent: opt.Agent, Metadata: meta,
+		Type: artifacts.TypeAt(target), Name: path.Base(target), Path: target, Numbered: true, OriginalFile: rel,
+		Session: opt.Session, Agent: opt.Agent, Metadata: meta,
 		Open: func() (io.ReadCloser, error) {
 			src, err := rooted.File(root, rel)
 			if err != nil {

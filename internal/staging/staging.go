@@ -174,7 +174,8 @@ func Fixes(folder string) ([]LeftFix, []artifacts.Problem, error) {
 		}
 		fix := LeftFix{Finding: strings.TrimSuffix(name, ".patch"), Source: rel}
 		if err := artifacts.CheckFindingID(fix.Finding); err != nil {
-			problems = append(problems, artifacts.Problem{Path: rel, Reason: "left out: its name is not a finding's id and .patch"})
+			problems = append(problems, artifacts.Problem{Path: rel,
+				Reason: "left out: its name is not a finding's id and .patch"})
 			continue
 		}
 		fix.Patch, err = rooted.Read(dir, name, maxFix)

@@ -61,9 +61,11 @@ var testLanguages = sync.OnceValue(func() []struct {
 // whose own names do not say that they are tests.
 func sourceLanguage(ext string) string {
 	return map[string]string{
-		".go": "go", ".py": "python", ".ts": "typescript", ".tsx": "typescript", ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript",
-		".java": "java", ".kt": "kotlin", ".scala": "scala", ".rs": "rust", ".rb": "ruby", ".php": "php", ".cs": "csharp", ".swift": "swift", ".c": "c", ".cc": "cpp",
-		".cpp": "cpp", ".cxx": "cpp", ".ex": "elixir", ".exs": "elixir", ".dart": "dart", ".lua": "lua", ".pl": "perl", ".sh": "shell",
+		".go": "go", ".py": "python", ".ts": "typescript", ".tsx": "typescript", ".js": "javascript",
+		".jsx": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".java": "java", ".kt": "kotlin",
+		".scala": "scala", ".rs": "rust", ".rb": "ruby", ".php": "php", ".cs": "csharp", ".swift": "swift",
+		".c": "c", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".ex": "elixir", ".exs": "elixir",
+		".dart": "dart", ".lua": "lua", ".pl": "perl", ".sh": "shell",
 	}[strings.ToLower(ext)]
 }
 
@@ -86,13 +88,23 @@ func testFile(rel string) (language string, ok bool) {
 
 // kindWords maps words of a path to kinds.
 func kindWords() map[string]artifacts.Type {
-	return map[string]artifacts.Type{
-		"unit": artifacts.TypeTestUnit, "integration": artifacts.TypeTestIntegration, "it": artifacts.TypeTestIntegration, "api": artifacts.TypeTestAPI, "rest": artifacts.TypeTestAPI, "contract": artifacts.TypeTestContract,
-		"contracts": artifacts.TypeTestContract, "pact": artifacts.TypeTestContract, "fuzz": artifacts.TypeTestFuzz, "fuzzing": artifacts.TypeTestFuzz, "fuzzer": artifacts.TypeTestFuzz, "load": artifacts.TypeTestLoad,
-		"perf": artifacts.TypeTestLoad, "performance": artifacts.TypeTestLoad, "stress": artifacts.TypeTestLoad, "k6": artifacts.TypeTestLoad, "locustfile": artifacts.TypeTestLoad, "simulation": artifacts.TypeTestLoad,
-		"regression": artifacts.TypeTestRegression, "regressions": artifacts.TypeTestRegression, "e2e": artifacts.TypeTestE2E, "cy": artifacts.TypeTestE2E, "cypress": artifacts.TypeTestE2E, "playwright": artifacts.TypeTestE2E,
-		"acceptance": artifacts.TypeTestE2E, "browser": artifacts.TypeTestE2E, "security": artifacts.TypeTestSecurity, "sec": artifacts.TypeTestSecurity, "pentest": artifacts.TypeTestSecurity, "exploit": artifacts.TypeTestSecurity,
+	kinds := map[string]artifacts.Type{}
+	for kind, words := range map[artifacts.Type]string{
+		artifacts.TypeTestUnit:        "unit",
+		artifacts.TypeTestIntegration: "integration it",
+		artifacts.TypeTestAPI:         "api rest",
+		artifacts.TypeTestContract:    "contract contracts pact",
+		artifacts.TypeTestFuzz:        "fuzz fuzzing fuzzer",
+		artifacts.TypeTestLoad:        "load perf performance stress k6 locustfile simulation",
+		artifacts.TypeTestRegression:  "regression regressions",
+		artifacts.TypeTestE2E:         "e2e cy cypress playwright acceptance browser",
+		artifacts.TypeTestSecurity:    "security sec pentest exploit",
+	} {
+		for word := range strings.FieldsSeq(words) {
+			kinds[word] = kind
+		}
 	}
+	return kinds
 }
 
 // kindSigns are what the beginnings of test files of a kind use; the first that is
@@ -112,7 +124,8 @@ var kindSigns = sync.OnceValue(func() []struct {
 		{artifacts.TypeTestContract, compile(`(?i)\bpact(-?go|-python|foundation|flow|js)?[/."']|@pact-foundation|spring\.cloud\.contract|\bau\.com\.dius\.pact`)},
 		{artifacts.TypeTestE2E, compile(`(?i)@playwright/|\bplaywright\b|\bcypress\b|\bcy\.visit\(|selenium|puppeteer|webdriver|capybara|chromedp|testcafe`)},
 		{artifacts.TypeTestAPI, compile(`(?i)\bsupertest\b|rest-?assured|\bimport (requests|httpx)\b|\bfrom (httpx|fastapi\.testclient|starlette\.testclient) |\bMockMvc\b|\bhttptest\.NewServer\(|\brest_client\b|tavern`)},
-		{artifacts.TypeTestIntegration, compile(`(?i)testcontainers|//go:build integration|@SpringBootTest|@pytest\.mark\.integration|dockertest`)},
+		{artifacts.TypeTestIntegration,
+			compile(`(?i)testcontainers|//go:build integration|@SpringBootTest|@pytest\.mark\.integration|dockertest`)},
 		{artifacts.TypeTestSecurity, compile(`(?i)\b(sql injection|xss|csrf|path traversal|ssrf)\b`)},
 	}
 })
@@ -122,7 +135,8 @@ var kindSigns = sync.OnceValue(func() []struct {
 func testKind(rel string, head []byte) artifacts.Type {
 	known := kindWords()
 	words := func(s string) []string {
-		return strings.FieldsFunc(splitCamel(s), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+		return strings.FieldsFunc(splitCamel(s),
+			func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	}
 	parts := strings.Split(rel, "/")
 	for _, p := range slices.Backward(parts) { // the nearest word says most
@@ -167,7 +181,8 @@ func testTarget(base string) string {
 	ext := path.Ext(base)
 	stem := strings.TrimSuffix(base, ext)
 	short := stem
-	for _, end := range []string{".test", ".spec", ".e2e", ".cy", "_test", "_tests", "_spec", "Tests", "Test", "IT", "Spec"} {
+	for _, end := range []string{".test", ".spec", ".e2e", ".cy", "_test", "_tests", "_spec", "Tests", "Test",
+		"IT", "Spec"} {
 		short = strings.TrimSuffix(short, end)
 		if short != stem {
 			break
@@ -194,7 +209,8 @@ func isCoverage(base string) bool {
 	case ".lcov", ".coverprofile", ".gcov", ".profdata":
 		return true
 	case ".out", ".txt", ".xml", ".json", ".info", ".html":
-		return stem == "coverage" || strings.HasPrefix(stem, "coverage-") || strings.HasSuffix(stem, "-coverage") || strings.HasSuffix(stem, "_coverage")
+		return stem == "coverage" || strings.HasPrefix(stem, "coverage-") || strings.HasSuffix(stem, "-coverage") ||
+			strings.HasSuffix(stem, "_coverage")
 	}
 	return false
 }

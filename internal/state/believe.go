@@ -31,7 +31,8 @@ func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 func sameFixed(a, b Record) bool {
 	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
 	b.Limit, b.Truncated = a.Limit, a.Truncated
-	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered, a.Kernel
+	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt,
+		a.Warnings, a.Tampered, a.Kernel
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)

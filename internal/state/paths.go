@@ -46,12 +46,14 @@ func (r *Record) pathspec(dir, arg string) (string, error) {
 		}
 		full = filepath.Join(string(r.Origin), here, arg)
 	}
-	for _, try := range []string{filepath.Clean(full), filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
+	for _, try := range []string{filepath.Clean(full),
+		filepath.Join(superqode.RealPrefix(filepath.Dir(full)), filepath.Base(full))} {
 		if rel, ok := r.inside(try); ok {
 			return rel, nil
 		}
 	}
-	return "", superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(string(r.Origin)))
+	return "", superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg),
+		text.Printable(string(r.Origin)))
 }
 
 // inside returns where a path lies below the workspace or the origin; "." is the

@@ -104,7 +104,8 @@ func (p Project) Key() (string, error) {
 // Unwritable says of a folder that could not be made how to get another.
 func Unwritable(err error, dir string) error {
 	if errors.Is(err, os.ErrPermission) {
-		return superqode.WithHint(fmt.Errorf("cannot write superqode's state: %w", err), "superqode --home DIR … with a folder that you may write")
+		return superqode.WithHint(fmt.Errorf("cannot write superqode's state: %w", err),
+			"superqode --home DIR … with a folder that you may write")
 	}
 	return fmt.Errorf("make %s: %w", dir, err)
 }

@@ -137,7 +137,8 @@ func QuoteLine(words ...string) string {
 // QuotePOSIX returns s as one word of a line for any POSIX shell, byte for byte: as it is or in single quotes.
 func QuotePOSIX(s string) string {
 	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./+:,@%=", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("-_./+:,@%=", r)
 	}
 	if s != "" && !strings.ContainsFunc(s, special) {
 		return s

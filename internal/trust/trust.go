@@ -70,7 +70,8 @@ func read(m *site.Host) (grants, error) {
 		return f, fmt.Errorf("%s: %w", path(m), err)
 	}
 	if f.SchemaVersion > state.SchemaVersion {
-		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path(m), f.SchemaVersion, state.SchemaVersion)
+		return f, fmt.Errorf("%s has schema_version %d, this superqode knows %d", path(m), f.SchemaVersion,
+			state.SchemaVersion)
 	}
 	return f, nil
 }
@@ -325,7 +326,8 @@ func OnlyOutside(m *site.Host, what string) error {
 	}
 	for _, name := range names {
 		if id := supervisor.InsideOf(state.Project{Dir: filepath.Join(m.WorkingPath(), name)}); id != "" {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+				"this runs inside session %s, and only a person outside of it can %s", id, what), "ask the user")
 		}
 	}
 	return nil
