@@ -164,9 +164,9 @@ func (s *Session) ending(alone attach.Alone, opt EndOptions, from string) *endin
 func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 	facts := mode.Of(e.Rec.Mode)
 	if facts.InPlace {
-		unlock, err := e.Project.Lock(ctx)
-		if err != nil {
-			return nil, err
+		unlock, lerr := e.Project.Lock(ctx)
+		if lerr != nil {
+			return nil, lerr
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
 		asked := cmp.Or(e.opt.Keep, e.Rec.Keep) == state.KeepAlways && facts.Restores
