@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
@@ -40,12 +41,12 @@ func fixed(list []artifacts.Finding) []artifacts.Finding {
 	return out
 }
 
-// maskStrings masks every exported string below v. Slices and pointers are copied
+// maskStrings masks every exported string below v that is no path. Slices and pointers are copied
 // before they are changed: the caller's report is not ours.
 func maskStrings(v reflect.Value, r *redact.Redactor) {
 	switch v.Kind() {
 	case reflect.String:
-		if s := v.String(); v.CanSet() && s != "" {
+		if s := v.String(); v.CanSet() && s != "" && v.Type() != reflect.TypeFor[superqode.RelPath]() {
 			if m := r.Text(s); m != s {
 				v.SetString(m)
 			}
