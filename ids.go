@@ -68,12 +68,15 @@ func (id SessionID) IsZero() bool { return id.s == "" }
 func (id SessionID) MarshalText() ([]byte, error) { return []byte(id.s), nil }
 
 // UnmarshalText accepts what ParseSessionID accepts, and the empty text.
-func (id *SessionID) UnmarshalText(b []byte) (err error) {
+func (id *SessionID) UnmarshalText(b []byte) error { return parseText(id, b, ParseSessionID) }
+
+// parseText reads what is no text, which is the zero value, or what parse accepts.
+func parseText[T any](to *T, b []byte, parse func(string) (T, error)) (err error) {
 	if len(b) == 0 {
-		*id = SessionID{}
+		*to = *new(T)
 		return nil
 	}
-	*id, err = ParseSessionID(string(b))
+	*to, err = parse(string(b))
 	return err
 }
 
@@ -111,14 +114,7 @@ func (id AgentID) IsZero() bool { return id.s == "" }
 func (id AgentID) MarshalText() ([]byte, error) { return []byte(id.s), nil }
 
 // UnmarshalText accepts what ParseAgentID accepts, and the empty text.
-func (id *AgentID) UnmarshalText(b []byte) (err error) {
-	if len(b) == 0 {
-		*id = AgentID{}
-		return nil
-	}
-	*id, err = ParseAgentID(string(b))
-	return err
-}
+func (id *AgentID) UnmarshalText(b []byte) error { return parseText(id, b, ParseAgentID) }
 
 // RelPath is a path below a workspace: slash-separated raw bytes, relative,
 // clean, without NUL, never outside the workspace. It need not be UTF-8; "" is
@@ -216,11 +212,4 @@ func (d Digest) IsZero() bool { return !d.set }
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // UnmarshalText accepts what ParseDigest accepts, and the empty text.
-func (d *Digest) UnmarshalText(b []byte) (err error) {
-	if len(b) == 0 {
-		*d = Digest{}
-		return nil
-	}
-	*d, err = ParseDigest(string(b))
-	return err
-}
+func (d *Digest) UnmarshalText(b []byte) error { return parseText(d, b, ParseDigest) }

@@ -184,7 +184,7 @@ func TestRelPath(t *testing.T) {
 		if c.path.Parent() != c.parent || c.path.Name() != c.name || c.parent.Join(c.name) != c.path {
 			t.Errorf("%q is %q in %q", c.path, c.path.Name(), c.path.Parent())
 		}
-		if in := c.path.In("/w"); in != "/w/"+string(c.path) {
+		if in := c.path.In("/w"); in != "/w/"+string(string(c.path)) {
 			t.Errorf("%q in /w is %q", c.path, in)
 		}
 		b, err := json.Marshal(c.path)

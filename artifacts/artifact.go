@@ -3,6 +3,7 @@ package artifacts
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -140,14 +141,11 @@ func (r *Ref) UnmarshalJSON(b []byte) error {
 }
 
 func pathFromJSON(text, b64 string) (superqode.RelPath, error) {
-	if b64 != "" {
-		b, err := base64.StdEncoding.DecodeString(b64)
-		if err != nil {
-			return "", err
-		}
-		text = string(b)
+	p, err := superqode.PathFromJSON(text, b64)
+	if err == nil && p == "" {
+		err = errors.New("empty path")
 	}
-	return superqode.ParseRelPath(text)
+	return p, err
 }
 
 // makeID builds an artifact's id from its type and the manifest's counter.

@@ -229,7 +229,7 @@ type ApplyConflict struct {
 
 type applyConflictJSON struct {
 	Path      string `json:"path"`
-	PathBytes []byte `json:"path_bytes,omitempty"`
+	PathBytes string `json:"path_bytes,omitempty"`
 	Kind      string `json:"kind"`
 	Message   string `json:"message"`
 }
@@ -237,10 +237,7 @@ type applyConflictJSON struct {
 // MarshalJSON keeps every byte of the path.
 func (c ApplyConflict) MarshalJSON() ([]byte, error) {
 	j := applyConflictJSON{Kind: c.Kind, Message: strings.ToValidUTF8(c.Message, "\uFFFD")}
-	var exact string
-	if j.Path, exact = superqode.JSONPath(c.Path.String()); exact != "" {
-		j.PathBytes = []byte(c.Path.String())
-	}
+	j.Path, j.PathBytes = superqode.JSONPath(c.Path.String())
 	return json.Marshal(j)
 }
 
@@ -250,11 +247,8 @@ func (c *ApplyConflict) UnmarshalJSON(b []byte) (err error) {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	if len(j.PathBytes) > 0 {
-		j.Path = string(j.PathBytes)
-	}
 	c.Kind, c.Message = j.Kind, j.Message
-	c.Path, err = superqode.ParseRelPath(j.Path)
+	c.Path, err = pathFromJSON(j.Path, j.PathBytes)
 	return err
 }
 

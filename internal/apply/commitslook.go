@@ -162,7 +162,7 @@ func (a *commitApply) begun(ctx context.Context) (map[string]object, error) {
 	if base, err := a.base(); err == nil { // as long as the session has not ended
 		for i := range base.Entries {
 			if e := &base.Entries[i]; !e.ID.IsZero() {
-				list[e.Path] = object{gitMode(e), e.ID.String()}
+				list[string(e.Path)] = object{gitMode(e), e.ID.String()}
 			}
 		}
 		return list, nil

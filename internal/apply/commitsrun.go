@@ -105,9 +105,9 @@ func (a *commitApply) dropLock() {
 // noteFolders records which folders git will have to create.
 func (a *commitApply) noteFolders() {
 	for _, p := range a.paths {
-		for dir := snapshot.Parent(p.path); dir != "" && p.new != (object{}); dir = snapshot.Parent(dir) {
-			if !atomicfile.Exists(filepath.Join(a.repo.TopLevel, dir)) {
-				a.missing = append(a.missing, dir)
+		for dir := superqode.RelPath(p.path).Parent(); dir != "" && p.new != (object{}); dir = dir.Parent() {
+			if !atomicfile.Exists(dir.In(a.repo.TopLevel)) {
+				a.missing = append(a.missing, string(dir))
 			}
 		}
 	}
@@ -173,10 +173,10 @@ func (a *commitApply) bringObjects(ctx context.Context) error {
 
 // salvage saves what is overwritten and was not committed.
 func (a *commitApply) salvage(ctx context.Context) error {
-	var paths []string
+	var paths []superqode.RelPath
 	for _, p := range a.paths {
 		if p.given() && p.work != (object{}) {
-			paths = append(paths, p.path)
+			paths = append(paths, superqode.RelPath(p.path))
 		}
 	}
 	if len(paths) == 0 {

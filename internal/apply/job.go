@@ -144,9 +144,8 @@ func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 	for i := range steps {
 		switch st := &steps[i]; {
 		case st.Conflict != nil:
-			path := superqode.RelPath(st.Conflict.Path)
 			res.Conflicts = append(res.Conflicts,
-				artifacts.ApplyConflict{Path: path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
+				artifacts.ApplyConflict{Path: st.Conflict.Path, Kind: string(st.Conflict.Kind), Message: st.Conflict.Message})
 		case st.Done():
 			res.Already = append(res.Already, j.tell(st))
 		default:
@@ -159,7 +158,7 @@ func (j *Job) outcome(steps []merge.Step, left []string) *artifacts.Applied {
 // tell describes a step as the session's change.
 func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 	p := artifacts.AppliedPath{Merged: st.Merged}
-	p.Path = superqode.RelPath(st.Path())
+	p.Path = st.Path()
 	p.LinesAdded, p.LinesRemoved, p.Binary, p.Agent = st.Added, st.Removed, st.Binary, j.Agent
 	if st.Old != nil {
 		p.OldMode = st.Old.Mode()
@@ -174,7 +173,7 @@ func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 		p.Type = superqode.ChangeDeleted
 	case st.Renamed():
 		p.Type = superqode.ChangeRenamed
-		p.OldPath = superqode.RelPath(st.Old.Path)
+		p.OldPath = st.Old.Path
 	case st.Old.Kind != st.New.Kind:
 		p.Type = superqode.ChangeKind
 	case st.Old.SameContent(st.New):

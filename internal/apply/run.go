@@ -117,7 +117,7 @@ func (j *Job) salvageOverwritten(ctx context.Context, view *merge.View, plan *sw
 	for i := range plan.Steps {
 		st := &plan.Steps[i]
 		if st.Op == swap.Remove || st.Op == swap.Put && st.Was != nil {
-			over = append(over, *view.Now.Find(string(st.Path)))
+			over = append(over, *view.Now.Find(superqode.RelPath(st.Path)))
 		}
 	}
 	return j.salvageWhole(ctx, "apply", salvage.Part{Dir: string(j.Origin), Entries: over})
@@ -190,7 +190,7 @@ func (j *Job) undoIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 	err := d.Clean(in.Plan, func(path string, st *swap.Step) error {
 		sv, err := j.Salvage(ctx, "written to while it was replaced: "+string(st.Path),
-			salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: path, Kind: snapshot.File}}})
+			salvage.Part{Dir: string(in.Origin), Entries: []snapshot.Entry{{Path: superqode.RelPath(path), Kind: snapshot.File}}})
 		if err == nil && (sv == nil || len(sv.LeftOut) > 0) {
 			err = fmt.Errorf("%s could not be saved", text.Printable(path))
 		}
@@ -232,7 +232,7 @@ func (j *Job) verifyApplied(ctx context.Context, view *merge.View, steps []merge
 		return fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}
 	var wrong []string
-	closed := map[string]bool{}
+	closed := map[superqode.RelPath]bool{}
 	for _, p := range now.Problems {
 		closed[p.Path] = errors.Is(p.Err, os.ErrPermission)
 	}

@@ -5,10 +5,10 @@
 package attribution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -46,7 +46,7 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 		return nil, errors.Join(err, l.Close(string(s.Rec.Workspace)))
 	}
 	spared, err := mode.SetupIgnored(s.Site)
-	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, func(p string) bool { return !spared[p] }) {
+	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, func(p string) bool { return !spared[superqode.RelPath(p)] }) {
 		l.Ignored = 0 // all of it is the setup's
 	}
 	l.Changes = snapshot.Compare(l.Base, l.Final, snapshot.CompareOptions{Renames: true})
@@ -75,7 +75,7 @@ func (s *Authorship) Describe(ctx context.Context, l *mode.Look) error {
 		return err
 	}
 	l.Changes = append(small, large...)
-	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return strings.Compare(a.Path.String(), b.Path.String()) })
+	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return cmp.Compare(a.Path, b.Path) })
 	if s.Tracked() {
 		e, err := s.endsOf(ctx, l)
 		if err != nil {

@@ -75,7 +75,7 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s", text.Printable(path.String()), who)
 		}
 	}
-	if err := h.find(ctx, path.String()); err != nil {
+	if err := h.find(ctx, path); err != nil {
 		return nil, err
 	}
 	last := h.versions[len(h.versions)-1].entry
@@ -164,7 +164,7 @@ func (h *history) unchanged(ctx context.Context) (err error) {
 }
 
 // find finds the file in each commit, following it back through renames.
-func (h *history) find(ctx context.Context, path string) (err error) {
+func (h *history) find(ctx context.Context, path superqode.RelPath) (err error) {
 	for i := len(h.versions) - 1; i >= 0 && path != ""; i-- {
 		v := &h.versions[i]
 		if v.entry, err = h.Store.EntryAt(ctx, v.ref, path); err != nil || i == 0 {

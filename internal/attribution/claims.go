@@ -98,9 +98,8 @@ func (s *Authorship) RefuseUnclaimed(
 	for i := range list {
 		if why := check.refuses(ctx, agent, &list[i]); why != "" {
 			path := list[i].Path()
-			p := superqode.RelPath(path)
 			out = append(out, artifacts.ApplyConflict{
-				Path: p, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
+				Path: path, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
 			})
 		}
 	}

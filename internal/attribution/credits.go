@@ -91,7 +91,7 @@ func (s *Authorship) loadCredits() (credits, error) {
 	}
 	c := credits{}
 	for _, e := range f.Credits {
-		c[string(e.Path)] = e.credit
+		c[superqode.RelPath(e.Path)] = e.credit
 	}
 	s.Credits = c
 	return c, nil
@@ -186,12 +186,12 @@ func (m *TeamMerge) Commit(ctx context.Context) error {
 // fileHunks are the places where a file differs between two commits. One of the
 // names is "" where the file is not there.
 type fileHunks struct {
-	old, fresh string
+	old, fresh superqode.RelPath
 	hunks      []merge.Hunk
 }
 
 // key names the file by the base or, where it is new, by its new name.
-func (f *fileHunks) key() string { return cmp.Or(f.old, f.fresh) }
+func (f *fileHunks) key() superqode.RelPath { return cmp.Or(f.old, f.fresh) }
 
 // commitHunks compares two commits of the store line by line.
 func commitHunks(ctx context.Context, st *store.Store, base, final string) ([]fileHunks, error) {
@@ -240,14 +240,14 @@ func (m *TeamMerge) Credits(ctx context.Context) (credits, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := map[superqode.AgentID]map[string][]merge.Hunk{}
-	seen := map[superqode.AgentID]map[string]time.Time{}
+	own := map[superqode.AgentID]map[superqode.RelPath][]merge.Hunk{}
+	seen := map[superqode.AgentID]map[superqode.RelPath]time.Time{}
 	for _, w := range m.Works {
-		own[w.Agent], seen[w.Agent] = map[string][]merge.Hunk{}, map[string]time.Time{}
+		own[w.Agent], seen[w.Agent] = map[superqode.RelPath][]merge.Hunk{}, map[superqode.RelPath]time.Time{}
 		for _, c := range w.List {
-			seen[w.Agent][c.Path.String()] = c.FirstSeen
+			seen[w.Agent][c.Path] = c.FirstSeen
 			if !c.OldPath.IsZero() {
-				seen[w.Agent][c.OldPath.String()] = c.FirstSeen
+				seen[w.Agent][c.OldPath] = c.FirstSeen
 			}
 		}
 		if w.Commit == "" {
@@ -292,7 +292,7 @@ func (m *TeamMerge) Credits(ctx context.Context) (credits, error) {
 }
 
 // seenAt returns when a path was first seen changed, under one name or another.
-func seenAt(seen map[string]time.Time, paths ...string) (at time.Time) {
+func seenAt(seen map[superqode.RelPath]time.Time, paths ...superqode.RelPath) (at time.Time) {
 	for _, p := range paths {
 		at = earlier(at, seen[p])
 	}
@@ -311,9 +311,9 @@ func earlier(a, b time.Time) time.Time {
 func (c credits) stamp(changes []superqode.Change) {
 	for i := range changes {
 		ch := &changes[i]
-		cr, ok := c[ch.Path.String()]
+		cr, ok := c[ch.Path]
 		if !ok && !ch.OldPath.IsZero() {
-			cr, ok = c[ch.OldPath.String()]
+			cr, ok = c[ch.OldPath]
 		}
 		if !ok {
 			continue
@@ -340,7 +340,7 @@ type credit struct {
 }
 
 // credits says whose the changes of several agents are, by path.
-type credits map[string]credit
+type credits map[superqode.RelPath]credit
 
 // changeHunk is a hunk as changes are reported, nobody's yet.
 func changeHunk(h merge.Hunk) superqode.ChangeHunk {

@@ -2,9 +2,9 @@ package attribution
 
 import (
 	"maps"
-	"path"
 	"slices"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -18,8 +18,8 @@ import (
 // is taken, or most went to two folders alike, it stays where it was made.
 
 // movedBefore are the folders that agents before have renamed.
-func (m *TeamMerge) movedBefore() map[string]string {
-	return merge.FolderMoves(m.moved, func(dir string) bool {
+func (m *TeamMerge) movedBefore() map[superqode.RelPath]string {
+	return merge.FolderMoves(m.moved, func(dir superqode.RelPath) bool {
 		return !slices.ContainsFunc(m.Now.Below(dir), func(e snapshot.Entry) bool { return e.Kind != snapshot.Dir })
 	})
 }
@@ -32,7 +32,7 @@ func (m *TeamMerge) redirect(w *AgentWork, changes []merge.Change) []merge.Chang
 	if len(m.went) == 0 {
 		return changes
 	}
-	made := map[string]bool{}
+	made := map[superqode.RelPath]bool{}
 	for _, c := range changes {
 		if c.New != nil {
 			made[c.New.Path] = true
@@ -58,14 +58,14 @@ func (m *TeamMerge) redirect(w *AgentWork, changes []merge.Change) []merge.Chang
 }
 
 // place remembers that a file which an agent made at one path is at another one.
-func (m *TeamMerge) place(w *AgentWork, from, to string) {
+func (m *TeamMerge) place(w *AgentWork, from, to superqode.RelPath) {
 	m.placed[to] = from
 	w.Notes = append(w.Notes, text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
 }
 
 // follow takes what agents before made in folders along that this one has renamed.
-func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[string]snapshot.Entry) {
-	renames := map[string]string{}
+func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[superqode.RelPath]snapshot.Entry) {
+	renames := map[superqode.RelPath]superqode.RelPath{}
 	for i := range steps {
 		if st := &steps[i]; st.Renamed() && st.Put != nil && st.Remove != nil {
 			renames[st.Old.Path] = st.Put.Path
@@ -74,7 +74,7 @@ func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[string]
 	if len(renames) == 0 {
 		return
 	}
-	moves := merge.FolderMoves(renames, func(dir string) bool { return !m.holdsBase(dir, entries) })
+	moves := merge.FolderMoves(renames, func(dir superqode.RelPath) bool { return !m.holdsBase(dir, entries) })
 	if len(moves) == 0 {
 		return
 	}
@@ -94,7 +94,7 @@ func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[string]
 }
 
 // holdsBase reports whether something of the base is still in a folder.
-func (m *TeamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) bool {
+func (m *TeamMerge) holdsBase(dir superqode.RelPath, entries map[superqode.RelPath]snapshot.Entry) bool {
 	return slices.ContainsFunc(m.base.Below(dir), func(e snapshot.Entry) bool {
 		now, ok := entries[e.Path]
 		return ok && now.Kind != snapshot.Dir
@@ -102,9 +102,9 @@ func (m *TeamMerge) holdsBase(dir string, entries map[string]snapshot.Entry) boo
 }
 
 // stand puts an entry in its place, with the folders above.
-func (m *TeamMerge) stand(w *AgentWork, e snapshot.Entry, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) stand(w *AgentWork, e snapshot.Entry, entries map[superqode.RelPath]snapshot.Entry) {
 	entries[e.Path] = e
-	for dir := path.Dir(e.Path); dir != "."; dir = path.Dir(dir) {
+	for dir := e.Path.Parent(); dir != ""; dir = dir.Parent() {
 		if have, ok := entries[dir]; ok && have.Kind == snapshot.Dir {
 			return
 		}

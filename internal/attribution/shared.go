@@ -132,9 +132,9 @@ func (f *sharedFile) whole(agent superqode.AgentID) bool {
 
 // follow follows a file's lines through the statements about it.
 func (p *parts) follow(ctx context.Context, f *sharedFile) error {
-	events := slices.Clone(p.said[f.Path()])
+	events := slices.Clone(p.said[string(f.Path())])
 	if f.Renamed() {
-		events = append(events, p.said[f.Old.Path]...)
+		events = append(events, p.said[string(f.Old.Path)]...)
 		slices.SortStableFunc(events, func(a, b trackEvent) int { return a.At.Compare(b.At) })
 	}
 	for _, e := range events {
@@ -371,7 +371,7 @@ func (p *parts) entry(f *sharedFile, agent superqode.AgentID) (entry *snapshot.E
 
 // changesOf is the change of a file as it is reported for one agent.
 func (f *sharedFile) changesOf(agent superqode.AgentID, all []superqode.Change) []superqode.Change {
-	i := slices.IndexFunc(all, func(c superqode.Change) bool { return c.Path.String() == f.Path() })
+	i := slices.IndexFunc(all, func(c superqode.Change) bool { return c.Path == f.Path() })
 	if i < 0 {
 		return nil
 	}
@@ -419,7 +419,7 @@ func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt 
 	back := &takenBack{parts: p, agent: agent, entries: entriesOf(l.Final)}
 	for i := range p.files {
 		f := &p.files[i]
-		under := func(within superqode.RelPath) bool { return superqode.Within(f.Path(), within.String()) }
+		under := func(within superqode.RelPath) bool { return superqode.Within(f.Path(), within) }
 		if len(opt.Paths) > 0 && !slices.ContainsFunc(opt.Paths, under) {
 			continue
 		}
@@ -451,16 +451,15 @@ func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt 
 type takenBack struct {
 	*parts
 	agent   superqode.AgentID
-	entries map[string]snapshot.Entry
+	entries map[superqode.RelPath]snapshot.Entry
 	paths   []superqode.RelPath // that would differ
 	mixed   []string            // see AgentReverted
 }
 
 // take takes the agent's part of a file back.
 func (t *takenBack) take(f *sharedFile, base *snapshot.Snapshot) error {
-	touch := func(p string) {
-		rel := superqode.RelPath(p)
-		t.paths = append(t.paths, rel)
+	touch := func(p superqode.RelPath) {
+		t.paths = append(t.paths, p)
 	}
 	some, _ := f.shares(t.agent)
 	for i := range f.hunks {
@@ -504,7 +503,7 @@ func rangeText(h merge.Hunk) string {
 
 // blame tells who wrote the lines of a file, if it was changed.
 func (p *parts) blame(b *Blame) {
-	i := slices.IndexFunc(p.files, func(f sharedFile) bool { return f.New != nil && f.Path() == b.Path.String() })
+	i := slices.IndexFunc(p.files, func(f sharedFile) bool { return f.New != nil && f.Path() == b.Path })
 	if i < 0 {
 		return
 	}
@@ -517,14 +516,14 @@ func (p *parts) blame(b *Blame) {
 }
 
 // entriesOf returns a snapshot's entries by path.
-func entriesOf(sn *snapshot.Snapshot) map[string]snapshot.Entry {
-	entries := make(map[string]snapshot.Entry, len(sn.Entries))
+func entriesOf(sn *snapshot.Snapshot) map[superqode.RelPath]snapshot.Entry {
+	entries := make(map[superqode.RelPath]snapshot.Entry, len(sn.Entries))
 	for _, e := range sn.Entries {
 		entries[e.Path] = e
 	}
 	return entries
 }
 
-func sortedEntries(entries map[string]snapshot.Entry) []snapshot.Entry {
+func sortedEntries(entries map[superqode.RelPath]snapshot.Entry) []snapshot.Entry {
 	return slices.SortedFunc(maps.Values(entries), snapshot.ByPath)
 }

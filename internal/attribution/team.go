@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -41,11 +40,11 @@ type TeamMerge struct {
 	base      *snapshot.Snapshot
 	Now       *snapshot.Snapshot // base with what was merged so far
 	Works     []*AgentWork
-	moved     map[string]string              // paths of the base that were renamed
-	origins   map[string]string              // and back
-	went      map[string]string              // folders that the agents before the one at hand have renamed
-	placed    map[string]string              // files that went along with a folder: the names that they were made under
-	touched   map[string][]superqode.AgentID // who changed what stands at a path now, in order
+	moved     map[superqode.RelPath]superqode.RelPath   // paths of the base that were renamed
+	origins   map[superqode.RelPath]superqode.RelPath   // and back
+	went      map[superqode.RelPath]string              // folders that the agents before the one at hand have renamed
+	placed    map[superqode.RelPath]superqode.RelPath   // files that went along with a folder: the names that they were made under
+	touched   map[superqode.RelPath][]superqode.AgentID // who changed what stands at a path now, in order
 	Conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent
 	claims    *claimCheck
@@ -59,7 +58,7 @@ func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works [
 	}
 	m := &TeamMerge{
 		s: s, B: b, base: base, Now: base, Works: works,
-		moved: map[string]string{}, origins: map[string]string{}, placed: map[string]string{}, touched: map[string][]superqode.AgentID{},
+		moved: map[superqode.RelPath]superqode.RelPath{}, origins: map[superqode.RelPath]superqode.RelPath{}, placed: map[superqode.RelPath]superqode.RelPath{}, touched: map[superqode.RelPath][]superqode.AgentID{},
 	}
 	if m.claims, err = s.claimCheck(ctx); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -109,7 +108,7 @@ func (m *TeamMerge) refuseUnclaimed(ctx context.Context, w *AgentWork) []merge.C
 	return slices.DeleteFunc(slices.Concat(w.changes, w.Large), func(c merge.Change) bool {
 		why := m.claims.refuses(ctx, w.Agent, &c)
 		if why != "" {
-			p := superqode.RelPath(c.Path())
+			p := c.Path()
 			m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
 		}
 		return why != ""
@@ -128,7 +127,7 @@ func (m *TeamMerge) names() string {
 }
 
 // before names who changed a path before, as messages do.
-func (m *TeamMerge) before(path string) string {
+func (m *TeamMerge) before(path superqode.RelPath) string {
 	var names []string
 	for _, a := range m.who(path) {
 		names = append(names, a.String())
@@ -141,9 +140,9 @@ func (m *TeamMerge) before(path string) string {
 
 // who returns the agents before that changed a path: what stands there, what
 // stood there in the base, or something below or above it.
-func (m *TeamMerge) who(path string) []superqode.AgentID {
+func (m *TeamMerge) who(path superqode.RelPath) []superqode.AgentID {
 	var list []superqode.AgentID
-	add := func(p string) {
+	add := func(p superqode.RelPath) {
 		for _, a := range m.touched[p] {
 			if !slices.Contains(list, a) {
 				list = append(list, a)
@@ -171,7 +170,7 @@ func (m *TeamMerge) rank(a superqode.AgentID) int {
 // note remembers a conflict.
 func (m *TeamMerge) note(ctx context.Context, w *AgentWork, st *merge.Step) error {
 	c := AgentConflict{Agent: w.Agent, Kind: st.Conflict.Kind, Message: st.Conflict.Message}
-	c.Path = superqode.RelPath(st.Conflict.Path)
+	c.Path = st.Conflict.Path
 	c.With = m.who(st.Path())
 	if len(c.With) == 0 && st.Old != nil {
 		c.With = m.who(st.Old.Path)
@@ -204,7 +203,7 @@ func (m *TeamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) 
 	return err
 }
 
-func (m *TeamMerge) at(path string) string {
+func (m *TeamMerge) at(path superqode.RelPath) superqode.RelPath {
 	if to, ok := m.moved[path]; ok {
 		return to
 	}
@@ -229,7 +228,7 @@ func (m *TeamMerge) take(w *AgentWork, steps []merge.Step) {
 
 // put does one step and remembers whose it was. What an earlier agent has done
 // just so stays that agent's.
-func (m *TeamMerge) put(w *AgentWork, st *merge.Step, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) put(w *AgentWork, st *merge.Step, entries map[superqode.RelPath]snapshot.Entry) {
 	if st.Done() {
 		return
 	}
@@ -263,7 +262,7 @@ func (m *TeamMerge) put(w *AgentWork, st *merge.Step, entries map[string]snapsho
 	}
 }
 
-func (m *TeamMerge) credit(path string, who []superqode.AgentID) {
+func (m *TeamMerge) credit(path superqode.RelPath, who []superqode.AgentID) {
 	for _, a := range who {
 		if !slices.Contains(m.touched[path], a) {
 			m.touched[path] = append(m.touched[path], a)
@@ -273,16 +272,16 @@ func (m *TeamMerge) credit(path string, who []superqode.AgentID) {
 
 // folders makes and removes what the agent did of folders, as far as nothing
 // lies in them.
-func (m *TeamMerge) folders(w *AgentWork, entries map[string]snapshot.Entry) {
+func (m *TeamMerge) folders(w *AgentWork, entries map[superqode.RelPath]snapshot.Entry) {
 	if w.Final == nil {
 		return
 	}
-	used := map[string]bool{}
+	used := map[superqode.RelPath]bool{}
 	for p, e := range entries {
 		if e.Kind == snapshot.Dir && m.base.Find(p) != nil {
 			continue
 		}
-		for dir := path.Dir(p); dir != "." && !used[dir]; dir = path.Dir(dir) {
+		for dir := p.Parent(); dir != "" && !used[dir]; dir = dir.Parent() {
 			used[dir] = true
 		}
 	}
@@ -312,15 +311,15 @@ func (m *TeamMerge) folders(w *AgentWork, entries map[string]snapshot.Entry) {
 		}
 	}
 	for p, e := range entries { // folders that gave way to a file
-		if up := path.Dir(p); up != "." && e.Kind == snapshot.Dir && m.blocked(p, entries) {
+		if up := p.Parent(); up != "" && e.Kind == snapshot.Dir && m.blocked(p, entries) {
 			delete(entries, p)
 		}
 	}
 }
 
 // blocked reports whether something else than a folder stands above a path.
-func (m *TeamMerge) blocked(p string, entries map[string]snapshot.Entry) bool {
-	for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+func (m *TeamMerge) blocked(p superqode.RelPath, entries map[superqode.RelPath]snapshot.Entry) bool {
+	for dir := p.Parent(); dir != ""; dir = dir.Parent() {
 		if e, ok := entries[dir]; ok && e.Kind != snapshot.Dir {
 			return true
 		}

@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,11 +119,7 @@ func (w *AgentWork) look(ctx context.Context) (err error) {
 // largeChange is the change of a large file; a rename counts as one that is
 // deleted and one that is made.
 func largeChange(l *mode.Look, c superqode.Change) merge.Change {
-	old := c.OldPath
-	if old.IsZero() {
-		old = c.Path
-	}
-	return merge.Change{Old: l.Base.Find(old.String()), New: l.Final.Find(c.Path.String()), Binary: true}
+	return merge.Change{Old: l.Base.Find(cmp.Or(c.OldPath, c.Path)), New: l.Final.Find(c.Path), Binary: true}
 }
 
 // lookAgents is look for a session whose agents' changes are not merged yet: the

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -69,7 +70,7 @@ func (b *Base) contents(ctx context.Context, path string) ([]byte, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
-	e := b.Snapshot.Find(path)
+	e := b.Snapshot.Find(superqode.RelPath(path))
 	if e == nil || e.Kind != snapshot.File || e.Size > MaxFile {
 		return nil, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // Mode says what claims mean for edits.
@@ -21,7 +23,7 @@ const (
 // (it is created, deleted, or nobody knows which lines), an empty one a place
 // where something is inserted.
 type Edit struct {
-	Path  string
+	Path  superqode.RelPath
 	Lines Lines
 }
 
@@ -42,13 +44,13 @@ func Check(leases []Lease, o Owner, edits []Edit) Verdict {
 	for _, e := range edits {
 		left := []Lines{e.Lines}
 		for _, l := range leases {
-			file := Target{KindFile, e.Path, Lines{}}
+			file := Target{KindFile, string(e.Path), Lines{}}
 			switch {
 			case l.Owner != o:
 				if l.Target.Overlaps(file) && (l.Target.Kind != KindFile || l.Target.Lines.Overlaps(e.Lines)) && !slices.ContainsFunc(v.Held, func(h Lease) bool { return h.Fence == l.Fence && h.Target == l.Target }) {
 					v.Held = append(v.Held, l)
 				}
-			case l.Target.Kind == KindFile && l.Target.Path == e.Path:
+			case l.Target.Kind == KindFile && superqode.RelPath(l.Target.Path) == e.Path:
 				left = uncovered(left, l.Target.Lines)
 			case l.Target.Holds(file):
 				left = nil
@@ -104,5 +106,5 @@ func (e Edit) String() string {
 	if l.End < l.Start && !l.Whole() { // a claim on either neighbour covers a place
 		l = Lines{max(l.Start-1, 1), max(l.Start-1, 1)}
 	}
-	return Target{KindFile, e.Path, l}.String()
+	return Target{KindFile, string(e.Path), l}.String()
 }

@@ -213,7 +213,7 @@ func (t *Table) verdict(ctx context.Context, o Owner, list []CallEdit, base func
 			return nil, err
 		}
 		for _, l := range lines {
-			edits = append(edits, Edit{Path: path.String(), Lines: l})
+			edits = append(edits, Edit{Path: path, Lines: l})
 		}
 	}
 	leases, _, err := t.List(ctx)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // OpenRoot opens a directory by its path, for reading; links on the way to it are
@@ -45,11 +47,11 @@ func OpenPath(root int, path string, flags int) (int, error) {
 }
 
 // Split cuts a path into its folder, "" for none, and its last name.
-func Split(path string) (dir, name string) {
-	if i := strings.LastIndexByte(path, '/'); i >= 0 {
-		return path[:i], path[i+1:]
+func Split[P ~string](path P) (dir P, name string) {
+	if i := strings.LastIndexByte(string(path), '/'); i >= 0 {
+		return path[:i], string(path[i+1:])
 	}
-	return "", path
+	return "", string(path)
 }
 
 // Retry repeats a call that a signal interrupted, which slow file systems
@@ -66,7 +68,7 @@ func Retry(call func() error) error {
 // sorted paths mostly share it. It is not safe for concurrent use.
 type Cursor struct {
 	Root   int // the handle that it was made with, closed by its owner
-	path   string
+	path   superqode.RelPath
 	folder int // handle of path, -1 while none is open
 }
 
@@ -75,14 +77,14 @@ func NewCursor(root int) *Cursor { return &Cursor{Root: root, folder: -1} }
 
 // Enter returns a handle of the folder dir, "" for the root, that is for passing
 // through only. It is valid until the next call.
-func (c *Cursor) Enter(dir string) (int, error) {
+func (c *Cursor) Enter(dir superqode.RelPath) (int, error) {
 	if c.folder >= 0 && c.path == dir {
 		return c.folder, nil
 	}
 	if err := c.Leave(); err != nil {
 		return -1, err
 	}
-	fd, err := OpenPath(c.Root, dir, PassFlags)
+	fd, err := OpenPath(c.Root, string(dir), PassFlags)
 	if err == nil {
 		c.path, c.folder = dir, fd
 	}
@@ -90,7 +92,7 @@ func (c *Cursor) Enter(dir string) (int, error) {
 }
 
 // Here returns the folder that is open and its handle, -1 for none.
-func (c *Cursor) Here() (dir string, fd int) { return c.path, c.folder }
+func (c *Cursor) Here() (dir superqode.RelPath, fd int) { return c.path, c.folder }
 
 // Leave closes the folder that is open.
 func (c *Cursor) Leave() error {

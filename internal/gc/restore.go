@@ -134,10 +134,10 @@ func (r *Restored) dropLost(ctx context.Context, store *store.Store, list *snaps
 	list.Entries = slices.DeleteFunc(list.Entries, func(e snapshot.Entry) bool {
 		switch {
 		case e.Kind == snapshot.Other:
-			r.Special = append(r.Special, e.Path)
+			r.Special = append(r.Special, string(e.Path))
 			return true
 		case e.Kind == snapshot.File && missing[e.ID]:
-			r.Lost = append(r.Lost, e.Path)
+			r.Lost = append(r.Lost, string(e.Path))
 			return true
 		}
 		return false

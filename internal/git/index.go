@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // Index is git's index file, read once and kept as the bytes it was: entries,
@@ -34,7 +36,7 @@ type Index struct {
 // IndexEntry is one entry of an index. Path and OID (raw bytes, not hex) are
 // parts of the index's own memory.
 type IndexEntry struct {
-	Path         string
+	Path         superqode.RelPath
 	OID          string
 	Mode         uint32 // 0100644, 0100755, 0120000, 0160000 (a submodule) or 0040000 (a sparse directory)
 	Stage        uint8  // 0, or 1 to 3 for an unmerged path
@@ -130,13 +132,13 @@ func readString(path string) (string, time.Time, error) {
 func (x *Index) Len() int { return max(len(x.starts)-1, 0) }
 
 // Path returns the path of entry i.
-func (x *Index) Path(i int) string {
+func (x *Index) Path(i int) superqode.RelPath {
 	if x.Version == 4 {
 		from := uint32(0)
 		if i > 0 {
 			from = x.nameEnds[i-1]
 		}
-		return x.names[from:x.nameEnds[i]]
+		return superqode.RelPath(x.names[from:x.nameEnds[i]])
 	}
 	at := int(x.starts[i]) + entryFixed + x.hashSize
 	flags := be16(x.data, at)
@@ -148,7 +150,7 @@ func (x *Index) Path(i int) string {
 	if n == flagNameMask {
 		n = strings.IndexByte(x.data[at:], 0)
 	}
-	return x.data[at : at+n]
+	return superqode.RelPath(x.data[at : at+n])
 }
 
 // At decodes entry i.
@@ -187,7 +189,7 @@ func (x *Index) Entries() iter.Seq2[int, IndexEntry] {
 
 // Search returns the position of the first entry whose path is not less than
 // path, and whether that entry has exactly this path (at any stage).
-func (x *Index) Search(path string) (int, bool) {
+func (x *Index) Search(path superqode.RelPath) (int, bool) {
 	i := sort.Search(x.Len(), func(i int) bool { return x.Path(i) >= path })
 	return i, i < x.Len() && x.Path(i) == path
 }
@@ -195,8 +197,8 @@ func (x *Index) Search(path string) (int, bool) {
 // SearchDir returns the position of the first entry below the directory dir
 // (named without a trailing slash), and whether there is one. A sparse directory
 // counts as being below itself.
-func (x *Index) SearchDir(dir string) (int, bool) {
-	below := func(p string) bool { return len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir }
+func (x *Index) SearchDir(dir superqode.RelPath) (int, bool) {
+	below := func(p superqode.RelPath) bool { return len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir }
 	i := sort.Search(x.Len(), func(i int) bool {
 		p := x.Path(i)
 		if len(p) <= len(dir) || p[:len(dir)] != dir {

@@ -132,7 +132,7 @@ func (x *Index) checkOrder() error {
 	}
 	prev, prevStage := "", uint8(0)
 	for i := range x.Len() {
-		p, stage := x.Path(i), x.stage(i)
+		p, stage := string(x.Path(i)), x.stage(i)
 		if p == "" || p < prev || p == prev && stage <= prevStage {
 			return fmt.Errorf("%w: entry %d (%q) is out of order", ErrIndexCorrupt, i, p)
 		}

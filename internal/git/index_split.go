@@ -61,7 +61,9 @@ type rawEntry struct {
 	raw  string
 }
 
-func (x *Index) raw(i int) rawEntry { return rawEntry{x.Path(i), x.data[x.starts[i]:x.starts[i+1]]} }
+func (x *Index) raw(i int) rawEntry {
+	return rawEntry{string(x.Path(i)), x.data[x.starts[i]:x.starts[i+1]]}
+}
 
 func (r rawEntry) flags(hashSize int) uint16 { return be16(r.raw, entryFixed+hashSize) }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // indexRepo is a repository whose git reads no configuration of the user.
@@ -150,7 +152,7 @@ func hasID(ids []string, id string) bool {
 
 func checkFlags(t *testing.T, x *Index) {
 	t.Helper()
-	for path, want := range map[string]IndexEntry{
+	for path, want := range map[superqode.RelPath]IndexEntry{
 		"intent": {IntentToAdd: true}, "a/b": {SkipWorktree: true}, "a-b": {AssumeValid: true}, "dir3/sub/file-3.txt": {},
 	} {
 		i, ok := x.Search(path)
@@ -162,7 +164,7 @@ func checkFlags(t *testing.T, x *Index) {
 		}
 	}
 	for dir, want := range map[string]bool{"a": true, "dir3": true, "dir3/sub": true, "dir": false, "zzz": false, "a-b": false, "long": true} {
-		if i, ok := x.SearchDir(dir); ok != want || ok && !strings.HasPrefix(x.Path(i), dir+"/") {
+		if i, ok := x.SearchDir(superqode.RelPath(dir)); ok != want || ok && !strings.HasPrefix(string(x.Path(i)), dir+"/") {
 			t.Errorf("SearchDir(%q) = %d, %v", dir, i, ok)
 		}
 	}

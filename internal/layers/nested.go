@@ -41,10 +41,10 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 	list := []state.HostPath{}
 	for i := range tree.Entries {
 		e := &tree.Entries[i]
-		if e.Kind != snapshot.Dir || slices.Contains(strings.Split(e.Path, "/"), ".git") {
+		if e.Kind != snapshot.Dir || slices.Contains(strings.Split(string(e.Path), "/"), ".git") {
 			continue
 		}
-		sub := filepath.Join(dir, e.Path)
+		sub := e.Path.In(dir)
 		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil {
 			continue
 		}

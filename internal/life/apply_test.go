@@ -195,13 +195,13 @@ func TestApplyEverything(t *testing.T) {
 				if _, err := os.Lstat(f.Path("src/deep")); err == nil {
 					t.Error("a folder in which nothing is left stayed")
 				}
-				touched := map[string]bool{}
+				touched := map[superqode.RelPath]bool{}
 				for _, p := range res.Applied {
-					touched[p.Path.String()], touched[p.OldPath.String()] = true, true
+					touched[p.Path], touched[p.OldPath] = true, true
 				}
 				after := gittest.Times(t, f.Dir, ".git", ".superqode")
 				for path := range outside {
-					if !touched[path] && after[path] != times[path] && times[path] != "dir" {
+					if !touched[superqode.RelPath(path)] && after[path] != times[path] && times[path] != "dir" {
 						t.Errorf("%q was written to", path)
 					}
 				}

@@ -61,7 +61,7 @@ func TestSalvageKeepsEverything(t *testing.T) {
 	f.WriteMode("build/odd-mode", "x", 0o751)
 	work, state := partOf(t, f.Dir, ""), partOf(t, f.Path(".git"), "git-dir")
 	work.Entries = slices.DeleteFunc(work.Entries, func(e snapshot.Entry) bool {
-		return e.Path == ".git" || strings.HasPrefix(e.Path, ".git/") || strings.HasPrefix(e.Path, ".superqode")
+		return e.Path == ".git" || strings.HasPrefix(string(e.Path), ".git/") || strings.HasPrefix(string(e.Path), ".superqode")
 	})
 	sv, err := s.Salvage(t.Context(), "test", work, state)
 	if err != nil {
@@ -87,8 +87,8 @@ func TestSalvageKeepsEverything(t *testing.T) {
 		if e.Kind != snapshot.File {
 			continue
 		}
-		from := filepath.Join(f.Dir, e.Path)
-		if rest, ok := strings.CutPrefix(e.Path, "git-dir~/"); ok {
+		from := e.Path.In(f.Dir)
+		if rest, ok := strings.CutPrefix(string(e.Path), "git-dir~/"); ok {
 			from = filepath.Join(f.Dir, ".git", rest)
 		}
 		want, err := os.ReadFile(from)
@@ -185,15 +185,15 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept []string
+	var kept []superqode.RelPath
 	for _, e := range list.Entries {
 		kept = append(kept, e.Path)
 		var got bytes.Buffer
-		if err := s.Store.ReadBlob(t.Context(), e.ID, &got); err != nil || got.String() != f.Read("many/"+e.Path) {
+		if err := s.Store.ReadBlob(t.Context(), e.ID, &got); err != nil || got.String() != f.Read("many/"+string(e.Path)) {
 			t.Errorf("%s holds %q, %v", e.Path, got.String(), err)
 		}
 	}
-	if !slices.Equal(kept, []string{"same0", "same4"}) {
+	if !slices.Equal(kept, []superqode.RelPath{"same0", "same4"}) {
 		t.Errorf("kept %q", kept)
 	}
 	var left []string

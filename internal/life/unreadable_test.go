@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -25,7 +26,7 @@ func TestOpenUnreadable(t *testing.T) {
 		}
 	}
 	var problems []snapshot.Problem
-	for _, name := range []string{"f", "d", "l", "none"} {
+	for _, name := range []superqode.RelPath{"f", "d", "l", "none"} {
 		problems = append(problems, snapshot.Problem{Path: name, Err: syscall.EACCES})
 	}
 	perm := func(path string) os.FileMode {

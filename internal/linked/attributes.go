@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -70,7 +71,7 @@ func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origi
 	for i := range origin.Entries {
 		e := &origin.Entries[i]
 		if dir, ok := attributesDir(e.Path); ok && e.Kind == snapshot.File {
-			a.file(dir, filepath.Join(repo.TopLevel, e.Path))
+			a.file(dir, e.Path.In(repo.TopLevel))
 		} else if ok {
 			a.everything(dir)
 		}
@@ -85,8 +86,8 @@ func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origi
 
 // attributesDir returns the folder, "" or with a slash at its end, that an
 // attributes file applies to.
-func attributesDir(p string) (string, bool) {
-	dir, ok := strings.CutSuffix(p, ".gitattributes")
+func attributesDir(p superqode.RelPath) (string, bool) {
+	dir, ok := strings.CutSuffix(string(p), ".gitattributes")
 	return dir, ok && (dir == "" || dir[len(dir)-1] == '/')
 }
 

@@ -2,9 +2,9 @@ package linked
 
 import (
 	"context"
-	"path"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -83,7 +83,7 @@ func (c *creation) isSubmodule(i int) bool {
 	return c.facts[i].pos >= 0 && c.index.At(int(c.facts[i].pos)).Mode&modeType == modeLink
 }
 
-func isSparseDir(p, dir string) bool { return len(p) == len(dir)+1 }
+func isSparseDir(p, dir superqode.RelPath) bool { return len(p) == len(dir)+1 }
 
 // keepAll keeps entry i and, if it is a folder, everything in it.
 func (ch *chooser) keepAll(i int) {
@@ -116,7 +116,7 @@ func (ch *chooser) untracked(ctx context.Context) error {
 		round := ch.ask
 		paths := make([]string, len(round))
 		for k, i := range round {
-			paths[k] = ch.entries[i].Path
+			paths[k] = string(ch.entries[i].Path)
 		}
 		yes, err := j.ignored(paths)
 		if err != nil {
@@ -137,7 +137,7 @@ func (ch *chooser) untracked(ctx context.Context) error {
 // take keeps an entry that is not ignored, or queues what is in it.
 func (ch *chooser) take(i int, nested map[string]bool) {
 	e := &ch.entries[i]
-	if e.Kind != snapshot.Dir || nested[e.Path] {
+	if e.Kind != snapshot.Dir || nested[string(e.Path)] {
 		ch.keepAll(i)
 		return
 	}
@@ -147,7 +147,7 @@ func (ch *chooser) take(i int, nested map[string]bool) {
 		return
 	}
 	for k := lo; k < hi; k++ {
-		if strings.IndexByte(ch.entries[k].Path[len(e.Path)+1:], '/') < 0 {
+		if strings.IndexByte(string(ch.entries[k].Path[len(e.Path)+1:]), '/') < 0 {
 			ch.ask = append(ch.ask, int32(k))
 		}
 	}
@@ -172,7 +172,7 @@ func (ch *chooser) mayMatch(patterns []string) bool {
 		return false
 	}
 	for i := range ch.entries {
-		if ch.keep[i] != kept && names[strings.ToLower(path.Base(ch.entries[i].Path))] {
+		if ch.keep[i] != kept && names[strings.ToLower(ch.entries[i].Path.Name())] {
 			return true
 		}
 	}
@@ -187,14 +187,14 @@ func (ch *chooser) included(ctx context.Context) error {
 	}
 	for _, p := range paths {
 		p = strings.TrimSuffix(p, "/") // a nested repository
-		if i, ok := ch.find(p); ok {
+		if i, ok := ch.find(superqode.RelPath(p)); ok {
 			ch.keepAll(i)
 		}
 	}
 	return nil
 }
 
-func (ch *chooser) find(p string) (int, bool) {
+func (ch *chooser) find(p superqode.RelPath) (int, bool) {
 	lo, hi := 0, len(ch.entries)
 	for lo < hi {
 		if mid := int(uint(lo+hi) >> 1); ch.entries[mid].Path < p {
@@ -208,17 +208,17 @@ func (ch *chooser) find(p string) (int, bool) {
 
 // parents keeps the folders above everything that is kept.
 func (ch *chooser) parents() {
-	last := ""
+	last := superqode.RelPath("")
 	for i := range ch.entries {
 		if ch.keep[i] != kept {
 			continue
 		}
-		dir := snapshot.Parent(ch.entries[i].Path)
+		dir := ch.entries[i].Path.Parent()
 		if dir == last {
 			continue
 		}
 		last = dir
-		for ; dir != ""; dir = snapshot.Parent(dir) {
+		for ; dir != ""; dir = dir.Parent() {
 			k, ok := ch.find(dir)
 			if !ok || ch.keep[k] == kept {
 				break // what is above it was kept in its turn

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -84,8 +85,8 @@ func (c *creation) attributesDiffer(wanted *git.Index) bool {
 
 // named reports whether the origin's index confirms that the file at path is
 // the checked-out blob oid.
-func (c *creation) named(path, oid string) bool {
-	i, ok := slices.BinarySearchFunc(c.origin.Entries, path, func(e snapshot.Entry, p string) int { return cmp.Compare(e.Path, p) })
+func (c *creation) named(path superqode.RelPath, oid string) bool {
+	i, ok := slices.BinarySearchFunc(c.origin.Entries, path, func(e snapshot.Entry, p superqode.RelPath) int { return cmp.Compare(e.Path, p) })
 	return ok && c.facts[i].clean && c.index.At(int(c.facts[i].pos)).OID == oid
 }
 
@@ -100,7 +101,7 @@ func (c *creation) dropConverted() error {
 			pos++
 		}
 		if e.Kind == snapshot.File && (pos == n || c.index.Path(pos) != e.Path || c.index.At(pos).OID != string(e.ID.Bytes())) {
-			if err := os.Remove(filepath.Join(c.Path, e.Path)); err != nil {
+			if err := os.Remove(e.Path.In(c.Path)); err != nil {
 				return err
 			}
 			continue
@@ -131,7 +132,7 @@ func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
 		case ie.Mode&modeType == modeLink && e.Kind == snapshot.Dir:
 			ch.keep[i] = kept // an empty folder, as git makes for a submodule
 		case !sameType(&ie, e) || !c.facts[i].clean || c.index.At(int(c.facts[i].pos)).OID != ie.OID:
-		case e.Kind == snapshot.Link || c.attrs.plain(e.Path) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
+		case e.Kind == snapshot.Link || c.attrs.plain(string(e.Path)) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
 			ch.keep[i] = kept
 		}
 	}
@@ -193,7 +194,7 @@ func (c *creation) checkout(ctx context.Context) error {
 type copies struct{ made *snapshot.Snapshot }
 
 // Lookup returns the id of the copy at path when e is that copy.
-func (k copies) Lookup(path string, e *snapshot.Entry) (snapshot.ID, bool) {
+func (k copies) Lookup(path superqode.RelPath, e *snapshot.Entry) (snapshot.ID, bool) {
 	was := k.made.Find(path)
 	if was == nil || was.Kind != e.Kind || was.Size != e.Size || was.Stat != e.Stat {
 		return snapshot.ID{}, false

@@ -63,7 +63,7 @@ func (c *creation) hasSparseIgnore() bool {
 		return false
 	}
 	for i := range c.index.Len() {
-		if p := c.index.Path(i); strings.HasSuffix(p, ".gitignore") && c.index.At(i).SkipWorktree {
+		if p := string(c.index.Path(i)); strings.HasSuffix(p, ".gitignore") && c.index.At(i).SkipWorktree {
 			return true
 		}
 	}

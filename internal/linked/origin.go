@@ -115,7 +115,7 @@ func (c *creation) collectFacts(ctx context.Context) (err error) {
 			continue
 		}
 		c.facts[i].clean = true
-		if e.Kind == snapshot.Link || c.attrs.raw(e.Path) {
+		if e.Kind == snapshot.Link || c.attrs.raw(string(e.Path)) {
 			e.ID = snapshot.IDFrom([]byte(ie.OID))
 		}
 	}
@@ -174,7 +174,7 @@ func splitTime(ns int64) (sec, nsec uint32) {
 }
 
 // below returns the range of entries in the folder dir.
-func below(entries []snapshot.Entry, dir string) (lo, hi int) {
+func below(entries []snapshot.Entry, dir superqode.RelPath) (lo, hi int) {
 	lo = sort.Search(len(entries), func(i int) bool { return cmpBelow(entries[i].Path, dir) >= 0 })
 	hi = lo + sort.Search(len(entries)-lo, func(i int) bool { return cmpBelow(entries[lo+i].Path, dir) > 0 })
 	return lo, hi
@@ -182,7 +182,7 @@ func below(entries []snapshot.Entry, dir string) (lo, hi int) {
 
 // cmpBelow reports whether p sorts before (-1), among (0) or after (1) the
 // paths in the folder dir.
-func cmpBelow(p, dir string) int {
+func cmpBelow(p, dir superqode.RelPath) int {
 	if len(p) <= len(dir) || p[:len(dir)] != dir {
 		if p <= dir {
 			return -1

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -76,12 +77,12 @@ func (p *plainIgnore) folder(dir string) (f ignoredFolder, err error) {
 			return f, err
 		}
 	}
-	switch e := p.origin.Find(dir + ".gitignore"); {
+	switch e := p.origin.Find(superqode.RelPath(dir + ".gitignore")); {
 	case e == nil || f.ignored:
 	case e.Kind == snapshot.Link:
 		return f, errNotPlain // git follows no link here, since 2.32
 	case e.Kind == snapshot.File:
-		if f.patterns, err = readIgnoreFile(filepath.Join(p.top, e.Path)); err != nil {
+		if f.patterns, err = readIgnoreFile(e.Path.In(p.top)); err != nil {
 			return f, err
 		}
 	}
@@ -132,7 +133,7 @@ func (p *plainIgnore) ignored(paths []string) (answers []bool, err error) {
 	if p.git == nil {
 		answers = make([]bool, len(paths))
 		for i := 0; i < len(paths) && err == nil; i++ {
-			e := p.origin.Find(paths[i])
+			e := p.origin.Find(superqode.RelPath(paths[i]))
 			answers[i], err = p.ignores(paths[i], e != nil && e.Kind == snapshot.Dir)
 		}
 		if !errors.Is(err, errNotPlain) {

@@ -81,7 +81,7 @@ func (ch *chooser) ignored() []string {
 	var list []string
 	for i := range ch.entries {
 		if ch.keep[i] == ignored {
-			list = append(list, ch.entries[i].Path)
+			list = append(list, string(ch.entries[i].Path))
 		}
 	}
 	return list

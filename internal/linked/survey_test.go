@@ -140,10 +140,10 @@ func checkTree(t *testing.T, f *gittest.Fixture, s *linked.Survey) {
 	var known, unsaved int
 	for i := range s.Tree.Entries {
 		e := &s.Tree.Entries[i]
-		got = append(got, e.Path)
+		got = append(got, string(e.Path))
 		if e.Kind == snapshot.File && !e.ID.IsZero() {
 			known++
-			if id := f.GitIn(f.Dir, "hash-object", "--no-filters", "--", e.Path); id != e.ID.String() {
+			if id := f.GitIn(f.Dir, "hash-object", "--no-filters", "--", string(e.Path)); id != e.ID.String() {
 				t.Errorf("%q is %s, git says %s", e.Path, e.ID, id)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -93,7 +94,7 @@ func (c *creation) writeIndex() error {
 		}
 		e := &to[b]
 		vouched := o < len(from) && from[o].Path == ie.Path && c.facts[o].clean && sameContents(&from[o], e)
-		if vouched || string(e.ID.Bytes()) == ie.OID && (e.Kind == snapshot.Link || c.asStored(e.Path)) {
+		if vouched || string(e.ID.Bytes()) == ie.OID && (e.Kind == snapshot.Link || c.asStored(string(e.Path))) {
 			return indexStat(e)
 		}
 		return git.IndexStat{}
@@ -136,7 +137,7 @@ func (c *creation) missing() []snapshot.Entry {
 // modules through them.
 func (c *creation) copyNested(ctx context.Context) error {
 	for _, n := range c.nested {
-		e := c.base.Find(n.path)
+		e := c.base.Find(superqode.RelPath(n.path))
 		if !n.isDir || e == nil || e.Kind != snapshot.Dir || c.inSubmodule(n.path) {
 			continue
 		}
@@ -163,7 +164,7 @@ func (c *creation) copyNested(ctx context.Context) error {
 // submodule.
 func (c *creation) inSubmodule(dir string) bool {
 	for p := dir; ; {
-		if i, ok := c.index.Search(p); ok && c.index.At(i).Mode&modeType == modeLink {
+		if i, ok := c.index.Search(superqode.RelPath(p)); ok && c.index.At(i).Mode&modeType == modeLink {
 			return true
 		}
 		cut := strings.LastIndexByte(p, '/')

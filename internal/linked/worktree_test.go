@@ -475,7 +475,7 @@ func checkFiles(t *testing.T, o origin, opt Options, res *Result) {
 		if e.Kind == snapshot.Dir {
 			continue
 		}
-		from, to := look(t, filepath.Join(o.dir, e.Path)), look(t, filepath.Join(opt.Path, e.Path))
+		from, to := look(t, e.Path.In(o.dir)), look(t, e.Path.In(opt.Path))
 		if from != to {
 			t.Errorf("%q: %s in the origin, %s in the workspace", e.Path, from, to)
 		}
@@ -510,7 +510,7 @@ func checkBase(t *testing.T, opt Options, res *Result) {
 	if diff := cmp.Diff(plainEntries(fresh), plainEntries(res.Base)); diff != "" {
 		t.Errorf("base is not what lies there (-):\n%s", diff)
 	}
-	missing := map[string]bool{}
+	missing := map[superqode.RelPath]bool{}
 	for _, e := range res.Missing {
 		missing[e.Path] = true
 	}

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -14,7 +15,7 @@ type Change struct {
 }
 
 // Path is the path under which the change is reported.
-func (c *Change) Path() string {
+func (c *Change) Path() superqode.RelPath {
 	if c.New != nil {
 		return c.New.Path
 	}
@@ -59,7 +60,7 @@ const (
 
 // Conflict is one path that cannot be brought into the origin.
 type Conflict struct {
-	Path    string
+	Path    superqode.RelPath
 	Kind    ConflictKind
 	Message string // a line as git prints it: "CONFLICT (content): Merge conflict in a.go"
 }
@@ -79,13 +80,13 @@ type Decider struct {
 	// decides about renames: if half of it is the same.
 	Similar func(base, now *snapshot.Entry) (bool, error)
 
-	Ours   func(path string) string // who changed a path before; nil: the origin
-	Theirs string                   // whose changes these are; "": the session
-	Moved  map[string]string        // where files of the base are by now, if somebody renamed them
+	Ours   func(path superqode.RelPath) string     // who changed a path before; nil: the origin
+	Theirs string                                  // whose changes these are; "": the session
+	Moved  map[superqode.RelPath]superqode.RelPath // where files of the base are by now, if somebody renamed them
 }
 
 // before names who changed a path before.
-func (d *Decider) before(path string) string {
+func (d *Decider) before(path superqode.RelPath) string {
 	if d.Ours == nil {
 		return sideOrigin
 	}
@@ -103,7 +104,7 @@ func (d *Decider) side() string {
 // Decide returns a step for each change, in their order.
 func (d *Decider) Decide(changes []Change) ([]Step, error) {
 	steps := make([]Step, len(changes))
-	removed := map[string]bool{}
+	removed := map[superqode.RelPath]bool{}
 	for i, c := range changes {
 		var err error
 		if steps[i], err = d.one(c); err != nil {
@@ -174,7 +175,7 @@ func (d *Decider) modify(s *Step) error {
 }
 
 // at returns where a file of the base is by now.
-func (d *Decider) at(path string) string {
+func (d *Decider) at(path superqode.RelPath) superqode.RelPath {
 	if to, ok := d.Moved[path]; ok {
 		return to
 	}
@@ -297,11 +298,11 @@ func (s *Step) fail(kind ConflictKind, message string) {
 // inTheWay finds what is in the way of a step's file: something other than a
 // folder above it, or a folder in its place that is not empty after all
 // removals. Nothing is written or deleted through a link.
-func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
+func (d *Decider) inTheWay(s *Step, removed map[superqode.RelPath]bool) *Conflict {
 	if s.Put == nil || s.Bits {
 		return nil
 	}
-	for dir := snapshot.Parent(s.Put.Path); dir != ""; dir = snapshot.Parent(dir) {
+	for dir := s.Put.Path.Parent(); dir != ""; dir = dir.Parent() {
 		e := d.Now.Find(dir)
 		if e == nil || e.Kind == snapshot.Dir || removed[dir] {
 			continue
@@ -327,7 +328,7 @@ func (d *Decider) inTheWay(s *Step, removed map[string]bool) *Conflict {
 
 // fresh returns an entry to create at path, without the set-id bits, which a
 // session may not bring along.
-func fresh(e *snapshot.Entry, at string) *snapshot.Entry {
+func fresh(e *snapshot.Entry, at superqode.RelPath) *snapshot.Entry {
 	return &snapshot.Entry{Path: at, Kind: e.Kind, Perm: e.Perm & 0o777, Size: e.Size, Link: e.Link, ID: e.ID}
 }
 

@@ -8,13 +8,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
+
+// testFiles is a directory by path: each file in the words of testEntry.
+type testFiles map[superqode.RelPath]string
 
 // A file in these tables is one word: contents, "*" at its end for the x bit,
 // "->" before a link's target, "DIR" for a folder, "FIFO" for one, "" for
 // nothing there.
-func testEntry(path, spec string) *snapshot.Entry {
+func testEntry(path superqode.RelPath, spec string) *snapshot.Entry {
 	e := &snapshot.Entry{Path: path, Kind: snapshot.File, Perm: 0o644}
 	switch {
 	case spec == "":
@@ -35,14 +39,14 @@ func testEntry(path, spec string) *snapshot.Entry {
 	return e
 }
 
-func testTree(files map[string]string) *snapshot.Snapshot {
+func testTree(files testFiles) *snapshot.Snapshot {
 	sn := &snapshot.Snapshot{Format: snapshot.SHA1}
-	dirs := map[string]bool{}
+	dirs := map[superqode.RelPath]bool{}
 	for path, spec := range files {
 		if e := testEntry(path, spec); e != nil {
 			sn.Entries = append(sn.Entries, *e)
 		}
-		for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
+		for dir := path.Parent(); dir != ""; dir = dir.Parent() {
 			if !dirs[dir] && files[dir] == "" {
 				dirs[dir] = true
 				sn.Entries = append(sn.Entries, *testEntry(dir, "DIR"))
@@ -90,17 +94,17 @@ func testChange(s string) Change {
 		to = from
 	}
 	old, fresh, _ := strings.Cut(sides, "=>")
-	return Change{Old: testEntry(from, strings.TrimSpace(old)), New: testEntry(to, strings.TrimSpace(fresh))}
+	return Change{Old: testEntry(superqode.RelPath(from), strings.TrimSpace(old)), New: testEntry(superqode.RelPath(to), strings.TrimSpace(fresh))}
 }
 
 // describe is the inverse: what the step does.
 func (s *Step) describe() string {
 	if s.Conflict != nil {
-		return "CONFLICT " + string(s.Conflict.Kind) + " " + s.Conflict.Path
+		return "CONFLICT " + string(s.Conflict.Kind) + " " + string(s.Conflict.Path)
 	}
 	var out []string
 	if s.Remove != nil {
-		out = append(out, "remove "+s.Remove.Path)
+		out = append(out, "remove "+string(s.Remove.Path))
 	}
 	if e := s.Put; e != nil {
 		what := "put"
@@ -120,7 +124,7 @@ func (s *Step) describe() string {
 			}
 			content += fmt.Sprintf(" %03o", e.Perm)
 		}
-		out = append(out, what+" "+e.Path+" "+content)
+		out = append(out, what+" "+string(e.Path)+" "+content)
 	}
 	if len(out) == 0 {
 		return "already"
@@ -132,108 +136,108 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		changes string            // separated by ";"
-		now     map[string]string // the origin
+		changes string    // separated by ";"
+		now     testFiles // the origin
 		want    string
 	}{
 		// made
 		{"made", "f: => a", nil, "put f a 644"},
-		{"made, there", "f: => a", map[string]string{"f": "a"}, "already"},
-		{"made, another there", "f: => a", map[string]string{"f": "b"}, "CONFLICT add/add f"},
-		{"made, other bit", "f: => a", map[string]string{"f": "a*"}, "CONFLICT add/add f"},
-		{"made, link there", "f: => a", map[string]string{"f": "->x"}, "CONFLICT add/add f"},
-		{"made, fifo there", "f: => a", map[string]string{"f": "FIFO"}, "CONFLICT add/add f"},
+		{"made, there", "f: => a", testFiles{"f": "a"}, "already"},
+		{"made, another there", "f: => a", testFiles{"f": "b"}, "CONFLICT add/add f"},
+		{"made, other bit", "f: => a", testFiles{"f": "a*"}, "CONFLICT add/add f"},
+		{"made, link there", "f: => a", testFiles{"f": "->x"}, "CONFLICT add/add f"},
+		{"made, fifo there", "f: => a", testFiles{"f": "FIFO"}, "CONFLICT add/add f"},
 		{"link made", "f: => ->x", nil, "put f ->x"},
-		{"link made, there", "f: => ->x", map[string]string{"f": "->x"}, "already"},
-		{"link made, another there", "f: => ->x", map[string]string{"f": "->y"}, "CONFLICT add/add f"},
-		{"made, empty folder there", "f: => a", map[string]string{"f": "DIR"}, "put f a 644"},
-		{"made, empty folders there", "f: => a", map[string]string{"f": "DIR", "f/g/h": "DIR"}, "put f a 644"},
-		{"made, full folder there", "f: => a", map[string]string{"f/x": "a"}, "CONFLICT file/directory f"},
-		{"made, fifo in the folder there", "f: => a", map[string]string{"f/x": "FIFO"}, "CONFLICT file/directory f"},
+		{"link made, there", "f: => ->x", testFiles{"f": "->x"}, "already"},
+		{"link made, another there", "f: => ->x", testFiles{"f": "->y"}, "CONFLICT add/add f"},
+		{"made, empty folder there", "f: => a", testFiles{"f": "DIR"}, "put f a 644"},
+		{"made, empty folders there", "f: => a", testFiles{"f": "DIR", "f/g/h": "DIR"}, "put f a 644"},
+		{"made, full folder there", "f: => a", testFiles{"f/x": "a"}, "CONFLICT file/directory f"},
+		{"made, fifo in the folder there", "f: => a", testFiles{"f/x": "FIFO"}, "CONFLICT file/directory f"},
 		{"made below", "d/e/f: => a", nil, "put d/e/f a 644"},
-		{"made below a file", "d/f: => a", map[string]string{"d": "a"}, "CONFLICT file/directory d/f"},
-		{"made below a link", "d/f: => a", map[string]string{"d": "->x"}, "CONFLICT link d/f"},
-		{"made below a link further up", "d/e/f: => a", map[string]string{"d": "->x"}, "CONFLICT link d/e/f"},
-		{"made below a fifo", "d/f: => a", map[string]string{"d": "FIFO"}, "CONFLICT file/directory d/f"},
+		{"made below a file", "d/f: => a", testFiles{"d": "a"}, "CONFLICT file/directory d/f"},
+		{"made below a link", "d/f: => a", testFiles{"d": "->x"}, "CONFLICT link d/f"},
+		{"made below a link further up", "d/e/f: => a", testFiles{"d": "->x"}, "CONFLICT link d/e/f"},
+		{"made below a fifo", "d/f: => a", testFiles{"d": "FIFO"}, "CONFLICT file/directory d/f"},
 		// deleted
-		{"deleted", "f: a =>", map[string]string{"f": "a"}, "remove f"},
+		{"deleted", "f: a =>", testFiles{"f": "a"}, "remove f"},
 		{"deleted, gone", "f: a =>", nil, "already"},
-		{"deleted, edited", "f: a =>", map[string]string{"f": "b"}, "CONFLICT modify/delete f"},
-		{"deleted, bit changed", "f: a =>", map[string]string{"f": "a*"}, "CONFLICT modify/delete f"},
-		{"deleted, folder now", "f: a =>", map[string]string{"f/x": "a"}, "already"},
-		{"deleted, link now", "f: a =>", map[string]string{"f": "->x"}, "CONFLICT modify/delete f"},
-		{"deleted, folder above is a link now", "d/f: a =>", map[string]string{"d": "->x"}, "already"},
-		{"link deleted", "f: ->x =>", map[string]string{"f": "->x"}, "remove f"},
-		{"link deleted, changed", "f: ->x =>", map[string]string{"f": "->y"}, "CONFLICT modify/delete f"},
+		{"deleted, edited", "f: a =>", testFiles{"f": "b"}, "CONFLICT modify/delete f"},
+		{"deleted, bit changed", "f: a =>", testFiles{"f": "a*"}, "CONFLICT modify/delete f"},
+		{"deleted, folder now", "f: a =>", testFiles{"f/x": "a"}, "already"},
+		{"deleted, link now", "f: a =>", testFiles{"f": "->x"}, "CONFLICT modify/delete f"},
+		{"deleted, folder above is a link now", "d/f: a =>", testFiles{"d": "->x"}, "already"},
+		{"link deleted", "f: ->x =>", testFiles{"f": "->x"}, "remove f"},
+		{"link deleted, changed", "f: ->x =>", testFiles{"f": "->y"}, "CONFLICT modify/delete f"},
 		// edited
-		{"edited", "f: a => b", map[string]string{"f": "a"}, "put f b 644"},
-		{"edited, the same there", "f: a => b", map[string]string{"f": "b"}, "already"},
+		{"edited", "f: a => b", testFiles{"f": "a"}, "put f b 644"},
+		{"edited, the same there", "f: a => b", testFiles{"f": "b"}, "already"},
 		{"edited, gone", "f: a => b", nil, "CONFLICT modify/delete f"},
-		{"edited, folder now", "f: a => b", map[string]string{"f/x": "a"}, "CONFLICT distinct types f"},
-		{"edited, link now", "f: a => b", map[string]string{"f": "->a"}, "CONFLICT distinct types f"},
-		{"edited, fifo now", "f: a => b", map[string]string{"f": "FIFO"}, "CONFLICT distinct types f"},
-		{"edited, below a link now", "d/f: a => b", map[string]string{"d": "->x"}, "CONFLICT modify/delete d/f"},
-		{"both edited", "f: m => m2", map[string]string{"f": "m1"}, "merged f m12 644"},
-		{"both edited, merged before", "f: m => m2", map[string]string{"f": "m12"}, "already"},
-		{"both edited, conflict", "f: a => b", map[string]string{"f": "c"}, "CONFLICT content f"},
-		{"both edited, binary", "f: bin => b", map[string]string{"f": "c"}, "CONFLICT binary f"},
-		{"binary, one side", "f: bin => b", map[string]string{"f": "bin"}, "put f b 644"},
-		{"link changed", "f: ->x => ->y", map[string]string{"f": "->x"}, "put f ->y"},
-		{"link changed alike", "f: ->x => ->y", map[string]string{"f": "->y"}, "already"},
-		{"link changed otherwise", "f: ->x => ->y", map[string]string{"f": "->z"}, "CONFLICT content f"},
+		{"edited, folder now", "f: a => b", testFiles{"f/x": "a"}, "CONFLICT distinct types f"},
+		{"edited, link now", "f: a => b", testFiles{"f": "->a"}, "CONFLICT distinct types f"},
+		{"edited, fifo now", "f: a => b", testFiles{"f": "FIFO"}, "CONFLICT distinct types f"},
+		{"edited, below a link now", "d/f: a => b", testFiles{"d": "->x"}, "CONFLICT modify/delete d/f"},
+		{"both edited", "f: m => m2", testFiles{"f": "m1"}, "merged f m12 644"},
+		{"both edited, merged before", "f: m => m2", testFiles{"f": "m12"}, "already"},
+		{"both edited, conflict", "f: a => b", testFiles{"f": "c"}, "CONFLICT content f"},
+		{"both edited, binary", "f: bin => b", testFiles{"f": "c"}, "CONFLICT binary f"},
+		{"binary, one side", "f: bin => b", testFiles{"f": "bin"}, "put f b 644"},
+		{"link changed", "f: ->x => ->y", testFiles{"f": "->x"}, "put f ->y"},
+		{"link changed alike", "f: ->x => ->y", testFiles{"f": "->y"}, "already"},
+		{"link changed otherwise", "f: ->x => ->y", testFiles{"f": "->z"}, "CONFLICT content f"},
 		// bits
-		{"bit set", "f: a => a*", map[string]string{"f": "a"}, "bits f a 755"},
-		{"bit set, set", "f: a => a*", map[string]string{"f": "a*"}, "already"},
-		{"bit set, edited", "f: a => a*", map[string]string{"f": "b"}, "bits f b 755"},
-		{"bit taken", "f: a* => a", map[string]string{"f": "b*"}, "bits f b 644"},
-		{"edit, bit set there", "f: a => b", map[string]string{"f": "a*"}, "put f b 755"},
-		{"edit and bit, edit there", "f: a => b*", map[string]string{"f": "b"}, "bits f b 755"},
+		{"bit set", "f: a => a*", testFiles{"f": "a"}, "bits f a 755"},
+		{"bit set, set", "f: a => a*", testFiles{"f": "a*"}, "already"},
+		{"bit set, edited", "f: a => a*", testFiles{"f": "b"}, "bits f b 755"},
+		{"bit taken", "f: a* => a", testFiles{"f": "b*"}, "bits f b 644"},
+		{"edit, bit set there", "f: a => b", testFiles{"f": "a*"}, "put f b 755"},
+		{"edit and bit, edit there", "f: a => b*", testFiles{"f": "b"}, "bits f b 755"},
 		{"edit and bit, gone", "f: a => b*", nil, "CONFLICT modify/delete f"},
-		{"merge and bit", "f: m => m2*", map[string]string{"f": "m1"}, "merged f m12 755"},
+		{"merge and bit", "f: m => m2*", testFiles{"f": "m1"}, "merged f m12 755"},
 		{"bit, gone", "f: a => a*", nil, "CONFLICT modify/delete f"},
 		// types
-		{"file to link", "f: a => ->x", map[string]string{"f": "a"}, "put f ->x"},
-		{"file to link, done", "f: a => ->x", map[string]string{"f": "->x"}, "already"},
-		{"file to link, edited", "f: a => ->x", map[string]string{"f": "b"}, "CONFLICT distinct types f"},
+		{"file to link", "f: a => ->x", testFiles{"f": "a"}, "put f ->x"},
+		{"file to link, done", "f: a => ->x", testFiles{"f": "->x"}, "already"},
+		{"file to link, edited", "f: a => ->x", testFiles{"f": "b"}, "CONFLICT distinct types f"},
 		{"file to link, gone", "f: a => ->x", nil, "CONFLICT modify/delete f"},
-		{"link to file", "f: ->x => a*", map[string]string{"f": "->x"}, "put f a 755"},
-		{"file to folder", "f: a =>; f/x: => b", map[string]string{"f": "a"}, "remove f; put f/x b 644"},
-		{"file to folder, edited", "f: a =>; f/x: => b", map[string]string{"f": "c"}, "CONFLICT modify/delete f; CONFLICT file/directory f/x"},
-		{"folder to file", "f: => a; f/x: b =>", map[string]string{"f/x": "b"}, "put f a 644; remove f/x"},
-		{"folder to file, more in it", "f: => a; f/x: b =>", map[string]string{"f/x": "b", "f/mine": "c"}, "CONFLICT file/directory f; remove f/x"},
-		{"folder to file, folder in it", "f: => a; f/x: b =>", map[string]string{"f/x": "b", "f/empty": "DIR"}, "put f a 644; remove f/x"},
-		{"link to folder", "d: ->x =>; d/f: => a", map[string]string{"d": "->x"}, "remove d; put d/f a 644"},
-		{"link to folder, other link", "d: ->x =>; d/f: => a", map[string]string{"d": "->y"}, "CONFLICT modify/delete d; CONFLICT link d/f"},
+		{"link to file", "f: ->x => a*", testFiles{"f": "->x"}, "put f a 755"},
+		{"file to folder", "f: a =>; f/x: => b", testFiles{"f": "a"}, "remove f; put f/x b 644"},
+		{"file to folder, edited", "f: a =>; f/x: => b", testFiles{"f": "c"}, "CONFLICT modify/delete f; CONFLICT file/directory f/x"},
+		{"folder to file", "f: => a; f/x: b =>", testFiles{"f/x": "b"}, "put f a 644; remove f/x"},
+		{"folder to file, more in it", "f: => a; f/x: b =>", testFiles{"f/x": "b", "f/mine": "c"}, "CONFLICT file/directory f; remove f/x"},
+		{"folder to file, folder in it", "f: => a; f/x: b =>", testFiles{"f/x": "b", "f/empty": "DIR"}, "put f a 644; remove f/x"},
+		{"link to folder", "d: ->x =>; d/f: => a", testFiles{"d": "->x"}, "remove d; put d/f a 644"},
+		{"link to folder, other link", "d: ->x =>; d/f: => a", testFiles{"d": "->y"}, "CONFLICT modify/delete d; CONFLICT link d/f"},
 		// renames
-		{"renamed", "f, g: a => a", map[string]string{"f": "a"}, "remove f, put g a 644"},
-		{"renamed with edit", "f, g: a => b", map[string]string{"f": "a"}, "remove f, put g b 644"},
-		{"renamed, edited there", "f, g: a => a", map[string]string{"f": "c"}, "remove f, put g c 644"},
-		{"renamed, bit there", "f, g: a => a", map[string]string{"f": "a*"}, "remove f, put g a 755"},
-		{"renamed with bit", "f, g: a => a*", map[string]string{"f": "b"}, "remove f, put g b 755"},
-		{"renamed with edit, edited there", "f, g: m => m2", map[string]string{"f": "m1"}, "remove f, merged g m12 644"},
-		{"renamed with edit, conflict", "f, g: a => b", map[string]string{"f": "c"}, "CONFLICT content g"},
+		{"renamed", "f, g: a => a", testFiles{"f": "a"}, "remove f, put g a 644"},
+		{"renamed with edit", "f, g: a => b", testFiles{"f": "a"}, "remove f, put g b 644"},
+		{"renamed, edited there", "f, g: a => a", testFiles{"f": "c"}, "remove f, put g c 644"},
+		{"renamed, bit there", "f, g: a => a", testFiles{"f": "a*"}, "remove f, put g a 755"},
+		{"renamed with bit", "f, g: a => a*", testFiles{"f": "b"}, "remove f, put g b 755"},
+		{"renamed with edit, edited there", "f, g: m => m2", testFiles{"f": "m1"}, "remove f, merged g m12 644"},
+		{"renamed with edit, conflict", "f, g: a => b", testFiles{"f": "c"}, "CONFLICT content g"},
 		{"renamed, deleted there", "f, g: a => b", nil, "CONFLICT rename/delete g"},
-		{"renamed, folder there", "f, g: a => b", map[string]string{"f/x": "a"}, "CONFLICT rename/delete g"},
-		{"renamed, link there", "f, g: a => b", map[string]string{"f": "->a"}, "CONFLICT distinct types g"},
-		{"renamed, done", "f, g: a => b", map[string]string{"g": "b"}, "already"},
-		{"renamed, done with other edits", "f, g: m => m2", map[string]string{"g": "m1"}, "merged g m12 644"},
-		{"renamed, done with edits only here", "f, g: m => m2", map[string]string{"g": "m"}, "put g m2 644"},
-		{"renamed, done and edited since", "f, g: m => m", map[string]string{"g": "m1"}, "already"},
-		{"renamed with bit, done and edited since", "f, g: m => m*", map[string]string{"g": "m1"}, "bits g m1 755"},
-		{"renamed, done with edits in the way", "f, g: a => b", map[string]string{"g": "a1"}, "CONFLICT content g"},
-		{"link renamed, done", "f, g: ->x => ->x", map[string]string{"g": "->x"}, "already"},
-		{"link renamed, another there", "f, g: ->x => ->x", map[string]string{"g": "->y"}, "CONFLICT rename/delete g"},
-		{"renamed, something else there", "f, g: m => m2", map[string]string{"g": "c"}, "CONFLICT rename/delete g"},
-		{"renamed, deleted there, another there", "f, g: a => a", map[string]string{"g": "c"}, "CONFLICT rename/delete g"},
-		{"renamed, copied there", "f, g: a => a", map[string]string{"f": "a", "g": "a"}, "remove f"},
-		{"renamed, another there", "f, g: a => a", map[string]string{"f": "a", "g": "c"}, "CONFLICT rename/add g"},
-		{"renamed, empty folder there", "f, g: a => a", map[string]string{"f": "a", "g": "DIR"}, "remove f, put g a 644"},
-		{"renamed into its name", "f, f/f: a => a", map[string]string{"f": "a"}, "remove f, put f/f a 644"},
-		{"renamed out of its name", "f/f, f: a => a", map[string]string{"f/f": "a"}, "remove f/f, put f a 644"},
-		{"renamed out, more there", "f/f, f: a => a", map[string]string{"f/f": "a", "f/x": "b"}, "CONFLICT file/directory f"},
-		{"link renamed", "f, g: ->x => ->x", map[string]string{"f": "->x"}, "remove f, put g ->x"},
-		{"link renamed, changed there", "f, g: ->x => ->x", map[string]string{"f": "->y"}, "remove f, put g ->y"},
-		{"renamed below a link", "f, d/g: a => a", map[string]string{"f": "a", "d": "->x"}, "CONFLICT link d/g"},
+		{"renamed, folder there", "f, g: a => b", testFiles{"f/x": "a"}, "CONFLICT rename/delete g"},
+		{"renamed, link there", "f, g: a => b", testFiles{"f": "->a"}, "CONFLICT distinct types g"},
+		{"renamed, done", "f, g: a => b", testFiles{"g": "b"}, "already"},
+		{"renamed, done with other edits", "f, g: m => m2", testFiles{"g": "m1"}, "merged g m12 644"},
+		{"renamed, done with edits only here", "f, g: m => m2", testFiles{"g": "m"}, "put g m2 644"},
+		{"renamed, done and edited since", "f, g: m => m", testFiles{"g": "m1"}, "already"},
+		{"renamed with bit, done and edited since", "f, g: m => m*", testFiles{"g": "m1"}, "bits g m1 755"},
+		{"renamed, done with edits in the way", "f, g: a => b", testFiles{"g": "a1"}, "CONFLICT content g"},
+		{"link renamed, done", "f, g: ->x => ->x", testFiles{"g": "->x"}, "already"},
+		{"link renamed, another there", "f, g: ->x => ->x", testFiles{"g": "->y"}, "CONFLICT rename/delete g"},
+		{"renamed, something else there", "f, g: m => m2", testFiles{"g": "c"}, "CONFLICT rename/delete g"},
+		{"renamed, deleted there, another there", "f, g: a => a", testFiles{"g": "c"}, "CONFLICT rename/delete g"},
+		{"renamed, copied there", "f, g: a => a", testFiles{"f": "a", "g": "a"}, "remove f"},
+		{"renamed, another there", "f, g: a => a", testFiles{"f": "a", "g": "c"}, "CONFLICT rename/add g"},
+		{"renamed, empty folder there", "f, g: a => a", testFiles{"f": "a", "g": "DIR"}, "remove f, put g a 644"},
+		{"renamed into its name", "f, f/f: a => a", testFiles{"f": "a"}, "remove f, put f/f a 644"},
+		{"renamed out of its name", "f/f, f: a => a", testFiles{"f/f": "a"}, "remove f/f, put f a 644"},
+		{"renamed out, more there", "f/f, f: a => a", testFiles{"f/f": "a", "f/x": "b"}, "CONFLICT file/directory f"},
+		{"link renamed", "f, g: ->x => ->x", testFiles{"f": "->x"}, "remove f, put g ->x"},
+		{"link renamed, changed there", "f, g: ->x => ->x", testFiles{"f": "->y"}, "remove f, put g ->y"},
+		{"renamed below a link", "f, d/g: a => a", testFiles{"f": "a", "d": "->x"}, "CONFLICT link d/g"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +262,7 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&Decider{Now: testTree(map[string]string{"f": "c"}), Merge: testMerge, Similar: testSimilar}).Decide([]Change{testChange("f: broken => b")}); err == nil {
+	if _, err := (&Decider{Now: testTree(testFiles{"f": "c"}), Merge: testMerge, Similar: testSimilar}).Decide([]Change{testChange("f: broken => b")}); err == nil {
 		t.Error("a merge that could not be made was passed over")
 	}
 }
@@ -278,7 +282,7 @@ func TestDecideBits(t *testing.T) {
 	} {
 		c := testChange("f: a => a")
 		c.Old.Perm, c.New.Perm = tt.base, tt.final
-		now := testTree(map[string]string{"f": "a"})
+		now := testTree(testFiles{"f": "a"})
 		now.Entries[0].Perm = tt.origin
 		steps, err := (&Decider{Now: now, Merge: testMerge, Similar: testSimilar}).Decide([]Change{c})
 		if err != nil {
@@ -307,28 +311,28 @@ func TestPlanSwap(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		changes string
-		now     map[string]string
-		others  string // folders with something that was not looked at
+		now     testFiles
+		others  superqode.RelPath // folders with something that was not looked at
 		keep    string
 		want    string
 	}{
 		{"folders made", "a/b/f: => a; a/g: => b", nil, "", "", "mkdir a; mkdir a/b; put a/b/f in .; put a/g in ."},
-		{"folder there", "a/b/f: => a", map[string]string{"a": "DIR"}, "", "", "mkdir a/b; put a/b/f in a"},
-		{"emptied folders go", "a/b/f: a =>", map[string]string{"a/b/f": "a"}, "", "", "remove a/b/f in .; rmdir? a/b; rmdir? a"},
-		{"not those with more in them", "a/b/f: a =>", map[string]string{"a/b/f": "a"}, "a", "", "remove a/b/f in a; rmdir? a/b"},
-		{"not those with empty folders", "a/b/f: a =>", map[string]string{"a/b/f": "a", "a/b/e": "DIR"}, "", "", "remove a/b/f in a/b"},
-		{"not those with new files", "a/b/f: a =>; a/b/g: => b", map[string]string{"a/b/f": "a"}, "", "", "remove a/b/f in a/b; put a/b/g in a/b"},
-		{"not those with new folders", "a/b/f: a =>; a/c/g: => b", map[string]string{"a/b/f": "a"}, "", "", "remove a/b/f in a; rmdir? a/b; mkdir a/c; put a/c/g in a"},
-		{"not where the caller stands", "a/b/f: a =>", map[string]string{"a/b/f": "a"}, "", "a/b", "remove a/b/f in a/b"},
-		{"nor above", "a/b/f: a =>", map[string]string{"a/b/f": "a"}, "", "a", "remove a/b/f in a; rmdir? a/b"},
-		{"renamed out", "a/f, g: a => a", map[string]string{"a/f": "a"}, "", "", "remove a/f in .; rmdir? a; put g in ."},
-		{"file to folder", "f: a =>; f/x: => b", map[string]string{"f": "a"}, "", "", "remove f in .; mkdir f; put f/x in ."},
-		{"file to folder, deep", "d/f: a =>; d/f/x/y: => b", map[string]string{"d/f": "a"}, "", "", "remove d/f in d; mkdir d/f; mkdir d/f/x; put d/f/x/y in d"},
-		{"folder to file", "f: => a; f/x/y: b =>", map[string]string{"f/x/y": "b"}, "", "", "remove f/x/y in .; rmdir f/x; rmdir f; put f in ."},
-		{"folder to file, empty folders in it", "f: => a; f/x: b =>", map[string]string{"f/x": "b", "f/e/e": "DIR"}, "", "", "remove f/x in .; rmdir f/e/e; rmdir f/e; rmdir f; put f in ."},
-		{"file into a folder of its name", "f, f/f: a => a", map[string]string{"f": "a"}, "", "", "remove f in .; mkdir f; put f/f in ."},
-		{"bits", "f: a => a*", map[string]string{"f": "a"}, "", "", "chmod f"},
-		{"replaced", "f: a => b; l: ->x => ->y", map[string]string{"f": "a", "l": "->x"}, "", "", "replace f in .; replace l in ."},
+		{"folder there", "a/b/f: => a", testFiles{"a": "DIR"}, "", "", "mkdir a/b; put a/b/f in a"},
+		{"emptied folders go", "a/b/f: a =>", testFiles{"a/b/f": "a"}, "", "", "remove a/b/f in .; rmdir? a/b; rmdir? a"},
+		{"not those with more in them", "a/b/f: a =>", testFiles{"a/b/f": "a"}, "a", "", "remove a/b/f in a; rmdir? a/b"},
+		{"not those with empty folders", "a/b/f: a =>", testFiles{"a/b/f": "a", "a/b/e": "DIR"}, "", "", "remove a/b/f in a/b"},
+		{"not those with new files", "a/b/f: a =>; a/b/g: => b", testFiles{"a/b/f": "a"}, "", "", "remove a/b/f in a/b; put a/b/g in a/b"},
+		{"not those with new folders", "a/b/f: a =>; a/c/g: => b", testFiles{"a/b/f": "a"}, "", "", "remove a/b/f in a; rmdir? a/b; mkdir a/c; put a/c/g in a"},
+		{"not where the caller stands", "a/b/f: a =>", testFiles{"a/b/f": "a"}, "", "a/b", "remove a/b/f in a/b"},
+		{"nor above", "a/b/f: a =>", testFiles{"a/b/f": "a"}, "", "a", "remove a/b/f in a; rmdir? a/b"},
+		{"renamed out", "a/f, g: a => a", testFiles{"a/f": "a"}, "", "", "remove a/f in .; rmdir? a; put g in ."},
+		{"file to folder", "f: a =>; f/x: => b", testFiles{"f": "a"}, "", "", "remove f in .; mkdir f; put f/x in ."},
+		{"file to folder, deep", "d/f: a =>; d/f/x/y: => b", testFiles{"d/f": "a"}, "", "", "remove d/f in d; mkdir d/f; mkdir d/f/x; put d/f/x/y in d"},
+		{"folder to file", "f: => a; f/x/y: b =>", testFiles{"f/x/y": "b"}, "", "", "remove f/x/y in .; rmdir f/x; rmdir f; put f in ."},
+		{"folder to file, empty folders in it", "f: => a; f/x: b =>", testFiles{"f/x": "b", "f/e/e": "DIR"}, "", "", "remove f/x in .; rmdir f/e/e; rmdir f/e; rmdir f; put f in ."},
+		{"file into a folder of its name", "f, f/f: a => a", testFiles{"f": "a"}, "", "", "remove f in .; mkdir f; put f/f in ."},
+		{"bits", "f: a => a*", testFiles{"f": "a"}, "", "", "chmod f"},
+		{"replaced", "f: a => b; l: ->x => ->y", testFiles{"f": "a", "l": "->x"}, "", "", "replace f in .; replace l in ."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -336,7 +340,7 @@ func TestPlanSwap(t *testing.T) {
 			for s := range strings.SplitSeq(tt.changes, "; ") {
 				changes = append(changes, testChange(s))
 			}
-			view := &View{Now: testTree(tt.now), others: map[string]bool{tt.others: true}}
+			view := &View{Now: testTree(tt.now), others: map[superqode.RelPath]bool{tt.others: true}}
 			steps, err := (&Decider{Now: view.Now, Merge: testMerge, Similar: testSimilar}).Decide(changes)
 			if err != nil {
 				t.Fatal(err)
@@ -374,7 +378,7 @@ func TestPlanSwap(t *testing.T) {
 // A new folder can be entered by those who may read what is in it.
 func TestNewFolderBits(t *testing.T) {
 	t.Parallel()
-	view := &View{Now: testTree(nil), others: map[string]bool{}}
+	view := &View{Now: testTree(nil), others: map[superqode.RelPath]bool{}}
 	changes := []Change{testChange("a/secret: => a"), testChange("b/c/open: => a"), testChange("b/secret: => b"), testChange("d/link: => ->x"), testChange("e/group: => a")}
 	changes[0].New.Perm, changes[2].New.Perm, changes[4].New.Perm = 0o600, 0o600, 0o664
 	steps, err := (&Decider{Now: view.Now}).Decide(changes)

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (e *Ends) Pairs(ctx context.Context, st *store.Store, paths []string) ([]Ch
 		return nil, err
 	}
 	var list []Change
-	told := map[string]bool{}
+	told := map[superqode.RelPath]bool{}
 	if e.Base != "" {
 		found, err := st.DiffTree(ctx, store.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths})
 		if err != nil {
@@ -50,18 +51,14 @@ func (e *Ends) Pairs(ctx context.Context, st *store.Store, paths []string) ([]Ch
 }
 
 // bitsOf returns the modes of the changed paths before and after.
-func bitsOf(changes []superqode.Change) (bits [2]map[string]uint32) {
-	bits = [2]map[string]uint32{{}, {}}
+func bitsOf(changes []superqode.Change) (bits [2]map[superqode.RelPath]uint32) {
+	bits = [2]map[superqode.RelPath]uint32{{}, {}}
 	for _, c := range changes {
-		before := c.Path.String()
-		if !c.OldPath.IsZero() {
-			before = c.OldPath.String()
-		}
 		if c.OldMode != 0 {
-			bits[0][before] = c.OldMode
+			bits[0][cmp.Or(c.OldPath, c.Path)] = c.OldMode
 		}
 		if c.NewMode != 0 {
-			bits[1][c.Path.String()] = c.NewMode
+			bits[1][c.Path] = c.NewMode
 		}
 	}
 	return bits
@@ -69,10 +66,10 @@ func bitsOf(changes []superqode.Change) (bits [2]map[string]uint32) {
 
 // addUnseen adds what git's trees do not show: permission bits other than the
 // owner's x. It names in e.left what they cannot hold at all.
-func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []Change {
+func (e *Ends) addUnseen(list []Change, told map[superqode.RelPath]bool, paths []string) []Change {
 	for _, c := range e.Changes {
-		path := c.Path.String()
-		if told[path] || told[c.OldPath.String()] || !InPaths(path, paths) {
+		path := c.Path
+		if told[path] || told[c.OldPath] || !InPaths(path, paths) {
 			continue
 		}
 		const format = 0o170000 // S_IFMT
@@ -90,8 +87,8 @@ func (e *Ends) addUnseen(list []Change, told map[string]bool, paths []string) []
 
 // InPaths reports whether a path is one of paths or is below one; none means
 // all.
-func InPaths(path string, paths []string) bool {
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return superqode.Within(path, p) })
+func InPaths(path superqode.RelPath, paths []string) bool {
+	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return superqode.Within(path, superqode.RelPath(p)) })
 }
 
 // WithoutOwn leaves superqode's own folder alone; a rename out of it, or into it,
@@ -103,7 +100,7 @@ func (e *Ends) WithoutOwn(list []Change) []Change {
 			if *side == nil {
 				continue
 			}
-			if top, _, _ := strings.Cut((*side).Path, "/"); strings.EqualFold(top, ".superqode") {
+			if top, _, _ := strings.Cut(string((*side).Path), "/"); strings.EqualFold(top, ".superqode") {
 				e.Left = append(e.Left, text.Printable((*side).Path)+" lies in superqode's own folder")
 				*side = nil
 			}

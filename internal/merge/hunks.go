@@ -182,7 +182,7 @@ func (s *section) isOf(c *Change) bool {
 	if c.Renamed() {
 		from = c.Old.Path
 	}
-	return s.header == "diff --git a/"+from+" b/"+to
+	return superqode.RelPath(s.header) == "diff --git a/"+from+" b/"+to
 }
 
 // count is how many numbers the section takes.

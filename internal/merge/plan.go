@@ -16,17 +16,17 @@ import (
 type layout struct {
 	view    *View
 	steps   []Step
-	keep    string          // a folder of the origin that stays even if it is empty
-	removed map[string]bool // files and links to remove
-	cleared map[string]bool // folders to remove: true if a file takes their place, false if they only become empty
-	made    map[string]uint32
+	keep    string                     // a folder of the origin that stays even if it is empty
+	removed map[superqode.RelPath]bool // files and links to remove
+	cleared map[superqode.RelPath]bool // folders to remove: true if a file takes their place, false if they only become empty
+	made    map[superqode.RelPath]uint32
 	plan    *swap.Plan
 }
 
 // Plan turns steps without conflicts into a plan.
 func Plan(view *View, steps []Step, keep string) *swap.Plan {
 	l := &layout{
-		view: view, steps: steps, keep: keep, removed: map[string]bool{}, cleared: map[string]bool{}, made: map[string]uint32{},
+		view: view, steps: steps, keep: keep, removed: map[superqode.RelPath]bool{}, cleared: map[superqode.RelPath]bool{}, made: map[superqode.RelPath]uint32{},
 		plan: &swap.Plan{Phase: swap.Staging, Nonce: strings.ToLower(rand.Text()[:12])},
 	}
 	for i := range steps {
@@ -77,7 +77,7 @@ func (l *layout) addPuts() {
 }
 
 // clear plans to remove the folder, empty by then, whose place a file takes.
-func (l *layout) clear(path string) {
+func (l *layout) clear(path superqode.RelPath) {
 	if e := l.view.Now.Find(path); e == nil || e.Kind != snapshot.Dir {
 		return
 	}
@@ -97,7 +97,7 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 	if e.Kind == snapshot.File {
 		perm = 0o700 | e.Perm&0o666 | e.Perm&0o444>>2
 	}
-	for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
+	for dir := e.Path.Parent(); dir != ""; dir = dir.Parent() {
 		if now := l.view.Now.Find(dir); now != nil && now.Kind == snapshot.Dir {
 			return
 		}
@@ -109,27 +109,27 @@ func (l *layout) makeFolders(e *snapshot.Entry) {
 // does when it deletes the last file of one. The caller's current folder, and
 // those above it, stay.
 func (l *layout) clearEmptied() {
-	left := map[string]int{} // what a folder will still hold
+	left := map[superqode.RelPath]int{} // what a folder will still hold
 	for i := range l.view.Now.Entries {
-		left[snapshot.Parent(l.view.Now.Entries[i].Path)]++
+		left[l.view.Now.Entries[i].Path.Parent()]++
 	}
 	for i := range l.steps {
 		if e := l.steps[i].Put; e != nil && (l.view.Now.Find(e.Path) == nil || l.removed[e.Path]) {
-			left[snapshot.Parent(e.Path)]++
+			left[e.Path.Parent()]++
 		}
 	}
 	for dir := range l.made {
 		if l.view.Now.Find(dir) == nil {
-			left[snapshot.Parent(dir)]++
+			left[dir.Parent()]++
 		}
 	}
 	for path := range l.removed {
 		if _, again := l.made[path]; again {
 			continue // a folder comes in its place
 		}
-		for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
+		for dir := path.Parent(); dir != ""; dir = dir.Parent() {
 			left[dir]--
-			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || dir == l.keep || strings.HasPrefix(l.keep, dir+"/") {
+			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || superqode.Within(l.keep, string(dir)) {
 				break
 			}
 			l.cleared[dir] = false
@@ -138,9 +138,9 @@ func (l *layout) clearEmptied() {
 }
 
 // side returns the nearest folder above path that is there now and stays.
-func (l *layout) side(path string) superqode.HostPath {
-	dir := snapshot.Parent(path)
-	for ; dir != ""; dir = snapshot.Parent(dir) {
+func (l *layout) side(path superqode.RelPath) superqode.HostPath {
+	dir := path.Parent()
+	for ; dir != ""; dir = dir.Parent() {
 		_, gone := l.cleared[dir]
 		if e := l.view.Now.Find(dir); e != nil && e.Kind == snapshot.Dir && !gone {
 			break

@@ -112,7 +112,7 @@ func (b *Scratch) Write(name string, text []byte) (snapshot.Entry, error) {
 
 // result takes a finished file and returns its contents as an entry.
 func (b *Scratch) result(name string) (snapshot.Entry, error) {
-	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format, Entries: []snapshot.Entry{{Path: name, Kind: snapshot.File}}}
+	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format, Entries: []snapshot.Entry{{Path: superqode.RelPath(name), Kind: snapshot.File}}}
 	problems, err := snapshot.HashMissing(context.Background(), sn)
 	if err == nil && len(problems) > 0 {
 		err = problems[0]
@@ -158,7 +158,7 @@ func (b *Scratch) FetchFrom(dir, name string, e *snapshot.Entry) error {
 		return err
 	}
 	defer root.Close()
-	in, err := root.OpenFile(e.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	in, err := root.OpenFile(string(e.Path), os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
 	if err != nil {
 		return err
 	}

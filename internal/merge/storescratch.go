@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -137,7 +138,7 @@ func (b *StoreScratch) Keep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, snapshot.Entry{Path: name, Kind: snapshot.File, Perm: 0o600, Size: st.Size(), ID: id})
+		list = append(list, snapshot.Entry{Path: superqode.RelPath(name), Kind: snapshot.File, Perm: 0o600, Size: st.Size(), ID: id})
 	}
 	b.kept = len(b.Made)
 	return b.store.WriteBlobs(ctx, b.Dir, list)

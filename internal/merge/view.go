@@ -7,15 +7,16 @@ import (
 	"os"
 	"sync"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // View is the part of the origin that an apply affects.
 type View struct {
-	Now      *snapshot.Snapshot // see decider
-	others   map[string]bool    // folders with something that Look did not read
-	Problems []snapshot.Problem // what could not be read
+	Now      *snapshot.Snapshot         // see decider
+	others   map[superqode.RelPath]bool // folders with something that Look did not read
+	Problems []snapshot.Problem         // what could not be read
 }
 
 // Err is what could not be read, for callers that need it.
@@ -30,28 +31,29 @@ func (v *View) Err() error {
 // Look reads the paths of the changes with their contents, the folders above
 // them and what is below, and nothing else.
 func Look(ctx context.Context, root string, format snapshot.Format, changes []Change) (*View, error) {
-	wanted, above := map[string]bool{}, map[string]bool{}
+	wanted, above := map[superqode.RelPath]bool{}, map[superqode.RelPath]bool{}
 	for _, c := range changes {
 		for _, e := range []*snapshot.Entry{c.Old, c.New} {
 			if e == nil {
 				continue
 			}
 			wanted[e.Path] = true
-			for dir := snapshot.Parent(e.Path); dir != ""; dir = snapshot.Parent(dir) {
+			for dir := e.Path.Parent(); dir != ""; dir = dir.Parent() {
 				above[dir] = true
 			}
 		}
 	}
-	v := &View{others: map[string]bool{}}
+	v := &View{others: map[superqode.RelPath]bool{}}
 	var mu sync.Mutex
-	skip := func(p string, _ snapshot.Kind) bool {
-		for at := p; at != ""; at = snapshot.Parent(at) {
+	skip := func(path string, _ snapshot.Kind) bool {
+		p := superqode.RelPath(path)
+		for at := p; at != ""; at = at.Parent() {
 			if wanted[at] || at == p && above[at] {
 				return false
 			}
 		}
 		mu.Lock()
-		v.others[snapshot.Parent(p)] = true
+		v.others[p.Parent()] = true
 		mu.Unlock()
 		return true
 	}

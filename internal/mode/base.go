@@ -79,7 +79,7 @@ func storeContents(ctx context.Context, s *site.Site, l *Look) error {
 	}
 	var fresh []snapshot.Entry
 	for _, c := range l.Changes {
-		if e := l.Final.Find(c.Path.String()); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
+		if e := l.Final.Find(c.Path); e != nil && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
 			fresh = append(fresh, *e)
 		}
 	}

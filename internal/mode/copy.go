@@ -118,7 +118,7 @@ func checkSize(sn *snapshot.Snapshot, limit int64) error {
 	}
 	sizes := map[string]int64{}
 	for _, e := range sn.Entries {
-		top, _, nested := strings.Cut(e.Path, "/")
+		top, _, nested := strings.Cut(string(e.Path), "/")
 		if !nested {
 			top = "."
 		}
@@ -158,20 +158,20 @@ func (snapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 		sn := s.OriginBase.With(nil)
 		dropped := ""
 		for _, e := range s.OriginBase.Entries {
-			if dropped != "" && strings.HasPrefix(e.Path, dropped) {
+			if dropped != "" && strings.HasPrefix(string(e.Path), dropped) {
 				continue
 			}
-			if skip(e.Path) {
+			if skip(string(e.Path)) {
 				if e.Kind == snapshot.Dir {
-					dropped = e.Path + "/"
+					dropped = string(e.Path) + "/"
 				}
 				continue
 			}
 			sn.Entries = append(sn.Entries, e)
 		}
 		unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
-			for at := p.Path; at != ""; at = snapshot.Parent(at) {
-				if skip(at) {
+			for at := p.Path; at != ""; at = at.Parent() {
+				if skip(string(at)) {
 					return true
 				}
 			}

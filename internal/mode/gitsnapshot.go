@@ -62,7 +62,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 		if !ok {
 			return nil, err
 		}
-		out := map[string]string{}
+		out := map[superqode.RelPath]string{}
 		for _, p := range unreadable {
 			out[p.Path] = os.ErrPermission.Error()
 		}
@@ -80,7 +80,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 // protect, and names it: those paths are left alone in the end. What would have
 // to be left out because it is too big is an error instead.
 func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
-	out := map[string]string{}
+	out := map[superqode.RelPath]string{}
 	for _, p := range survey.Problems {
 		if p.Path == "" {
 			return fmt.Errorf("read the origin: %w", p)
@@ -91,7 +91,7 @@ func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
 		skip := excluded(opt.LeaveOut)
 		for _, dir := range survey.Ignored {
 			if skip(dir) {
-				out[dir] = "left out by --leave-out"
+				out[superqode.RelPath(dir)] = "left out by --leave-out"
 			}
 		}
 	}
@@ -100,12 +100,12 @@ func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
 }
 
 // dropPaths removes paths, and what lies below them, from the survey.
-func dropPaths(s *site.Site, survey *linked.Survey, out map[string]string) {
+func dropPaths(s *site.Site, survey *linked.Survey, out map[superqode.RelPath]string) {
 	if len(out) == 0 {
 		return
 	}
-	gone := func(path string) bool {
-		for p := path; p != ""; p = snapshot.Parent(p) {
+	gone := func(path superqode.RelPath) bool {
+		for p := path; p != ""; p = p.Parent() {
 			if _, ok := out[p]; ok {
 				return true
 			}
@@ -113,7 +113,7 @@ func dropPaths(s *site.Site, survey *linked.Survey, out map[string]string) {
 		return false
 	}
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
-	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
+	survey.Ignored = slices.DeleteFunc(survey.Ignored, func(p string) bool { return gone(superqode.RelPath(p)) })
 	for path, why := range out {
 		s.Rec.LeftOut = append(s.Rec.LeftOut, state.HostPath(path))
 		s.Warn(text.Printable(path) + " is not protected and will be left as the session leaves it: " + why)
@@ -152,11 +152,11 @@ func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
 	ignored := survey.Ignored
 	for i := range survey.Tree.Entries {
 		e := &survey.Tree.Entries[i]
-		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
+		if k, ok := slices.BinarySearch(ignored, string(e.Path)); ok {
 			sizes = append(sizes, folderSize{name: ignored[k]})
 			at = len(sizes) - 1
-		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
-			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
+		} else if at < 0 || !superqode.Within(e.Path, superqode.RelPath(sizes[at].name)) {
+			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, superqode.RelPath(f.name)) }); at < 0 {
 				continue
 			}
 		}
@@ -170,9 +170,11 @@ func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
 func (gitSnapshotKind) Skip(s *site.Site) func(string, snapshot.Kind) bool {
 	out := make(pathSet, len(s.Rec.LeftOut))
 	for _, p := range s.Rec.LeftOut {
-		out[string(p)] = true
+		out[superqode.RelPath(p)] = true
 	}
-	return func(path string, kind snapshot.Kind) bool { return linked.SkipInPlace(path, kind) || out[path] }
+	return func(path string, kind snapshot.Kind) bool {
+		return linked.SkipInPlace(path, kind) || out[superqode.RelPath(path)]
+	}
 }
 
 func (gitSnapshotKind) patchable(s *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {

@@ -44,12 +44,12 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 	if err != nil {
 		return 0, nil, err
 	}
-	ignored := map[string]bool{}
-	settled := map[string]bool{"": true} // folders whose own state is known: old ones, and new ones that git does not ignore
+	ignored := map[superqode.RelPath]bool{}
+	settled := map[superqode.RelPath]bool{"": true} // folders whose own state is known: old ones, and new ones that git does not ignore
 	for round, rest := 1, fresh; len(rest) > 0; round++ {
 		var ask, later []*snapshot.Entry
 		for _, e := range rest {
-			dir := snapshot.Parent(e.Path)
+			dir := e.Path.Parent()
 			switch {
 			case ignored[dir]:
 				ignored[e.Path] = ignored[e.Path] || e.Kind == snapshot.Dir
@@ -64,7 +64,7 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 			return 0, nil, err
 		}
 		for _, e := range ask {
-			if hits[e.Path] {
+			if hits[string(e.Path)] {
 				ignored[e.Path] = true
 			} else if e.Kind == snapshot.Dir {
 				settled[e.Path] = true
@@ -78,7 +78,7 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 		if len(ignored) == 0 || s.Base.Find(e.Path) != nil {
 			return false
 		}
-		for p := e.Path; p != ""; p = snapshot.Parent(p) {
+		for p := e.Path; p != ""; p = p.Parent() {
 			if ignored[p] {
 				return true
 			}
@@ -87,8 +87,8 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 	})
 	var top []string
 	for p := range ignored {
-		if ignored[p] && !ignored[snapshot.Parent(p)] {
-			top = append(top, p)
+		if ignored[p] && !ignored[p.Parent()] {
+			top = append(top, string(p))
 		}
 	}
 	return before - len(now.Entries), top, nil
@@ -113,7 +113,7 @@ func checkIgnore(ctx context.Context, s *site.Site, excludes string, ask []*snap
 	}
 	var in bytes.Buffer
 	for _, e := range ask {
-		in.WriteString("./" + e.Path) // a name may begin with ":" or "-"
+		in.WriteString("./" + string(e.Path)) // a name may begin with ":" or "-"
 		if e.Kind == snapshot.Dir {
 			in.WriteByte('/')
 		}
@@ -188,22 +188,22 @@ func defaultExcludes(s *site.Site) string {
 }
 
 // pathSet is a set of paths that stand for themselves and all below them.
-type pathSet map[string]bool
+type pathSet map[superqode.RelPath]bool
 
 func ignoredSet(paths []string) pathSet {
 	set := make(pathSet, len(paths))
 	for _, p := range paths {
-		set[p] = true
+		set[superqode.RelPath(p)] = true
 	}
 	return set
 }
 
 // covers reports whether path is in the set or below a path of it.
-func (set pathSet) covers(path string) bool {
+func (set pathSet) covers(path superqode.RelPath) bool {
 	if len(set) == 0 {
 		return false
 	}
-	for p := path; p != ""; p = snapshot.Parent(p) {
+	for p := path; p != ""; p = p.Parent() {
 		if set[p] {
 			return true
 		}
@@ -233,7 +233,7 @@ func readIgnored(s *site.Site) (pathSet, error) {
 // own files.
 func patchable(sn *snapshot.Snapshot, ignored pathSet) *snapshot.Snapshot {
 	out := *sn
-	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return InsideGit(e.Path) || ignored.covers(e.Path) })
+	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return InsideGit(string(e.Path)) || ignored.covers(e.Path) })
 	return &out
 }
 

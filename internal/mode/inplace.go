@@ -58,7 +58,7 @@ func (inPlaceKind) Remove(context.Context, *site.Site, bool) error { return nil 
 // the content ids on the way.
 func keepTree(ctx context.Context, s *site.Site, survey *linked.Survey) error {
 	tree := survey.Tree
-	unsaved := map[string]bool{}
+	unsaved := map[superqode.RelPath]bool{}
 	for _, e := range survey.Unsaved() {
 		unsaved[e.Path] = true
 	}
@@ -92,7 +92,7 @@ func copyAside(ctx context.Context, s *site.Site, wanted *snapshot.Snapshot, nam
 	var unreadable unreadableError
 	for _, p := range problems {
 		switch {
-		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(p.Path):
+		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(string(p.Path)):
 			return p // git moved it into a pack: keepRepository begins again
 		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
 			s.Warn(text.Printable(p.Path) + " changed while it was copied; what it holds now may not come back")

@@ -1,6 +1,7 @@
 package mode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ const maxOpenings = 64
 
 // opened is a path whose permission bits were widened for reading.
 type opened struct {
-	path string
+	path superqode.RelPath
 	perm os.FileMode
 }
 
@@ -172,7 +173,7 @@ func (l *Look) Open(dir string, problems []snapshot.Problem) (any bool) {
 		if p.Path == "" || !errors.Is(p.Err, os.ErrPermission) {
 			continue
 		}
-		st, err := root.Lstat(p.Path)
+		st, err := root.Lstat(string(p.Path))
 		if err != nil || !st.Mode().IsRegular() && !st.IsDir() {
 			continue
 		}
@@ -181,7 +182,7 @@ func (l *Look) Open(dir string, problems []snapshot.Problem) (any bool) {
 		if st.IsDir() {
 			wide |= 0o100
 		}
-		if wide == mode || root.Chmod(p.Path, wide) != nil {
+		if wide == mode || root.Chmod(string(p.Path), wide) != nil {
 			continue
 		}
 		l.opened = append(l.opened, opened{p.Path, mode})
@@ -222,7 +223,7 @@ func (l *Look) Close(dir string) error {
 	}
 	defer root.Close()
 	for _, o := range slices.Backward(l.opened) {
-		err = errors.Join(err, root.Chmod(o.path, o.perm))
+		err = errors.Join(err, root.Chmod(string(o.path), o.perm))
 	}
 	l.opened = nil
 	l.Seen = nil // it shows bits that are no more
@@ -242,11 +243,7 @@ func WithoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
 // TakeLarge takes the changes of large files out of the list.
 func (l *Look) TakeLarge(changes []superqode.Change) (small, large []superqode.Change) {
 	for _, c := range changes {
-		old := c.OldPath
-		if old.IsZero() {
-			old = c.Path
-		}
-		if l.Final.Find(c.Path.String()).IsLarge() || l.Base.Find(old.String()).IsLarge() {
+		if l.Final.Find(c.Path).IsLarge() || l.Base.Find(cmp.Or(c.OldPath, c.Path)).IsLarge() {
 			c.Binary = true
 			large = append(large, c)
 			continue
@@ -267,7 +264,7 @@ func SaveLarge(ctx context.Context, s *site.Site, final *snapshot.Snapshot, chan
 	}
 	var files []snapshot.Entry
 	for _, c := range changes {
-		if e := final.Find(c.Path.String()); e.IsLarge() {
+		if e := final.Find(c.Path); e.IsLarge() {
 			files = append(files, *e)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -70,7 +71,7 @@ func knowContents(origin, base *snapshot.Snapshot) {
 func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string, error) {
 	var diffs []string
 	read := now.With(nil)
-	was := map[string]*snapshot.Entry{}
+	was := map[superqode.RelPath]*snapshot.Entry{}
 	for a, b := range snapshot.Join(then.Entries, now.Entries) {
 		switch {
 		case b == nil:

@@ -1,11 +1,11 @@
 package mode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,18 +128,18 @@ func sameObjects(ctx context.Context, dir string, sn *snapshot.Snapshot) (bool, 
 	}
 	then := 0
 	for i := range sn.Entries {
-		if e := &sn.Entries[i]; e.Kind == snapshot.File && strings.HasPrefix(e.Path, "objects/") && isObject(e.Path) {
+		if e := &sn.Entries[i]; e.Kind == snapshot.File && strings.HasPrefix(string(e.Path), "objects/") && isObject(string(e.Path)) {
 			then++
 		}
 	}
 	for i := range now.Entries {
 		e := &now.Entries[i]
-		if e.Kind != snapshot.File || !isObject("objects/"+e.Path) {
+		if e.Kind != snapshot.File || !isObject("objects/"+string(e.Path)) {
 			continue
 		}
 		then--
 		was := sn.Find("objects/" + e.Path)
-		name := path.Base(e.Path)
+		name := e.Path.Name()
 		temporary := strings.HasPrefix(name, "tmp_") || strings.HasPrefix(name, ".tmp-")
 		if was == nil || !was.LooksCopied(e) || temporary && e.Stat.Mtime > now.Taken.Add(-gcQuiet).UnixNano() {
 			return false, nil
@@ -161,14 +161,14 @@ func keepOnce(ctx context.Context, s *site.Site, dir string, format snapshot.For
 	var big []snapshot.Entry
 	objects := 0
 	for i := range sn.Entries {
-		if isObject(sn.Entries[i].Path) {
+		if isObject(string(sn.Entries[i].Path)) {
 			objects++
 		}
 	}
 	for _, e := range sn.Entries {
 		switch {
 		case e.Kind != snapshot.File:
-		case isObject(e.Path) && (e.Size >= linkFrom || objects > manyObjects):
+		case isObject(string(e.Path)) && (e.Size >= linkFrom || objects > manyObjects):
 			big = append(big, e)
 		default:
 			wanted.Entries = append(wanted.Entries, e)
@@ -190,7 +190,7 @@ func keepOnce(ctx context.Context, s *site.Site, dir string, format snapshot.For
 // and goes with them.
 func fitWorktrees(s *site.Site, sn *snapshot.Snapshot) error {
 	const name = "worktrees"
-	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p string) int { return strings.Compare(e.Path, p) })
+	at, found := slices.BinarySearchFunc(sn.Entries, name, func(e snapshot.Entry, p superqode.RelPath) int { return cmp.Compare(e.Path, p) })
 	there := len(sessionWorktrees(string(s.Rec.CommonDir))) > 0
 	if there && !found {
 		e, err := snapshot.StatEntry(filepath.Join(string(s.Rec.CommonDir), name))
@@ -214,10 +214,10 @@ func fitWorktrees(s *site.Site, sn *snapshot.Snapshot) error {
 // they have with it. On another file system they are copied.
 func linkAside(ctx context.Context, s *site.Site, list []snapshot.Entry, sn *snapshot.Snapshot) error {
 	dir := filepath.Join(s.AsideDir(), "git")
-	last := ""
+	last := superqode.RelPath("")
 	for _, e := range list {
-		if folder := filepath.Dir(e.Path); folder != last {
-			if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+		if folder := e.Path.Parent(); folder != last {
+			if err := os.MkdirAll(folder.In(dir), 0o700); err != nil {
 				return err
 			}
 			last = folder
@@ -252,8 +252,8 @@ func linkSome(ctx context.Context, list []*snapshot.Entry, dir, root string) (le
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		to := filepath.Join(dir, e.Path)
-		err := os.Link(filepath.Join(root, e.Path), to)
+		to := e.Path.In(dir)
+		err := os.Link(e.Path.In(root), to)
 		if errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EMLINK) || errors.Is(err, unix.EOPNOTSUPP) {
 			left = append(left, *e)
 			continue
@@ -349,7 +349,7 @@ func clearImpostor(ctx context.Context, s *site.Site, dir string) error {
 		}
 		return nil
 	}
-	e.Path = filepath.Base(dir)
+	e.Path = superqode.RelPath(filepath.Base(dir))
 	if e.Kind == snapshot.Link {
 		if e.Link, err = os.Readlink(dir); err != nil {
 			return err
@@ -379,7 +379,7 @@ func resolveObjects(ctx context.Context, s *site.Site, tree *revert.Tree, now *s
 		if is := now.Find(e.Path); is != nil && is.Stat == e.Stat && is.Size == e.Size && !all {
 			continue
 		}
-		err := checkObject(filepath.Join(tree.Aside, e.Path), s.Rec.ObjectFormat)
+		err := checkObject(e.Path.In(tree.Aside), s.Rec.ObjectFormat)
 		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
 			bad = append(bad, text.Printable(e.Path)+": written to, and it was kept by a second name only")
 			continue
@@ -486,23 +486,23 @@ func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
 // spoilt names the files of a session's worktree that its own program cannot
 // have left so: those that never change, and those that git could not read.
 func spoilt(s *site.Site, kept, admin string) (paths []superqode.RelPath) {
-	for _, name := range []string{"HEAD", "commondir", "config.worktree", "gitdir", "index"} {
-		was, wasErr := atomicfile.Read(filepath.Join(kept, name))
-		is, isErr := atomicfile.Read(filepath.Join(admin, name))
+	for _, name := range []superqode.RelPath{"HEAD", "commondir", "config.worktree", "gitdir", "index"} {
+		was, wasErr := atomicfile.Read(name.In(kept))
+		is, isErr := atomicfile.Read(name.In(admin))
 		bad := (wasErr == nil) != (isErr == nil)
 		if !bad && wasErr == nil {
 			switch name {
 			case "HEAD":
 				bad = !isHead(string(is))
 			case "index":
-				_, err := git.ReadIndex(filepath.Join(admin, name), s.Rec.ObjectFormat)
+				_, err := git.ReadIndex(name.In(admin), s.Rec.ObjectFormat)
 				bad = errors.Is(err, git.ErrIndexCorrupt)
 			default:
 				bad = string(was) != string(is)
 			}
 		}
 		if bad {
-			paths = append(paths, superqode.RelPath(name))
+			paths = append(paths, name)
 		}
 	}
 	return paths

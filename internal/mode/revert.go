@@ -40,7 +40,7 @@ func known(ctx context.Context, s *site.Site, tree *revert.Tree, paths []superqo
 		return err
 	}
 	for _, p := range paths {
-		if tree.Base.Find(p.String()) == nil && now.Find(p.String()) == nil {
+		if tree.Base.Find(p) == nil && now.Find(p) == nil {
 			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s is not in the workspace, and was not", text.Printable(p.String())), "superqode workspace changes --session %s", s.Rec.ID)
 		}
 	}
@@ -91,10 +91,10 @@ func workspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	}
 	drop := Skip(s)
 	skip := func(path string, kind snapshot.Kind) bool {
-		if spared[path] {
+		if spared[superqode.RelPath(path)] {
 			return true
 		}
-		if path != ".git" && skipGit(path, kind) && base.Find(snapshot.Parent(path)) == nil {
+		if path != ".git" && skipGit(path, kind) && base.Find(superqode.RelPath(path).Parent()) == nil {
 			return false // of a repository that the program made
 		}
 		return drop(path, kind)
@@ -264,7 +264,7 @@ func KeepOverwritten(s *site.Site, dir, prefix string) func(context.Context, *re
 			return err
 		}
 		for _, l := range sv.LeftOut {
-			p.Spare(strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/"), errors.New("it could not be saved: "+l.Reason))
+			p.Spare(superqode.RelPath(strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/")), errors.New("it could not be saved: "+l.Reason))
 		}
 		return nil
 	}

@@ -62,7 +62,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 		return d, err
 	}
 	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{Dirs: true}) {
-		switch e := l.Final.Find(c.Path.String()); {
+		switch e := l.Final.Find(c.Path); {
 		case e == nil:
 		case !e.IsLarge() || isOrphan(s):
 			part.Entries = append(part.Entries, *e)
@@ -80,7 +80,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 func LeftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 	var left []salvage.LeftOut
 	for _, p := range problems {
-		left = append(left, salvage.LeftOut{Path: p.Path, Reason: p.Err.Error()})
+		left = append(left, salvage.LeftOut{Path: string(p.Path), Reason: p.Err.Error()})
 	}
 	return left
 }
@@ -93,17 +93,17 @@ func NoBase(s *site.Site) (*snapshot.Snapshot, error) {
 
 // dropLarge returns the new files that no patch would hold. It takes the biggest
 // of them out of the look until the others fit into the limit, and names those.
-func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[string]bool, []salvage.LeftOut, error) {
+func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[superqode.RelPath]bool, []salvage.LeftOut, error) {
 	wanted := *l.Final
 	skip, dropped := Skip(s), ""
 	wanted.Entries = slices.DeleteFunc(slices.Clone(l.Final.Entries), func(e snapshot.Entry) bool {
-		if dropped != "" && strings.HasPrefix(e.Path, dropped) {
+		if dropped != "" && strings.HasPrefix(string(e.Path), dropped) {
 			return true
 		}
-		if !skip(e.Path, e.Kind) {
+		if !skip(string(e.Path), e.Kind) {
 			return false
 		}
-		dropped = e.Path + "/"
+		dropped = string(e.Path) + "/"
 		return true
 	})
 	if _, _, err := dropIgnored(ctx, s, &wanted); err != nil {
@@ -118,14 +118,14 @@ func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[string]bool, []s
 	}
 	slices.SortStableFunc(extra, func(a, b *snapshot.Entry) int { return cmp.Compare(a.Size, b.Size) })
 	var left []salvage.LeftOut
-	in, out, total := map[string]bool{}, map[string]bool{}, int64(0)
+	in, out, total := map[superqode.RelPath]bool{}, map[superqode.RelPath]bool{}, int64(0)
 	for _, e := range extra {
 		if total += e.Size; total <= salvageIgnored {
 			in[e.Path] = true
 			continue
 		}
 		out[e.Path] = true
-		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
+		left = append(left, salvage.LeftOut{Path: string(e.Path), Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
 	}
 	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil

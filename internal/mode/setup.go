@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -86,9 +87,9 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 	if before, err = For(s.Rec.Mode).patchable(s, before); err != nil {
 		return err
 	}
-	var touched []string
+	var touched []superqode.RelPath
 	for _, c := range snapshot.Compare(before, l.Final, snapshot.CompareOptions{Dirs: true}) {
-		touched = append(touched, c.Path.String())
+		touched = append(touched, c.Path)
 	}
 	effect, err := loadEffect(s)
 	if err != nil {
@@ -97,7 +98,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 	if effect == nil {
 		effect = &setupEffect{base.With(nil), base.With(nil)}
 	}
-	old, first := pathSet{}, []string(nil)
+	old, first := pathSet{}, []superqode.RelPath(nil)
 	for _, e := range slices.Concat(effect.before.Entries, effect.after.Entries) {
 		old[e.Path] = true
 	}
@@ -117,7 +118,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 }
 
 // saveEffect writes what the setup did and, in the isolated modes, the base anew.
-func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look, touched []string) error {
+func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look, touched []superqode.RelPath) error {
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
@@ -157,8 +158,8 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 
 // withEntries returns sn with the entries of from at some paths, or without them
 // where from has none.
-func withEntries(sn *snapshot.Snapshot, paths []string, from *snapshot.Snapshot) *snapshot.Snapshot {
-	wanted := make(map[string]bool, len(paths))
+func withEntries(sn *snapshot.Snapshot, paths []superqode.RelPath, from *snapshot.Snapshot) *snapshot.Snapshot {
+	wanted := make(map[superqode.RelPath]bool, len(paths))
 	for _, p := range paths {
 		wanted[p] = true
 	}
@@ -198,8 +199,8 @@ func WithoutSetup(s *site.Site, l *Look) error {
 // them and the others. Where it put a folder in a file's place, or the other way
 // round, that place and all below it are among the others: half of such a change
 // is no tree.
-func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
-	paths := map[string]bool{}
+func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []superqode.RelPath) {
+	paths := map[superqode.RelPath]bool{}
 	turned := pathSet{}
 	for _, sn := range []*snapshot.Snapshot{e.before, e.after} {
 		for _, entry := range sn.Entries {
@@ -217,9 +218,9 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []string) {
 		}
 	}
 	slices.SortFunc(there.Entries, snapshot.ByPath)
-	differs := map[string]bool{}
+	differs := map[superqode.RelPath]bool{}
 	for _, c := range snapshot.Compare(e.after, there, snapshot.CompareOptions{Dirs: true}) {
-		differs[c.Path.String()] = true
+		differs[c.Path] = true
 	}
 	for p := range paths {
 		if differs[p] || turned.covers(p) {
@@ -243,11 +244,11 @@ func addSetupIgnored(s *site.Site, paths []string) error {
 		return err
 	}
 	for _, p := range paths {
-		set[p] = true
+		set[superqode.RelPath(p)] = true
 	}
 	var b strings.Builder
 	for p := range set {
-		b.WriteString(p)
+		b.WriteString(string(p))
 		b.WriteByte(0)
 	}
 	return atomicfile.Write(filepath.Join(s.Folder, state.SetupIgnoredFile), []byte(b.String()), 0o600)

@@ -35,7 +35,7 @@ func (k sharedKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 		s.Warn(text.Printable(p.Path) + " cannot be read: " + p.Err.Error())
 	}
 	ignored := ignoredSet(survey.Ignored)
-	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(e.Path) })
+	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(string(e.Path)) })
 	s.Base = survey.Tree
 	return nil, onlyWarn(s, keepTree(ctx, s, survey))
 }

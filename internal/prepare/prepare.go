@@ -298,7 +298,7 @@ func inputArtifact(ctx context.Context, origin, name string, version int) (strin
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(store.Dir(), a.Path.String()), f.Close()
+	return a.Path.In(store.Dir()), f.Close()
 }
 
 // Lines says what a setup would see to: inputs, files, commands.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -135,7 +136,7 @@ type baseline struct{ s *snapshot.Snapshot }
 
 // Find returns what a path was.
 func (b baseline) Find(path string) (watch.Stamp, bool) {
-	e := b.s.Find(path)
+	e := b.s.Find(superqode.RelPath(path))
 	if e == nil {
 		return watch.Stamp{}, false
 	}
@@ -144,9 +145,9 @@ func (b baseline) Find(path string) (watch.Stamp, bool) {
 
 // Below lists a folder's contents.
 func (b baseline) Below(dir string, yield func(string, watch.Stamp)) {
-	list := b.s.Below(dir)
+	list := b.s.Below(superqode.RelPath(dir))
 	for i := range list {
-		yield(list[i].Path, stampOf(&list[i]))
+		yield(string(list[i].Path), stampOf(&list[i]))
 	}
 }
 

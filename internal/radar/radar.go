@@ -49,7 +49,7 @@ type seen struct {
 	s       *attribution.Authorship
 	look    *mode.Look
 	changes []merge.Change
-	touched map[string]bool // paths, and the folders above them
+	touched map[superqode.RelPath]bool // paths, and the folders above them
 }
 
 // maxSides bounds what one look of the radar costs.
@@ -136,7 +136,7 @@ func side(ctx context.Context, s *attribution.Authorship) (*seen, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &seen{Side: Side{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[string]bool{}}
+	r := &seen{Side: Side{s.PublicID(), s.Rec.Agent}, s: s, look: l, touched: map[superqode.RelPath]bool{}}
 	if l.Gone != "" {
 		l.Changes = nil
 	}
@@ -145,7 +145,7 @@ func side(ctx context.Context, s *attribution.Authorship) (*seen, error) {
 		if from.IsZero() {
 			from = c.Path
 		}
-		ch := merge.Change{Old: l.Base.Find(from.String()), New: l.Final.Find(c.Path.String())}
+		ch := merge.Change{Old: l.Base.Find(from), New: l.Final.Find(c.Path)}
 		for _, e := range []**snapshot.Entry{&ch.Old, &ch.New} {
 			if *e != nil && (*e).Kind != snapshot.File && (*e).Kind != snapshot.Link {
 				*e = nil
@@ -155,7 +155,7 @@ func side(ctx context.Context, s *attribution.Authorship) (*seen, error) {
 			continue
 		}
 		r.changes = append(r.changes, ch)
-		for _, path := range []string{from.String(), c.Path.String()} {
+		for _, path := range []superqode.RelPath{from, c.Path} {
 			r.touched[path] = true
 		}
 	}
@@ -167,11 +167,11 @@ func side(ctx context.Context, s *attribution.Authorship) (*seen, error) {
 
 // touches reports whether a side has changed something at a path, below it or
 // above it.
-func (r *seen) touches(path string) bool {
+func (r *seen) touches(path superqode.RelPath) bool {
 	if r.touched[path] {
 		return true
 	}
-	for dir := snapshot.Parent(path); dir != ""; dir = snapshot.Parent(dir) {
+	for dir := path.Parent(); dir != ""; dir = dir.Parent() {
 		if r.touched[dir] {
 			return true
 		}
@@ -207,16 +207,16 @@ func meet(ctx context.Context, a, b *seen) ([]Conflict, error) {
 }
 
 func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merge.Change) ([]Conflict, error) {
-	lines := map[string][]merge.LineRange{}
+	lines := map[superqode.RelPath][]merge.LineRange{}
 	roots := [2]string{string(a.s.Rec.Workspace), string(b.s.Rec.Workspace)}
-	moved := map[string]string{}
+	moved := map[superqode.RelPath]superqode.RelPath{}
 	for _, c := range a.changes {
 		if c.Renamed() {
 			moved[c.Old.Path] = c.New.Path
 		}
 	}
 	d := &merge.Decider{
-		Now: a.look.Final, Moved: moved, Ours: func(string) string { return a.name() }, Theirs: b.name(),
+		Now: a.look.Final, Moved: moved, Ours: func(superqode.RelPath) string { return a.name() }, Theirs: b.name(),
 		Similar: func(_, _ *snapshot.Entry) (bool, error) { return true, nil },
 		Merge: func(base, ours, theirs *snapshot.Entry) (snapshot.Entry, bool, bool, error) {
 			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
@@ -249,7 +249,7 @@ func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merg
 	var list []Conflict
 	for i := range steps {
 		if c := steps[i].Conflict; c != nil {
-			path := superqode.RelPath(c.Path)
+			path := c.Path
 			list = append(list, Conflict{A: a.Side, B: b.Side, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
 		}
 	}

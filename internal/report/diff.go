@@ -60,7 +60,7 @@ type differ struct {
 func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
 	v := fileView{
 		ID: fmt.Sprintf("f%d", n), Path: c.Path.String(), Name: shown(c.Path.String()), Type: string(c.Type),
-		Search: strings.ToLower(text.Printable(c.Path.String() + " " + c.OldPath.String())), Added: c.LinesAdded, Removed: c.LinesRemoved,
+		Search: strings.ToLower(text.Printable(c.Path + " " + c.OldPath)), Added: c.LinesAdded, Removed: c.LinesRemoved,
 	}
 	if !c.OldPath.IsZero() {
 		v.OldName = shown(c.OldPath.String())

@@ -144,7 +144,7 @@ func newPage(rep artifacts.Report, opt HTMLOptions) *page {
 	p.FilesMore = max(0, len(changes)-maxFiles)
 	for i, c := range changes[:len(changes)-p.FilesMore] {
 		v := d.view(i+1, c, parts[c.Path.String()])
-		v.Agents, v.Patch = by[v.Path], files[v.Path]
+		v.Agents, v.Patch = by[superqode.RelPath(v.Path)], files[v.Path]
 		p.Files = append(p.Files, v)
 		p.anchors[v.Path] = v.ID
 	}
@@ -166,11 +166,11 @@ func (p *page) Link(name string) template.URL {
 }
 
 // agentsByPath says which agents changed each path.
-func agentsByPath(rep artifacts.Report) map[string][]string {
-	by := map[string][]string{}
+func agentsByPath(rep artifacts.Report) map[superqode.RelPath][]string {
+	by := map[superqode.RelPath][]string{}
 	add := func(c superqode.Change, agent superqode.AgentID) {
-		if name := agent.String(); name != "" && !slices.Contains(by[c.Path.String()], name) {
-			by[c.Path.String()] = append(by[c.Path.String()], name)
+		if name := agent.String(); name != "" && !slices.Contains(by[c.Path], name) {
+			by[c.Path] = append(by[c.Path], name)
 		}
 	}
 	for _, c := range rep.Changes {

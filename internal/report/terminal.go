@@ -88,7 +88,7 @@ var terminalTemplate = sync.OnceValues(func() (*template.Template, error) {
 	same := func(s string) string { return s }
 	return template.New("terminal.tmpl").Funcs(words(maxTerminalRows)).Funcs(template.FuncMap{
 		"red": same, "green": same, "yellow": same, "bold": same, "stored": same, // set for each summary
-		"path": ofAny(text.QuotePath), "printable": text.Printable,
+		"path": ofAny(text.QuotePath), "printable": text.Printable[string],
 		"some": func(list []string) string {
 			said := strings.Join(list[:min(3, len(list))], "; ")
 			if more := len(list) - 3; more > 0 {

@@ -22,12 +22,12 @@ func (p *Plan) joinHardLinks(t *Tree, within []superqode.RelPath) {
 			names[inodeOf(e)] = append(names[inodeOf(e)], e)
 		}
 	}
-	written := map[string]bool{}
+	written := map[superqode.RelPath]bool{}
 	for i := range p.Write {
 		written[p.Write[i].Path] = true
 	}
 	for _, path := range p.Lost {
-		written[path] = true
+		written[superqode.RelPath(path)] = true
 	}
 	p.links = map[inode]*snapshot.Entry{}
 	for file, list := range names {

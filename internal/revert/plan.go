@@ -31,12 +31,12 @@ func (p *Plan) Paths() []string {
 	var paths []string
 	for _, list := range [][]snapshot.Entry{p.Write, p.Remove} {
 		for i := range list {
-			paths = append(paths, list[i].Path)
+			paths = append(paths, string(list[i].Path))
 		}
 	}
 	for i := range p.Adjust {
 		if now := p.Now.Find(p.Adjust[i].Path); now == nil || now.Perm != p.Adjust[i].Perm {
-			paths = append(paths, p.Adjust[i].Path)
+			paths = append(paths, string(p.Adjust[i].Path))
 		}
 	}
 	slices.Sort(paths)
@@ -58,7 +58,7 @@ func (p *Plan) Overwritten() []snapshot.Entry {
 
 // Spare takes a path out of the plan, with what the plan creates below it or in
 // its place: its content could not be saved, for the reason given.
-func (p *Plan) Spare(path string, reason error) {
+func (p *Plan) Spare(path superqode.RelPath, reason error) {
 	p.spared = append(p.spared, snapshot.Problem{Path: path, Err: reason})
 	meets := func(e snapshot.Entry) bool {
 		return superqode.Within(e.Path, path) || e.Kind != snapshot.Dir && superqode.Within(path, e.Path)
@@ -95,7 +95,7 @@ func (t *Tree) Plan(now *snapshot.Snapshot, within []superqode.RelPath) *Plan {
 // write plans to create an entry, if its content is known.
 func (p *Plan) write(t *Tree, e snapshot.Entry) {
 	if e.Kind == snapshot.File && e.ID.IsZero() && t.Aside == "" {
-		p.Lost = append(p.Lost, e.Path)
+		p.Lost = append(p.Lost, string(e.Path))
 		return
 	}
 	p.Write = append(p.Write, e)
@@ -131,12 +131,12 @@ func same(old, now *snapshot.Entry) bool {
 // addParents adds the folders above what is written if they are missing or are
 // not folders now: a path cannot come back without them.
 func (p *Plan) addParents(t *Tree) {
-	have := map[string]bool{}
+	have := map[superqode.RelPath]bool{}
 	for i := range p.Write {
 		have[p.Write[i].Path] = true
 	}
 	for _, e := range slices.Clone(p.Write) {
-		for dir := snapshot.Parent(e.Path); dir != "" && !have[dir]; dir = snapshot.Parent(dir) {
+		for dir := e.Path.Parent(); dir != "" && !have[dir]; dir = dir.Parent() {
 			have[dir] = true
 			old, now := t.Base.Find(dir), p.Now.Find(dir)
 			if old == nil || now != nil && now.Kind == snapshot.Dir {
@@ -153,6 +153,6 @@ func (p *Plan) addParents(t *Tree) {
 }
 
 // inside reports whether a path is one of within, or below one; none means all.
-func inside(path string, within []superqode.RelPath) bool {
-	return len(within) == 0 || slices.ContainsFunc(within, func(w superqode.RelPath) bool { return superqode.Within(path, w.String()) })
+func inside(path superqode.RelPath, within []superqode.RelPath) bool {
+	return len(within) == 0 || slices.ContainsFunc(within, func(w superqode.RelPath) bool { return superqode.Within(path, w) })
 }

@@ -87,7 +87,7 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Proble
 	if len(p.Write) == 0 {
 		return nil, nil
 	}
-	removed := map[string]bool{}
+	removed := map[superqode.RelPath]bool{}
 	for i := range p.Remove {
 		removed[p.Remove[i].Path] = true
 	}
@@ -105,8 +105,8 @@ func (t *Tree) materialize(ctx context.Context, p *Plan) (lost []snapshot.Proble
 
 // folder returns what a folder has to be in the end: as in the base, or as it
 // is.
-func (t *Tree) folder(now *snapshot.Snapshot) func(string) *snapshot.Entry {
-	return func(dir string) *snapshot.Entry {
+func (t *Tree) folder(now *snapshot.Snapshot) func(superqode.RelPath) *snapshot.Entry {
+	return func(dir superqode.RelPath) *snapshot.Entry {
 		if e := t.Base.Find(dir); e != nil && e.Kind == snapshot.Dir {
 			return e
 		}
@@ -115,14 +115,14 @@ func (t *Tree) folder(now *snapshot.Snapshot) func(string) *snapshot.Entry {
 }
 
 // withFolders adds the folders above entries.
-func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) []snapshot.Entry {
+func withFolders(entries []snapshot.Entry, folder func(superqode.RelPath) *snapshot.Entry) []snapshot.Entry {
 	out := slices.Clone(entries)
-	have := make(map[string]bool, len(entries))
+	have := make(map[superqode.RelPath]bool, len(entries))
 	for i := range entries {
 		have[entries[i].Path] = true
 	}
 	for i := range entries {
-		for dir := snapshot.Parent(entries[i].Path); dir != "" && !have[dir]; dir = snapshot.Parent(dir) {
+		for dir := entries[i].Path.Parent(); dir != "" && !have[dir]; dir = dir.Parent() {
 			have[dir] = true
 			if e := folder(dir); e != nil {
 				out = append(out, *e)
@@ -137,13 +137,13 @@ func withFolders(entries []snapshot.Entry, folder func(string) *snapshot.Entry) 
 // or replaced, which changed their times.
 func (t *Tree) adjustments(p *Plan) []snapshot.Entry {
 	out := slices.Clone(p.Adjust)
-	have := make(map[string]bool, len(out))
+	have := make(map[superqode.RelPath]bool, len(out))
 	for i := range out {
 		have[out[i].Path] = true
 	}
 	for _, list := range [][]snapshot.Entry{p.Remove, p.Write} {
 		for i := range list {
-			dir := snapshot.Parent(list[i].Path)
+			dir := list[i].Path.Parent()
 			if dir == "" || have[dir] {
 				continue
 			}
@@ -235,7 +235,7 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 		if unsteady {
 			lost = &LostError{}
 			for _, path := range moved.ErrorPaths() {
-				lost.Problems = append(lost.Problems, snapshot.Problem{Path: path, Err: errUnsteady})
+				lost.Problems = append(lost.Problems, snapshot.Problem{Path: superqode.RelPath(path), Err: errUnsteady})
 			}
 			break
 		}

@@ -142,13 +142,15 @@ func TestRestoreEveryShapeFromEveryOther(t *testing.T) {
 
 func TestPlanNamesWhatChanges(t *testing.T) {
 	t.Parallel()
-	file := func(path string, id byte, perm uint32) snapshot.Entry {
+	file := func(path superqode.RelPath, id byte, perm uint32) snapshot.Entry {
 		e := snapshot.Entry{Path: path, Kind: snapshot.File, Perm: perm, Size: 1}
 		e.ID = snapshot.SHA256.HashBlob([]byte{id})
 		return e
 	}
-	dir := func(path string) snapshot.Entry { return snapshot.Entry{Path: path, Kind: snapshot.Dir, Perm: 0o755} }
-	link := func(path, to string) snapshot.Entry {
+	dir := func(path superqode.RelPath) snapshot.Entry {
+		return snapshot.Entry{Path: path, Kind: snapshot.Dir, Perm: 0o755}
+	}
+	link := func(path superqode.RelPath, to string) snapshot.Entry {
 		return snapshot.Entry{Path: path, Kind: snapshot.Link, Link: to, Size: int64(len(to))}
 	}
 	unread := snapshot.Entry{Path: "u", Kind: snapshot.File, Perm: 0o644, Size: 1}
@@ -203,7 +205,7 @@ func TestPlanNamesWhatChanges(t *testing.T) {
 func names(list []snapshot.Entry) []string {
 	var out []string
 	for i := range list {
-		out = append(out, list[i].Path)
+		out = append(out, string(list[i].Path))
 	}
 	return out
 }
@@ -231,9 +233,9 @@ func TestRestoreSeesWhatMovesMeanwhile(t *testing.T) {
 	p.restore(revert.RestoreOptions{Keep: func(_ context.Context, plan *revert.Plan) error {
 		rounds++
 		for _, e := range plan.Overwritten() {
-			data, err := os.ReadFile(filepath.Join(dir, e.Path))
+			data, err := os.ReadFile(e.Path.In(dir))
 			must(t, err)
-			kept = append(kept, e.Path+"="+string(data))
+			kept = append(kept, string(e.Path)+"="+string(data))
 		}
 		if rounds == 1 {
 			write(t, dir+"/a", "changed by the user meanwhile")
@@ -283,7 +285,7 @@ func TestRestoreSparesWhatIsNotSaved(t *testing.T) {
 	must(t, os.Symlink("a", dir+"/b"))
 	spared := errors.New("no room")
 	res, err := p.Restore(t.Context(), revert.RestoreOptions{Keep: func(_ context.Context, plan *revert.Plan) error {
-		for _, path := range []string{"a", "new/made", "d/one/in"} {
+		for _, path := range []superqode.RelPath{"a", "new/made", "d/one/in"} {
 			plan.Spare(path, spared)
 		}
 		return nil

@@ -29,13 +29,10 @@ func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPat
 // judge compares the result of a scan with the base.
 func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within []superqode.RelPath) (*Verified, error) {
 	v := &Verified{Differences: []string{}}
-	told := map[string]bool{}
+	told := map[superqode.RelPath]bool{}
 	p := t.Plan(now, within)
-	for _, path := range p.Paths() {
-		told[path] = true
-		v.Differences = append(v.Differences, Describe(t.Base.Find(path), now.Find(path)))
-	}
-	for _, path := range p.Lost {
+	for _, name := range slices.Concat(p.Paths(), p.Lost) {
+		path := superqode.RelPath(name)
 		told[path] = true
 		v.Differences = append(v.Differences, Describe(t.Base.Find(path), now.Find(path)))
 	}

@@ -130,7 +130,7 @@ func freePrefixes(parts []Part) []Part {
 				continue
 			}
 			if p.Prefix == prefix || p.Prefix == "" && slices.ContainsFunc(p.Entries, func(e snapshot.Entry) bool {
-				return superqode.Within(e.Path, prefix)
+				return superqode.Within(e.Path, superqode.RelPath(prefix))
 			}) {
 				return true
 			}
@@ -162,9 +162,9 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 			return nil, nil, err
 		}
 		for _, p := range problems {
-			reasons[p.Path] = p.Err.Error()
+			reasons[string(p.Path)] = p.Err.Error()
 		}
-		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[e.Path] != "" })
+		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[string(e.Path)] != "" })
 		err = k.Store.WriteBlobs(ctx, p.Dir, now.Entries)
 		var changed *store.ChangedError
 		if !errors.As(err, &changed) {
@@ -193,7 +193,7 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 	}
 	slices.SortFunc(left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
 	for _, e := range now.Entries {
-		e.Path = prefix + e.Path
+		e.Path = superqode.RelPath(prefix) + e.Path
 		kept = append(kept, e)
 	}
 	return kept, left, nil
@@ -202,7 +202,7 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 // forgetContent prepares another try on a file that changed while it was
 // stored, and on the files that share its content.
 func forgetContent(now *snapshot.Snapshot, path string) {
-	e := now.Find(path)
+	e := now.Find(superqode.RelPath(path))
 	if e == nil {
 		return
 	}
@@ -260,7 +260,7 @@ func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string,
 	list *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	file := filepath.Base(sv.ListPath(dir))
 	sn := &snapshot.Snapshot{Root: dir, Format: list.Format,
-		Entries: []snapshot.Entry{{Path: file, Kind: snapshot.File, Perm: 0o600}}}
+		Entries: []snapshot.Entry{{Path: superqode.RelPath(file), Kind: snapshot.File, Perm: 0o600}}}
 	if problems, err := snapshot.HashMissing(ctx, sn); err != nil || len(problems) > 0 {
 		return nil, snapshot.WithProblems(err, problems)
 	}
@@ -272,7 +272,7 @@ func (k *Keeper) listTree(ctx context.Context, sv *Record, dir string,
 	for _, e := range list.Entries {
 		if (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.InTree() && !seen[e.ID] {
 			seen[e.ID] = true
-			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + e.ID.String(),
+			sn.Entries = append(sn.Entries, snapshot.Entry{Path: ContentsName + "/" + superqode.RelPath(e.ID.String()),
 				Kind: snapshot.File, Perm: 0o600, Size: e.Size, ID: e.ID})
 		}
 	}

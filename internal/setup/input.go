@@ -150,7 +150,7 @@ func (in *input) check(w *work) error {
 	if err != nil {
 		return err
 	}
-	goal := filepath.Join(top, in.To.String())
+	goal := in.To.In(top)
 	if superqode.Within(goal, in.source) {
 		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from,
 			text.Printable(in.To.String()))

@@ -244,7 +244,7 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Ent
 	}
 	err = treecopy.MoveOut(ctx, dir, to, format, files)
 	for i := range files {
-		file := filepath.Join(to, files[i].Path)
+		file := files[i].Path.In(to)
 		if _, lerr := os.Lstat(file); lerr == nil {
 			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), text.QuotePOSIX(file)))
 		}

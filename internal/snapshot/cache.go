@@ -3,6 +3,8 @@ package snapshot
 import (
 	"context"
 	"time"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // maxTick is the longest step of a clock that stamps files (CONFIG_HZ=100).
@@ -38,7 +40,7 @@ func (s *Snapshot) Known() Known { return snapshotKnown{s} }
 type snapshotKnown struct{ s *Snapshot }
 
 // Lookup answers from the snapshot.
-func (k snapshotKnown) Lookup(path string, e *Entry) (ID, bool) {
+func (k snapshotKnown) Lookup(path superqode.RelPath, e *Entry) (ID, bool) {
 	p := k.s.Find(path)
 	if p == nil || p.ID.IsZero() || !p.SameState(e) || !k.s.vouches(p) {
 		return ID{}, false

@@ -123,13 +123,13 @@ func (c *comparison) changes() []superqode.Change {
 	for _, p := range c.pairs {
 		ch := superqode.Change{LinesAdded: -1, LinesRemoved: -1, Type: p.change()}
 		if p.old != nil {
-			ch.Path, ch.OldMode = superqode.RelPath(p.old.Path), p.old.Mode()
+			ch.Path, ch.OldMode = p.old.Path, p.old.Mode()
 		}
 		if p.now != nil {
 			if ch.Type == superqode.ChangeRenamed {
 				ch.OldPath = ch.Path
 			}
-			ch.Path, ch.NewMode = superqode.RelPath(p.now.Path), p.now.Mode()
+			ch.Path, ch.NewMode = p.now.Path, p.now.Mode()
 		}
 		list = append(list, ch)
 	}

@@ -80,7 +80,7 @@ func TestCompareAsGit(t *testing.T) {
 		tree := strings.TrimSpace(f.Git("write-tree"))
 		for _, e := range base.Entries {
 			if e.Kind != snapshot.Dir && rng.IntN(2) == 0 {
-				snaptest.Must(t, os.Remove(filepath.Join(f.Dir, e.Path)))
+				snaptest.Must(t, os.Remove(e.Path.In(f.Dir)))
 			}
 		}
 		write(8)
@@ -90,9 +90,9 @@ func TestCompareAsGit(t *testing.T) {
 		for _, c := range snapshot.Compare(base, final, snapshot.CompareOptions{Renames: true}) {
 			letter := map[superqode.ChangeType]string{superqode.ChangeCreated: "A", superqode.ChangeDeleted: "D", superqode.ChangeModified: "M", superqode.ChangeMode: "M", superqode.ChangeKind: "T", superqode.ChangeRenamed: "R100"}[c.Type]
 			if c.Type == superqode.ChangeRenamed {
-				letter += "\t" + c.OldPath.String()
+				letter += "\t" + string(c.OldPath)
 			}
-			got = append(got, letter+"\t"+c.Path.String())
+			got = append(got, letter+"\t"+string(c.Path))
 		}
 		want := strings.Split(strings.TrimSpace(f.Git("diff", "--cached", "--name-status", "-M100%", "-l0", tree)), "\n")
 		slices.Sort(got)

@@ -32,7 +32,7 @@ func (s *Snapshot) Digest() (superqode.Digest, error) {
 		if e.ID.IsZero() && (e.Kind == File || e.Kind == Link) {
 			return superqode.Digest{}, fmt.Errorf("digest: the content of %q is not known", e.Path)
 		}
-		b = appendBytes(b, e.Path)
+		b = appendBytes(b, string(e.Path))
 		b = append(b, byte(e.Kind))
 		perm := e.Perm
 		if e.Kind == Link {

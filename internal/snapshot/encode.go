@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -56,16 +57,16 @@ func (s *Snapshot) encode(w *bufio.Writer) error {
 	b = binary.AppendUvarint(b, uint64(s.Taken.Nanosecond()))
 	b = binary.AppendUvarint(b, uint64(len(s.Entries)))
 	b = binary.AppendUvarint(b, uint64(text))
-	last := ""
+	last := superqode.RelPath("")
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		shared := sharedPrefix(last, e.Path)
-		if e.Path <= last || !isCleanFrom(e.Path, shared) || e.Kind < File || e.Kind > Other || e.Size < 0 {
+		if e.Path <= last || !isCleanFrom(string(e.Path), shared) || e.Kind < File || e.Kind > Other || e.Size < 0 {
 			return fmt.Errorf("entry %q is out of order or invalid", e.Path)
 		}
 		last = e.Path
 		b = binary.AppendUvarint(b, uint64(shared))
-		b = appendBytes(b, e.Path[shared:])
+		b = appendBytes(b, string(e.Path[shared:]))
 		b = append(b, byte(e.Kind))
 		for _, v := range []uint64{uint64(e.Perm), uint64(e.Size), e.Stat.Dev, e.Stat.Ino, uint64(e.Stat.UID), uint64(e.Stat.GID), uint64(e.Stat.Nlink)} {
 			b = binary.AppendUvarint(b, v)
@@ -99,7 +100,7 @@ func isCleanFrom(p string, n int) bool {
 	return true
 }
 
-func sharedPrefix(a, b string) int {
+func sharedPrefix(a, b superqode.RelPath) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
@@ -144,10 +145,10 @@ func Decode(data []byte) (*Snapshot, error) {
 	last := ""
 	for i := range s.Entries {
 		d.entry(&s.Entries[i], last)
-		if d.bad || s.Entries[i].Path <= last {
+		if d.bad || string(s.Entries[i].Path) <= last {
 			return nil, ErrCorrupt
 		}
-		last = s.Entries[i].Path
+		last = string(s.Entries[i].Path)
 	}
 	if len(d.b) != 0 {
 		return nil, ErrCorrupt
@@ -169,7 +170,7 @@ func (d *decoder) entry(e *Entry, last string) {
 		d.bad = true
 		return
 	}
-	e.Path = d.keep(last[:shared], rest)
+	e.Path = superqode.RelPath(d.keep(last[:shared], rest))
 	e.Kind = Kind(d.byte())
 	e.Perm, e.Size = uint32(d.uvarint()), int64(d.uvarint())
 	e.Stat.Dev, e.Stat.Ino = d.uvarint(), d.uvarint()
@@ -181,7 +182,7 @@ func (d *decoder) entry(e *Entry, last string) {
 		e.ID = IDFrom(id)
 		d.bad = d.bad || e.ID.IsZero()
 	}
-	d.bad = d.bad || !isCleanFrom(e.Path, int(shared)) || e.Kind < File || e.Kind > Other || e.Size < 0
+	d.bad = d.bad || !isCleanFrom(string(e.Path), int(shared)) || e.Kind < File || e.Kind > Other || e.Size < 0
 }
 
 func (d *decoder) keep(prefix string, rest []byte) string {

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -117,7 +117,7 @@ func TestDigestGolden(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	file := func(p, data string) Entry {
+	file := func(p superqode.RelPath, data string) Entry {
 		return Entry{Path: p, Kind: File, Perm: 0o644, Size: int64(len(data)), ID: SHA1.HashBlob([]byte(data))}
 	}
 	base := &Snapshot{Entries: []Entry{file("deleted", "d"), {Path: "dir", Kind: Dir, Perm: 0o755}, file("dir/moved", "m"), file("mode", "x"), file("mod", "1"), file("same", "s"), file("type", "t")}}
@@ -125,7 +125,7 @@ func TestCompare(t *testing.T) {
 	mode.Perm = 0o755
 	final := &Snapshot{Entries: []Entry{file("created", "c"), mode, file("mod", "2"), {Path: "new", Kind: Dir, Perm: 0o755}, file("new/moved", "m"), file("new/other", "m"), file("same", "s"), {Path: "type", Kind: Link, Link: "x", Size: 1, ID: SHA1.HashBlob([]byte("x"))}}}
 	sortEntries(base, final)
-	want := map[string]superqode.ChangeType{
+	want := map[superqode.RelPath]superqode.ChangeType{
 		"created": superqode.ChangeCreated, "deleted": superqode.ChangeDeleted, "mod": superqode.ChangeModified, "mode": superqode.ChangeMode,
 		"new/moved": superqode.ChangeRenamed, "new/other": superqode.ChangeCreated, "type": superqode.ChangeKind,
 	}
@@ -134,8 +134,8 @@ func TestCompare(t *testing.T) {
 		t.Errorf("%d changes, want %d: %+v", len(got), len(want), got)
 	}
 	for _, c := range got {
-		if want[c.Path.String()] != c.Type {
-			t.Errorf("%s: %s, want %s", c.Path, c.Type, want[c.Path.String()])
+		if want[c.Path] != c.Type {
+			t.Errorf("%s: %s, want %s", c.Path, c.Type, want[c.Path])
 		}
 		if c.Type == superqode.ChangeRenamed && c.OldPath.String() != "dir/moved" {
 			t.Errorf("renamed from %q", c.OldPath)
@@ -151,7 +151,7 @@ func TestCompare(t *testing.T) {
 
 func sortEntries(list ...*Snapshot) {
 	for _, s := range list {
-		slices.SortFunc(s.Entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+		slices.SortFunc(s.Entries, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
 	}
 }
 

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // ByPath is the order of entries in a snapshot: by the bytes of their paths.
-func ByPath(a, b Entry) int { return strings.Compare(a.Path, b.Path) }
+func ByPath(a, b Entry) int { return cmp.Compare(a.Path, b.Path) }
 
 // SortProblems sorts problems by the bytes of their paths.
 func SortProblems(list []Problem) {
@@ -28,7 +29,7 @@ func Join(a, b []Entry) iter.Seq2[*Entry, *Entry] {
 			case i == len(a):
 				order = 1
 			default:
-				order = strings.Compare(a[i].Path, b[k].Path)
+				order = cmp.Compare(a[i].Path, b[k].Path)
 			}
 			var x, y *Entry
 			if order <= 0 {
@@ -47,12 +48,12 @@ func Join(a, b []Entry) iter.Seq2[*Entry, *Entry] {
 }
 
 // search returns the position of path in s, or where it would be.
-func (s *Snapshot) search(path string) (at int, found bool) {
-	return slices.BinarySearchFunc(s.Entries, path, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+func (s *Snapshot) search(path superqode.RelPath) (at int, found bool) {
+	return slices.BinarySearchFunc(s.Entries, path, func(e Entry, p superqode.RelPath) int { return cmp.Compare(e.Path, p) })
 }
 
 // Find returns the entry at path, or nil.
-func (s *Snapshot) Find(path string) *Entry {
+func (s *Snapshot) Find(path superqode.RelPath) *Entry {
 	if at, found := s.search(path); found {
 		return &s.Entries[at]
 	}
@@ -61,7 +62,7 @@ func (s *Snapshot) Find(path string) *Entry {
 
 // Below returns the entries below a folder, which are the snapshot's own; ""
 // is the root.
-func (s *Snapshot) Below(dir string) []Entry {
+func (s *Snapshot) Below(dir superqode.RelPath) []Entry {
 	if dir == "" {
 		return s.Entries
 	}

@@ -4,10 +4,11 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
-func entries(paths ...string) []snapshot.Entry {
+func entries(paths ...superqode.RelPath) []snapshot.Entry {
 	var list []snapshot.Entry
 	for _, p := range paths {
 		list = append(list, snapshot.Entry{Path: p, Kind: snapshot.File})
@@ -17,13 +18,13 @@ func entries(paths ...string) []snapshot.Entry {
 
 func TestJoin(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ a, b, want []string }{
+	for _, c := range []struct{ a, b, want []superqode.RelPath }{
 		{nil, nil, nil},
-		{[]string{"a"}, nil, []string{"a-"}},
-		{nil, []string{"a"}, []string{"-a"}},
-		{[]string{"a", "a-b", "a/c", "d"}, []string{"a", "a/b", "d", "e"}, []string{"aa", "a-b-", "-a/b", "a/c-", "dd", "-e"}},
+		{[]superqode.RelPath{"a"}, nil, []superqode.RelPath{"a-"}},
+		{nil, []superqode.RelPath{"a"}, []superqode.RelPath{"-a"}},
+		{[]superqode.RelPath{"a", "a-b", "a/c", "d"}, []superqode.RelPath{"a", "a/b", "d", "e"}, []superqode.RelPath{"aa", "a-b-", "-a/b", "a/c-", "dd", "-e"}},
 	} {
-		var got []string
+		var got []superqode.RelPath
 		for x, y := range snapshot.Join(entries(c.a...), entries(c.b...)) {
 			switch {
 			case x == nil:
@@ -51,8 +52,8 @@ func TestJoin(t *testing.T) {
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	s := &snapshot.Snapshot{Entries: entries("a", "a-b", "a/b", "a/b/c", "a0", "b")}
-	for dir, want := range map[string][]string{"": {"a", "a-b", "a/b", "a/b/c", "a0", "b"}, "a": {"a/b", "a/b/c"}, "a/b": {"a/b/c"}, "b": nil, "c": nil} {
-		var got []string
+	for dir, want := range map[superqode.RelPath][]superqode.RelPath{"": {"a", "a-b", "a/b", "a/b/c", "a0", "b"}, "a": {"a/b", "a/b/c"}, "a/b": {"a/b/c"}, "b": nil, "c": nil} {
+		var got []superqode.RelPath
 		for _, e := range s.Below(dir) {
 			got = append(got, e.Path)
 		}

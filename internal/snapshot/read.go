@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
@@ -149,7 +150,7 @@ func HashMissing(ctx context.Context, s *Snapshot) ([]Problem, error) {
 // last file open.
 type missingReader struct {
 	root, dir int
-	path      string // of dir
+	path      superqode.RelPath // of dir
 	snap      *Snapshot
 	reader    fileReader
 	problems  []Problem
@@ -170,7 +171,7 @@ func (m *missingReader) read(ctx context.Context, todo []int32) {
 		if m.dir < 0 || dir != m.path {
 			m.close()
 			m.path = dir
-			m.dir, err = dirfd.OpenPath(m.root, dir, dirfd.DirFlags)
+			m.dir, err = dirfd.OpenPath(m.root, string(dir), dirfd.DirFlags)
 		}
 		for try := 1; err == nil; try++ {
 			err = m.reader.hash(ctx, m.dir, name, e)

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
@@ -16,7 +17,7 @@ import (
 // several goroutines, with an entry whose Kind, Perm, Size and Stat are those of
 // the file now; it must answer only when that proves the content.
 type Known interface {
-	Lookup(path string, e *Entry) (ID, bool)
+	Lookup(path superqode.RelPath, e *Entry) (ID, bool)
 }
 
 // Contents says what Scan does with files whose content id nobody knows.

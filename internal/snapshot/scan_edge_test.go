@@ -64,7 +64,7 @@ func TestHashMissingOpensNoFIFO(t *testing.T) {
 	snaptest.Must(t, err)
 	var names []string
 	for _, p := range problems {
-		names = append(names, p.Path)
+		names = append(names, string(p.Path))
 		if want := map[bool]error{true: os.ErrNotExist, false: snapshot.ErrChangedWhileRead}[p.Path == "gone"]; !errors.Is(p, want) {
 			t.Errorf("%v, want %v", p, want)
 		}
@@ -82,7 +82,7 @@ func TestScanSHA256(t *testing.T) {
 	dir := snaptest.Tree(t, map[string]string{"big": strings.Repeat("x", 3*snapshot.ReadBuffer+1), "exact": strings.Repeat("y", snapshot.ReadBuffer), "empty": ""})
 	s := snaptest.Scan(t, dir, snapshot.ScanOptions{Format: snapshot.SHA256})
 	for _, e := range s.Entries {
-		data, err := os.ReadFile(filepath.Join(dir, e.Path))
+		data, err := os.ReadFile(e.Path.In(dir))
 		snaptest.Must(t, err)
 		if e.ID != snapshot.SHA256.HashBlob(data) {
 			t.Errorf("%s: %v", e.Path, e.ID)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/snaptest"
@@ -23,11 +24,11 @@ func TestScanIsSortedAndWhole(t *testing.T) {
 	files := map[string]string{"a.d/x": "3", "a-b": "2", "a0": "0", "a/y-z": "1", "a/y.d/q": "1", "a/y/": "", "a/y/k": "1"}
 	dir := snaptest.Tree(t, files)
 	s := snaptest.Scan(t, dir, snapshot.ScanOptions{})
-	var got []string
+	var got []superqode.RelPath
 	for _, e := range s.Entries {
 		got = append(got, e.Path)
 	}
-	want := []string{"a", "a-b", "a.d", "a.d/x", "a/y", "a/y-z", "a/y.d", "a/y.d/q", "a/y/k", "a0"}
+	want := []superqode.RelPath{"a", "a-b", "a.d", "a.d/x", "a/y", "a/y-z", "a/y.d", "a/y.d/q", "a/y/k", "a0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -46,7 +47,7 @@ func TestScanRecordsOddThings(t *testing.T) {
 		t.Error("entries are not sorted")
 	}
 	for name, data := range files {
-		e := s.Find(strings.TrimSuffix(name, "/"))
+		e := s.Find(superqode.RelPath(strings.TrimSuffix(name, "/")))
 		if e == nil {
 			t.Errorf("%q is missing", name)
 			continue

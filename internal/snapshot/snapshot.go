@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // Kind is the type of one entry.
@@ -39,7 +41,7 @@ type Stat struct {
 
 // Entry is one path of a snapshot.
 type Entry struct {
-	Path string // raw bytes relative to the root, slash-separated; the root itself is no entry
+	Path superqode.RelPath // raw bytes relative to the root, slash-separated; the root itself is no entry
 	Kind Kind
 	Perm uint32 // permission, setuid, setgid and sticky bits: st_mode & 07777
 	Size int64  // bytes of a file or of a link's target, 0 for other kinds
@@ -56,9 +58,6 @@ const largeFile = 100 << 20
 // IsLarge reports whether the entry, which may be nil, is a file too large for a
 // commit of the store.
 func (e *Entry) IsLarge() bool { return e != nil && e.Kind == File && e.Size > largeFile }
-
-// Parent returns the folder of an entry's path, "" for one that stands at the root.
-func Parent(path string) string { return path[:max(strings.LastIndexByte(path, '/'), 0)] }
 
 // Mode returns the entry's st_mode: file type and permission bits.
 func (e *Entry) Mode() uint32 {
@@ -97,7 +96,7 @@ func (s *Snapshot) Count() (files int, bytes int64) {
 // Problem is one path that could not be scanned or copied and why. The rest of
 // the work went on without it.
 type Problem struct {
-	Path string // as in Entry; "" for the root itself
+	Path superqode.RelPath // as in Entry; "" for the root itself
 	Err  error
 }
 
@@ -126,7 +125,7 @@ func (e *Entry) InTree() bool {
 	if e.Kind != File && e.Kind != Link {
 		return false
 	}
-	for name := range strings.SplitSeq(e.Path, "/") {
+	for name := range strings.SplitSeq(string(e.Path), "/") {
 		if refusedName(name) || e.Kind == Link && strings.EqualFold(name, ".gitmodules") {
 			return false
 		}

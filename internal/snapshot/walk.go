@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
@@ -62,10 +63,10 @@ type walkTask struct {
 
 // walkNode is one directory.
 type walkNode struct {
-	path   string    // "" for the root
-	parent *walkNode // its handle is kept for us; nil to open from the root
-	entry  *Entry    // where it is recorded; nil for the root
-	lo, hi int32     // what Previous holds below it
+	path   superqode.RelPath // "" for the root
+	parent *walkNode         // its handle is kept for us; nil to open from the root
+	entry  *Entry            // where it is recorded; nil for the root
+	lo, hi int32             // what Previous holds below it
 
 	fd    int
 	uses  atomic.Int32 // tasks and sub-directories that need fd
@@ -146,7 +147,7 @@ func (w *walker) push(tasks ...walkTask) {
 	}
 }
 
-func (w *walker) problem(path string, err error) {
+func (w *walker) problem(path superqode.RelPath, err error) {
 	w.mu.Lock()
 	w.problems = append(w.problems, Problem{path, err})
 	w.mu.Unlock()
@@ -214,7 +215,7 @@ func (w *walkWorker) open(n *walkNode) (err error) {
 		w.release(p)
 		return err
 	}
-	n.fd, err = dirfd.OpenPath(w.root, n.path, dirfd.DirFlags)
+	n.fd, err = dirfd.OpenPath(w.root, string(n.path), dirfd.DirFlags)
 	return err
 }
 
@@ -232,7 +233,7 @@ func (w *walkWorker) newEntries(n int) []Entry {
 }
 
 // newPath joins a directory and a name in the arena.
-func (w *walkWorker) newPath(dir string, name []byte) string {
+func (w *walkWorker) newPath(dir superqode.RelPath, name []byte) superqode.RelPath {
 	need := len(dir) + 1 + len(name)
 	if need > cap(w.paths)-len(w.paths) {
 		w.paths = make([]byte, 0, max(32<<10, need))
@@ -242,7 +243,7 @@ func (w *walkWorker) newPath(dir string, name []byte) string {
 		w.paths = append(append(w.paths, dir...), '/')
 	}
 	w.paths = append(w.paths, name...)
-	return unsafe.String(&w.paths[from], len(w.paths)-from) // never written again
+	return superqode.RelPath(unsafe.String(&w.paths[from], len(w.paths)-from)) // never written again
 }
 
 // look records the given names of n and queues its sub-directories.
@@ -285,7 +286,7 @@ func (w *walkWorker) item(ctx context.Context, n *walkNode, names []byte, it *wa
 	}
 	for try := 1; ; try++ {
 		err := w.state(n.fd, names, it, e, p)
-		if err == nil && w.opt.Skip != nil && w.opt.Skip(e.Path, e.Kind) {
+		if err == nil && w.opt.Skip != nil && w.opt.Skip(string(e.Path), e.Kind) {
 			e.Kind = 0
 			return
 		}
@@ -433,7 +434,7 @@ func (w *walkWorker) join(n *walkNode) (fresh int) {
 		it := walkItem{off: r.off, len: r.len, at: -1}
 		name := w.dir.name(r)
 		for len(rest) > 0 {
-			c := cmp.Compare(w.prev[rest[0].at].Path[cut:], string(name)) // no copy: the compiler compares in place
+			c := cmp.Compare(string(w.prev[rest[0].at].Path[cut:]), string(name)) // no copy: the compiler compares in place
 			if c > 0 {
 				break
 			}
@@ -461,7 +462,7 @@ func (w *walkWorker) listPrevious(n *walkNode) {
 		cut++
 	}
 	for i := n.lo; i < n.hi; {
-		p := w.prev[i].Path
+		p := string(w.prev[i].Path)
 		slash := strings.IndexByte(p[cut:], '/')
 		if slash < 0 {
 			w.children = append(w.children, prevChild{at: i})
@@ -470,7 +471,7 @@ func (w *walkWorker) listPrevious(n *walkNode) {
 		}
 		end := endOfPrefix(w.prev, i, n.hi, p[:cut+slash+1])
 		for k := len(w.children) - 1; k >= 0; k-- {
-			if w.prev[w.children[k].at].Path == p[:cut+slash] {
+			if string(w.prev[w.children[k].at].Path) == p[:cut+slash] {
 				w.children[k].lo, w.children[k].hi = i, end
 				break
 			}
@@ -484,14 +485,14 @@ func (w *walkWorker) listPrevious(n *walkNode) {
 // small.
 func endOfPrefix(list []Entry, i, hi int32, prefix string) int32 {
 	step := int32(1)
-	for i+step < hi && strings.HasPrefix(list[i+step].Path, prefix) {
+	for i+step < hi && strings.HasPrefix(string(list[i+step].Path), prefix) {
 		i += step
 		step *= 2
 	}
 	lo, end := i+1, min(i+step, hi)
 	for lo < end {
 		mid := lo + (end-lo)/2
-		if strings.HasPrefix(list[mid].Path, prefix) {
+		if strings.HasPrefix(string(list[mid].Path), prefix) {
 			lo = mid + 1
 		} else {
 			end = mid
@@ -574,7 +575,7 @@ func (n *walkNode) collect(list []Entry) []Entry {
 }
 
 // beforePath reports whether dir with a slash at its end sorts before path.
-func beforePath(dir, path string) bool {
+func beforePath(dir, path superqode.RelPath) bool {
 	n := min(len(dir), len(path))
 	if dir[:n] != path[:n] {
 		return dir[:n] < path[:n]
@@ -584,7 +585,7 @@ func beforePath(dir, path string) bool {
 
 func bySlash(a, b *walkNode) int {
 	n := min(len(a.path), len(b.path))
-	if c := strings.Compare(a.path[:n], b.path[:n]); c != 0 {
+	if c := cmp.Compare(a.path[:n], b.path[:n]); c != 0 {
 		return c
 	}
 	switch {

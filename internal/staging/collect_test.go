@@ -92,9 +92,9 @@ func TestCollect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]string{}
+		got := map[superqode.RelPath]string{}
 		for _, a := range list {
-			got[a.Path.String()] = string(a.Type)
+			got[a.Path] = string(a.Type)
 			if content := mustRead(t, s.File(a)); content != a.OriginalFile && a.Size > 0 {
 				t.Errorf("%q holds %q", a.Path.String(), content)
 			}

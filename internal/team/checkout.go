@@ -23,7 +23,9 @@ func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
 		}
 	}
 	drop := mode.Skip(s.Site)
-	skip := func(path string, kind snapshot.Kind) bool { return drop(path, kind) || m.Now.Find(path).IsLarge() }
+	skip := func(path string, kind snapshot.Kind) bool {
+		return drop(path, kind) || m.Now.Find(superqode.RelPath(path)).IsLarge()
+	}
 	wide, closed := readable(m.Now)
 	tree := &revert.Tree{Dir: ws, Base: mode.WithoutLarge(wide), Skip: skip, Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{})
@@ -76,7 +78,7 @@ func (s *Ending) checkOutLarge(ctx context.Context, m *attribution.TeamMerge) er
 				continue
 			}
 			if e := m.Now.Find(c.New.Path); e.IsLarge() && e.ID == c.New.ID {
-				paths = append(paths, superqode.RelPath(c.New.Path))
+				paths = append(paths, c.New.Path)
 			}
 		}
 		if len(paths) == 0 {

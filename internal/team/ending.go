@@ -339,7 +339,7 @@ func entryAt(dir, path string) (*snapshot.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sn.Find(path), nil
+	return sn.Find(superqode.RelPath(path)), nil
 }
 
 // pathAbove reports whether dir is a folder above path.

@@ -20,7 +20,7 @@ import (
 
 // Printable returns s on one line. What a terminal could obey and what nobody can see is written as Go
 // writes it: \n, \x1b, \u202e, and \xff for a byte that is not UTF-8. Escaping twice changes nothing.
-func Printable(s string) string { return escape(s, "") }
+func Printable[S ~string](s S) string { return escape(string(s), "") }
 
 // PrintableLines is Printable for a text of several lines: line feeds and tabs stay, and so does a
 // line's end in "\r\n", as "\n".

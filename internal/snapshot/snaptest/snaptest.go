@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
@@ -42,7 +43,7 @@ func Walk(tb testing.TB, dir string, ids bool) *snapshot.Snapshot {
 		if err := unix.Lstat(p, &st); err != nil {
 			return err
 		}
-		e := snapshot.Entry{Path: rel, Perm: uint32(st.Mode) & 0o7777, Stat: snapshot.StatOf(&st)}
+		e := snapshot.Entry{Path: superqode.RelPath(rel), Perm: uint32(st.Mode) & 0o7777, Stat: snapshot.StatOf(&st)}
 		switch uint32(st.Mode) & unix.S_IFMT {
 		case unix.S_IFREG:
 			e.Kind, e.Size = snapshot.File, st.Size

@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -23,20 +26,15 @@ type ChangedError struct{ Paths []string }
 
 // Error names the first few paths.
 func (e *ChangedError) Error() string {
-	shown := e.Paths[:min(len(e.Paths), 3)]
+	shown := slices.Clone(e.Paths[:min(len(e.Paths), 3)])
+	for i, p := range shown {
+		shown[i] = strconv.Quote(p)
+	}
 	more := ""
 	if n := len(e.Paths) - len(shown); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("changed since the scan: %s%s", strings.Join(quoteAll(shown), ", "), more)
-}
-
-func quoteAll(paths []string) []string {
-	out := make([]string, len(paths))
-	for i, p := range paths {
-		out[i] = fmt.Sprintf("%q", p)
-	}
-	return out
+	return fmt.Sprintf("changed since the scan: %s%s", strings.Join(shown, ", "), more)
 }
 
 const (
@@ -76,7 +74,7 @@ func (s *Store) WriteBlobs(ctx context.Context, root string, entries []snapshot.
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	want, err := s.notOwn(entries)
+	want, err := s.packs.lacking(entries)
 	if err != nil || len(want) == 0 {
 		return err
 	}
@@ -96,11 +94,11 @@ func (s *Store) WriteBlobs(ctx context.Context, root string, entries []snapshot.
 	if err != nil {
 		return fmt.Errorf("store contents: %w", err)
 	}
-	s.remember(p.seen)
+	s.packs.remember(p.seen)
 	var changed ChangedError
 	for i := range want {
 		if ids[i] != want[i].ID {
-			changed.Paths = append(changed.Paths, want[i].Path)
+			changed.Paths = append(changed.Paths, string(want[i].Path))
 		}
 	}
 	if len(changed.Paths) > 0 {
@@ -109,8 +107,8 @@ func (s *Store) WriteBlobs(ctx context.Context, root string, entries []snapshot.
 	return nil
 }
 
-// notOwn returns one entry for each content that the store's own packs lack.
-func (s *Store) notOwn(entries []snapshot.Entry) ([]*snapshot.Entry, error) {
+// lacking returns one entry for each content that the store's own packs lack.
+func (o *ownPacks) lacking(entries []snapshot.Entry) ([]*snapshot.Entry, error) {
 	seen := make(map[snapshot.ID]bool, len(entries))
 	var want []*snapshot.Entry
 	var ids []snapshot.ID
@@ -125,7 +123,7 @@ func (s *Store) notOwn(entries []snapshot.Entry) ([]*snapshot.Entry, error) {
 		seen[e.ID] = true
 		want, ids = append(want, e), append(ids, e.ID)
 	}
-	have, err := s.own(ids)
+	have, err := o.find(ids)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +164,7 @@ func (p *packWriter) addFiles(ctx context.Context, root string, entries []*snaps
 	defer func() { cancel(); wg.Wait() }()
 	for range min(runtime.NumCPU(), 4, len(entries)) {
 		wg.Go(func() {
-			enc := packEncoder{format: p.store.format, level: p.level}
+			enc := packEncoder{format: p.repo.format, level: p.level}
 			cursor := dirfd.NewCursor(dir)
 			defer cursor.Leave() //nolint:errcheck // opened for reading only
 			var data []byte
@@ -230,7 +228,7 @@ func (p *packWriter) take(dir int, e *snapshot.Entry, r packed) (snapshot.ID, er
 	if err != nil {
 		return snapshot.ID{}, ignoreGone(err)
 	}
-	f := os.NewFile(uintptr(fd), e.Path)
+	f := os.NewFile(uintptr(fd), string(e.Path))
 	defer f.Close() //nolint:errcheck // opened for reading only
 	return p.stream(size, f)
 }
@@ -280,7 +278,7 @@ var errNotRegular = errors.New("not a regular file any more")
 
 // openRegular opens a file without ever blocking on a FIFO that took its place,
 // and returns its handle and size.
-func openRegular(c *dirfd.Cursor, path string) (int, int64, error) {
+func openRegular(c *dirfd.Cursor, path superqode.RelPath) (int, int64, error) {
 	dir, name := dirfd.Split(path)
 	at, err := c.Enter(dir)
 	if err != nil {

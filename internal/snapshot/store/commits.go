@@ -36,11 +36,7 @@ type CopyCommits struct {
 func (s *Store) CopyCommits(ctx context.Context, c CopyCommits) (n int, err error) {
 	var env []string
 	if c.Objects != "" {
-		path := c.Objects
-		if strings.ContainsAny(path, ":\n\"\\") {
-			path = cQuote(path)
-		}
-		env = append(env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+path)
+		env = append(env, lending(c.Objects))
 	}
 	var out bytes.Buffer
 	count := git.Cmd{Args: []string{"rev-list", "--count", "--stdin"}, Env: env, Stdin: revisions(c.Head, c.Not), Stdout: &out}
@@ -231,11 +227,11 @@ func (r *CommitRequest) check() error {
 
 // pointsAt reports whether a ref names a commit already; "" names every one that
 // the next ref's commit leads to.
-func (s *Store) pointsAt(ref, id string) bool {
+func (r *repository) pointsAt(ref, id string) bool {
 	if ref == "" {
 		return true
 	}
-	have, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(ref)))
+	have, err := os.ReadFile(filepath.Join(r.dir, filepath.FromSlash(ref)))
 	return err == nil && strings.TrimSpace(string(have)) == id
 }
 
@@ -365,7 +361,7 @@ func buildTree(f snapshot.Format, entries []snapshot.Entry) *treeNode {
 	b := treeBuilder{format: f, stack: []openTree{{node: &treeNode{}}}}
 	for i := range entries {
 		if e := &entries[i]; e.InTree() {
-			b.enter(e.Path)
+			b.enter(string(e.Path))
 			b.item(e)
 		}
 	}
@@ -416,7 +412,7 @@ func (b *treeBuilder) close(n int) {
 
 func (b *treeBuilder) item(e *snapshot.Entry) {
 	top := b.stack[len(b.stack)-1]
-	top.node.add(gitMode(e), e.Path[len(top.prefix):], e.ID)
+	top.node.add(gitMode(e), string(e.Path[len(top.prefix):]), e.ID)
 }
 
 func (b *treeBuilder) sum(n *treeNode) {

@@ -120,8 +120,8 @@ func patchCases() []patchCase {
 }
 
 // gitView keeps what git's trees hold of a snapshot, for comparisons.
-func gitView(s *snapshot.Snapshot) map[string]string {
-	m := map[string]string{}
+func gitView(s *snapshot.Snapshot) map[superqode.RelPath]string {
+	m := map[superqode.RelPath]string{}
 	for i := range s.Entries {
 		if e := &s.Entries[i]; e.InTree() {
 			m[e.Path] = gitMode(e) + " " + e.ID.String()
@@ -130,7 +130,7 @@ func gitView(s *snapshot.Snapshot) map[string]string {
 	return m
 }
 
-func sameView(t *testing.T, want, got map[string]string) {
+func sameView(t *testing.T, want, got map[superqode.RelPath]string) {
 	t.Helper()
 	for p, w := range want {
 		if got[p] != w {
@@ -216,7 +216,7 @@ func rehash(tb testing.TB, s *snapshot.Snapshot, f snapshot.Format) *snapshot.Sn
 		e := &s.Entries[i]
 		switch e.Kind {
 		case snapshot.File:
-			b, err := os.ReadFile(filepath.Join(s.Root, e.Path))
+			b, err := os.ReadFile(e.Path.In(s.Root))
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func rehash(tb testing.TB, s *snapshot.Snapshot, f snapshot.Format) *snapshot.Sn
 // plainChanges compares two snapshots without looking for renames.
 func plainChanges(t *testing.T, base, final *snapshot.Snapshot) (out []superqode.Change) {
 	t.Helper()
-	paths := map[string]bool{}
+	paths := map[superqode.RelPath]bool{}
 	for _, s := range []*snapshot.Snapshot{base, final} {
 		for i := range s.Entries {
 			paths[s.Entries[i].Path] = true
@@ -239,7 +239,7 @@ func plainChanges(t *testing.T, base, final *snapshot.Snapshot) (out []superqode
 	}
 	for p := range paths {
 		a, b := base.Find(p), final.Find(p)
-		path, err := superqode.ParseRelPath(p)
+		path, err := superqode.ParseRelPath(string(p))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,27 +282,27 @@ func testDescribe(t *testing.T, s *Store, base, final *snapshot.Snapshot) {
 		trees[i] = root.id.String()
 	}
 	out := snaptest.Git(t, s.Dir(), "--git-dir", s.Dir(), "diff", "--numstat", "-M", "-z", trees[0], trees[1])
-	want := map[string]string{}
+	want := map[superqode.RelPath]string{}
 	for f := strings.Split(out, "\x00"); len(f) > 1; {
 		n := strings.SplitN(f[0], "\t", 3)
 		if n[2] != "" {
-			want[n[2]] = n[0] + " " + n[1] + " "
+			want[superqode.RelPath(n[2])] = n[0] + " " + n[1] + " "
 			f = f[1:]
 			continue
 		}
-		want[f[2]] = n[0] + " " + n[1] + " " + f[1]
+		want[superqode.RelPath(f[2])] = n[0] + " " + n[1] + " " + f[1]
 		f = f[3:]
 	}
-	have := map[string]string{}
+	have := map[superqode.RelPath]string{}
 	for _, c := range got {
-		if e, o := final.Find(c.Path.String()), base.Find(c.Path.String()); (e == nil || !e.InTree()) && (o == nil || !o.InTree()) {
+		if e, o := final.Find(c.Path), base.Find(c.Path); (e == nil || !e.InTree()) && (o == nil || !o.InTree()) {
 			continue
 		}
 		line := strconv.Itoa(c.LinesAdded) + " " + strconv.Itoa(c.LinesRemoved) + " " + c.OldPath.String()
 		if c.Binary {
 			line = "- - " + c.OldPath.String()
 		}
-		have[c.Path.String()] = line
+		have[c.Path] = line
 	}
 	sameView(t, want, have)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,11 +115,7 @@ func (s *Store) DiffTree(ctx context.Context, opt DiffOptions) ([]Pair, error) {
 
 func (r *record) pair() (p Pair, err error) {
 	p = Pair{Added: r.added, Removed: r.removed, Binary: r.binary}
-	before := r.path
-	if r.old != "" {
-		before = r.old
-	}
-	if p.Old, err = treeEntry(before, r.modes[0], r.ids[0]); err == nil {
+	if p.Old, err = treeEntry(cmp.Or(r.old, r.path), r.modes[0], r.ids[0]); err == nil {
 		p.New, err = treeEntry(r.path, r.modes[1], r.ids[1])
 	}
 	return p, err
@@ -126,7 +123,7 @@ func (r *record) pair() (p Pair, err error) {
 
 // treeEntry makes an entry of what git tells of one side, nil where there is
 // none.
-func treeEntry(path, mode, id string) (*snapshot.Entry, error) {
+func treeEntry(path superqode.RelPath, mode, id string) (*snapshot.Entry, error) {
 	e := &snapshot.Entry{Path: path, Kind: snapshot.File}
 	switch mode {
 	case "000000":
@@ -247,7 +244,7 @@ func (s *Store) DescribeStored(ctx context.Context, base, final *snapshot.Snapsh
 // endsOf returns the entries that git's trees hold at the changed paths before
 // and after, each sorted.
 func endsOf(base, final *snapshot.Snapshot, changes []superqode.Change) (old, fresh []snapshot.Entry) {
-	collect := func(s *snapshot.Snapshot, out []snapshot.Entry, path string) []snapshot.Entry {
+	collect := func(s *snapshot.Snapshot, out []snapshot.Entry, path superqode.RelPath) []snapshot.Entry {
 		if path != "" {
 			if e := s.Find(path); e != nil && e.InTree() {
 				out = append(out, *e)
@@ -256,7 +253,7 @@ func endsOf(base, final *snapshot.Snapshot, changes []superqode.Change) (old, fr
 		return out
 	}
 	for i := range changes {
-		for _, p := range []string{changes[i].Path.String(), changes[i].OldPath.String()} {
+		for _, p := range []superqode.RelPath{changes[i].Path, changes[i].OldPath} {
 			old, fresh = collect(base, old, p), collect(final, fresh, p)
 		}
 	}
@@ -307,26 +304,17 @@ func (p *packWriter) addEnds(ctx context.Context, root string, old, fresh []snap
 		fresh[i].ID = ids[i]
 	}
 	fresh = slices.DeleteFunc(fresh, func(e snapshot.Entry) bool { return e.ID.IsZero() })
-	enc := packEncoder{format: p.store.format, level: p.level}
-	before, after := buildTree(p.store.format, old), buildTree(p.store.format, fresh)
-	err = errors.Join(p.addTrees(before.all(nil), &enc), p.addTrees(after.all(nil), &enc))
+	enc := packEncoder{format: p.repo.format, level: p.level}
+	before, after := buildTree(p.repo.format, old), buildTree(p.repo.format, fresh)
+	err = p.addTrees(distinctTrees([]*treeNode{before, after}, math.MaxInt), &enc)
 	return before.id, after.id, err
-}
-
-// all appends n and the trees below it to out.
-func (n *treeNode) all(out []*treeNode) []*treeNode {
-	out = append(out, n)
-	for _, s := range n.subs {
-		out = s.all(out)
-	}
-	return out
 }
 
 // record is one line of git's answer.
 type record struct {
 	status         byte // A, D, M, T or R
 	same           bool // the contents are the same
-	path, old      string
+	path, old      superqode.RelPath
 	added, removed int
 	binary         bool
 	modes, ids     [2]string // before and after, as git prints them
@@ -337,10 +325,10 @@ var errUnreadable = errors.New("cannot read git's answer")
 // parseRecords reads diff-tree -z --raw --numstat: all raw records come first,
 // then as many numstat records in the same order.
 func parseRecords(out []byte) ([]record, error) {
-	next := func() (string, bool) {
+	next := func() (superqode.RelPath, bool) {
 		f, rest, ok := bytes.Cut(out, []byte{0})
 		out = rest
-		return string(f), ok
+		return superqode.RelPath(f), ok
 	}
 	var records []record
 	for len(out) > 0 && out[0] == ':' {
@@ -369,7 +357,7 @@ func parseRecords(out []byte) ([]record, error) {
 		if len(f) != 3 {
 			return nil, fmt.Errorf("%w: %q", errUnreadable, line)
 		}
-		path := string(f[2])
+		path := superqode.RelPath(f[2])
 		if path == "" { // a rename: both paths follow
 			_, _ = next()
 			path, _ = next()
@@ -393,11 +381,11 @@ func parseRecords(out []byte) ([]record, error) {
 
 // merge puts git's records in the place of the changes that they tell of.
 func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records []record) []superqode.Change {
-	given := make(map[string]*superqode.Change, len(changes))
+	given := make(map[superqode.RelPath]*superqode.Change, len(changes))
 	for i := range changes {
-		given[changes[i].Path.String()] = &changes[i]
+		given[changes[i].Path] = &changes[i]
 	}
-	told := make(map[string]bool, 2*len(records))
+	told := make(map[superqode.RelPath]bool, 2*len(records))
 	out := make([]superqode.Change, 0, len(changes))
 	for i := range records {
 		r := &records[i]
@@ -407,7 +395,7 @@ func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records [
 	for _, c := range withoutLines(changes) {
 		// Half of a given rename is another record's whole: both its paths are
 		// reported.
-		if !told[c.Path.String()] {
+		if !told[c.Path] {
 			out = append(out, c)
 		}
 	}
@@ -421,13 +409,9 @@ func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change)
 	if given != nil {
 		c = *given
 	}
-	c.Path, c.OldPath = superqode.RelPath(r.path), superqode.RelPath(r.old)
+	c.Path, c.OldPath = r.path, r.old
 	c.LinesAdded, c.LinesRemoved, c.Binary = r.added, r.removed, r.binary
-	before := r.path
-	if r.old != "" {
-		before = r.old
-	}
-	c.OldMode, c.NewMode = modeAt(base, before), modeAt(final, r.path)
+	c.OldMode, c.NewMode = modeAt(base, cmp.Or(r.old, r.path)), modeAt(final, r.path)
 	if given != nil && given.Type == superqode.ChangeKind {
 		return c // git sees half of it where a folder or a FIFO takes part
 	}
@@ -448,7 +432,7 @@ func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change)
 	return c
 }
 
-func modeAt(s *snapshot.Snapshot, path string) uint32 {
+func modeAt(s *snapshot.Snapshot, path superqode.RelPath) uint32 {
 	if e := s.Find(path); e != nil {
 		return e.Mode()
 	}

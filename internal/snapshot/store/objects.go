@@ -29,9 +29,9 @@ type Reader struct {
 	format snapshot.Format
 }
 
-func (s *Store) reader(ctx context.Context, how string) (*Reader, error) {
+func (r *repository) reader(ctx context.Context, how string) (*Reader, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Reader{cmd: s.git.Command(ctx, git.Cmd{Dir: s.dir, Args: []string{"cat-file", how}, Env: s.env()}), cancel: cancel, format: s.format}
+	c := &Reader{cmd: r.git.Command(ctx, git.Cmd{Dir: r.dir, Args: []string{"cat-file", how}, Env: r.env()}), cancel: cancel, format: r.format}
 	c.cmd.Stderr = &c.stderr
 	in, err := c.cmd.StdinPipe()
 	if err == nil {
@@ -148,8 +148,8 @@ func (c *Reader) missing(ids []snapshot.ID) (map[snapshot.ID]bool, error) {
 
 // EntryAt returns the file or link at a path of a commit of the store, nil where
 // there is none. Its size and a link's target are not filled in.
-func (s *Store) EntryAt(ctx context.Context, rev, path string) (*snapshot.Entry, error) {
-	list, err := s.listTree(ctx, rev, "--", path)
+func (s *Store) EntryAt(ctx context.Context, rev string, path superqode.RelPath) (*snapshot.Entry, error) {
+	list, err := s.listTree(ctx, rev, "--", string(path))
 	if i := slices.IndexFunc(list, func(e snapshot.Entry) bool { return e.Path == path }); i >= 0 {
 		return &list[i], nil
 	}
@@ -168,11 +168,11 @@ func (s *Store) Tree(ctx context.Context, rev string) (*snapshot.Snapshot, error
 }
 
 // listTree runs git ls-tree on a commit.
-func (s *Store) listTree(ctx context.Context, rev string, args ...string) ([]snapshot.Entry, error) {
+func (r *repository) listTree(ctx context.Context, rev string, args ...string) ([]snapshot.Entry, error) {
 	if err := checkRevisions(rev); err != nil {
 		return nil, err
 	}
-	out, err := s.out(ctx, nil, append([]string{"ls-tree", "-r", "-z", "--full-tree", rev}, args...)...)
+	out, err := r.out(ctx, nil, append([]string{"ls-tree", "-r", "-z", "--full-tree", rev}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Store) listTree(ctx context.Context, rev string, args ...string) ([]sna
 		if f[1] != "blob" && len(args) > 0 {
 			continue // a submodule, of which nothing is known
 		}
-		e, err := treeEntry(name, f[0], f[2])
+		e, err := treeEntry(superqode.RelPath(name), f[0], f[2])
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"sync"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
@@ -41,7 +42,7 @@ func (k objectKind) String() string { return [...]string{"", "commit", "tree", "
 // PackfileWriter parses the stream once more, object by object in memory, which
 // costs more than writing it; of go-git the index format is used.
 type packWriter struct {
-	store    *Store
+	repo     *repository
 	dir      string // …/objects/pack
 	level    int    // of zlib
 	declared int    // objects announced in the header
@@ -61,13 +62,13 @@ type packedObject struct {
 }
 
 // newPack starts a pack of about count objects in an objects folder.
-func (s *Store) newPack(objects string, level, count int) (*packWriter, error) {
+func (r *repository) newPack(objects string, level, count int) (*packWriter, error) {
 	dir := filepath.Join(objects, "pack")
 	f, err := os.CreateTemp(dir, "tmp_pack_") // the name that git's gc knows as rubbish
 	if err != nil {
 		return nil, err
 	}
-	p := &packWriter{store: s, dir: dir, level: level, declared: count, f: f, buf: bufio.NewWriterSize(f, 256<<10), sum: s.format.NewHash(), seen: map[snapshot.ID]bool{}}
+	p := &packWriter{repo: r, dir: dir, level: level, declared: count, f: f, buf: bufio.NewWriterSize(f, 256<<10), sum: r.format.NewHash(), seen: map[snapshot.ID]bool{}}
 	// Signature, version 2 and the number of objects.
 	head := append([]byte("PACK\x00\x00\x00\x02"), 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(head[8:], uint32(count))
@@ -108,7 +109,7 @@ func (p *packWriter) stream(size int64, r io.Reader) (snapshot.ID, error) {
 	if err != nil {
 		return snapshot.ID{}, err
 	}
-	h := p.store.format.NewBlobHash(size)
+	h := p.repo.format.NewBlobHash(size)
 	both := io.MultiWriter(zw, h)
 	n, err := io.CopyN(both, r, size)
 	if err == io.EOF {
@@ -266,8 +267,8 @@ func removeIfThere(path string) error {
 // writeIndex writes the index of a finished pack: by go-git, which knows
 // SHA-1 only, else by git itself.
 func (p *packWriter) writeIndex(ctx context.Context, pack, idx string, sum []byte, durable bool) error {
-	if p.store.format == snapshot.SHA256 {
-		if _, err := p.store.out(ctx, nil, "-c", "pack.writeReverseIndex=false", "index-pack", "-o", idx, pack); err != nil {
+	if p.repo.format == snapshot.SHA256 {
+		if _, err := p.repo.out(ctx, nil, "-c", "pack.writeReverseIndex=false", "index-pack", "-o", idx, pack); err != nil {
 			return err
 		}
 		f, err := os.Open(idx)
@@ -302,33 +303,41 @@ func syncClose(f *os.File, durable bool, err error) error {
 	return errors.Join(err, f.Close())
 }
 
+// ownPacks are the packs of the store itself: what the origin holds does not
+// count, since the user may prune it there.
+type ownPacks struct {
+	*repository
+
+	mu    sync.Mutex
+	known map[snapshot.ID]bool // objects that this process has put in, or found in, these packs
+}
+
 // wholeTable is up to how many bytes of ids a pack index is read at once rather
 // than searched.
 const wholeTable = 1 << 20
 
-// own returns which of ids lie in the store's own packs. What only the origin
-// holds does not count: the user may prune it there.
-func (s *Store) own(ids []snapshot.ID) (map[snapshot.ID]bool, error) {
+// find returns which of ids lie in the packs.
+func (o *ownPacks) find(ids []snapshot.ID) (map[snapshot.ID]bool, error) {
 	found := map[snapshot.ID]bool{}
 	rest := make([]snapshot.ID, 0, len(ids))
-	s.mu.Lock()
+	o.mu.Lock()
 	for _, id := range ids {
-		if s.mine[id] {
+		if o.known[id] {
 			found[id] = true
 		} else {
 			rest = append(rest, id)
 		}
 	}
-	s.mu.Unlock()
+	o.mu.Unlock()
 	if len(rest) == 0 {
 		return found, nil
 	}
-	packs, err := filepath.Glob(text.QuotePattern(filepath.Join(s.dir, "objects/pack")) + "/pack-*.idx")
+	packs, err := filepath.Glob(text.QuotePattern(filepath.Join(o.dir, "objects/pack")) + "/pack-*.idx")
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range packs {
-		if rest, err = s.searchIndex(p, rest, found); errors.Is(err, os.ErrNotExist) {
+		if rest, err = o.searchIndex(p, rest, found); errors.Is(err, os.ErrNotExist) {
 			continue // git gc in the store took it away just now
 		}
 		if err != nil {
@@ -338,21 +347,27 @@ func (s *Store) own(ids []snapshot.ID) (map[snapshot.ID]bool, error) {
 			break
 		}
 	}
-	s.remember(found)
+	o.remember(found)
 	return found, nil
 }
 
-func (s *Store) remember(ids map[snapshot.ID]bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (o *ownPacks) remember(ids map[snapshot.ID]bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for id := range ids {
-		s.mine[id] = true
+		o.known[id] = true
 	}
+}
+
+func (o *ownPacks) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.known)
 }
 
 // searchIndex looks ids up in one pack index (version 2), adds what it holds to
 // found and returns the others.
-func (s *Store) searchIndex(path string, ids []snapshot.ID, found map[snapshot.ID]bool) ([]snapshot.ID, error) {
+func (o *ownPacks) searchIndex(path string, ids []snapshot.ID, found map[snapshot.ID]bool) ([]snapshot.ID, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return ids, err
@@ -366,7 +381,7 @@ func (s *Store) searchIndex(path string, ids []snapshot.ID, found map[snapshot.I
 		return ids, nil // version 1: an object more than needed does no harm
 	}
 	fan := func(i int) int { return int(binary.BigEndian.Uint32(head[8+i*4:])) }
-	width := s.format.Size()
+	width := o.format.Size()
 	var table io.ReaderAt = f
 	base := int64(len(head))
 	if n := fan(255) * width; n <= wholeTable {

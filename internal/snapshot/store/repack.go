@@ -28,14 +28,14 @@ const packMany = 24
 // share takes the store's lock as a writer. Writers do not keep each other
 // waiting; Pack is alone, because a writer that finds a content in a pack does
 // not write it again.
-func (s *Store) share(ctx context.Context) (unlock func() error, err error) {
-	return lockfile.Share(ctx, s.lockPath())
+func (r *repository) share(ctx context.Context) (unlock func() error, err error) {
+	return lockfile.Share(ctx, r.lockPath())
 }
 
 // StoreLock is the name of the file in a store that writers lock.
 const LockName = "superqode.lock"
 
-func (s *Store) lockPath() string { return filepath.Join(s.dir, LockName) }
+func (r *repository) lockPath() string { return filepath.Join(r.dir, LockName) }
 
 // PackOptions says what Pack takes for granted.
 type PackOptions struct {
@@ -76,7 +76,7 @@ func (s *Store) Pack(ctx context.Context, opt PackOptions) (p Packed, err error)
 	if idle, err := opt.Idle(); err != nil || !idle {
 		return p, err
 	}
-	old, err := s.oldPacks(opt.Now)
+	old, err := s.packs.old(opt.Now)
 	if err != nil || len(old) == 0 {
 		return p, err
 	}
@@ -84,13 +84,13 @@ func (s *Store) Pack(ctx context.Context, opt PackOptions) (p Packed, err error)
 	if err != nil {
 		return p, fmt.Errorf("pack store: %w", err)
 	}
-	keep, dropped, err := s.worthKeeping(old, reachable)
+	keep, dropped, err := s.packs.worthKeeping(old, reachable)
 	if err != nil || dropped == 0 && len(old) < packMany {
 		return p, err
 	}
-	before := packBytes(s.packDir())
+	before := packBytes(s.packs.packDir())
 	failpoint.Hit("cleanup.pack")
-	fresh, err := s.packObjects(ctx, keep)
+	fresh, err := s.packs.write(ctx, keep)
 	if err != nil {
 		return p, fmt.Errorf("pack store: %w", err)
 	}
@@ -98,18 +98,16 @@ func (s *Store) Pack(ctx context.Context, opt PackOptions) (p Packed, err error)
 	if err := dropPacks(old, fresh); err != nil {
 		return p, fmt.Errorf("pack store: %w", err)
 	}
-	s.mu.Lock()
-	s.mine = map[snapshot.ID]bool{}
-	s.mu.Unlock()
-	return Packed{true, dropped, before - packBytes(s.packDir())}, atomicfile.SyncDir(s.packDir())
+	s.packs.forget()
+	return Packed{true, dropped, before - packBytes(s.packs.packDir())}, atomicfile.SyncDir(s.packs.packDir())
 }
 
-func (s *Store) packDir() string { return filepath.Join(s.dir, "objects", "pack") }
+func (o *ownPacks) packDir() string { return filepath.Join(o.dir, "objects", "pack") }
 
-// oldPacks returns the paths, without their ends, of the packs that may be
+// old returns the paths, without their ends, of the packs that may be
 // replaced, and clears away what a pack that was never finished left.
-func (s *Store) oldPacks(now time.Time) ([]string, error) {
-	entries, err := os.ReadDir(s.packDir())
+func (o *ownPacks) old(now time.Time) ([]string, error) {
+	entries, err := os.ReadDir(o.packDir())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +121,7 @@ func (s *Store) oldPacks(now time.Time) ([]string, error) {
 		if err != nil || now.Sub(info.ModTime()) < packYoung {
 			continue
 		}
-		path := filepath.Join(s.packDir(), e.Name())
+		path := filepath.Join(o.packDir(), e.Name())
 		base, index := strings.CutSuffix(e.Name(), ".idx")
 		switch {
 		case strings.HasPrefix(e.Name(), "tmp_"), strings.HasPrefix(e.Name(), ".tmp-"):
@@ -191,11 +189,11 @@ func (s *Store) listObjects(ctx context.Context, revisions string, ids map[snaps
 }
 
 // worthKeeping divides the objects of packs.
-func (s *Store) worthKeeping(packs []string, reachable map[snapshot.ID]bool) (keep map[snapshot.ID]bool, dropped int, err error) {
+func (o *ownPacks) worthKeeping(packs []string, reachable map[snapshot.ID]bool) (keep map[snapshot.ID]bool, dropped int, err error) {
 	keep = map[snapshot.ID]bool{}
 	gone := map[snapshot.ID]bool{}
 	for _, p := range packs {
-		ids, err := s.indexIDs(p + ".idx")
+		ids, err := o.indexIDs(p + ".idx")
 		if err != nil {
 			return nil, 0, err
 		}
@@ -211,13 +209,13 @@ func (s *Store) worthKeeping(packs []string, reachable map[snapshot.ID]bool) (ke
 }
 
 // indexIDs reads the ids that a pack index (version 2) lists.
-func (s *Store) indexIDs(path string) ([]snapshot.ID, error) {
+func (o *ownPacks) indexIDs(path string) ([]snapshot.ID, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	const head = 8 + 256*4
-	width := s.format.Size()
+	width := o.format.Size()
 	if len(data) < head || string(data[:8]) != "\xfftOc\x00\x00\x00\x02" {
 		return nil, fmt.Errorf("%s is no pack index of version 2", path)
 	}
@@ -232,10 +230,10 @@ func (s *Store) indexIDs(path string) ([]snapshot.ID, error) {
 	return ids, nil
 }
 
-// packObjects writes the objects into a new pack, synced, and returns its path
+// write writes the objects into a new pack, synced, and returns its path
 // without an end; "" when there are none. What is packed already is copied as it
 // is.
-func (s *Store) packObjects(ctx context.Context, ids map[snapshot.ID]bool) (string, error) {
+func (o *ownPacks) write(ctx context.Context, ids map[snapshot.ID]bool) (string, error) {
 	if len(ids) == 0 {
 		return "", nil
 	}
@@ -243,8 +241,8 @@ func (s *Store) packObjects(ctx context.Context, ids map[snapshot.ID]bool) (stri
 	for id := range ids {
 		in.WriteString(id.String() + "\n")
 	}
-	dst := filepath.Join(s.packDir(), "pack")
-	sum, err := s.out(ctx, &in, "-c", "pack.writeReverseIndex=false", "pack-objects", "-q", "--window=0", dst)
+	dst := filepath.Join(o.packDir(), "pack")
+	sum, err := o.out(ctx, &in, "-c", "pack.writeReverseIndex=false", "pack-objects", "-q", "--window=0", dst)
 	if err != nil {
 		return "", err
 	}
@@ -258,11 +256,11 @@ func (s *Store) packObjects(ctx context.Context, ids map[snapshot.ID]bool) (stri
 			return "", err
 		}
 	}
-	have, err := s.indexIDs(path + ".idx")
+	have, err := o.indexIDs(path + ".idx")
 	if err == nil && len(have) != len(ids) {
 		err = fmt.Errorf("%d objects packed of %d", len(have), len(ids))
 	}
-	return path, errors.Join(err, atomicfile.SyncDir(s.packDir()))
+	return path, errors.Join(err, atomicfile.SyncDir(o.packDir()))
 }
 
 // dropPacks deletes packs, each its index first: an index without a pack would

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -37,14 +36,21 @@ import (
 // how it is compared. Methods may be called concurrently, from several
 // processes too.
 type Store struct {
+	*repository
+	packs ownPacks
+}
+
+func newStore(g *git.Git, dir string, f snapshot.Format) *Store {
+	r := &repository{git: g, dir: dir, format: f}
+	return &Store{r, ownPacks{repository: r, known: map[snapshot.ID]bool{}}}
+}
+
+// repository is a store's bare git repository, and how git is run in it.
+type repository struct {
 	git    *git.Git
 	dir    string
 	format snapshot.Format
-
-	lent string // objects folder that Borrow named
-
-	mu   sync.Mutex
-	mine map[snapshot.ID]bool // objects that this process has put in, or found in, the store's own packs
+	lent   string // objects folder that Borrow named
 }
 
 // OpenStore opens the store at dir and creates it if there is none; many
@@ -54,7 +60,7 @@ func Open(ctx context.Context, g *git.Git, dir, originObjects string, f snapshot
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	s := &Store{git: g, dir: dir, format: f, mine: map[snapshot.ID]bool{}}
+	s := newStore(g, dir, f)
 	if err := s.create(originObjects); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
@@ -69,30 +75,24 @@ func (s *Store) Borrow(objects string) { s.lent = objects }
 // Dir returns the store's folder, a git dir.
 func (s *Store) Dir() string { return s.dir }
 
-func (s *Store) create(originObjects string) error {
+func (r *repository) create(originObjects string) error {
 	borrowed, err := alternates(originObjects, 0)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(s.dir, "objects/info/alternates")
-	switch have, err := os.ReadFile(file); {
-	case err == nil && bytes.Equal(have, borrowed):
-		return errors.Join(s.checkFormat(), s.makeFolders())
-	case err == nil:
-		if err := errors.Join(s.checkFormat(), s.makeFolders()); err != nil {
-			return err
-		}
-		return atomicfile.Write(file, borrowed, 0o600)
-	case !errors.Is(err, os.ErrNotExist):
+	file := filepath.Join(r.dir, "objects/info/alternates")
+	have, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if st, err := os.Lstat(s.dir); err == nil && st.IsDir() { // somebody deleted what is in it
-		if err := errors.Join(s.makeFolders(), s.checkFormat()); err != nil {
-			return err
+	if st, serr := os.Lstat(r.dir); serr == nil && st.IsDir() { // somebody may have deleted what is in it
+		ferr := errors.Join(r.makeFolders(), r.checkFormat())
+		if ferr != nil || err == nil && bytes.Equal(have, borrowed) {
+			return ferr
 		}
 		return atomicfile.Write(file, borrowed, 0o600)
 	}
-	parent := filepath.Dir(s.dir)
+	parent := filepath.Dir(r.dir)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (s *Store) create(originObjects string) error {
 	if err != nil {
 		return err
 	}
-	err = fillStore(tmp, borrowed, s.format)
+	err = fillStore(tmp, borrowed, r.format)
 	failpoint.Hit("store.filled")
 	if err == nil {
-		err = os.Rename(tmp, s.dir)
+		err = os.Rename(tmp, r.dir)
 	}
 	if err == nil {
 		return atomicfile.SyncDir(parent)
@@ -111,20 +111,20 @@ func (s *Store) create(originObjects string) error {
 	rerr := os.RemoveAll(tmp)
 	// Someone else was faster: a rename onto a folder that is not empty fails.
 	if _, serr := os.Stat(file); serr == nil {
-		return errors.Join(s.checkFormat(), rerr)
+		return errors.Join(r.checkFormat(), rerr)
 	}
 	return errors.Join(err, rerr)
 }
 
 // makeFolders makes those of a store's folders that git or we rely on, and the
 // HEAD without which it is no repository, should somebody have cleared them away.
-func (s *Store) makeFolders() error {
+func (r *repository) makeFolders() error {
 	for _, d := range []string{"objects/info", "objects/pack", "refs"} {
-		if err := os.MkdirAll(filepath.Join(s.dir, d), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(r.dir, d), 0o700); err != nil {
 			return err
 		}
 	}
-	head := filepath.Join(s.dir, "HEAD")
+	head := filepath.Join(r.dir, "HEAD")
 	if _, err := os.Lstat(head); errors.Is(err, os.ErrNotExist) {
 		return atomicfile.Write(head, []byte(storeHead), 0o600)
 	}
@@ -158,18 +158,18 @@ func storeConfig(f snapshot.Format) []byte {
 // checkFormat refuses a store of another object format. Its configuration is
 // nobody's but ours: one that says something else is written anew, for git does
 // what it says.
-func (s *Store) checkFormat() error {
-	file := filepath.Join(s.dir, "config")
+func (r *repository) checkFormat() error {
+	file := filepath.Join(r.dir, "config")
 	conf, err := atomicfile.Read(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, atomicfile.ErrNotRegular) {
 		return err
 	}
-	want := storeConfig(s.format)
+	want := storeConfig(r.format)
 	if bytes.Equal(conf, want) {
 		return nil
 	}
-	if have := bytes.Contains(conf, []byte("objectformat = sha256")); err == nil && have != (s.format == snapshot.SHA256) {
-		return fmt.Errorf("the store's object format is not %s", s.format)
+	if have := bytes.Contains(conf, []byte("objectformat = sha256")); err == nil && have != (r.format == snapshot.SHA256) {
+		return fmt.Errorf("the store's object format is not %s", r.format)
 	}
 	return atomicfile.Write(file, want, 0o600)
 }
@@ -215,33 +215,37 @@ func cQuote(p string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(p) + `"`
 }
 
+// lending is the variable by which git reads another objects folder too.
+func lending(objects string) string {
+	if strings.ContainsAny(objects, ":\n\"\\") {
+		objects = cQuote(objects)
+	}
+	return "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + objects
+}
+
 // env points git at the store and away from all configuration and attributes
 // but the store's own. Variables of git's own environment are overridden.
-func (s *Store) env(more ...string) []string {
-	if s.lent != "" {
-		lent := s.lent
-		if strings.ContainsAny(lent, ":\n\"\\") {
-			lent = cQuote(lent)
-		}
-		more = append([]string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + lent}, more...)
+func (r *repository) env(more ...string) []string {
+	if r.lent != "" {
+		more = append([]string{lending(r.lent)}, more...)
 	}
 	return append([]string{
-		"GIT_DIR=" + s.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
-		"HOME=" + s.dir, "XDG_CONFIG_HOME=" + s.dir, // git before 2.32 has no GIT_CONFIG_GLOBAL
+		"GIT_DIR=" + r.dir, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
+		"HOME=" + r.dir, "XDG_CONFIG_HOME=" + r.dir, // git before 2.32 has no GIT_CONFIG_GLOBAL
 		"GIT_LITERAL_PATHSPECS=1", "GIT_NO_REPLACE_OBJECTS=1",
 	}, more...)
 }
 
-func (s *Store) run(ctx context.Context, c git.Cmd) error {
-	c.Dir, c.Env = s.dir, s.env(c.Env...)
-	return s.git.Run(ctx, c)
+func (r *repository) run(ctx context.Context, c git.Cmd) error {
+	c.Dir, c.Env = r.dir, r.env(c.Env...)
+	return r.git.Run(ctx, c)
 }
 
 // out runs git in the store with in, nil for nothing, as its input, and returns
 // what it prints.
-func (s *Store) out(ctx context.Context, in io.Reader, args ...string) (string, error) {
+func (r *repository) out(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	var out bytes.Buffer
-	err := s.run(ctx, git.Cmd{Args: args, Stdin: in, Stdout: &out})
+	err := r.run(ctx, git.Cmd{Args: args, Stdin: in, Stdout: &out})
 	return out.String(), err
 }
 
@@ -313,11 +317,11 @@ func (s *Store) DeleteRefs(ctx context.Context, session superqode.SessionID) err
 const refPrefix = "refs/superqode/"
 
 // writeRef sets a ref durably.
-func (s *Store) writeRef(ref, id string) error {
+func (r *repository) writeRef(ref, id string) error {
 	if !validRef(ref) {
 		return fmt.Errorf("bad ref name %q", ref)
 	}
-	file := filepath.Join(s.dir, filepath.FromSlash(ref))
+	file := filepath.Join(r.dir, filepath.FromSlash(ref))
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -325,7 +329,7 @@ func (s *Store) writeRef(ref, id string) error {
 		return err
 	}
 	// The folders may be new: without them on disk the ref is not.
-	for dir := filepath.Dir(filepath.Dir(file)); len(dir) > len(s.dir); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(filepath.Dir(file)); len(dir) > len(r.dir); dir = filepath.Dir(dir) {
 		if err := atomicfile.SyncDir(dir); err != nil {
 			return err
 		}
@@ -349,7 +353,7 @@ func OpenExisting(g *git.Git, dir string) (*Store, error) {
 	if _, err := os.Lstat(filepath.Join(dir, "objects")); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}
-	s := &Store{git: g, dir: dir, format: formatOf(dir), mine: map[snapshot.ID]bool{}}
+	s := newStore(g, dir, formatOf(dir))
 	if err := errors.Join(s.makeFolders(), s.checkFormat()); err != nil {
 		return nil, fmt.Errorf("open store %s: %w", dir, err)
 	}

@@ -28,14 +28,14 @@ func benchRepo(b *testing.B, n, m int) (src string, base, final *snapshot.Snapsh
 			continue
 		}
 		changed++
-		data, err := os.ReadFile(filepath.Join(src, e.Path))
+		data, err := os.ReadFile(e.Path.In(src))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(src, e.Path), append(data, "one line more\n"...), 0o644)
+			err = os.WriteFile(e.Path.In(src), append(data, "one line more\n"...), 0o644)
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		changes = append(changes, superqode.Change{Path: superqode.RelPath(e.Path), Type: superqode.ChangeModified})
+		changes = append(changes, superqode.Change{Path: e.Path, Type: superqode.ChangeModified})
 	}
 	return src, base, snaptest.Walk(b, src, true), changes
 }
@@ -62,7 +62,7 @@ func BenchmarkStore(b *testing.B) {
 		collect := func() {
 			entries = entries[:0]
 			for _, c := range changes {
-				entries = append(entries, *final.Find(c.Path.String()))
+				entries = append(entries, *final.Find(c.Path))
 			}
 		}
 		collect()
@@ -72,7 +72,7 @@ func BenchmarkStore(b *testing.B) {
 			for range b.N {
 				b.StopTimer() // git writes no object twice, so it gets new contents each time
 				for _, e := range entries {
-					f, err := os.OpenFile(filepath.Join(src, e.Path), os.O_APPEND|os.O_WRONLY, 0)
+					f, err := os.OpenFile(e.Path.In(src), os.O_APPEND|os.O_WRONLY, 0)
 					if err != nil {
 						b.Fatal(err)
 					}

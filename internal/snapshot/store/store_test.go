@@ -154,7 +154,7 @@ func TestWriteBlobs(t *testing.T) {
 				if err := s.WriteBlobs(t.Context(), src, snap.Entries); err != nil {
 					t.Fatal(err)
 				}
-				s.mine = map[snapshot.ID]bool{} // as another process
+				s.packs.known = map[snapshot.ID]bool{} // as another process
 			}
 			if packs, _ := filepath.Glob(s.Dir() + "/objects/pack/*"); len(packs) != 2 {
 				t.Errorf("not one pack: %v", packs)

@@ -70,13 +70,13 @@ func (f *packFixture) keep(t *testing.T, id superqode.SessionID, sn *snapshot.Sn
 // age makes every pack look a day old.
 func (f *packFixture) age(t *testing.T) {
 	t.Helper()
-	names, err := os.ReadDir(f.store.packDir())
+	names, err := os.ReadDir(f.store.packs.packDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	then := time.Now().Add(-24 * time.Hour)
 	for _, n := range names {
-		if err := os.Chtimes(filepath.Join(f.store.packDir(), n.Name()), then, then); err != nil {
+		if err := os.Chtimes(filepath.Join(f.store.packs.packDir(), n.Name()), then, then); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +104,7 @@ func (f *packFixture) owns(t *testing.T, sn *snapshot.Snapshot) (own, all int) {
 			ids = append(ids, e.ID)
 		}
 	}
-	have, err := fresh.own(ids)
+	have, err := fresh.packs.find(ids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,12 +172,12 @@ func TestPackLeavesAlone(t *testing.T) {
 		"a broken list":   {func(t *testing.T, f *packFixture) { f.age(t) }, func() (bool, error) { return true, os.ErrPermission }, true},
 		"a kept pack": {func(t *testing.T, f *packFixture) {
 			f.age(t)
-			idx, err := filepath.Glob(f.store.packDir() + "/*.idx")
+			idx, err := filepath.Glob(f.store.packs.packDir() + "/*.idx")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, i := range idx {
-				snaptest.Write(t, f.store.packDir(), strings.TrimSuffix(filepath.Base(i), ".idx")+".keep", "", 0o600)
+				snaptest.Write(t, f.store.packs.packDir(), strings.TrimSuffix(filepath.Base(i), ".idx")+".keep", "", 0o600)
 			}
 		}, always, false},
 		"a writer": {func(t *testing.T, f *packFixture) {
@@ -193,7 +193,7 @@ func TestPackLeavesAlone(t *testing.T) {
 			snaptest.Write(t, f.store.dir, "refs/superqode/"+f.stays.String()+"/bad", strings.Repeat("1", 40)+"\n", 0o600)
 		}, always, true},
 		"a torn index": {func(t *testing.T, f *packFixture) {
-			idx, err := filepath.Glob(f.store.packDir() + "/*.idx")
+			idx, err := filepath.Glob(f.store.packs.packDir() + "/*.idx")
 			if err != nil || len(idx) == 0 {
 				t.Fatal(idx, err)
 			}
@@ -213,12 +213,12 @@ func TestPackLeavesAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.prepare(t, f)
-			before := fmt.Sprint(os.ReadDir(f.store.packDir()))
+			before := fmt.Sprint(os.ReadDir(f.store.packs.packDir()))
 			p, err := f.store.Pack(t.Context(), PackOptions{Now: time.Now(), Idle: c.idle})
 			if p.Done || (err != nil) != c.fails {
 				t.Errorf("%+v, %v", p, err)
 			}
-			if after := fmt.Sprint(os.ReadDir(f.store.packDir())); after != before {
+			if after := fmt.Sprint(os.ReadDir(f.store.packs.packDir())); after != before {
 				t.Errorf("before %s\nafter %s", before, after)
 			}
 		})
@@ -229,10 +229,10 @@ func TestPackClearsRests(t *testing.T) {
 	t.Parallel()
 	f := newPackFixture(t, snapshot.SHA1)
 	for _, name := range []string{"tmp_pack_abc", "tmp_idx_abc", "pack-1234.pack"} {
-		snaptest.Write(t, f.store.packDir(), name, "half", 0o600)
+		snaptest.Write(t, f.store.packs.packDir(), name, "half", 0o600)
 	}
 	f.age(t)
-	snaptest.Write(t, f.store.packDir(), "tmp_pack_young", "someone writes this", 0o600)
+	snaptest.Write(t, f.store.packs.packDir(), "tmp_pack_young", "someone writes this", 0o600)
 	for i := range packMany {
 		snaptest.Spec{"more": fmt.Sprintln(i)}.Write(t, f.origin)
 		e := snapshot.Entry{Path: "more", Kind: snapshot.File, Size: int64(len(fmt.Sprintln(i))), ID: snapshot.SHA1.HashBlob([]byte(fmt.Sprintln(i)))}
@@ -240,13 +240,13 @@ func TestPackClearsRests(t *testing.T) {
 	}
 	f.age(t)
 	now := time.Now()
-	if err := os.Chtimes(filepath.Join(f.store.packDir(), "tmp_pack_young"), now, now); err != nil {
+	if err := os.Chtimes(filepath.Join(f.store.packs.packDir(), "tmp_pack_young"), now, now); err != nil {
 		t.Fatal(err)
 	}
 	if p := f.pack(t); !p.Done || p.Dropped != 0 {
 		t.Errorf("%+v", p)
 	}
-	names, err := os.ReadDir(f.store.packDir())
+	names, err := os.ReadDir(f.store.packs.packDir())
 	if err != nil || len(names) != 3 {
 		t.Errorf("left: %v (%v)", names, err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
@@ -155,9 +156,9 @@ type copyTask struct{ dir, from, to int32 }
 // withParents returns entries, with the folders added that are implied only. It
 // refuses what would not be a tree.
 func withParents(entries []snapshot.Entry) ([]snapshot.Entry, error) {
-	dirs := map[string]bool{"": true}
+	dirs := map[superqode.RelPath]bool{"": true}
 	var missing []snapshot.Entry
-	last := ""
+	last := superqode.RelPath("")
 	for i := range entries {
 		e := &entries[i]
 		if i > 0 && entries[i-1].Path >= e.Path {
@@ -197,10 +198,10 @@ func (c *copier) plan() {
 	}
 	c.dirs = make([]copyDir, 1, n)
 	c.dirs[0] = copyDir{entry: -1, parent: -1, kid: -1, next: -1}
-	index := make(map[string]int32, n)
+	index := make(map[superqode.RelPath]int32, n)
 	index[""] = 0
 	owner := make([]int32, len(c.in))
-	last, at := "", int32(0)
+	last, at := superqode.RelPath(""), int32(0)
 	for i := range c.in {
 		e := &c.in[i]
 		if dir, _ := dirfd.Split(e.Path); dir != last {
@@ -270,7 +271,7 @@ func (c *copier) entered(d int32) {
 	c.cond.Broadcast()
 }
 
-func (c *copier) problem(path string, err error) {
+func (c *copier) problem(path superqode.RelPath, err error) {
 	c.mu.Lock()
 	c.problems = append(c.problems, snapshot.Problem{Path: path, Err: err})
 	c.mu.Unlock()
@@ -366,7 +367,7 @@ type sourceError struct{ error }
 
 func (e sourceError) Unwrap() error { return e.error }
 
-func (c *copier) settle(path string, err error) {
+func (c *copier) settle(path superqode.RelPath, err error) {
 	if err == nil {
 		return
 	}
@@ -583,7 +584,7 @@ func (w *copyWorker) trustedID(e *snapshot.Entry, st *unix.Stat_t) snapshot.ID {
 }
 
 // finishFile gives the file its time and mode and records what it has become.
-func finishFile(fd int, path string, id snapshot.ID, src *unix.Stat_t, out *snapshot.Entry) error {
+func finishFile(fd int, path superqode.RelPath, id snapshot.ID, src *unix.Stat_t, out *snapshot.Entry) error {
 	var st unix.Stat_t
 	if err := dirfd.SetTime(fd, src.Mtim); err != nil {
 		return err

@@ -65,12 +65,12 @@ func benchCreate(b *testing.B, s *snapshot.Snapshot, dst string) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
 		if e.Kind == snapshot.Dir {
-			if err := unix.Mkdir(dst+"/"+e.Path, 0o755); err != nil {
+			if err := unix.Mkdir(dst+"/"+string(e.Path), 0o755); err != nil {
 				b.Fatal(err)
 			}
 			continue
 		}
-		fd, err := unix.Open(dst+"/"+e.Path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
+		fd, err := unix.Open(dst+"/"+string(e.Path), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o644)
 		if err != nil {
 			b.Fatal(err)
 		}

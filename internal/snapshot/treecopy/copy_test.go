@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/snaptest"
 )
@@ -131,7 +132,7 @@ func TestCopyProblems(t *testing.T) {
 	}
 	var paths []string
 	for _, p := range problems {
-		paths = append(paths, p.Path)
+		paths = append(paths, string(p.Path))
 		if (p.Path == "fifo") != errors.Is(p, ErrSpecial) {
 			t.Error(p)
 		}
@@ -149,7 +150,7 @@ func TestCopyRefuses(t *testing.T) {
 	t.Parallel()
 	src := t.TempDir()
 	snaptest.Write(t, src, "f", "x", 0o644)
-	for _, paths := range [][]string{{".."}, {"a/../b"}, {"/x"}, {"b", "a"}, {"a", "a"}, {"a\x00b"}, {""}, {"a/"}, {"f", "f/x"}} {
+	for _, paths := range [][]superqode.RelPath{{".."}, {"a/../b"}, {"/x"}, {"b", "a"}, {"a", "a"}, {"a\x00b"}, {""}, {"a/"}, {"f", "f/x"}} {
 		s := &snapshot.Snapshot{Root: src, Format: snapshot.SHA1}
 		for _, p := range paths {
 			s.Entries = append(s.Entries, snapshot.Entry{Path: p, Kind: snapshot.File})
@@ -221,12 +222,12 @@ func TestCopyDeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		fd, path = next, strings.TrimPrefix(path+"/"+name, "/")
-		s.Entries = append(s.Entries, snapshot.Entry{Path: path, Kind: snapshot.Dir, Perm: 0o755})
+		s.Entries = append(s.Entries, snapshot.Entry{Path: superqode.RelPath(path), Kind: snapshot.Dir, Perm: 0o755})
 	}
 	if err := errors.Join(unix.Symlinkat("t", fd, "leaf"), unix.Close(fd)); err != nil {
 		t.Fatal(err)
 	}
-	s.Entries = append(s.Entries, snapshot.Entry{Path: path + "/leaf", Kind: snapshot.Link})
+	s.Entries = append(s.Entries, snapshot.Entry{Path: superqode.RelPath(path + "/leaf"), Kind: snapshot.Link})
 	got, problems, err := Copy(t.Context(), s, dst, CopyOptions{})
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)

@@ -84,7 +84,7 @@ func (c *treeEditor) close() error {
 }
 
 // folderOf enters the folder that path lies in.
-func (c *treeEditor) folderOf(path string) (at int, name string, err error) {
+func (c *treeEditor) folderOf(path superqode.RelPath) (at int, name string, err error) {
 	dir, name := dirfd.Split(path)
 	if open, fd := c.Here(); fd >= 0 && open != dir {
 		if err := c.narrow(); err != nil {
@@ -223,7 +223,7 @@ func (c *treeEditor) moveOut(ctx context.Context, dir, to string, format snapsho
 	if err != nil {
 		return err
 	}
-	dst := filepath.Join(to, e.Path)
+	dst := e.Path.In(to)
 	if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (c *treeEditor) moveOut(ctx context.Context, dir, to string, format snapsho
 // MovedError says that a path is not in the state in which it was looked at.
 // Nothing was done to it. It wraps superqode.ErrConflict.
 type MovedError struct {
-	Path string
+	Path superqode.RelPath
 	More []string // other paths of which the same is true
 }
 
@@ -269,7 +269,7 @@ func (e *MovedError) Error() string {
 func (*MovedError) Unwrap() error { return superqode.ErrConflict }
 
 // ErrorPaths returns the paths.
-func (e *MovedError) ErrorPaths() []string { return append([]string{e.Path}, e.More...) }
+func (e *MovedError) ErrorPaths() []string { return append([]string{string(e.Path)}, e.More...) }
 
 // collect adds the path of a *MovedError to that in e and returns nil; any other
 // error it returns.
@@ -281,7 +281,7 @@ func (e *MovedError) collect(err error) error {
 	if e.Path == "" {
 		e.Path = m.Path
 	} else if e.Path != m.Path {
-		e.More = append(e.More, m.Path)
+		e.More = append(e.More, string(m.Path))
 	}
 	return nil
 }
@@ -296,7 +296,7 @@ func (e *MovedError) err() error {
 
 // elsewhere takes a folder on the way to path that is none any more, or a link by
 // now, for a move.
-func elsewhere(err error, path string) error {
+func elsewhere(err error, path superqode.RelPath) error {
 	if err == unix.ENOTDIR || err == unix.ELOOP || err == unix.ENOENT {
 		return &MovedError{Path: path}
 	}

@@ -23,8 +23,8 @@ func whole(t *testing.T, dir string) *snapshot.Snapshot {
 	return snaptest.Scan(t, dir, snapshot.ScanOptions{})
 }
 
-func paths(s *snapshot.Snapshot) []string {
-	var list []string
+func paths(s *snapshot.Snapshot) []superqode.RelPath {
+	var list []superqode.RelPath
 	for i := range s.Entries {
 		list = append(list, s.Entries[i].Path)
 	}
@@ -38,7 +38,7 @@ func TestEraseDeletesWhatItWasToldOf(t *testing.T) {
 	s := whole(t, dir)
 	entries := slices.DeleteFunc(slices.Clone(s.Entries), func(e snapshot.Entry) bool { return e.Path == "keep/y" })
 	snaptest.Must(t, Erase(t.Context(), dir, entries))
-	if left := paths(whole(t, dir)); !slices.Equal(left, []string{"keep", "keep/y"}) { // a folder with something in it stays
+	if left := paths(whole(t, dir)); !slices.Equal(left, []superqode.RelPath{"keep", "keep/y"}) { // a folder with something in it stays
 		t.Errorf("left: %q", left)
 	}
 	snaptest.Must(t, Erase(t.Context(), dir, entries)) // what is gone is gone
@@ -155,7 +155,7 @@ func TestAdjust(t *testing.T) {
 	snaptest.Must(t, os.Symlink(outside, filepath.Join(dir, "far")))
 	snaptest.Must(t, Adjust(t.Context(), dir, was.Entries))
 	is := whole(t, dir)
-	for _, p := range []string{"a", "d", "d/f", "link", "pipe"} {
+	for _, p := range []superqode.RelPath{"a", "d", "d/f", "link", "pipe"} {
 		a, b := was.Find(p), is.Find(p)
 		if a.Perm != b.Perm || a.Stat.Mtime != b.Stat.Mtime {
 			t.Errorf("%s: %o %d, was %o %d", p, b.Perm, b.Stat.Mtime, a.Perm, a.Stat.Mtime)
@@ -183,7 +183,7 @@ func TestEraseAndAdjustInClosedFolders(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(dir, "d"), 0o755) })
 	snaptest.Must(t, Erase(t.Context(), dir, []snapshot.Entry{*s.Find("d/e/h"), *s.Find("d/f")}))
 	is := whole(t, dir)
-	if got := paths(is); !slices.Equal(got, []string{"d", "d/e", "d/g"}) || is.Find("d").Perm != 0o555 || is.Find("d/e").Perm != 0o555 {
+	if got := paths(is); !slices.Equal(got, []superqode.RelPath{"d", "d/e", "d/g"}) || is.Find("d").Perm != 0o555 || is.Find("d/e").Perm != 0o555 {
 		t.Errorf("%q %o", got, is.Find("d").Perm)
 	}
 	snaptest.Must(t, Adjust(t.Context(), dir, s.Entries))
@@ -199,7 +199,7 @@ func TestMaterializeReplacesOnlyWhatItSaw(t *testing.T) {
 	base := whole(t, from)
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dir string)
-		moved  string
+		moved  superqode.RelPath
 	}{
 		"nothing": {func(*testing.T, string) {}, ""},
 		"written": {func(t *testing.T, dir string) {
@@ -249,14 +249,14 @@ func TestMaterializeFromAside(t *testing.T) {
 	dir := t.TempDir()
 	problems, err := Materialize(t.Context(), base, nil, dir, MaterializeOptions{Aside: aside, Partial: true})
 	snaptest.Must(t, err)
-	var names []string
+	var names []superqode.RelPath
 	for _, p := range problems {
 		names = append(names, p.Path)
 	}
-	if !slices.Equal(names, []string{"a link", "bad", "gone"}) {
+	if !slices.Equal(names, []superqode.RelPath{"a link", "bad", "gone"}) {
 		t.Errorf("problems %v", problems)
 	}
-	if got := paths(whole(t, dir)); !slices.Equal(got, []string{"good", "unknown"}) {
+	if got := paths(whole(t, dir)); !slices.Equal(got, []superqode.RelPath{"good", "unknown"}) {
 		t.Errorf("made: %q", got)
 	}
 	if _, err := Materialize(t.Context(), base, nil, t.TempDir(), MaterializeOptions{Aside: aside}); !errors.Is(err, superqode.ErrNotFound) {

@@ -169,7 +169,7 @@ func (m *materializer) entry(ctx context.Context, e *snapshot.Entry) error {
 }
 
 // moved tells that a folder is not what it was, where dst was looked at before.
-func (m *materializer) moved(err error, path string) error {
+func (m *materializer) moved(err error, path superqode.RelPath) error {
 	if m.opt.Now == nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (m *materializer) put(at int, name string, e *snapshot.Entry, fill func(nam
 
 // unmoved returns a *MovedError when name in the folder at is not in the state
 // that was, which is nil for nothing there.
-func unmoved(at int, name, path string, was *snapshot.Entry) error {
+func unmoved(at int, name string, path superqode.RelPath, was *snapshot.Entry) error {
 	now, err := snapshot.StatAt(at, name)
 	if err == unix.ENOENT && was == nil {
 		return nil
@@ -411,7 +411,7 @@ func inodeOf(e *snapshot.Entry) inode { return inode{e.Stat.Dev, e.Stat.Ino} }
 
 // hardLink is a file to which Materialize may make further hard links.
 type hardLink struct {
-	path string
+	path superqode.RelPath
 	inode
 }
 
@@ -435,7 +435,7 @@ func (m *materializer) hardLink(at int, name string, e *snapshot.Entry) bool {
 		return false
 	}
 	dir, from := dirfd.Split(t.path)
-	up, err := dirfd.OpenPath(m.Root, dir, dirfd.DirFlags)
+	up, err := dirfd.OpenPath(m.Root, string(dir), dirfd.DirFlags)
 	if err != nil {
 		return false
 	}

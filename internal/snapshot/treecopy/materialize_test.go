@@ -44,7 +44,7 @@ func TestMaterialize(t *testing.T) {
 		}
 		mine := got.Entries[:0]
 		for _, e := range got.Entries {
-			if !strings.HasPrefix(e.Path, "others") {
+			if !strings.HasPrefix(string(e.Path), "others") {
 				mine = append(mine, e)
 			}
 		}
