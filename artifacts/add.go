@@ -59,11 +59,14 @@ type New struct {
 
 // Add adds one artifact; see AddAll.
 func (s *Store) Add(ctx context.Context, n New) (Artifact, error) {
-	list, err := s.AddAll(ctx, []New{n})
+	return one(s.AddAll(ctx, []New{n}))
+}
+
+func one[T any](list []T, err error) (v T, _ error) {
 	if len(list) == 1 {
-		return list[0], err
+		v = list[0]
 	}
-	return Artifact{}, err
+	return v, err
 }
 
 // AddAll adds several artifacts with one write of the manifest: all of them or,
@@ -158,10 +161,7 @@ func newItem(n New) (*item, error) {
 	}
 	it := &item{replace: n.Path != "" && !n.Numbered, mask: n.Mask}
 	if n.Path == "" {
-		session := n.Session.String()
-		if session == "" {
-			session = "manual"
-		}
+		session := cmp.Or(n.Session.String(), "manual")
 		base = path.Base(base)
 		if base == "" || base == "." || base == "/" || base == ".." {
 			return nil, fmt.Errorf("no name to file it under")
@@ -172,15 +172,15 @@ func newItem(n New) (*item, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d := dirs(n.Path); len(d) == 0 || !slices.Contains(Folders(), d[0]) {
+	if !inFolder(n.Path) {
 		return nil, fmt.Errorf("path %q is in none of the folders %v", n.Path, Folders())
 	}
 	if n.Name == "" {
 		n.Name = path.Base(n.Path)
 	}
 	it.Artifact = Artifact{
-		Type: n.Type, Name: n.Name, Path: rel, Description: n.Description, Metadata: n.Metadata, OriginalFile: n.OriginalFile,
-		Session: n.Session, Agent: n.Agent, CreatedAt: now(),
+		Type: n.Type, Name: n.Name, Path: rel, Description: n.Description, Metadata: n.Metadata,
+		OriginalFile: n.OriginalFile, Session: n.Session, Agent: n.Agent, CreatedAt: now(),
 	}
 	it.folder = path.Dir(n.Path)
 	switch {
@@ -326,15 +326,16 @@ func (s *Store) drop(items []*item) (err error) {
 	defer func() { err = errors.Join(err, p.close()) }()
 	for _, it := range items {
 		if it.tmp != "" {
-			err = errors.Join(err, it.in(p.root, func(dir *os.Root) error { return dir.Remove(it.tmp) }))
+			err = errors.Join(err, in(p.root, it.folder, func(dir *os.Root) error { return dir.Remove(it.tmp) }))
 			it.tmp = ""
 		}
 	}
 	return err
 }
 
-func (it *item) in(root *os.Root, do func(dir *os.Root) error) error {
-	dir, err := rooted.Folders(root, it.folder, false)
+// in opens a folder below root for do.
+func in(root *os.Root, folder string, do func(dir *os.Root) error) error {
+	dir, err := rooted.Folders(root, folder, false)
 	if err != nil {
 		return err
 	}
@@ -374,6 +375,7 @@ type plan struct {
 	m        *manifest
 	taken    map[string]bool // paths that this plan fills
 	moves    []move
+	overs    []move // those that replace our own earlier content
 	warnings []Problem
 	changed  bool
 }
@@ -383,7 +385,6 @@ type plan struct {
 type move struct {
 	folder, from, to string
 	item             *item
-	over             bool // replaces our own earlier content
 }
 
 func (p *plan) add(it *item) (Artifact, error) {
@@ -417,7 +418,8 @@ func (p *plan) add(it *item) (Artifact, error) {
 			p.put(it, false)
 			return p.enter(it), nil
 		case it.replace && (taken || e != nil && e.Session != it.Session):
-			return Artifact{}, superqode.Errorf(superqode.ErrConflict, "artifact path %s belongs to %s", text.Printable(rel), e.ID)
+			where := text.Printable(rel)
+			return Artifact{}, superqode.Errorf(superqode.ErrConflict, "artifact path %s belongs to %s", where, e.ID)
 		case it.replace:
 			return p.replace(it, e, onDisk, sum)
 		}
@@ -451,7 +453,8 @@ func (p *plan) replace(it *item, e *entry, onDisk bool, sum string) (Artifact, e
 			return Artifact{}, err
 		}
 		p.moves = append(p.moves, move{folder: it.folder, from: path.Base(rel), to: aside})
-		p.warnings = append(p.warnings, Problem{rel, "was not what the manifest says; kept as " + text.Printable(aside)})
+		why := "was not what the manifest says; kept as " + text.Printable(aside)
+		p.warnings = append(p.warnings, Problem{rel, why})
 		onDisk = false
 	}
 	p.put(it, onDisk)
@@ -477,7 +480,11 @@ func (p *plan) asideName(it *item) (string, error) {
 func (p *plan) put(it *item, over bool) {
 	rel := it.Path.String()
 	p.taken[rel], p.changed = true, true
-	p.moves = append(p.moves, move{folder: it.folder, from: it.tmp, to: path.Base(rel), item: it, over: over})
+	list := &p.moves
+	if over {
+		list = &p.overs
+	}
+	*list = append(*list, move{folder: it.folder, from: it.tmp, to: path.Base(rel), item: it})
 }
 
 func (p *plan) enter(it *item) Artifact {
@@ -501,9 +508,7 @@ func (p *plan) run() (err error) {
 			}
 		}
 	}()
-	// What replaces our own earlier content cannot be undone, so it comes last.
-	slices.SortStableFunc(p.moves, func(a, b move) int { return cmp.Compare(btoi(a.over), btoi(b.over)) })
-	for _, mv := range p.moves {
+	for i, mv := range slices.Concat(p.moves, p.overs) { // what replaces our own cannot be undone, so it comes last
 		if err := failpoint.Err("artifacts.place"); err != nil {
 			return err
 		}
@@ -513,7 +518,7 @@ func (p *plan) run() (err error) {
 		if mv.item != nil {
 			mv.item.tmp = ""
 		}
-		if !mv.over {
+		if i < len(p.moves) {
 			undo = append(undo, mv)
 		}
 		for d := mv.folder; d != "."; d = path.Dir(d) {
@@ -521,34 +526,15 @@ func (p *plan) run() (err error) {
 		}
 	}
 	for d := range folders {
-		if err := p.sync(d); err != nil {
+		if err := in(p.root, d, rooted.Sync); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 func (p *plan) rename(folder, from, to string) error {
-	dir, err := rooted.Folders(p.root, folder, false)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Rename(from, to), dir.Close())
-}
-
-func (p *plan) sync(folder string) error {
-	dir, err := rooted.Folders(p.root, folder, false)
-	if err != nil {
-		return err
-	}
-	return errors.Join(rooted.Sync(dir), dir.Close())
+	return in(p.root, folder, func(dir *os.Root) error { return dir.Rename(from, to) })
 }
 
 // Names with versions: what is saved under a name gets the numbers 1, 2, … and
@@ -575,7 +561,8 @@ const (
 // saved under the name.
 func CheckName(name string) error {
 	if len(name) > maxName || !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(name) {
-		return superqode.Errorf(superqode.ErrUsage, "%q is not a name for an artifact (letters, digits, . _ -, at most %d)", text.Clip(name, 2*maxName), maxName)
+		return superqode.Errorf(superqode.ErrUsage, "%q is not a name for an artifact (letters, digits, . _ -, at most %d)",
+			text.Clip(name, 2*maxName), maxName)
 	}
 	return nil
 }
@@ -583,11 +570,7 @@ func CheckName(name string) error {
 // Save adds n, whose Path is empty, as the next version of n.Name. The same
 // content saved again by the same session is the version that it is, unless n.Again.
 func (s *Store) Save(ctx context.Context, n New) (Named, error) {
-	list, err := s.SaveAll(ctx, []New{n})
-	if len(list) == 1 {
-		return list[0], err
-	}
-	return Named{}, err
+	return one(s.SaveAll(ctx, []New{n}))
 }
 
 // SaveAll saves several, all or none, with one write of the manifest.
@@ -678,7 +661,8 @@ func versionedName(name, ext string, version int) string {
 
 // splitVersioned reads back what versionedName wrote.
 func splitVersioned(base string) (name string, version int, ok bool) {
-	m := regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)@([1-9][0-9]{0,8})(\.[A-Za-z0-9_-]+)?$`).FindStringSubmatch(base)
+	form := regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)@([1-9][0-9]{0,8})(\.[A-Za-z0-9_-]+)?$`)
+	m := form.FindStringSubmatch(base)
 	if m == nil {
 		return "", 0, false
 	}
@@ -747,8 +731,9 @@ func (s *Store) Resolve(ctx context.Context, ref string) (Named, error) {
 	if latest, ok := lastOf(versionsOf(all, ref)); ok {
 		return latest, nil
 	}
-	name, wanted, found := cutLast(ref, '@')
-	if list := versionsOf(all, name); found && len(list) > 0 {
+	at := max(strings.LastIndexByte(ref, '@'), 0)
+	name, wanted := ref[:at], strings.TrimPrefix(ref[at:], "@")
+	if list := versionsOf(all, name); at > 0 && len(list) > 0 {
 		var have []string
 		for _, v := range list {
 			if wanted == strconv.Itoa(v.Version) {
@@ -759,7 +744,8 @@ func (s *Store) Resolve(ctx context.Context, ref string) (Named, error) {
 		if len(have) > 10 {
 			have = append([]string{"…"}, have[len(have)-10:]...)
 		}
-		return Named{}, superqode.Errorf(superqode.ErrNotFound, "no version %q of artifact %q (there are %s)", wanted, name, strings.Join(have, ", "))
+		return Named{}, superqode.Errorf(superqode.ErrNotFound, "no version %q of artifact %q (there are %s)",
+			wanted, name, strings.Join(have, ", "))
 	}
 	return Named{}, superqode.Errorf(superqode.ErrNotFound, "no artifact %q", ref)
 }
@@ -771,12 +757,4 @@ func withVersion(all []Artifact, a Artifact) Named {
 		}
 	}
 	return Named{a, 0}
-}
-
-func cutLast(s string, sep byte) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, sep)
-	if i <= 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
 }

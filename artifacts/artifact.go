@@ -51,8 +51,8 @@ type artifactJSON struct {
 // "path_bytes" and "original_file_bytes".
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	j := artifactJSON{
-		ID: a.ID, Type: a.Type, Name: a.Name, Description: a.Description, CreatedAt: At(a.CreatedAt), Metadata: a.Metadata,
-		Session: a.Session, Agent: a.Agent, SHA256: a.SHA256, Size: a.Size,
+		ID: a.ID, Type: a.Type, Name: a.Name, Description: a.Description, CreatedAt: At(a.CreatedAt),
+		Metadata: a.Metadata, Session: a.Session, Agent: a.Agent, SHA256: a.SHA256, Size: a.Size,
 	}
 	j.OriginalFile, j.OriginalBytes = superqode.JSONPath(a.OriginalFile)
 	j.Path, j.PathBytes = superqode.JSONPath(a.Path.String())
@@ -84,8 +84,8 @@ func (a *Artifact) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("an artifact without id")
 	}
 	*a = Artifact{
-		ID: j.ID, Type: j.Type, Name: j.Name, Path: p, Description: j.Description, CreatedAt: j.CreatedAt.Time, Metadata: j.Metadata,
-		OriginalFile: j.OriginalFile, Session: j.Session, Agent: j.Agent, SHA256: j.SHA256, Size: j.Size,
+		ID: j.ID, Type: j.Type, Name: j.Name, Path: p, Description: j.Description, CreatedAt: j.CreatedAt.Time,
+		Metadata: j.Metadata, OriginalFile: j.OriginalFile, Session: j.Session, Agent: j.Agent, SHA256: j.SHA256, Size: j.Size,
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -182,8 +183,10 @@ func (f Finding) Validate() error {
 			return fieldErrorf("line_range", "ends at %d, before it starts at %d", r.End, r.Start)
 		}
 	}
-	for field, v := range map[string]string{"title": f.Title, "category": f.Category, "description": f.Description, "evidence": f.Evidence,
-		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy, "rule_id": f.RuleID, "tags": strings.Join(f.Tags, "")} {
+	for field, v := range map[string]string{
+		"title": f.Title, "category": f.Category, "description": f.Description, "evidence": f.Evidence, "rule_id": f.RuleID,
+		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy, "tags": strings.Join(f.Tags, ""),
+	} {
 		if len(v) > maxText {
 			return fieldErrorf(field, "%d bytes, more than %d", len(v), maxText)
 		}
@@ -221,10 +224,10 @@ type findingJSON struct {
 // MarshalJSON writes every field of superqode-qr-v1.
 func (f Finding) MarshalJSON() ([]byte, error) {
 	j := findingJSON{
-		ID: f.ID, Severity: f.Severity, Priority: f.Priority, Confidence: f.Confidence, Category: f.Category, Title: f.Title,
-		Description: f.Description, Lines: f.Lines, Location: strings.ToValidUTF8(f.Location(), string(utf8.RuneError)),
-		Evidence: f.Evidence, SuggestedFix: f.SuggestedFix, PatchID: f.PatchID, FoundBy: f.FoundBy, Tags: notNull(f.Tags),
-		RuleID: f.RuleID, Fingerprint: f.Fingerprint(), Suppressed: f.Suppressed,
+		ID: f.ID, Severity: f.Severity, Priority: f.Priority, Confidence: f.Confidence, Category: f.Category,
+		Title: f.Title, Description: f.Description, Lines: f.Lines, Evidence: f.Evidence, SuggestedFix: f.SuggestedFix,
+		Location: strings.ToValidUTF8(f.Location(), string(utf8.RuneError)), PatchID: f.PatchID, FoundBy: f.FoundBy,
+		Tags: notNull(f.Tags), RuleID: f.RuleID, Fingerprint: f.Fingerprint(), Suppressed: f.Suppressed,
 	}
 	j.Source, _ = superqode.JSONPath(f.Source)
 	j.File, j.FileBytes = superqode.JSONPath(f.File)
@@ -307,9 +310,6 @@ func ParseFinding(data []byte, roots ...string) (Finding, error) {
 	}
 	f.File = TrimRoots(f.File, roots)
 	f.Ignored = slices.Sorted(maps.Keys(raw))
-	if len(f.Ignored) == 0 {
-		f.Ignored = nil
-	}
 	if err := f.Validate(); err != nil {
 		return Finding{}, err
 	}
@@ -341,7 +341,7 @@ func (p *findingParser) read(field string, v any) {
 		return
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		p.err = fieldErrorf(field, "%s", plainTypeError(err))
+		p.err = fieldErrorf(field, "%s", text.JSONError(err))
 	}
 }
 
@@ -364,13 +364,6 @@ func (p *findingParser) readLines(f *Finding) {
 	}
 }
 
-func plainTypeError(err error) string {
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "is a " + t.Value + ", not a " + t.Type.String()
-	}
-	return err.Error()
-}
-
 // parseLocation reads "file", "file:7" and "file:7-9". What does not end in line
 // numbers is a file's name whole.
 func parseLocation(s string) (string, *LineRange) {
@@ -379,10 +372,7 @@ func parseLocation(s string) (string, *LineRange) {
 		return s, nil
 	}
 	start, _ := strconv.Atoi(m[2]) // at most nine digits
-	end := start
-	if m[3] != "" {
-		end, _ = strconv.Atoi(m[3])
-	}
+	end, _ := strconv.Atoi(cmp.Or(m[3], m[2]))
 	return m[1], &LineRange{start, end}
 }
 
@@ -397,11 +387,8 @@ func (f Finding) Fingerprint() string {
 	if f.fingerprint != "" {
 		return f.fingerprint
 	}
-	kind := f.RuleID
-	if kind == "" {
-		kind = f.Category
-	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"superqode-finding-1", strings.ToLower(strings.TrimSpace(kind)), f.File, plainTitle(f.Title)}, "\x00")))
+	kind := strings.ToLower(strings.TrimSpace(cmp.Or(f.RuleID, f.Category)))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"superqode-finding-1", kind, f.File, plainTitle(f.Title)}, "\x00")))
 	return hex.EncodeToString(sum[:])[:fingerprintLength]
 }
 

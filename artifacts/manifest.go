@@ -61,7 +61,8 @@ func parseManifest(data []byte) (manifest, []Problem, error) {
 		e := &m.entries[i]
 		if err := json.Unmarshal(e.raw, &e.Artifact); err != nil {
 			e.opaque = true
-			problems = append(problems, Problem{manifestName, fmt.Sprintf("entry %d is kept but cannot be read: %v", i+1, err)})
+			why := fmt.Sprintf("entry %d is kept but cannot be read: %v", i+1, err)
+			problems = append(problems, Problem{manifestName, why})
 			continue
 		}
 		m.counter = max(m.counter, idNumber(e.ID))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // ReportInput is everything that a report is made of.
@@ -95,15 +96,19 @@ type SeverityCounts struct {
 // when there are none.
 func (c SeverityCounts) Text() string {
 	var parts []string
-	for _, v := range []struct {
-		n    int
-		name Severity
-	}{{c.Critical, SeverityCritical}, {c.High, SeverityHigh}, {c.Medium, SeverityMedium}, {c.Low, SeverityLow}, {c.Info, SeverityInfo}} {
-		if v.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", v.n, v.name))
+	for _, s := range Severities() {
+		if n := *c.of(s); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// of returns the count of a severity that a valid finding has.
+func (c *SeverityCounts) of(s Severity) *int {
+	return map[Severity]*int{
+		SeverityCritical: &c.Critical, SeverityHigh: &c.High, SeverityMedium: &c.Medium, SeverityLow: &c.Low, SeverityInfo: &c.Info,
+	}[s]
 }
 
 // PriorityCounts counts findings by priority.
@@ -257,14 +262,14 @@ func NewReport(in ReportInput) Report {
 	}
 	findings, invalid := withIDs(in.Findings)
 	rep := Report{
-		SchemaVersion: 1, Version: "1.0", Schema: "superqode-qr-v1", SessionID: r.SessionID, Mode: r.Mode, StartedAt: r.StartedAt, EndedAt: r.EndedAt,
-		DurationSeconds: r.DurationSeconds, Coverage: in.Coverage, Changes: notNull(r.Changes),
-		Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(), Applied: r.Applied, Commits: r.Commits, Base: r.Base, Final: r.Final,
-		VerifiedFixes: in.Fixes.filled(),
+		SchemaVersion: 1, Version: "1.0", Schema: "superqode-qr-v1", SessionID: r.SessionID, Mode: r.Mode,
+		StartedAt: r.StartedAt, EndedAt: r.EndedAt, DurationSeconds: r.DurationSeconds, Coverage: in.Coverage,
+		Changes: notNull(r.Changes), Guard: r.Guard.filled(), Revert: r.Revert.filled(), OriginCheck: r.OriginCheck.filled(),
+		Applied: r.Applied, Commits: r.Commits, Base: r.Base, Final: r.Final, VerifiedFixes: in.Fixes.filled(),
 		Run: Run{
 			Command: notNull(in.Command), ExitCode: r.ExitCode, TimedOut: r.TimedOut, State: r.State, Origin: r.Origin,
-			Workspace: r.Workspace, Artifacts: notNull(refs), Errors: append(errorsOf(in), invalid...), Warnings: notNull(in.Warnings),
-			Setup: notNull(in.Setup), Commands: notNull(in.Commands), Agents: r.Agents.filled(),
+			Workspace: r.Workspace, Artifacts: notNull(refs), Errors: append(errorsOf(in), invalid...),
+			Warnings: notNull(in.Warnings), Setup: notNull(in.Setup), Commands: notNull(in.Commands), Agents: r.Agents.filled(),
 		},
 	}
 	if c := &rep.Coverage; c.Before != nil && c.After != nil {
@@ -272,8 +277,8 @@ func NewReport(in ReportInput) Report {
 	}
 	rep.listArtifacts(in.Artifacts)
 	rep.Metadata = ReportMetadata{
-		RolesUsed: notNull(in.Agents), FilesAnalyzed: in.FilesAnalyzed, TotalLines: in.TotalLines, BlockedOperations: len(rep.Guard.Blocked),
-		Errors: len(rep.Run.Errors), AllowSuggestions: in.AllowSuggestions,
+		RolesUsed: notNull(in.Agents), FilesAnalyzed: in.FilesAnalyzed, TotalLines: in.TotalLines,
+		BlockedOperations: len(rep.Guard.Blocked), Errors: len(rep.Run.Errors), AllowSuggestions: in.AllowSuggestions,
 	}
 	return rep.WithFindings(findings)
 }
@@ -321,7 +326,9 @@ func (r Report) WithArtifacts(list []Artifact) Report {
 func (r Report) WithFix(fix Fix) Report {
 	all := FixesReport{Enabled: true}
 	if r.VerifiedFixes != nil {
-		all.Fixes = slices.DeleteFunc(slices.Clone(r.VerifiedFixes.Fixes), func(f Fix) bool { return f.FindingID == fix.FindingID && f.PatchID == fix.PatchID })
+		all.Fixes = slices.DeleteFunc(slices.Clone(r.VerifiedFixes.Fixes), func(f Fix) bool {
+			return f.FindingID == fix.FindingID && f.PatchID == fix.PatchID
+		})
 	}
 	all.Fixes = append(all.Fixes, fix)
 	for _, f := range all.Fixes {
@@ -420,12 +427,12 @@ func (r *Report) count() {
 	r.Summary = Summary{TotalFindings: len(r.Findings), Suppressed: len(r.Suppressed)}
 	s := &r.Summary
 	for _, f := range r.Findings {
-		*map[Severity]*int{SeverityCritical: &s.BySeverity.Critical, SeverityHigh: &s.BySeverity.High, SeverityMedium: &s.BySeverity.Medium,
-			SeverityLow: &s.BySeverity.Low, SeverityInfo: &s.BySeverity.Info}[f.Severity]++
+		*s.BySeverity.of(f.Severity)++
 		*[]*int{&s.ByPriority.P0, &s.ByPriority.P1, &s.ByPriority.P2, &s.ByPriority.P3}[f.Priority]++
 	}
 	s.TestsGenerated, s.PatchesGenerated = len(r.Artifacts.Tests), len(r.Artifacts.Patches)
-	r.FindingsCount, r.CriticalCount, r.WarningCount = s.TotalFindings, s.BySeverity.Critical, s.BySeverity.High+s.BySeverity.Medium
+	r.FindingsCount, r.CriticalCount = s.TotalFindings, s.BySeverity.Critical
+	r.WarningCount = s.BySeverity.High + s.BySeverity.Medium
 	r.PatchesCount, r.TestsCount = s.PatchesGenerated, s.TestsGenerated
 }
 
@@ -478,9 +485,11 @@ func (r *Report) judge() {
 	case len(r.Run.Command) == 0:
 		r.Verdict, r.Explanation = VerdictBlocked, "The session could not be judged: no program ran in it."
 	case len(r.Findings) == 0:
-		r.Verdict, r.Explanation = VerdictPass, "The command succeeded and nothing was found; what it did not look at was not checked."
+		r.Verdict = VerdictPass
+		r.Explanation = "The command succeeded and nothing was found; what it did not look at was not checked."
 	default:
-		r.Verdict, r.Explanation = VerdictPass, "The command succeeded; nothing bad enough to stop at was found: "+s.Text()+"."
+		r.Verdict = VerdictPass
+		r.Explanation = "The command succeeded; nothing bad enough to stop at was found: " + s.Text() + "."
 	}
 	r.Correctness = "incorrect"
 	if r.Verdict == VerdictPass {
@@ -517,12 +526,13 @@ func (r *Report) whatFailed() string {
 	case len(conflicts) > 0:
 		slices.Sort(conflicts)
 		conflicts = slices.Compact(conflicts)
-		bad = append(bad, counted(len(conflicts), "path")+" could not be merged: "+strings.Join(conflicts[:min(len(conflicts), 3)], ", "))
+		said := text.Plural(len(conflicts), "path") + " could not be merged: "
 		if len(conflicts) > 3 {
-			bad[len(bad)-1] += ", …"
+			conflicts = append(conflicts[:3], "…")
 		}
+		bad = append(bad, said+strings.Join(conflicts, ", "))
 	}
-	return fmt.Sprintf("Of %s %s.", counted(len(r.Run.Agents), "agent"), strings.Join(bad, "; "))
+	return fmt.Sprintf("Of %s %s.", text.Plural(len(r.Run.Agents), "agent"), strings.Join(bad, "; "))
 }
 
 //go:embed schema/*.schema.json

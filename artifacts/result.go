@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Result is what `run --json` prints about a session (docs/formats.md). Every
@@ -56,7 +57,7 @@ type Commits struct {
 
 // Text tells of the commits, and how to have them.
 func (c *Commits) Text(id superqode.SessionID) string {
-	s := fmt.Sprintf("%s, kept: superqode workspace apply --session %s --commits", counted(c.Count, "commit"), id)
+	s := fmt.Sprintf("%s, kept: superqode workspace apply --session %s --commits", text.Plural(c.Count, "commit"), id)
 	if c.Series != "" {
 		s += ", or git am .superqode/qe-artifacts/" + c.Series
 	}
@@ -188,7 +189,8 @@ type Applied struct {
 // MarshalJSON keeps lists from being null.
 func (a Applied) MarshalJSON() ([]byte, error) {
 	type plain Applied
-	a.Applied, a.Already, a.Conflicts, a.LeftOut = notNull(a.Applied), notNull(a.Already), notNull(a.Conflicts), notNull(a.LeftOut)
+	a.Applied, a.Already = notNull(a.Applied), notNull(a.Already)
+	a.Conflicts, a.LeftOut = notNull(a.Conflicts), notNull(a.LeftOut)
 	return json.Marshal(plain(a))
 }
 
@@ -263,11 +265,11 @@ func (a *Applied) Text() string {
 	case a.Why != "":
 		return "nothing: " + a.Why
 	case len(a.Conflicts) > 0:
-		return fmt.Sprintf("nothing: %s", counted(len(a.Conflicts), "conflict"))
+		return "nothing: " + text.Plural(len(a.Conflicts), "conflict")
 	case len(a.Applied)+len(a.Already) == 0:
 		return "nothing: nothing was changed"
 	}
-	s := counted(len(a.Applied), "path")
+	s := text.Plural(len(a.Applied), "path")
 	if n := len(a.Already); n > 0 {
 		s += fmt.Sprintf(", %d more had that already", n)
 	}
@@ -275,13 +277,6 @@ func (a *Applied) Text() string {
 		s += "; what was overwritten is in salvage " + a.Salvage
 	}
 	return s
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // AppliedCommits tells what became of a session's commits in the origin: all of them

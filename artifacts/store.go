@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -186,7 +187,9 @@ func (e *brokenError) Unwrap() error { return e.err }
 // update runs change on the manifest under the lock and writes the manifest when
 // change says so. between runs after the new manifest is safe on disk under
 // another name and before it takes effect: the place for renames.
-func (s *Store) update(ctx context.Context, change func(*place, *manifest) (between func() error, err error)) (err error) {
+func (s *Store) update(
+	ctx context.Context, change func(*place, *manifest) (between func() error, err error),
+) (err error) {
 	p, err := s.open(true)
 	if err != nil {
 		return err
@@ -240,20 +243,15 @@ type Filter struct {
 }
 
 func (f Filter) match(a Artifact) bool {
-	return (f.Type == "" || a.Type == f.Type) && (f.Session.IsZero() || a.Session == f.Session) && (f.Agent.IsZero() || a.Agent == f.Agent)
+	return (f.Type == "" || a.Type == f.Type) &&
+		(f.Session.IsZero() || a.Session == f.Session) && (f.Agent.IsZero() || a.Agent == f.Agent)
 }
 
 // List returns the artifacts that f chooses, in the order in which they were
 // added.
 func (s *Store) List(ctx context.Context, f Filter) ([]Artifact, error) {
 	all, err := s.all(ctx)
-	var list []Artifact
-	for _, a := range all {
-		if f.match(a) {
-			list = append(list, a)
-		}
-	}
-	return list, err
+	return slices.DeleteFunc(all, func(a Artifact) bool { return !f.match(a) }), err
 }
 
 func (s *Store) all(ctx context.Context) (list []Artifact, err error) {
@@ -325,15 +323,6 @@ func (s *Store) File(a Artifact) string {
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// dirs returns the folders of slash-separated rel, outermost first.
-func dirs(rel string) []string {
-	var list []string
-	for d := path.Dir(rel); d != "."; d = path.Dir(d) {
-		list = append([]string{d}, list...)
-	}
-	return list
-}
-
 // Prepare makes the store's folders, so that an origin where nothing can be
 // written is found out before an hour's work and not after it.
 func (s *Store) Prepare() error {
@@ -356,7 +345,7 @@ func (s *Store) Remove(ctx context.Context, session superqode.SessionID) ([]Arti
 	if session.IsZero() {
 		return nil, nil, errors.New("remove artifacts: no session")
 	}
-	return s.remove(ctx, func([]Artifact) map[superqode.SessionID]bool { return map[superqode.SessionID]bool{session: true} }, removal{})
+	return s.remove(ctx, removal{choose: func([]Artifact) sessions { return sessions{session: true} }})
 }
 
 // PruneOptions says which sessions' artifacts may go. With both limits set a
@@ -375,30 +364,27 @@ type PruneOptions struct {
 // what stayed, and why.
 func (s *Store) Prune(ctx context.Context, opt PruneOptions) ([]Artifact, []Problem, error) {
 	if opt.KeepSessions < 0 || opt.OlderThan < 0 || opt.KeepSessions == 0 && opt.OlderThan == 0 {
-		return nil, nil, superqode.Errorf(superqode.ErrUsage, "prune needs a number of sessions to keep, an age, or both")
+		err := superqode.Errorf(superqode.ErrUsage, "prune needs a number of sessions to keep, an age, or both")
+		return nil, nil, err
 	}
 	if opt.Now.IsZero() {
 		opt.Now = time.Now()
 	}
-	return s.remove(ctx, opt.choose, removal{dry: opt.DryRun, keepSaved: true})
+	return s.remove(ctx, removal{choose: opt.choose, dry: opt.DryRun, keepSaved: true})
 }
 
 // choose decides which sessions go.
-func (opt PruneOptions) choose(all []Artifact) map[superqode.SessionID]bool {
+func (opt PruneOptions) choose(all []Artifact) sessions {
 	newest := map[superqode.SessionID]time.Time{}
 	for _, a := range all {
 		if t := newest[a.Session]; !a.Session.IsZero() && !a.CreatedAt.Before(t) {
 			newest[a.Session] = a.CreatedAt
 		}
 	}
-	order := make([]superqode.SessionID, 0, len(newest))
-	for id := range newest {
-		order = append(order, id)
-	}
-	slices.SortFunc(order, func(a, b superqode.SessionID) int {
+	order := slices.SortedFunc(maps.Keys(newest), func(a, b superqode.SessionID) int {
 		return cmp.Or(newest[b].Compare(newest[a]), strings.Compare(b.String(), a.String()))
 	})
-	gone := map[superqode.SessionID]bool{}
+	gone := sessions{}
 	for i, id := range order {
 		tooMany := opt.KeepSessions == 0 || i >= opt.KeepSessions
 		tooOld := opt.OlderThan == 0 || opt.Now.Sub(newest[id]) > opt.OlderThan
@@ -409,18 +395,22 @@ func (opt PruneOptions) choose(all []Artifact) map[superqode.SessionID]bool {
 	return gone
 }
 
-// removal says how artifacts are deleted.
+// sessions are those whose artifacts go.
+type sessions map[superqode.SessionID]bool
+
+// removal says which artifacts are deleted, and how.
 type removal struct {
+	choose    func([]Artifact) sessions
 	dry       bool // only say what would go
 	keepSaved bool // what was saved under a name stays; see Store.Save
 }
 
-func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqode.SessionID]bool, how removal) (removed []Artifact, problems []Problem, err error) {
+func (s *Store) remove(ctx context.Context, how removal) (removed []Artifact, problems []Problem, err error) {
 	if _, err := os.Lstat(s.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	err = s.update(ctx, func(p *place, m *manifest) (func() error, error) {
-		gone := choose(m.artifacts())
+		gone := how.choose(m.artifacts())
 		var failed error
 		m.entries = slices.DeleteFunc(m.entries, func(e entry) bool {
 			if failed != nil || e.opaque || !gone[e.Session] || how.keepSaved && e.version() > 0 {
@@ -433,8 +423,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 			// call finishes. In the other order nothing would name the files any more.
 			why, err := removeFile(p.root, e.Artifact, how.dry)
 			if err != nil {
-				problems = append(problems, Problem{e.Path.String(), err.Error()})
-				return false
+				why = err.Error()
 			}
 			if why != "" {
 				problems = append(problems, Problem{e.Path.String(), why})
@@ -444,11 +433,10 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 			return true
 		})
 		m.index = nil
-		if how.dry {
-			return nil, failed
+		if !how.dry {
+			sweepTemps(p.root, m)
 		}
-		sweepTemps(p.root, m)
-		if len(removed) == 0 {
+		if how.dry || len(removed) == 0 {
 			return nil, failed
 		}
 		m.updated = At(now())
@@ -464,7 +452,7 @@ func (s *Store) remove(ctx context.Context, choose func([]Artifact) map[superqod
 // says why it did not.
 func removeFile(root *os.Root, a Artifact, dry bool) (why string, err error) {
 	rel := a.Path.String()
-	if d := dirs(rel); len(d) == 0 || !slices.Contains(Folders(), d[0]) {
+	if !inFolder(rel) {
 		return "spared: it is in none of our folders", nil
 	}
 	sum, size, err := hashBelow(root, rel)
@@ -480,22 +468,14 @@ func removeFile(root *os.Root, a Artifact, dry bool) (why string, err error) {
 	if err := failpoint.Err("artifacts.remove"); err != nil {
 		return "", err
 	}
-	dir, err := rooted.Folders(root, path.Dir(rel), false)
-	if err != nil {
+	remove := func(rel string) error {
+		return in(root, path.Dir(rel), func(dir *os.Root) error { return dir.Remove(path.Base(rel)) })
+	}
+	if err := remove(rel); err != nil {
 		return "", err
 	}
-	if err := errors.Join(dir.Remove(path.Base(rel)), dir.Close()); err != nil {
-		return "", err
-	}
-	for d := path.Dir(rel); strings.Contains(d, "/"); d = path.Dir(d) {
-		parent, err := rooted.Folders(root, path.Dir(d), false)
-		if err != nil {
-			break
-		}
-		// Remove refuses a folder that is not empty: then there is a file of someone else in it.
-		if errors.Join(parent.Remove(path.Base(d)), parent.Close()) != nil {
-			break
-		}
+	// Remove refuses a folder that is not empty: then there is a file of someone else in it.
+	for d := path.Dir(rel); strings.Contains(d, "/") && remove(d) == nil; d = path.Dir(d) {
 	}
 	return "", nil
 }
@@ -504,7 +484,10 @@ func removeFile(root *os.Root, a Artifact, dry bool) (why string, err error) {
 // no failure of what the caller wanted.
 func sweepTemps(root *os.Root, m *manifest) {
 	_ = rooted.Walk(root, func(dir *os.Root, rel string, info fs.FileInfo, err error) error {
-		if err == nil && info.Mode().IsRegular() && isTemp(path.Base(rel)) && m.byPath(rel) == nil && time.Since(info.ModTime()) > staleTemp {
+		if err != nil || !info.Mode().IsRegular() || !isTemp(path.Base(rel)) || m.byPath(rel) != nil {
+			return nil
+		}
+		if time.Since(info.ModTime()) > staleTemp {
 			_ = dir.Remove(path.Base(rel))
 		}
 		return nil
@@ -586,7 +569,8 @@ func (s *Store) whileLocked(ctx context.Context, p *place, do func() error) (err
 func (s *Store) loadForVerify(p *place, c *Check) (manifest, error) {
 	m, _, problems, err := load(p.root)
 	c.Problems = append(c.Problems, problems...)
-	if _, broken := errors.AsType[*brokenError](err); broken { // not rebuilt here: that would verify files against themselves
+	// It is not rebuilt here: that would verify files against themselves.
+	if _, broken := errors.AsType[*brokenError](err); broken {
 		c.Problems = append(c.Problems, Problem{manifestName, err.Error()})
 		err = nil
 	}
@@ -659,15 +643,15 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 	if isBroken {
 		why = "was broken (" + broken.err.Error() + ")"
 		if save {
-			aside := brokenPrefix + freeNumber(root, brokenPrefix)
+			aside := freeName(root, brokenPrefix)
 			if err := replaceFile(root, aside, data); err != nil {
 				return m, err
 			}
 			why += ", is kept as " + aside
 		}
 	}
-	s.warn(Problem{manifestName, fmt.Sprintf("%s; rebuilt: %d entries could be read, %d files entered anew", why, kept, found)})
-	s.warn(problems...)
+	why += fmt.Sprintf("; rebuilt: %d entries could be read, %d files entered anew", kept, found)
+	s.warn(append([]Problem{{manifestName, why}}, problems...)...)
 	if !save {
 		return m, nil
 	}
@@ -693,11 +677,11 @@ func (s *Store) rebuildForReading(ctx context.Context, p *place) (m manifest, er
 	return m, err
 }
 
-func freeNumber(root *os.Root, prefix string) string {
+func freeName(root *os.Root, prefix string) string {
 	for n := 1; ; n++ {
-		text := fmt.Sprint(n)
-		if _, err := root.Lstat(prefix + text); errors.Is(err, fs.ErrNotExist) {
-			return text
+		name := fmt.Sprint(prefix, n)
+		if _, err := root.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name
 		}
 	}
 }
@@ -719,7 +703,7 @@ func (m *manifest) adopt(root *os.Root) (int, []Problem) {
 			problems = append(problems, Problem{rel, err.Error()})
 		case !info.Mode().IsRegular():
 			problems = append(problems, Problem{rel, rooted.KindOf(info.Mode()) + ", left out"})
-		case !slices.Contains(Folders(), rel[:strings.IndexByte(rel, '/')]):
+		case !inFolder(rel):
 			problems = append(problems, Problem{rel, "in no folder of ours, left out"})
 		default:
 			files = append(files, found{rel, info.ModTime()})
@@ -729,7 +713,9 @@ func (m *manifest) adopt(root *os.Root) (int, []Problem) {
 	if err := rooted.Walk(root, visit); err != nil {
 		problems = append(problems, Problem{"", err.Error()})
 	}
-	slices.SortStableFunc(files, func(a, b found) int { return cmp.Or(a.time.Compare(b.time), strings.Compare(a.path, b.path)) })
+	slices.SortStableFunc(files, func(a, b found) int {
+		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.path, b.path))
+	})
 	n := 0
 	for _, f := range files {
 		a := Artifact{Type: TypeAt(f.path), Name: path.Base(f.path), CreatedAt: f.time, Session: sessionIn(f.path)}
@@ -750,7 +736,8 @@ func (m *manifest) adopt(root *os.Root) (int, []Problem) {
 		if a.Session.IsZero() {
 			lost += " and session"
 		}
-		problems = append(problems, Problem{f.path, "entered anew as " + a.ID + ": its " + lost + " could not be known"})
+		why := "entered anew as " + a.ID + ": its " + lost + " could not be known"
+		problems = append(problems, Problem{f.path, why})
 	}
 	return n, problems
 }
@@ -758,9 +745,6 @@ func (m *manifest) adopt(root *os.Root) (int, []Problem) {
 // sessionIn finds a session id in a path, as a component or within one.
 func sessionIn(rel string) superqode.SessionID {
 	text := regexp.MustCompile(`qe-[0-9]{8}-[0-9]{6}-[a-z2-7]{6}`).FindString(rel)
-	id, err := superqode.ParseSessionID(text)
-	if err != nil {
-		return superqode.SessionID{}
-	}
+	id, _ := superqode.ParseSessionID(text) // zero where there is none
 	return id
 }

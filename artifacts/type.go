@@ -75,6 +75,12 @@ func Folders() []string {
 	return []string{folderQR, folderPatches, folderTests, folderLogs, folderEvidence, folderCoverage}
 }
 
+// inFolder reports whether a path is one of a file in one of them.
+func inFolder(rel string) bool {
+	folder, _, nested := strings.Cut(rel, "/")
+	return nested && slices.Contains(Folders(), folder)
+}
+
 // Folder returns where artifacts of the type stand, below qe-artifacts.
 func (t Type) Folder() string {
 	if kind, ok := t.TestKind(); ok {

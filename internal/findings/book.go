@@ -23,15 +23,18 @@ type Book struct {
 
 // Open opens the book of a session.
 func Open(s *site.Site) *Book {
+	workspace, origin := string(s.Rec.Workspace), string(s.Rec.Origin)
 	return &Book{Site: s, Log: Log{
-		Dir: s.Folder, Roots: []string{string(s.Rec.Workspace), string(s.Rec.Origin)}, Origin: string(s.Rec.Origin), Ended: s.Rec.State.Ended(), At: s.Now(),
+		Dir: s.Folder, Roots: []string{workspace, origin}, Origin: origin, Ended: s.Rec.State.Ended(), At: s.Now(),
 	}}
 }
 
 // Reports are the session's reports.
 func (b *Book) Reports() report.Files {
 	r := &b.Rec
-	return report.Files{Dir: b.Folder, Origin: b.Origin, Session: r.ID, Name: r.Name, Trial: r.Trial, Formats: r.Reports, Masks: b.Redactor()}
+	return report.Files{
+		Dir: b.Folder, Origin: b.Origin, Session: r.ID, Name: r.Name, Trial: r.Trial, Formats: r.Reports, Masks: b.Redactor(),
+	}
 }
 
 // AddAll adds several findings with one write; the answer says in the order given
@@ -99,7 +102,8 @@ func (b *Book) Suppress(ctx context.Context, ref string, entry Suppression) (Sup
 	}
 	entry.Fingerprint = ref
 	if hit != nil {
-		entry.Fingerprint, entry.Title, entry.File = hit.Fingerprint(), strings.ToValidUTF8(hit.Title, "\uFFFD"), strings.ToValidUTF8(hit.File, "\uFFFD")
+		entry.Fingerprint = hit.Fingerprint()
+		entry.Title, entry.File = strings.ToValidUTF8(hit.Title, "\uFFFD"), strings.ToValidUTF8(hit.File, "\uFFFD")
 	}
 	if entry, err = b.file().Enter(ctx, entry); err != nil {
 		return entry, err
@@ -118,7 +122,8 @@ func (b *Book) Unsuppress(ctx context.Context, ref string) (Suppression, error) 
 	hit, err := Find(list, ref)
 	if hit != nil {
 		if by := hit.Suppressed; by != nil && by.By != SuppressionsFile {
-			return Suppression{}, superqode.Errorf(superqode.ErrNotFound, "finding %s was reported as suppressed by %s, and not by %s", hit.ID, text.Printable(by.By), SuppressionsFile)
+			return Suppression{}, superqode.Errorf(superqode.ErrNotFound,
+				"finding %s was reported as suppressed by %s, and not by %s", hit.ID, text.Printable(by.By), SuppressionsFile)
 		}
 		ref = hit.Fingerprint()
 	} else if err != nil && !errors.Is(err, superqode.ErrNotFound) {

@@ -24,7 +24,9 @@ const (
 // CollectFixes describes the patches that the program left for its findings, each
 // with what git says about it on the session's base. keepBase brings the base into
 // the store where nothing else did. The warnings were shown.
-func (b *Book) CollectFixes(ctx context.Context, filed *artifacts.Store, keepBase func() error) (all []artifacts.New, warnings []string, err error) {
+func (b *Book) CollectFixes(
+	ctx context.Context, filed *artifacts.Store, keepBase func() error,
+) (all []artifacts.New, warnings []string, err error) {
 	fixes, problems, err := staging.Fixes(b.ArtifactDir())
 	for _, p := range problems {
 		warnings = append(warnings, "fixes: "+p.String())
@@ -113,7 +115,8 @@ func (b *Book) AddFix(ctx context.Context, finding string, patch []byte) error {
 		return staging.LeaveFix(b.ArtifactDir(), finding, patch)
 	}
 	if !b.Rec.HasFinal {
-		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, since the session changed nothing; the patch cannot be checked", b.Rec.ID)
+		return superqode.Errorf(superqode.ErrNotFound, "the base of session %s was not kept, "+
+			"since the session changed nothing; the patch cannot be checked", b.Rec.ID)
 	}
 	filed, err := artifacts.Open(string(b.Rec.Origin))
 	if err != nil {
@@ -138,16 +141,20 @@ func (b *Book) AddFix(ctx context.Context, finding string, patch []byte) error {
 
 // describe makes one fix an artifact to be added. The warning says what a person
 // should know about it, "" for nothing.
-func (b *Book) describe(ctx context.Context, filed *artifacts.Store, fix staging.LeftFix) (n artifacts.New, warning string, err error) {
+func (b *Book) describe(
+	ctx context.Context, filed *artifacts.Store, fix staging.LeftFix,
+) (n artifacts.New, warning string, err error) {
 	n = artifacts.New{
-		Type: artifacts.TypeFix, Path: artifacts.FixPatch(fix.Finding), Description: "suggested fix of " + fix.Finding, OriginalFile: fix.Source,
-		Session: b.Rec.ID, Agent: b.Rec.Agent, Data: fix.Patch, Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
+		Type: artifacts.TypeFix, Path: artifacts.FixPatch(fix.Finding), Description: "suggested fix of " + fix.Finding,
+		OriginalFile: fix.Source, Session: b.Rec.ID, Agent: b.Rec.Agent, Data: fix.Patch,
+		Metadata: map[string]any{metaFinding: fix.Finding, metaVerified: true},
 	}
 	list, err := filed.List(ctx, artifacts.Filter{Type: artifacts.TypeFix})
 	if err != nil {
 		return n, "", err
 	}
-	if slices.ContainsFunc(list, func(a artifacts.Artifact) bool { return a.Path.String() == n.Path && a.Session != b.Rec.ID }) {
+	taken := func(a artifacts.Artifact) bool { return a.Path.String() == n.Path && a.Session != b.Rec.ID }
+	if slices.ContainsFunc(list, taken) {
 		n.Path = artifacts.FixPatch(fix.Finding + "-" + b.Rec.ID.String()) // another session's fix has that name
 	}
 	reason, err := b.Applies(ctx, fix.Patch)
@@ -182,7 +189,9 @@ func (b *Book) Applies(ctx context.Context, patch []byte) (why string, err error
 
 // FixOf returns a session's fix whose artifact or finding has the id ref, and the
 // finding that it is for. The error wraps superqode.ErrNotFound when there is none.
-func FixOf(ctx context.Context, filed *artifacts.Store, session superqode.SessionID, ref string) (fix artifacts.Artifact, finding string, err error) {
+func FixOf(
+	ctx context.Context, filed *artifacts.Store, session superqode.SessionID, ref string,
+) (fix artifacts.Artifact, finding string, err error) {
 	list, err := filed.List(ctx, artifacts.Filter{Session: session, Type: artifacts.TypeFix})
 	if err != nil {
 		return fix, "", err

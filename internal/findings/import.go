@@ -260,7 +260,8 @@ func (p *jsonFindings) value(raw json.RawMessage, at int) {
 			Findings json.RawMessage `json:"findings"`
 			Severity json.RawMessage `json:"severity"`
 		}
-		if json.Unmarshal(raw, &report) == nil && report.Severity == nil && len(report.Findings) > 0 && report.Findings[0] == '[' {
+		isReport := json.Unmarshal(raw, &report) == nil && report.Severity == nil
+		if isReport && len(report.Findings) > 0 && report.Findings[0] == '[' {
 			p.array(report.Findings, at+max(bytes.Index(raw, report.Findings), 0))
 			return
 		}

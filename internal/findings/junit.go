@@ -2,6 +2,7 @@ package findings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -18,9 +19,14 @@ import (
 // maxXMLDepth bounds the nesting of elements.
 const maxXMLDepth = 100
 
-// xmlDecoder reads XML without a document type: entities of its own are what
-// bombs are made of, and no test report needs them.
-func xmlDecoder(data []byte) *xml.Decoder {
+// xmlReader reads XML without a document type: entities of its own are what bombs
+// are made of, and no test report needs them.
+type xmlReader struct {
+	*xml.Decoder
+	depth int
+}
+
+func newXMLReader(data []byte) *xmlReader {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	dec.CharsetReader = func(charset string, in io.Reader) (io.Reader, error) {
 		switch strings.ToLower(charset) {
@@ -31,55 +37,67 @@ func xmlDecoder(data []byte) *xml.Decoder {
 		}
 		return nil, fmt.Errorf("its encoding %q is not read, UTF-8 is", text.Clip(charset, 40))
 	}
-	return dec
+	return &xmlReader{Decoder: dec}
 }
 
 var errEntities = errors.New("refused: it declares entities")
 
-func checkDirective(d xml.Directive) error {
-	if bytes.Contains(bytes.ToUpper(d), []byte("ENTITY")) || bytes.IndexByte(d, '[') >= 0 {
-		return errEntities
+// Token is for xml.NewTokenDecoder, which pairs the elements.
+func (r *xmlReader) Token() (xml.Token, error) {
+	t, err := r.RawToken()
+	switch t := t.(type) {
+	case xml.Directive:
+		if bytes.Contains(bytes.ToUpper(t), []byte("ENTITY")) || bytes.IndexByte(t, '[') >= 0 {
+			return nil, errEntities
+		}
+	case xml.StartElement:
+		if r.depth++; r.depth > maxXMLDepth {
+			return nil, errors.New("nested too deeply")
+		}
+	case xml.EndElement:
+		r.depth--
 	}
-	return nil
+	return t, err
 }
 
 // xmlRoot returns the name of the outermost element.
 func xmlRoot(data []byte) (string, error) {
-	dec := xmlDecoder(data)
-	for {
-		t, err := dec.RawToken()
+	for r := newXMLReader(data); ; {
+		t, err := r.Token()
+		if errors.Is(err, errEntities) {
+			return "", err
+		}
 		if err != nil {
 			return "", fmt.Errorf("not XML: %w", err)
 		}
-		switch t := t.(type) {
-		case xml.Directive:
-			if err := checkDirective(t); err != nil {
-				return "", err
-			}
-		case xml.StartElement:
-			return t.Name.Local, nil
+		if root, ok := t.(xml.StartElement); ok {
+			return root.Name.Local, nil
 		}
 	}
 }
 
-// junitCase is a test case that is being read.
+// junitCase is a test case.
 type junitCase struct {
-	name, class, suite, file, line string
-	results                        []junitResult
-	output                         strings.Builder
+	Name  string      `xml:"name,attr"`
+	Class string      `xml:"classname,attr"`
+	File  string      `xml:"file,attr"`
+	Line  string      `xml:"line,attr"`
+	Parts []junitPart `xml:",any"`
+	suite string
 }
 
-type junitResult struct {
-	kind, message, typ string
-	body               strings.Builder
+// junitPart is a failure, an error or an output of a test case.
+type junitPart struct {
+	XMLName xml.Name
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
 }
 
 // junit walks the elements of a JUnit report; it holds one test case at a time.
 type junit struct {
 	relative func(string) (string, bool)
-	suites   []string
-	open     []string
-	test     *junitCase
+	suites   []string // of each open element the suite that it is in
 	findings []artifacts.Finding
 	problems []string
 }
@@ -88,137 +106,92 @@ type junit struct {
 // findings of category test. relative makes the path of a file one below the
 // origin's top.
 func parseJUnit(data []byte, relative func(string) (string, bool)) ([]artifacts.Finding, []string) {
-	j := &junit{relative: relative}
-	dec := xmlDecoder(data)
-	for {
-		t, err := dec.Token()
+	j := &junit{relative: relative, suites: []string{""}}
+	in := newXMLReader(data)
+	for dec := xml.NewTokenDecoder(in); ; {
+		err := j.next(dec)
 		if errors.Is(err, io.EOF) {
 			return j.findings, j.problems
 		}
-		if err == nil {
-			err = j.token(t)
-		}
 		if err != nil {
-			line, _ := dec.InputPos()
-			j.problems = append(j.problems, fmt.Sprintf("line %d: %s; what stands before it is kept", line, plainXML(err)))
+			why := err.Error()
+			if s, ok := errors.AsType[*xml.SyntaxError](err); ok {
+				why = s.Msg
+			}
+			line, _ := in.InputPos()
+			j.problems = append(j.problems, fmt.Sprintf("line %d: %s; what stands before it is kept", line, why))
 			return j.findings, j.problems
 		}
 	}
 }
 
-func plainXML(err error) string {
-	if s, ok := errors.AsType[*xml.SyntaxError](err); ok {
-		return s.Msg
+// next reads one token, or a whole test case.
+func (j *junit) next(dec *xml.Decoder) error {
+	t, err := dec.Token()
+	if err != nil {
+		return err
 	}
-	return err.Error()
-}
-
-func (j *junit) token(t xml.Token) error {
 	switch t := t.(type) {
-	case xml.Directive:
-		return checkDirective(t)
-	case xml.StartElement:
-		if j.open = append(j.open, t.Name.Local); len(j.open) > maxXMLDepth {
-			return errors.New("nested too deeply")
-		}
-		j.start(t)
 	case xml.EndElement:
-		j.end(t.Name.Local)
-		j.open = j.open[:len(j.open)-1]
-	case xml.CharData:
-		j.chars(t)
-	}
-	return nil
-}
-
-func attribute(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
+		j.suites = j.suites[:len(j.suites)-1]
+	case xml.StartElement:
+		suite := j.suites[len(j.suites)-1]
+		if t.Name.Local == "testcase" {
+			c := junitCase{suite: suite}
+			if err := dec.DecodeElement(&c, &t); err != nil {
+				return err
+			}
+			j.file(c)
+			return nil
 		}
-	}
-	return ""
-}
-
-func (j *junit) start(e xml.StartElement) {
-	switch name := e.Name.Local; name {
-	case "testsuite":
-		j.suites = append(j.suites, attribute(e, "name"))
-	case "testcase":
-		j.test = &junitCase{name: attribute(e, "name"), class: attribute(e, "classname"), file: attribute(e, "file"), line: attribute(e, "line")}
-		if len(j.suites) > 0 {
-			j.test.suite = j.suites[len(j.suites)-1]
-		}
-	case "failure", "error":
-		if j.test != nil {
-			j.test.results = append(j.test.results, junitResult{kind: name, message: attribute(e, "message"), typ: attribute(e, "type")})
-		}
-	}
-}
-
-// chars keeps what a person needs to understand a failure, and not more.
-func (j *junit) chars(data []byte) {
-	if j.test == nil || len(j.open) == 0 {
-		return
-	}
-	b := &j.test.output
-	switch j.open[len(j.open)-1] {
-	case "failure", "error":
-		if n := len(j.test.results); n > 0 {
-			b = &j.test.results[n-1].body
-		}
-	case "system-out", "system-err":
-	default:
-		return
-	}
-	if room := maxEvidence - b.Len(); room > 0 {
-		b.Write(data[:min(len(data), room)])
-	}
-}
-
-func (j *junit) end(name string) {
-	switch name {
-	case "testsuite":
-		j.suites = j.suites[:max(len(j.suites)-1, 0)]
-	case "testcase":
-		if j.test != nil {
-			for i := range j.test.results {
-				j.result(&j.test.results[i])
+		if t.Name.Local == "testsuite" {
+			suite = ""
+			for _, a := range t.Attr {
+				if a.Name.Local == "name" {
+					suite = a.Value
+				}
 			}
 		}
-		j.test = nil
+		j.suites = append(j.suites, suite)
 	}
+	return nil
 }
 
 // maxEvidence is how much output of an imported finding is kept, in bytes.
 const maxEvidence = 64 << 10
 
-// result files one failure.
-func (j *junit) result(r *junitResult) {
-	c := j.test
-	name := c.name
-	if c.class != "" && !strings.HasPrefix(name, c.class) {
-		name = c.class + "." + name
+// file files the failures of a test case.
+func (j *junit) file(c junitCase) {
+	output := ""
+	for _, p := range c.Parts {
+		if p.XMLName.Local == "system-out" || p.XMLName.Local == "system-err" {
+			output += p.Text
+		}
 	}
-	what := map[string]string{"failure": "failed", "error": "broke off"}[r.kind]
+	for _, p := range c.Parts {
+		if what := map[string]string{"failure": "failed", "error": "broke off"}[p.XMLName.Local]; what != "" {
+			j.failure(c, p, what, output)
+		}
+	}
+}
+
+func (j *junit) failure(c junitCase, p junitPart, what, output string) {
+	name := c.Name
+	if c.Class != "" && !strings.HasPrefix(name, c.Class) {
+		name = c.Class + "." + name
+	}
 	f := artifacts.Finding{
-		Severity: artifacts.SeverityHigh, Priority: artifacts.SeverityHigh.DefaultPriority(), Category: "test", RuleID: text.Clip(name, 500),
-		Title: text.Clip("Test "+strings.TrimSpace(name)+" "+what, 500), Description: valid(r.message), FoundBy: valid(c.suite), Tags: []string{"junit", r.kind},
-		Evidence: valid(strings.TrimSpace(r.body.String())),
+		Severity: artifacts.SeverityHigh, Priority: artifacts.SeverityHigh.DefaultPriority(), Category: "test",
+		RuleID: valid(text.Clip(name, 500)), Title: valid(text.Clip("Test "+strings.TrimSpace(name)+" "+what, 500)),
+		Description: valid(cmp.Or(p.Message, p.Type)), FoundBy: valid(c.suite), Tags: []string{"junit", p.XMLName.Local},
+		Evidence: valid(cmp.Or(strings.TrimSpace(p.Text), strings.TrimSpace(output))),
 	}
-	if f.Evidence == "" {
-		f.Evidence = valid(strings.TrimSpace(c.output.String()))
+	if c.File != "" {
+		f.File, _ = j.relative(c.File)
 	}
-	if r.typ != "" && f.Description == "" {
-		f.Description = valid(r.typ)
-	}
-	if c.file != "" {
-		f.File, _ = j.relative(c.file)
-	}
-	if line, err := strconv.Atoi(c.line); err == nil && line > 0 && f.File != "" {
+	if line, err := strconv.Atoi(c.Line); err == nil && line > 0 && f.File != "" {
 		f.Lines = &artifacts.LineRange{Start: line, End: line}
 	}
-	f.Title, f.RuleID = valid(f.Title), valid(f.RuleID)
 	if err := f.Validate(); err != nil {
 		j.problems = append(j.problems, fmt.Sprintf("test case %q: %v", text.Clip(name, 80), err))
 		return

@@ -90,7 +90,8 @@ func (l Log) add(raws []json.RawMessage, opt addOptions) (list []Added, added []
 			return nil, nil, err
 		}
 		if len(taken) >= maxFindings || size+len(lines)+len(line) > maxLog {
-			list[i].Err = superqode.Errorf(superqode.ErrUsage, "the session has %d findings, and takes no more", len(taken))
+			n := len(taken)
+			list[i].Err = superqode.Errorf(superqode.ErrUsage, "the session has %d findings, and takes no more", n)
 			continue
 		}
 		taken[f.ID] = true
@@ -170,7 +171,9 @@ func (l Log) List() ([]artifacts.Finding, error) {
 
 // parse reads the findings of a file. A line that is none is passed over.
 func parse(data []byte) []artifacts.Finding {
-	list, _ := ledger.ParseFunc(data, func(line []byte) (artifacts.Finding, error) { return artifacts.ParseFinding(line) })
+	list, _ := ledger.ParseFunc(data, func(line []byte) (artifacts.Finding, error) {
+		return artifacts.ParseFinding(line)
+	})
 	return list
 }
 
@@ -251,7 +254,8 @@ func (l Log) Inherit(agent Log) error {
 		if len(data) == 0 {
 			continue
 		}
-		path := filepath.Join(l.Dir, state.FindingsFile) // imported.jsonl is written anew when this session is collected
+		// Not imported.jsonl, which is written anew when this session is collected.
+		path := filepath.Join(l.Dir, state.FindingsFile)
 		have, err := readIfThere(path)
 		if err != nil {
 			return err
@@ -294,7 +298,8 @@ func Find(list []artifacts.Finding, ref string) (*artifacts.Finding, error) {
 		if f.ID == ref || f.Fingerprint() == ref {
 			return &f, nil
 		}
-		if len(ref) >= 4 && strings.HasPrefix(f.Fingerprint(), ref) && !slices.ContainsFunc(hits, func(h artifacts.Finding) bool { return h.Fingerprint() == f.Fingerprint() }) {
+		known := func(h artifacts.Finding) bool { return h.Fingerprint() == f.Fingerprint() }
+		if len(ref) >= 4 && strings.HasPrefix(f.Fingerprint(), ref) && !slices.ContainsFunc(hits, known) {
 			hits = append(hits, f)
 		}
 	}
@@ -306,5 +311,6 @@ func Find(list []artifacts.Finding, ref string) (*artifacts.Finding, error) {
 	case artifacts.IsFingerprint(ref):
 		return nil, nil
 	}
-	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no finding has the id or the fingerprint %q", ref), "superqode finding list")
+	err := superqode.Errorf(superqode.ErrNotFound, "no finding has the id or the fingerprint %q", ref)
+	return nil, superqode.WithHint(err, "superqode finding list")
 }

@@ -2,8 +2,8 @@ package findings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -140,7 +140,7 @@ type sarifReader struct {
 func parseSARIF(data []byte, relative func(string) (string, bool)) (list []artifacts.Finding, problems []string) {
 	var doc sarifLog
 	if err := json.Unmarshal(data, &doc); err != nil {
-		return nil, []string{typeError(err)}
+		return nil, []string{text.JSONError(err)}
 	}
 	if doc.Version != "2.1.0" {
 		problems = append(problems, fmt.Sprintf("version: %q is read as 2.1.0", text.Clip(doc.Version, 40)))
@@ -148,7 +148,7 @@ func parseSARIF(data []byte, relative func(string) (string, bool)) (list []artif
 	for i, raw := range doc.Runs {
 		r := &sarifReader{at: i, relative: relative}
 		if err := json.Unmarshal(raw, &r.sarifRun); err != nil {
-			problems = append(problems, fmt.Sprintf("runs[%d]: %s", i, typeError(err)))
+			problems = append(problems, fmt.Sprintf("runs[%d]: %s", i, text.JSONError(err)))
 			continue
 		}
 		for n, raw := range r.Results {
@@ -162,28 +162,21 @@ func parseSARIF(data []byte, relative func(string) (string, bool)) (list []artif
 func (r *sarifReader) result(n int, raw json.RawMessage) {
 	var res sarifResult
 	if err := json.Unmarshal(raw, &res); err != nil {
-		r.problems = append(r.problems, fmt.Sprintf("runs[%d].results[%d]: %s", r.at, n, typeError(err)))
+		r.problems = append(r.problems, fmt.Sprintf("runs[%d].results[%d]: %s", r.at, n, text.JSONError(err)))
 		return
 	}
 	if res.Kind == "pass" || res.Kind == "notApplicable" || res.Baseline == "absent" {
 		return // nothing is wrong, or no more
 	}
 	rule := r.rule(res)
-	f := artifacts.Finding{FoundBy: valid(r.Tool.Driver.Name), RuleID: valid(rule.ID), Severity: severityOf(res, rule), Tags: rule.Properties.Tags}
+	f := artifacts.Finding{
+		FoundBy: valid(r.Tool.Driver.Name), RuleID: valid(rule.ID), Severity: severityOf(res, rule),
+		Category: cmp.Or(valid(rule.Name), valid(rule.ID)), Tags: rule.Properties.Tags,
+	}
 	f.Priority = f.Severity.DefaultPriority()
-	f.Category = valid(rule.Name)
-	if f.Category == "" {
-		f.Category = f.RuleID
-	}
 	words := message(res.Message, rule)
-	f.Title, _, _ = strings.Cut(strings.TrimSpace(words), "\n")
-	if short := strings.TrimSpace(rule.Short.Text); f.Title == "" {
-		f.Title = short
-	}
-	if f.Title == "" {
-		f.Title = rule.ID
-	}
-	f.Title = valid(text.Clip(f.Title, 500))
+	first, _, _ := strings.Cut(strings.TrimSpace(words), "\n")
+	f.Title = valid(text.Clip(cmp.Or(first, strings.TrimSpace(rule.Short.Text), rule.ID), 500))
 	if f.Description = valid(words); strings.TrimSpace(f.Description) == f.Title {
 		f.Description = valid(rule.Full.Text)
 	}
@@ -210,13 +203,7 @@ func (r *sarifReader) rule(res sarifResult) sarifRule {
 	if t := res.Rule.Tool; t != nil && t.Index != nil && *t.Index >= 0 && *t.Index < len(r.Tool.Extensions) {
 		tool = r.Tool.Extensions[*t.Index]
 	}
-	id, index := res.RuleID, res.RuleIndex
-	if id == "" {
-		id = res.Rule.ID
-	}
-	if index == nil {
-		index = res.Rule.Index
-	}
+	id, index := cmp.Or(res.RuleID, res.Rule.ID), cmp.Or(res.RuleIndex, res.Rule.Index)
 	if index != nil && *index >= 0 && *index < len(tool.Rules) {
 		return tool.Rules[*index]
 	}
@@ -339,12 +326,4 @@ func (r *sarifReader) uri(l sarifLocation, depth int) string {
 		return path.Join(outer, l.URI)
 	}
 	return l.URI
-}
-
-// typeError says in JSON's words what is wrong with a value.
-func typeError(err error) string {
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "is a " + t.Value + ", not a " + t.Type.String()
-	}
-	return err.Error()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,8 @@ func ParseSuppressions(data []byte) (Suppressions, []artifacts.Problem, error) {
 	var problems []artifacts.Problem
 	for i, s := range list {
 		if err := s.check(); err != nil {
-			problems = append(problems, artifacts.Problem{Path: SuppressionsFile, Reason: fmt.Sprintf("entry %d: %v", i+1, err)})
+			why := fmt.Sprintf("entry %d: %v", i+1, err)
+			problems = append(problems, artifacts.Problem{Path: SuppressionsFile, Reason: why})
 			continue
 		}
 		all[s.Fingerprint] = s
@@ -100,7 +102,10 @@ func (s Suppression) Holds(now time.Time) bool {
 // YAML returns the entry as it is appended to SuppressionsFile.
 func (s Suppression) YAML() []byte {
 	var b bytes.Buffer
-	for i, kv := range [][2]string{{"fingerprint", s.Fingerprint}, {"reason", s.Reason}, {"title", s.Title}, {"file", s.File}, {"added", s.Added}, {"expires", s.Expires}} {
+	for i, kv := range [][2]string{
+		{"fingerprint", s.Fingerprint}, {"reason", s.Reason}, {"title", s.Title}, {"file", s.File}, {"added", s.Added},
+		{"expires", s.Expires},
+	} {
 		if kv[1] == "" {
 			continue
 		}
@@ -177,12 +182,14 @@ func (f File) Remove(ctx context.Context, ref string) (gone Suppression, err err
 		}
 		switch len(hits) {
 		case 0:
-			return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s has no entry for %q", SuppressionsFile, ref), "superqode finding list")
+			err := superqode.Errorf(superqode.ErrNotFound, "%s has no entry for %q", SuppressionsFile, ref)
+			return nil, superqode.WithHint(err, "superqode finding list")
 		case 1:
 			gone = entries[hits[0]]
 			return withoutSuppression(data, hits[0])
 		}
-		return nil, superqode.Errorf(superqode.ErrUsage, "%q begins the fingerprints of %d entries of %s", ref, len(hits), SuppressionsFile)
+		return nil, superqode.Errorf(superqode.ErrUsage, "%q begins the fingerprints of %d entries of %s",
+			ref, len(hits), SuppressionsFile)
 	})
 }
 
@@ -235,7 +242,8 @@ func withSuppression(data []byte, entry Suppression) ([]byte, error) {
 	}
 	out = append(out, entry.YAML()...)
 	if _, _, err := ParseSuppressions(out); err != nil {
-		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a list that can be added to: %v", SuppressionsFile, err)
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s is not a list that can be added to: %v",
+			SuppressionsFile, err)
 	}
 	return out, nil
 }
@@ -261,13 +269,9 @@ func withoutSuppression(data []byte, fingerprint string) ([]byte, error) {
 	}
 	after, _, err := ParseSuppressions(out)
 	delete(before, fingerprint)
-	if err != nil || len(after) != len(before) {
-		return nil, superqode.Errorf(superqode.ErrUsage, "the entry of %s cannot be taken out of %s alone; take it out by hand", fingerprint, SuppressionsFile)
-	}
-	for print, entry := range before {
-		if after[print] != entry {
-			return nil, superqode.Errorf(superqode.ErrUsage, "the entry of %s cannot be taken out of %s alone; take it out by hand", fingerprint, SuppressionsFile)
-		}
+	if err != nil || !maps.Equal(before, after) {
+		return nil, superqode.Errorf(superqode.ErrUsage, "the entry of %s cannot be taken out of %s alone; take it out by hand",
+			fingerprint, SuppressionsFile)
 	}
 	return out, nil
 }

@@ -44,7 +44,9 @@ func Try(ctx context.Context, s *site.Site, ref string) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Trial{Book: Open(s), VerifiedFix: VerifiedFix{SessionID: s.Rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID}}}
+	t := &Trial{Book: Open(s), VerifiedFix: VerifiedFix{
+		SessionID: s.Rec.ID, Artifact: fix.Path.String(), Fix: artifacts.Fix{FindingID: finding, PatchID: fix.ID},
+	}}
 	t.patch, err = filed.Read(fix, 0)
 	return t, err
 }
@@ -54,7 +56,8 @@ func Try(ctx context.Context, s *site.Site, ref string) (*Trial, error) {
 func (t *Trial) Check(ctx context.Context) (err error) {
 	t.Reason, err = t.Book.Applies(ctx, t.patch)
 	if err != nil {
-		return superqode.WithHint(fmt.Errorf("the base of session %s is gone: %w", t.SessionID, err), "superqode workspace list")
+		err = fmt.Errorf("the base of session %s is gone: %w", t.SessionID, err)
+		return superqode.WithHint(err, "superqode workspace list")
 	}
 	if t.VerifiedFix.Applies = t.Reason == ""; t.VerifiedFix.Applies {
 		return nil
@@ -102,7 +105,8 @@ func (t *Trial) Run(ctx context.Context, w Workspace) error {
 	t.TimedOut = t.TimedOut || late
 	t.Verified = t.After == 0 && !t.TimedOut
 	t.Improvement = t.Verified && t.Before != 0
-	t.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s", text.Printable(strings.Join(w.Tests, " ")), t.Before, t.After, t.TriedIn)
+	t.Evidence = fmt.Sprintf("%s: exit code %d before, %d after the patch, in session %s",
+		text.Printable(strings.Join(w.Tests, " ")), t.Before, t.After, t.TriedIn)
 	if t.TimedOut {
 		t.Evidence += "; one of them ran out of time"
 	}

@@ -166,8 +166,7 @@ func (s *Selection) Open(f File) (*os.File, error) {
 
 // reason explains why a file cannot be opened.
 func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
 	return err.Error()

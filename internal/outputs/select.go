@@ -62,7 +62,9 @@ func bases(patterns []*pattern) []string {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	return slices.DeleteFunc(slices.Clone(list), func(b string) bool {
-		return slices.ContainsFunc(list, func(a string) bool { return a != b && (a == "." || strings.HasPrefix(b, a+"/")) })
+		return slices.ContainsFunc(list, func(a string) bool {
+			return a != b && (a == "." || strings.HasPrefix(b, a+"/"))
+		})
 	})
 }
 
@@ -211,7 +213,8 @@ func (s *selector) take(ctx context.Context, found []string) error {
 		case len(s.sel.Files)+len(list) >= s.opt.MaxFiles:
 			s.cut(size, fmt.Sprintf("files after the first %d (--max-files)", s.opt.MaxFiles))
 		case total+size > s.opt.MaxTotalBytes:
-			s.skip(rel, fmt.Sprintf("with its %d bytes all would have more than the %d of --max-total-bytes", size, s.opt.MaxTotalBytes))
+			s.skip(rel, fmt.Sprintf("with its %d bytes all would have more than the %d of --max-total-bytes",
+				size, s.opt.MaxTotalBytes))
 			s.cut(size, fmt.Sprintf("files beyond %d bytes in all (--max-total-bytes)", s.opt.MaxTotalBytes))
 		default:
 			total += size
@@ -241,7 +244,9 @@ func (s *selector) take(ctx context.Context, found []string) error {
 		s.sel.Files = append(s.sel.Files, f)
 		s.sel.Bytes += f.Size
 	}
-	slices.SortFunc(s.sel.Skipped, func(a, b Skipped) int { return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Path, b.Path)) })
+	slices.SortFunc(s.sel.Skipped, func(a, b Skipped) int {
+		return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Path, b.Path))
+	})
 	return nil
 }
 

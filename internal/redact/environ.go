@@ -18,8 +18,10 @@ const (
 // secretParts are words that mark a variable as a secret, wherever they are in
 // its name.
 func secretParts() []string {
-	return []string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY", "ACCESS_KEY", "SIGNING_KEY",
-		"ENCRYPTION_KEY", "CREDENTIAL"}
+	return []string{
+		"TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "API_KEY", "APIKEY", "PRIVATE_KEY", "PRIVATEKEY",
+		"ACCESS_KEY", "SIGNING_KEY", "ENCRYPTION_KEY", "CREDENTIAL",
+	}
 }
 
 // secretWords mark it if they are a whole word of it, between underscores.
@@ -31,7 +33,8 @@ func IsSecretName(name string) bool {
 	name = strings.ToUpper(name)
 	words := strings.Split(name, "_")
 	switch last := words[len(words)-1]; last {
-	case "FILE", "PATH", "DIR", "SOCK", "NAME", "ID", "URL", "HOST", "PORT", "USER", "TYPE", "METHOD", "TTL", "EXPIRY", "LENGTH":
+	case "FILE", "PATH", "DIR", "SOCK", "NAME", "ID", "URL", "HOST", "PORT", "USER", "TYPE", "METHOD", "TTL", "EXPIRY",
+		"LENGTH":
 		return false // it refers to a secret; a URL that holds one is found by its shape
 	}
 	if name == "PWD" || name == "OLDPWD" || strings.HasPrefix(name, "SUPERQODE_") {
@@ -47,10 +50,12 @@ func IsSecretName(name string) bool {
 // secret-like name may hold them.
 func trivial(value string) bool {
 	switch strings.ToLower(value) {
-	case "disabled", "enabled", "required", "default", "changeme", "password", "secret", "unknown", "prompt", "github", "basic", "bearer", "oauth2", "localhost", "undefined":
+	case "disabled", "enabled", "required", "default", "changeme", "password", "secret", "unknown", "prompt", "github",
+		"basic", "bearer", "oauth2", "localhost", "undefined":
 		return true
 	}
-	return len(value) < minSecret || strings.Trim(value, value[:1]) == "" || len(value) < 8 && strings.Trim(value, "0123456789") == ""
+	return len(value) < minSecret || strings.Trim(value, value[:1]) == "" ||
+		len(value) < 8 && strings.Trim(value, "0123456789") == ""
 }
 
 // literal is a text to mask wherever it is.
@@ -110,7 +115,8 @@ func literals(env, extra []string) []literal {
 // three ways without its first and last letters, which depend on the
 // neighbours.
 func forms(v string) []string {
-	list := []string{v, url.QueryEscape(v), url.PathEscape(v), hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
+	digits := hex.EncodeToString([]byte(v))
+	list := []string{v, url.QueryEscape(v), url.PathEscape(v), digits, strings.ToUpper(digits)}
 	if b, err := json.Marshal(v); err == nil {
 		list = append(list, string(b[1:len(b)-1]))
 	}

@@ -6,10 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/seed-2d964004/superqode/internal/text"
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // maxNamed bounds how many secrets in patches are named.
@@ -66,7 +67,8 @@ func (r *Redactor) InPatch(ctx context.Context, patch io.Reader) ([]string, erro
 		at.read(line)
 		if at.content && len(line) > 1 {
 			matches := r.Find(line[1:])
-			if BeginsPrivateKey(line[1:]) && !slices.ContainsFunc(matches, func(m Match) bool { return m.Name == "private-key" }) {
+			isKey := func(m Match) bool { return m.Name == "private-key" }
+			if BeginsPrivateKey(line[1:]) && !slices.ContainsFunc(matches, isKey) {
 				matches = append(matches, Match{Name: "private-key"})
 			}
 			for _, m := range matches {

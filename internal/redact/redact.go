@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	ahocorasick "github.com/BobuSumisu/aho-corasick"
@@ -211,7 +212,8 @@ func (s *scan) take(r *rule, from int, m []int) {
 	if r.entropy > 0 && entropyOf(s.text[a:b]) < r.entropy {
 		return
 	}
-	for limit := min(b+maxToken, len(s.text)); b < limit && isTokenByte(s.text[b-1]) && isTokenByte(s.text[b]); { // the rest of a longer one
+	limit := min(b+maxToken, len(s.text))
+	for b < limit && isTokenByte(s.text[b-1]) && isTokenByte(s.text[b]) { // the rest of a longer one
 		b++
 	}
 	s.found = append(s.found, Match{a, b, r.id})
@@ -248,7 +250,7 @@ func group(m []int) (start, end int) {
 }
 
 func isTokenByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '-' || c == '+' || c == '/' || c == '='
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("_-+/=", c) >= 0
 }
 
 // ordered sorts the matches and joins those that overlap; the one that begins

@@ -35,7 +35,8 @@ func (r *rule) regexp() *regexp.Regexp {
 func parseRules() []*rule {
 	list := []*rule{
 		{id: "url-credentials", keywords: []string{"://"}, expr: `://[^\s/:@?#"'<>]{0,256}:([^\s/@?#"'<>]{1,256})@`},
-		{id: "authorization-header", keywords: []string{"authorization"}, expr: `(?i)authorization["']?\s{0,5}[:=]\s{0,5}["']?(?:bearer|basic|token|digest|apikey)\s{1,5}([A-Za-z0-9._~+/=-]{6,})`},
+		{id: "authorization-header", keywords: []string{"authorization"}, expr: `(?i)authorization["']?\s{0,5}[:=]\s{0,5}["']?` +
+			`(?:bearer|basic|token|digest|apikey)\s{1,5}([A-Za-z0-9._~+/=-]{6,})`},
 	}
 	for line := range strings.Lines(rulesText) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 5)

@@ -77,7 +77,10 @@ func (c *coder) lexer(name string) chroma.Lexer {
 // lines splits the text of a file into its lines' tokens. It returns nil where the
 // text is not highlighted, for whichever reason: the caller shows it as it is.
 func (c *coder) lines(name, text string) (out [][]chroma.Token) {
-	if len(text) > min(c.left, maxCodePiece) || text == "" || !utf8.ValidString(text) || strings.Contains(text, "\r") || time.Now().After(c.until) {
+	if text == "" || !utf8.ValidString(text) || strings.Contains(text, "\r") {
+		return nil
+	}
+	if len(text) > min(c.left, maxCodePiece) || time.Now().After(c.until) {
 		return nil
 	}
 	lexer := c.lexer(name)
@@ -214,7 +217,8 @@ func changedPart(a, b string) (span, span) {
 	for post > 0 && !utf8.RuneStart(a[len(a)-post]) {
 		post--
 	}
-	for post > 0 && isWord(a[len(a)-post]) && (len(a)-post > pre && isWord(a[len(a)-post-1]) || len(b)-post > pre && isWord(b[len(b)-post-1])) {
+	goesOn := func(s string) bool { return len(s)-post > pre && isWord(s[len(s)-post-1]) }
+	for post > 0 && isWord(a[len(a)-post]) && (goesOn(a) || goesOn(b)) {
 		post--
 	}
 	if (pre+post)*3 < max(len(a), len(b)) {

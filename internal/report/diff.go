@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -60,16 +61,14 @@ type differ struct {
 func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
 	v := fileView{
 		ID: fmt.Sprintf("f%d", n), Path: c.Path.String(), Name: shown(c.Path.String()), Type: string(c.Type),
-		Search: strings.ToLower(text.Printable(c.Path + " " + c.OldPath)), Added: c.LinesAdded, Removed: c.LinesRemoved,
+		Search: strings.ToLower(text.Printable(c.Path + " " + c.OldPath)),
+		Added:  c.LinesAdded, Removed: c.LinesRemoved, Mode: modeChange(c),
 	}
 	if !c.OldPath.IsZero() {
 		v.OldName = shown(c.OldPath.String())
 	}
 	if c.Binary {
 		v.Added, v.Removed = -1, -1
-	}
-	if o, n := superqode.FormatMode(c.OldMode), superqode.FormatMode(c.NewMode); o != n && o != "" && n != "" {
-		v.Mode = o + " → " + n
 	}
 	if !c.FirstSeen.IsZero() {
 		v.Seen = c.FirstSeen.UTC().Format("15:04:05")
@@ -103,18 +102,11 @@ func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
 	case len(parts) == 0:
 		v.Note = "not in the patch"
 	}
-	d.fold(&v, shownRows)
-	return v
-}
-
-// fold decides whether a path's diff is unfolded at first.
-func (d *differ) fold(v *fileView, rows int) {
-	if d.files <= 0 || rows > maxOpenFile || rows > d.open {
-		return
+	if v.Open = d.files > 0 && shownRows <= min(maxOpenFile, d.open); v.Open {
+		d.files--
+		d.open -= shownRows
 	}
-	d.files--
-	d.open -= rows
-	v.Open = true
+	return v
 }
 
 // hunks writes the hunks of one part, as far as the page's bounds go.
@@ -168,12 +160,9 @@ func (d *differ) hunk(b *bytes.Buffer, p filePatch, h hunkText, placed map[strin
 			b.WriteString(map[bool]string{true: "<div class=ch>", false: "</div>"}[change])
 			block = change
 		}
-		var tokens []chroma.Token
-		switch {
-		case r.op == gitdiff.OpDelete:
+		tokens := at(now, newLine)
+		if r.op == gitdiff.OpDelete {
 			tokens = at(old, oldLine)
-		default:
-			tokens = at(now, newLine)
 		}
 		oldLine, newLine = oldLine+one(r.old), newLine+one(r.new)
 		writeRow(b, r, tokens, marks[i])
@@ -231,11 +220,7 @@ func (d *differ) sides(p filePatch, list []row) (old, now [][]chroma.Token) {
 		removed = removed || r.op == gitdiff.OpDelete
 	}
 	if removed {
-		name := p.old
-		if name == "" {
-			name = p.name
-		}
-		old = d.code.lines(name, a.String())
+		old = d.code.lines(cmp.Or(p.old, p.name), a.String())
 	}
 	return old, d.code.lines(p.name, b.String())
 }
@@ -323,12 +308,6 @@ type filePatch struct {
 	name, old string // "" where it does not exist
 	note      string // why no lines are shown, or ""
 	hunks     []*gitdiff.TextFragment
-	created   bool
-	deleted   bool
-	renamed   bool
-	binary    bool
-	oldMode   string
-	newMode   string
 }
 
 // maxFilePatch bounds the part about one path that is read, in bytes.
@@ -347,13 +326,10 @@ func parsePatch(patch []byte) []filePatch {
 		// A line of a hunk begins with a blank, +, - or \, and one of a binary
 		// patch holds no blank, so no contents are taken for a head.
 		part := patch[start:]
-		next := bytes.Index(part, []byte("\n"+head))
-		if next >= 0 {
+		if next := bytes.Index(part, []byte("\n"+head)); next >= 0 {
 			part = part[:next+1]
-			start += next + 1
-		} else {
-			start = len(patch)
 		}
+		start += len(part)
 		out = append(out, parsePart(part))
 	}
 	return out
@@ -375,23 +351,10 @@ func parsePart(part []byte) filePatch {
 		return filePatch{name: guessName(string(line)), note: "this part of the patch could not be read"}
 	}
 	f := files[0]
-	p := filePatch{
-		name: f.NewName, old: f.OldName, note: note, hunks: f.TextFragments, created: f.IsNew, deleted: f.IsDelete, renamed: f.IsRename || f.IsCopy,
-		binary: f.IsBinary || note == "binary contents",
+	if f.IsBinary {
+		note = cmp.Or(note, "binary contents")
 	}
-	if f.OldMode != 0 {
-		p.oldMode = fmt.Sprintf("%06o", uint32(f.OldMode))
-	}
-	if f.NewMode != 0 {
-		p.newMode = fmt.Sprintf("%06o", uint32(f.NewMode))
-	}
-	if p.name == "" {
-		p.name = f.OldName
-	}
-	if p.binary && p.note == "" {
-		p.note = "binary contents"
-	}
-	return p
+	return filePatch{name: cmp.Or(f.NewName, f.OldName), old: f.OldName, note: note, hunks: f.TextFragments}
 }
 
 // guessName takes the second half of `diff --git a/x b/x`.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,10 +36,7 @@ const (
 // path returns where below qe-artifacts a session's report of this format stands.
 func (f Format) path(id superqode.SessionID) string {
 	ext := map[Format]string{FormatJUnit: "junit.xml", FormatSummary: "summary.md"}[f]
-	if ext == "" {
-		ext = string(f)
-	}
-	return artifacts.ReportFile(id, ext)
+	return artifacts.ReportFile(id, cmp.Or(ext, string(f)))
 }
 
 // Files are the reports of one session. Its folder has two, as it is, for
@@ -101,7 +99,8 @@ func (f Files) write(ctx context.Context, raw, shown artifacts.Report) ([]artifa
 			return nil, fmt.Errorf("as %s: %w", format, err)
 		}
 		list = append(list, artifacts.New{
-			Type: artifacts.TypeQR, Path: format.path(f.Session), Description: "quality report", Session: f.Session, Data: b.Bytes(), Metadata: meta,
+			Type: artifacts.TypeQR, Path: format.path(f.Session), Description: "quality report", Session: f.Session,
+			Data: b.Bytes(), Metadata: meta,
 		})
 	}
 	return store.AddAll(ctx, list)
@@ -158,7 +157,8 @@ func (f Files) filed(ctx context.Context, format Format) ([]byte, error) {
 			return store.Read(a, 0)
 		}
 	}
-	return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", f.Session), "superqode workspace end --session %s", f.Session)
+	err = superqode.Errorf(superqode.ErrNotFound, "session %s has no report yet", f.Session)
+	return nil, superqode.WithHint(err, "superqode workspace end --session %s", f.Session)
 }
 
 // ShowOptions say which form of a report is wanted.
@@ -189,8 +189,8 @@ func (f Files) Show(ctx context.Context, w io.Writer, opt ShowOptions) error {
 	if err != nil {
 		return err
 	}
-	root := (&url.URL{Scheme: "file", Path: filepath.Join(f.Origin, ".superqode", "qe-artifacts")}).String() // nobody knows where the page will stand
-	return f.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, root: root})
+	root := url.URL{Scheme: "file", Path: store.Dir()} // nobody knows where the page will stand
+	return f.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, root: root.String()})
 }
 
 // rendering is one report in one format.
@@ -303,18 +303,22 @@ func Find(ctx context.Context, store *artifacts.Store, ref string) (hit artifact
 			hits = []artifacts.Artifact{a}
 			break
 		}
-		if ref == "" && !trial || ref != "" && (strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || name == ref) {
+		named := strings.HasPrefix(id, ref) || strings.HasSuffix(id, ref) || name == ref
+		if named && (ref != "" || !trial) {
 			hits = append(hits, a)
 		}
 	}
 	switch {
 	case len(hits) == 0 && ref == "":
-		return hit, "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session of this origin has ended"), "superqode workspace list")
+		err = superqode.Errorf(superqode.ErrNotFound, "no session of this origin has ended")
+		return hit, "", superqode.WithHint(err, "superqode workspace list")
 	case len(hits) == 0:
-		return hit, "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
+		err = superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref)
+		return hit, "", superqode.WithHint(err, "superqode workspace list --all")
 	case len(hits) > 1 && ref != "":
-		return hit, "", superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: %d sessions have left a report (%s, %s)", ref, len(hits), hits[0].Session, hits[1].Session),
-			"superqode artifacts list --type qr")
+		err = superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: %d sessions have left a report (%s, %s)",
+			ref, len(hits), hits[0].Session, hits[1].Session)
+		return hit, "", superqode.WithHint(err, "superqode artifacts list --type qr")
 	}
 	hit = slices.MaxFunc(hits, func(a, b artifacts.Artifact) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	name, _ = hit.Metadata[metaName].(string)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -9,7 +10,6 @@ import (
 	"html"
 	"html/template"
 	"io"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -63,11 +63,13 @@ var loadAssets = sync.OnceValues(func() (*pageAssets, error) {
 	if err != nil {
 		return nil, err
 	}
-	tmpl, err := template.New("page.gohtml").Funcs(words(maxTableRows)).Funcs(template.FuncMap{"text": shown, "pre": block}).ParseFS(assets, "assets/page.gohtml")
+	own := template.FuncMap{"text": shown, "pre": block}
+	tmpl, err := template.New("page.gohtml").Funcs(words(maxTableRows)).Funcs(own).ParseFS(assets, "assets/page.gohtml")
 	if err != nil {
 		return nil, err
 	}
-	csp := fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'", hash(css), hash(js))
+	csp := fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
+		hash(css), hash(js))
 	return &pageAssets{tmpl: tmpl, css: template.CSS(css), js: template.JS(js), csp: csp}, nil
 })
 
@@ -115,10 +117,7 @@ type page struct {
 }
 
 func newPage(rep artifacts.Report, opt HTMLOptions) *page {
-	p := &page{View: NewView(rep, Caller{}), root: opt.Root, anchors: map[string]string{}}
-	if p.root == "" {
-		p.root = ".."
-	}
+	p := &page{View: NewView(rep, Caller{}), root: cmp.Or(opt.Root, ".."), anchors: map[string]string{}}
 	parts, files := map[string][]filePatch{}, map[string]template.URL{}
 	whole := slices.ContainsFunc(opt.Patches, func(x Patch) bool { return x.Agent == "" })
 	for _, patch := range opt.Patches {
@@ -139,7 +138,9 @@ func newPage(rep artifacts.Report, opt HTMLOptions) *page {
 		d.findings[f.File] = append(d.findings[f.File], f)
 	}
 	changes := slices.Clone(p.Changes)
-	slices.SortStableFunc(changes, func(a, b superqode.Change) int { return compareTree(a.Path.String(), b.Path.String()) })
+	slices.SortStableFunc(changes, func(a, b superqode.Change) int {
+		return compareTree(a.Path.String(), b.Path.String())
+	})
 	by := agentsByPath(rep)
 	p.FilesMore = max(0, len(changes)-maxFiles)
 	for i, c := range changes[:len(changes)-p.FilesMore] {
@@ -158,11 +159,7 @@ func (p *page) Anchor(name string) string { return p.anchors[name] }
 // Link returns the address of a file below qe-artifacts. Only what stands in it as
 // a path can follow from the path: every other character is percent-encoded.
 func (p *page) Link(name string) template.URL {
-	parts := strings.Split(path.Clean(name), "/")
-	for i, part := range parts {
-		parts[i] = url.PathEscape(part)
-	}
-	return template.URL(p.root + "/" + strings.Join(parts, "/"))
+	return template.URL(p.root + "/" + escapePath(path.Clean(name)))
 }
 
 // agentsByPath says which agents changed each path.
@@ -188,14 +185,10 @@ func agentsByPath(rep artifacts.Report) map[superqode.RelPath][]string {
 func (p *page) AgentNames() []string {
 	var names []string
 	for _, f := range p.Files {
-		for _, a := range f.Agents {
-			if !slices.Contains(names, a) {
-				names = append(names, a)
-			}
-		}
+		names = append(names, f.Agents...)
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // writeText writes s as text of an HTML element. What cannot be seen, or would
@@ -238,9 +231,9 @@ func block(s string) template.HTML {
 		if text, ok := strings.CutSuffix(l, "\r\n"); ok { // a terminal shows no difference
 			l = text + "\n"
 		}
-		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub's, should somebody print the page there
-			b.WriteString(l[:len(l)-len(t)] + "&#58;")
-			l = t[1:]
+		if indent, rest, ok := workflowCommand(l); ok { // should somebody print the page there
+			b.WriteString(indent + "&#58;")
+			l = rest
 		}
 		writeText(&b, l)
 	}
@@ -292,7 +285,8 @@ func tree(files []fileView) []*treeNode {
 		for depth, part := range parts {
 			node.Count++
 			if depth == len(parts)-1 || depth == maxDepth {
-				node.Children = append(node.Children, &treeNode{Name: shown(strings.Join(parts[depth:], "/")), File: &files[i], Count: 1})
+				leaf := &treeNode{Name: shown(strings.Join(parts[depth:], "/")), File: &files[i], Count: 1}
+				node.Children = append(node.Children, leaf)
 				break
 			}
 			last := len(node.Children) - 1

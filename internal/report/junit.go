@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -61,17 +62,23 @@ type (
 // fails, one of severity low or info is skipped with its text, and so is one that
 // is suppressed.
 func JUnit(w io.Writer, rep artifacts.Report) error {
-	suite := junitSuite{Name: "superqode " + rep.SessionID.String(), Time: seconds(rep.DurationSeconds), Properties: junitProperties(rep)}
+	suite := junitSuite{
+		Name: "superqode " + rep.SessionID.String(), Time: seconds(rep.DurationSeconds), Properties: junitProperties(rep),
+	}
 	if !rep.StartedAt.IsZero() {
 		suite.Timestamp = rep.StartedAt.UTC().Format("2006-01-02T15:04:05")
 	}
-	suite.Cases = append(suite.Cases, commandCase(rep), revertCase(rep), originCase(rep))
+	suite.Cases = append(suite.Cases, commandCase(rep),
+		checked("revert verified", rep.Revert.Verified, rep.Revert.Differences),
+		checked("origin unchanged", rep.OriginCheck.Unchanged, rep.OriginCheck.Differences))
 	suite.Cases = append(suite.Cases, setupCases(rep)...)
 	for _, f := range rep.AllFindings() {
 		suite.Cases = append(suite.Cases, findingCase(f))
 	}
 	for _, e := range rep.Run.Errors {
-		suite.Cases = append(suite.Cases, junitCase{Name: "superqode's own work", Class: "superqode.session", Time: "0", Error: &junitResult{Message: plain(e), Type: "error"}})
+		c := sessionCase("superqode's own work")
+		c.Error = &junitResult{Message: plain(e), Type: "error"}
+		suite.Cases = append(suite.Cases, c)
 	}
 	for _, c := range suite.Cases {
 		suite.Tests++
@@ -79,7 +86,10 @@ func JUnit(w io.Writer, rep artifacts.Report) error {
 		suite.Errors += counted(c.Error)
 		suite.Skipped += counted(c.Skipped)
 	}
-	all := junitSuites{Name: "superqode", Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Time: suite.Time, Suites: []junitSuite{suite}}
+	all := junitSuites{
+		Name: "superqode", Tests: suite.Tests, Failures: suite.Failures, Errors: suite.Errors, Time: suite.Time,
+		Suites: []junitSuite{suite},
+	}
 	data, err := xml.MarshalIndent(all, "", " ")
 	if err != nil {
 		return fmt.Errorf("render report as JUnit: %w", err)
@@ -99,8 +109,9 @@ func seconds(s float64) string { return fmt.Sprintf("%.3f", max(s, 0)) }
 
 func junitProperties(rep artifacts.Report) []junitProperty {
 	list := []junitProperty{
-		{"session_id", rep.SessionID.String()}, {"mode", string(rep.Mode)}, {"verdict", string(rep.Verdict)}, {"changes", fmt.Sprint(len(rep.Changes))},
-		{"blocked_operations", fmt.Sprint(len(rep.Guard.Blocked))}, {"base_digest", digest(rep.Base.Digest)}, {"final_digest", digest(rep.Final.Digest)},
+		{"session_id", rep.SessionID.String()}, {"mode", string(rep.Mode)}, {"verdict", string(rep.Verdict)},
+		{"changes", fmt.Sprint(len(rep.Changes))}, {"blocked_operations", fmt.Sprint(len(rep.Guard.Blocked))},
+		{"base_digest", digest(rep.Base.Digest)}, {"final_digest", digest(rep.Final.Digest)},
 	}
 	for _, b := range rep.Guard.Blocked[:min(len(rep.Guard.Blocked), maxListed)] {
 		list = append(list, junitProperty{"blocked." + plain(b.Operation), plain(text.QuoteLine(b.Command...))})
@@ -113,14 +124,16 @@ const maxListed = 200
 
 // commandCase is the check that the program ended well.
 func commandCase(rep artifacts.Report) junitCase {
-	c := junitCase{Name: "command: " + plain(text.QuoteLine(rep.Run.Command...)), Class: "superqode.session", Time: seconds(rep.DurationSeconds)}
+	c := sessionCase("command: " + plain(text.QuoteLine(rep.Run.Command...)))
+	c.Time = seconds(rep.DurationSeconds)
 	switch {
 	case len(rep.Run.Command) == 0:
 		c.Name, c.Skipped = "command", &junitResult{Message: "no program ran in the session"}
 	case rep.Run.TimedOut:
 		c.Failure = &junitResult{Message: "the command ran out of time", Type: "timeout", Text: lastOutput(rep)}
 	case rep.Run.ExitCode != 0:
-		c.Failure = &junitResult{Message: fmt.Sprintf("the command ended with exit code %d", rep.Run.ExitCode), Type: "exit-code", Text: lastOutput(rep)}
+		ended := fmt.Sprintf("the command ended with exit code %d", rep.Run.ExitCode)
+		c.Failure = &junitResult{Message: ended, Type: "exit-code", Text: lastOutput(rep)}
 	}
 	return c
 }
@@ -132,28 +145,26 @@ func lastOutput(rep artifacts.Report) string {
 	return ""
 }
 
+// sessionCase is a test case about the session itself, which takes no time.
+func sessionCase(name string) junitCase {
+	return junitCase{Name: name, Class: "superqode.session", Time: "0"}
+}
+
 // checked makes a test case of a check that held, did not, or was not made.
 func checked(name string, held bool, differences []string) junitCase {
-	c := junitCase{Name: name, Class: "superqode.session", Time: "0"}
+	c := sessionCase(name)
 	switch {
 	case len(differences) > 0:
-		lines := make([]string, 0, min(len(differences), maxListed))
+		var lines []string
 		for _, d := range differences[:min(len(differences), maxListed)] {
 			lines = append(lines, plain(d))
 		}
-		c.Failure = &junitResult{Message: text.Plural(len(differences), "difference"), Type: "difference", Text: strings.Join(lines, "\n")}
+		message := text.Plural(len(differences), "difference")
+		c.Failure = &junitResult{Message: message, Type: "difference", Text: strings.Join(lines, "\n")}
 	case !held:
 		c.Skipped = &junitResult{Message: "not checked"}
 	}
 	return c
-}
-
-func revertCase(rep artifacts.Report) junitCase {
-	return checked("revert verified", rep.Revert.Verified, rep.Revert.Differences)
-}
-
-func originCase(rep artifacts.Report) junitCase {
-	return checked("origin unchanged", rep.OriginCheck.Unchanged, rep.OriginCheck.Differences)
 }
 
 func setupCases(rep artifacts.Report) (list []junitCase) {
@@ -172,24 +183,24 @@ func setupCases(rep artifacts.Report) (list []junitCase) {
 
 // findingCase is a finding as a test that did not pass.
 func findingCase(f artifacts.Finding) junitCase {
-	class := plain(f.Category)
-	if class == "" {
-		class = "finding"
+	c := junitCase{
+		Name: plain(f.ID) + ": " + plain(f.Title), Class: "superqode.finding." + cmp.Or(plain(f.Category), "finding"),
+		Time: "0", File: plain(f.File),
 	}
-	c := junitCase{Name: plain(f.ID) + ": " + plain(f.Title), Class: "superqode.finding." + class, Time: "0", File: plain(f.File)}
 	if f.Lines != nil {
 		c.Line = f.Lines.Start
 	}
 	var parts []string
 	for _, p := range []struct{ title, text string }{
-		{"", plain(f.Location())}, {"", plainLines(f.Description)}, {"Evidence:\n", plainLines(f.Evidence)}, {"Suggested fix:\n", plainLines(f.SuggestedFix)},
-		{"", "Fingerprint: " + f.Fingerprint()},
+		{"", plain(f.Location())}, {"", plainLines(f.Description)}, {"Evidence:\n", plainLines(f.Evidence)},
+		{"Suggested fix:\n", plainLines(f.SuggestedFix)}, {"", "Fingerprint: " + f.Fingerprint()},
 	} {
 		if strings.TrimSpace(p.text) != "" {
 			parts = append(parts, p.title+p.text)
 		}
 	}
-	res := &junitResult{Message: string(f.Severity) + ": " + plain(f.Title), Type: string(f.Severity), Text: strings.Join(parts, "\n\n")}
+	severity := string(f.Severity)
+	res := &junitResult{Message: severity + ": " + plain(f.Title), Type: severity, Text: strings.Join(parts, "\n\n")}
 	switch {
 	case f.Suppressed != nil:
 		res.Message = "suppressed: " + plain(f.Suppressed.Reason)

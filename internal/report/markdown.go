@@ -81,7 +81,8 @@ func parseMarkdown(name string, bound int, rest string) (*template.Template, err
 			}
 			return ""
 		},
-		"prose": ofAny(prose), "code": ofAny(code), "cell": ofAny(cell), "fenced": codeBlock, "output": output, "some": someCells, "commands": commandBlock,
+		"prose": ofAny(prose), "code": ofAny(code), "cell": ofAny(cell), "fenced": codeBlock, "output": output,
+		"some": someCells, "commands": commandBlock,
 		"blank": func(s string) string {
 			if strings.TrimSpace(s) == "" {
 				return ""
@@ -92,7 +93,8 @@ func parseMarkdown(name string, bound int, rest string) (*template.Template, err
 		"max0": func(n int) int { return max(n, 0) },
 		"icon": func(v artifacts.Verdict) string {
 			return map[artifacts.Verdict]string{
-				artifacts.VerdictPass: "white_check_mark", artifacts.VerdictConditional: "warning", artifacts.VerdictFail: "x", artifacts.VerdictBlocked: "no_entry",
+				artifacts.VerdictPass: "white_check_mark", artifacts.VerdictConditional: "warning",
+				artifacts.VerdictFail: "x", artifacts.VerdictBlocked: "no_entry",
 			}[v]
 		},
 	}).ParseFS(assets, "assets/"+name)
@@ -141,7 +143,8 @@ func commandBlock(list []Command) string {
 // Patterns of the few things that are worth breaking even where Markdown shows
 // them as they are: not every reader of a report is a Markdown parser.
 const (
-	activeTags  = `(?i)<(/?(?:script|style|iframe|object|embed|svg|img|form|input|base|link|meta|html|body|title|textarea|xmp|noembed|noframes|plaintext)\b)`
+	activeTags = `(?i)<(/?(?:script|style|iframe|object|embed|svg|img|form|input|base|link|meta|html|body|title|` +
+		`textarea|xmp|noembed|noframes|plaintext)\b)`
 	activeLinks = `(?i)\]\((\s*(?:javascript|vbscript|data):)`
 )
 
@@ -181,9 +184,9 @@ func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\x7c`) }
 // number in it.
 func prose(s string) string {
 	s = strings.NewReplacer(
-		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "](", `\]\(`, "[", `\[`, "]", `\]`, "~", `\~`, "|", `\|`, "$", `\$`,
-		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;", "://", "&#58;//", "::", "&#58;:", "www.", "www&#46;",
-		"WWW.", "WWW&#46;",
+		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "](", `\]\(`, "[", `\[`, "]", `\]`, "~", `\~`, "|", `\|`,
+		"$", `\$`, "&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;", "#", "&#35;", "://", "&#58;//", "::", "&#58;:",
+		"www.", "www&#46;", "WWW.", "WWW&#46;",
 	).Replace(text.Clip(text.Printable(s), 2000))
 	return strings.TrimSpace(s)
 }
@@ -197,15 +200,7 @@ func codeBlock(s string) string {
 		lines = append(lines[:maxLines], "… cut")
 	}
 	for i, l := range lines {
-		parts := strings.Split(strings.TrimSuffix(l, "\r"), "\t")
-		for k := range parts {
-			parts[k] = text.Printable(parts[k])
-		}
-		l = disarm(strings.Join(parts, "\t"))
-		if t := strings.TrimLeft(l, " \t"); strings.HasPrefix(t, "::") { // a workflow command of GitHub Actions
-			l = l[:len(l)-len(t)] + `\x3a` + t[1:]
-		}
-		lines[i] = l
+		lines[i] = noCommand(disarm(text.PrintableLines(strings.TrimSuffix(l, "\r"))))
 	}
 	body := strings.Join(lines, "\n")
 	fence := strings.Repeat("`", max(3, longestRun(body, '`')+1))

@@ -95,5 +95,7 @@ func ShowPatch(ctx context.Context, dir, file string, r *redact.Redactor) (found
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return found, err
 	}
-	return found, errors.Join(atomicfile.ClearWay(ShownPatch(dir)), atomicfile.WriteFunc(ShownPatch(dir), 0o600, func(w io.Writer) error { return r.Patch(w, f) }))
+	shown := ShownPatch(dir)
+	return found, errors.Join(atomicfile.ClearWay(shown),
+		atomicfile.WriteFunc(shown, 0o600, func(w io.Writer) error { return r.Patch(w, f) }))
 }

@@ -14,24 +14,30 @@ func plain(s string) string { return text.Printable(text.Clip(s, maxShown)) }
 
 // plainLines is plain for a text whose lines and tabs stay.
 func plainLines(s string) string {
-	var b strings.Builder
-	s = text.Clip(strings.TrimRight(s, "\n"), maxBlock)
-	for i, line := range strings.Split(s, "\n") {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		line = strings.ReplaceAll(line, "##[", `#\x23[`)                    // a workflow command of Azure, anywhere in a line
-		if t := strings.TrimLeft(line, " \t"); strings.HasPrefix(t, "::") { // one of GitHub's
-			line = line[:len(line)-len(t)] + `\x3a` + t[1:]
-		}
-		for k, part := range strings.Split(strings.TrimSuffix(line, "\r"), "\t") {
-			if k > 0 {
-				b.WriteByte('\t')
-			}
-			b.WriteString(text.Printable(part))
-		}
+	lines := strings.Split(text.Clip(strings.TrimRight(s, "\n"), maxBlock), "\n")
+	for i, line := range lines {
+		line = strings.ReplaceAll(line, "##[", `#\x23[`) // a workflow command of Azure, anywhere in a line
+		lines[i] = text.PrintableLines(noCommand(strings.TrimSuffix(line, "\r")))
 	}
-	return b.String()
+	return strings.Join(lines, "\n")
+}
+
+// workflowCommand reports whether a line is a command of GitHub's workflows; rest is
+// what follows its first colon.
+func workflowCommand(line string) (indent, rest string, ok bool) {
+	t := strings.TrimLeft(line, " \t")
+	if !strings.HasPrefix(t, "::") {
+		return "", "", false
+	}
+	return line[:len(line)-len(t)], t[1:], true
+}
+
+// noCommand is a line that GitHub's workflows do not take for a command.
+func noCommand(line string) string {
+	if indent, rest, ok := workflowCommand(line); ok {
+		return indent + `\x3a` + rest
+	}
+	return line
 }
 
 func plainTime(t artifacts.Time) string { return t.UTC().Format(time.RFC3339Nano) }

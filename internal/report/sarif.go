@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/url"
@@ -33,7 +34,8 @@ func SARIF(w io.Writer, rep artifacts.Report) error {
 	driver := sarif.NewToolComponent().WithName("superqode").WithInformationURI("https://github.com/seed-2d964004/superqode")
 	run := sarif.NewRun().WithTool(sarif.NewTool().WithDriver(driver)).WithColumnKind("unicodeCodePoints")
 	run.Results = []*sarif.Result{}
-	run.WithOriginalUriBaseIds(map[string]sarif.ArtifactLocation{originRoot: *sarif.NewArtifactLocation().WithURI(folderURI(rep.Run.Origin))})
+	root := sarif.NewArtifactLocation().WithURI(folderURI(rep.Run.Origin))
+	run.WithOriginalUriBaseIds(map[string]sarif.ArtifactLocation{originRoot: *root})
 	run.AddInvocation(invocation(rep))
 	run.WithAutomationDetails(sarif.NewRunAutomationDetails().WithID("superqode/" + rep.SessionID.String()))
 	rules := map[string]int{}
@@ -51,7 +53,8 @@ func SARIF(w io.Writer, rep artifacts.Report) error {
 }
 
 func invocation(rep artifacts.Report) *sarif.Invocation {
-	inv := sarif.NewInvocation().WithExecutionSuccessful(rep.Run.ExitCode == 0 && len(rep.Run.Errors) == 0).WithExitCode(rep.Run.ExitCode)
+	fine := rep.Run.ExitCode == 0 && len(rep.Run.Errors) == 0
+	inv := sarif.NewInvocation().WithExecutionSuccessful(fine).WithExitCode(rep.Run.ExitCode)
 	if len(rep.Run.Command) > 0 {
 		inv.WithCommandLine(plain(text.QuoteLine(rep.Run.Command...)))
 	}
@@ -62,7 +65,8 @@ func invocation(rep artifacts.Report) *sarif.Invocation {
 		inv.WithEndTimeUtc(plainTime(rep.EndedAt))
 	}
 	for _, e := range rep.Run.Errors {
-		inv.AddToolExecutionNotification(sarif.NewNotification().WithLevel("error").WithMessage(sarif.NewTextMessage(plain(e))))
+		said := sarif.NewNotification().WithLevel("error").WithMessage(sarif.NewTextMessage(plain(e)))
+		inv.AddToolExecutionNotification(said)
 	}
 	return inv
 }
@@ -73,22 +77,15 @@ func sarifRule(rules map[string]int, driver *sarif.ToolComponent, id, text strin
 		return i
 	}
 	rules[id] = len(rules)
-	driver.AddRule(sarif.NewReportingDescriptor().WithID(id).WithShortDescription(sarif.NewMultiformatMessageString().WithText(text)))
+	description := sarif.NewMultiformatMessageString().WithText(text)
+	driver.AddRule(sarif.NewReportingDescriptor().WithID(id).WithShortDescription(description))
 	return rules[id]
 }
 
 func findingResult(f artifacts.Finding, rules map[string]int, driver *sarif.ToolComponent) *sarif.Result {
-	id, text := plain(f.RuleID), plain(f.Category)
-	if id == "" {
-		id = text
-	}
-	if id == "" {
-		id = "superqode/finding"
-	}
-	if text == "" {
-		text = "Finding of a session's program"
-	}
-	res := sarif.NewRuleResult(id).WithRuleIndex(sarifRule(rules, driver, id, text)).WithLevel(level(f.Severity)).WithKind("fail")
+	id := cmp.Or(plain(f.RuleID), plain(f.Category), "superqode/finding")
+	rule := sarifRule(rules, driver, id, cmp.Or(plain(f.Category), "Finding of a session's program"))
+	res := sarif.NewRuleResult(id).WithRuleIndex(rule).WithLevel(level(f.Severity)).WithKind("fail")
 	message := plain(f.Title)
 	if d := plainLines(f.Description); strings.TrimSpace(d) != "" {
 		message += "\n\n" + d
@@ -97,7 +94,8 @@ func findingResult(f artifacts.Finding, rules map[string]int, driver *sarif.Tool
 	res.WithPartialFingerprints(map[string]string{"superqode/v1": f.Fingerprint()})
 	res.AddLocation(sarif.NewLocationWithPhysicalLocation(place(f)))
 	if f.Suppressed != nil {
-		res.AddSuppression(sarif.NewSuppression().WithKind("external").WithStatus("accepted").WithJustification(plain(f.Suppressed.Reason)))
+		by := sarif.NewSuppression().WithKind("external").WithStatus("accepted")
+		res.AddSuppression(by.WithJustification(plain(f.Suppressed.Reason)))
 	}
 	res.WithProperties(properties(f))
 	return res
@@ -106,11 +104,8 @@ func findingResult(f artifacts.Finding, rules map[string]int, driver *sarif.Tool
 // place is where a finding is. GitHub refuses a result without a place: one that
 // is about no file is put at the top of the origin.
 func place(f artifacts.Finding) *sarif.PhysicalLocation {
-	uri := fileURI(f.File)
-	if uri == "" {
-		uri = "."
-	}
-	at := sarif.NewPhysicalLocation().WithArtifactLocation(sarif.NewArtifactLocation().WithURI(uri).WithURIBaseID(originRoot))
+	file := sarif.NewArtifactLocation().WithURI(cmp.Or(fileURI(f.File), ".")).WithURIBaseID(originRoot)
+	at := sarif.NewPhysicalLocation().WithArtifactLocation(file)
 	if f.Lines != nil {
 		at.WithRegion(sarif.NewRegion().WithStartLine(f.Lines.Start).WithEndLine(f.Lines.End))
 	}
@@ -125,7 +120,9 @@ func properties(f artifacts.Finding) *sarif.PropertyBag {
 	if f.Confidence != nil {
 		bag.Add("confidence_score", *f.Confidence)
 	}
-	for key, text := range map[string]string{"category": f.Category, "found_by": f.FoundBy, "patch_id": f.PatchID, "source": f.Source} {
+	for key, text := range map[string]string{
+		"category": f.Category, "found_by": f.FoundBy, "patch_id": f.PatchID, "source": f.Source,
+	} {
 		if text != "" {
 			bag.Add(key, plain(text))
 		}
@@ -142,8 +139,10 @@ func properties(f artifacts.Finding) *sarif.PropertyBag {
 }
 
 func blockedResult(b artifacts.Blocked, rules map[string]int, driver *sarif.ToolComponent) *sarif.Result {
-	res := sarif.NewRuleResult(blockedRule).WithRuleIndex(sarifRule(rules, driver, blockedRule, "Operation that the guard refused"))
-	text := fmt.Sprintf("The guard (%s) refused %s: %s", plain(b.Layer), plain(b.Operation), plain(text.QuoteLine(b.Command...)))
+	rule := sarifRule(rules, driver, blockedRule, "Operation that the guard refused")
+	res := sarif.NewRuleResult(blockedRule).WithRuleIndex(rule)
+	command := plain(text.QuoteLine(b.Command...))
+	text := fmt.Sprintf("The guard (%s) refused %s: %s", plain(b.Layer), plain(b.Operation), command)
 	res.WithLevel("note").WithKind("fail").WithMessage(sarif.NewTextMessage(plainMessage(text)))
 	res.AddLocation(sarif.NewLocationWithPhysicalLocation(place(artifacts.Finding{})))
 	bag := sarif.NewPropertyBag()
@@ -176,12 +175,14 @@ func plainMessage(s string) string {
 
 // fileURI writes a path of raw bytes as a relative URI.
 func fileURI(name string) string {
-	if name == "" {
-		return ""
-	}
+	return strings.ReplaceAll(escapePath(name), ":", "%3A") // a colon would end a scheme
+}
+
+// escapePath percent-encodes all but what can only be a path.
+func escapePath(name string) string {
 	parts := strings.Split(name, "/")
 	for i, p := range parts {
-		parts[i] = strings.ReplaceAll(url.PathEscape(p), ":", "%3A") // a colon would end a scheme
+		parts[i] = url.PathEscape(p)
 	}
 	return strings.Join(parts, "/")
 }
@@ -192,9 +193,5 @@ func folderURI(dir string) string {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
 	}
-	parts := strings.Split(strings.TrimSuffix(text, "/"), "/")
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	return "file://" + strings.Join(parts, "/") + "/"
+	return "file://" + escapePath(strings.TrimSuffix(text, "/")) + "/"
 }

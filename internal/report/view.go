@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -56,7 +57,7 @@ type Caller struct {
 
 // NewView makes the view of a report.
 func NewView(rep artifacts.Report, by Caller) *View {
-	v := &View{Report: rep, Outcome: fmt.Sprintf("exit code %d", rep.Run.ExitCode), Took: text.Took(rep.DurationSeconds)}
+	v := &View{Report: rep, Took: text.Took(rep.DurationSeconds), Outcome: fmt.Sprintf("exit code %d", rep.Run.ExitCode)}
 	v.InPlace = rep.Run.Workspace.Path != "" && rep.Run.Workspace.Path == rep.Run.Origin
 	v.Stays = rep.Applied.Done() || rep.Revert.Method == "none"
 	if len(rep.Run.Command) > 0 {
@@ -74,7 +75,8 @@ func NewView(rep artifacts.Report, by Caller) *View {
 	v.Checks = v.checks()
 	v.Notes = []Note{
 		{"Errors", rep.Run.Errors}, {"Warnings", rep.Run.Warnings},
-		{"Not as before after the revert", rep.Revert.Differences}, {"Differences in the origin", rep.OriginCheck.Differences},
+		{"Not as before after the revert", rep.Revert.Differences},
+		{"Differences in the origin", rep.OriginCheck.Differences},
 	}
 	v.Notes = slices.DeleteFunc(v.Notes, func(n Note) bool { return len(n.List) == 0 })
 	order := artifacts.Severities()
@@ -113,14 +115,17 @@ func (v *View) checks() []Check {
 	if v.Final.Digest.IsZero() {
 		list = append(list, Check{"none", "The final state has no digest", "it was not taken"})
 	} else {
-		list = append(list, Check{"good", "Base and final state have a digest each", "SHA-256 over the path, kind, permission bits and content of every entry"})
+		how := "SHA-256 over the path, kind, permission bits and content of every entry"
+		list = append(list, Check{"good", "Base and final state have a digest each", how})
 	}
 	if f := v.VerifiedFixes; f != nil && f.Total > 0 {
 		state := "good"
 		if f.Verified < f.Total {
 			state = "none"
 		}
-		list = append(list, Check{state, fmt.Sprintf("%d of %s verified", f.Verified, text.Plural(f.Total, "tried fix")), "each applied in a session of its own, the tests run before and after"})
+		claim := fmt.Sprintf("%d of %s verified", f.Verified, text.Plural(f.Total, "tried fix"))
+		how := "each applied in a session of its own, the tests run before and after"
+		list = append(list, Check{state, claim, how})
 	}
 	return list
 }
@@ -134,7 +139,8 @@ func (v *View) originCheck() Check {
 	case c.Unchanged:
 		return Check{"good", "Your files are unchanged", how}
 	case len(c.Differences) > 0:
-		return Check{"bad", "Your files are NOT as they were", how + ": " + text.Plural(len(c.Differences), "difference")}
+		how += ": " + text.Plural(len(c.Differences), "difference")
+		return Check{"bad", "Your files are NOT as they were", how}
 	}
 	return Check{"none", "Whether your files are unchanged was not checked", ""}
 }
@@ -150,11 +156,13 @@ func (v *View) revertCheck() Check {
 	case v.Revert.Verified:
 		return Check{"good", "The workspace is gone", "looked for after it was removed"}
 	case len(v.Revert.Differences) > 0:
-		return Check{"bad", "Not everything was brought back", text.Plural(len(v.Revert.Differences), "path") + " differ"}
+		differ := text.Plural(len(v.Revert.Differences), "path") + " differ"
+		return Check{"bad", "Not everything was brought back", differ}
 	case v.Run.Workspace.Preserved && !v.InPlace:
 		return Check{"none", "The workspace is kept", "it was not removed, so nothing was reverted"}
 	case v.Revert.Method == "none":
-		return Check{"none", "Nothing was brought back", "the session worked on your files and left its changes there, as asked for"}
+		how = "the session worked on your files and left its changes there, as asked for"
+		return Check{"none", "Nothing was brought back", how}
 	}
 	return Check{"none", "The revert was not checked", ""}
 }
@@ -195,19 +203,14 @@ const maxAgentCommands = 8
 
 // next lists the commands that apply, take back or look at what the session did.
 func (v *View) next(by Caller) {
-	origin, id := v.Run.Origin, by.Session
-	if id == "" {
-		id = v.SessionID.String()
-	}
-	self := by.Self
-	if self == "" {
-		self = text.QuoteLine("superqode", "-C", origin)
-	}
+	origin, id := v.Run.Origin, cmp.Or(by.Session, v.SessionID.String())
+	self := cmp.Or(by.Self, text.QuoteLine("superqode", "-C", origin))
 	add := func(on, about string, args ...string) {
 		v.Next = append(v.Next, Command{about, text.QuoteLine(args...), on})
 	}
 	own := func(on, about, group, command string, args ...string) {
-		v.Next = append(v.Next, Command{about, self + " " + text.QuoteLine(append([]string{group, command, "--session", id}, args...)...), on})
+		words := append([]string{group, command, "--session", id}, args...)
+		v.Next = append(v.Next, Command{about, self + " " + text.QuoteLine(words...), on})
 	}
 	patch := path.Join(".superqode", "qe-artifacts", artifacts.SessionPatch(v.SessionID))
 	if v.NotBroughtBack() {
@@ -220,20 +223,23 @@ func (v *View) next(by Caller) {
 		case v.Stays:
 			add("h", "Take the changes out of your files again", "git", "-C", origin, "apply", "-R", patch)
 		default:
-			own("tmh", "Bring the changes into your files: all of them or none, merged where your files moved on", "workspace", "apply")
+			about := "Bring the changes into your files: all of them or none, merged where your files moved on"
+			own("tmh", about, "workspace", "apply")
 			own("+", "Only look whether they would go in", "workspace", "apply", "--check")
 			if v.Patch != "" { // a change of permissions that git does not know has none
-				add("tm+", "The same by git alone, where your files are as they were", "git", "-C", origin, "apply", patch)
+				about = "The same by git alone, where your files are as they were"
+				add("tm+", about, "git", "-C", origin, "apply", patch)
 				add("+", "Take them out again afterwards", "git", "-C", origin, "apply", "-R", patch)
 			}
 		}
 	}
 	for _, a := range v.Run.Agents[:min(len(v.Run.Agents), maxAgentCommands)] {
+		who := a.Agent.String()
 		if len(a.Conflicts) > 0 {
-			own("h", "See what "+a.Agent.String()+" changed, which could not all be merged", "workspace", "diff", "--agent", a.Agent.String())
+			own("h", "See what "+who+" changed, which could not all be merged", "workspace", "diff", "--agent", who)
 		}
 		if len(a.Changes) > 0 && len(v.Run.Agents) > 1 && !v.Stays {
-			own("+", "Bring in only what "+a.Agent.String()+" changed", "workspace", "apply", "--agent", a.Agent.String())
+			own("+", "Bring in only what "+who+" changed", "workspace", "apply", "--agent", who)
 		}
 	}
 	if v.Summary.TotalFindings > 0 {
@@ -247,7 +253,8 @@ func (v *View) next(by Caller) {
 		own("tmh", "End the session and remove its workspace", "workspace", "end")
 		own("+", "Bring the kept workspace back to its beginning", "workspace", "revert")
 	}
-	v.Next = append(v.Next, Command{"Check that the files this session left are as recorded", self + " artifacts verify", "m+"})
+	check := Command{"Check that the files this session left are as recorded", self + " artifacts verify", "m+"}
+	v.Next = append(v.Next, check)
 }
 
 // NotBroughtBack reports whether the origin should have been brought back and was
@@ -307,8 +314,9 @@ func (v *View) Times() []Event {
 		add(s.StartedAt, "setup", "", "setup: %s", s.Name)
 	}
 	for _, c := range v.Run.Commands {
-		add(c.StartedAt, "run", c.Agent.String(), "started %s", text.QuoteLine(c.Command...))
-		add(after(c.StartedAt, c.DurationSeconds), "run", c.Agent.String(), "ended with exit code %d: %s", c.ExitCode, text.QuoteLine(c.Command...))
+		line, ended := text.QuoteLine(c.Command...), after(c.StartedAt, c.DurationSeconds)
+		add(c.StartedAt, "run", c.Agent.String(), "started %s", line)
+		add(ended, "run", c.Agent.String(), "ended with exit code %d: %s", c.ExitCode, line)
 	}
 	for _, a := range v.Run.Agents {
 		add(a.StartedAt, "run", a.Agent.String(), "agent started: %s", a.Command)
@@ -325,7 +333,8 @@ func (v *View) Times() []Event {
 	add(v.EndedAt, "end", "", "session ended: %s", v.Run.State)
 	slices.SortStableFunc(list, func(a, b Event) int { return a.At.Compare(b.At) })
 	if len(list) > maxEvents {
-		cut := Event{At: list[maxEvents].At, Kind: "change", Text: fmt.Sprintf("%d more events, which the JSON report has", len(list)-maxEvents)}
+		more := fmt.Sprintf("%d more events, which the JSON report has", len(list)-maxEvents)
+		cut := Event{At: list[maxEvents].At, Kind: "change", Text: more}
 		list = append(list[:maxEvents-1:maxEvents-1], cut, list[len(list)-1])
 	}
 	for i := range list {

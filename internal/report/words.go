@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -20,9 +21,12 @@ func words(bound int) map[string]any {
 		"first": func(list any) any { return reflect.ValueOf(list).Slice(0, min(length(list), bound)).Interface() },
 		"over":  func(list any) int { return max(0, length(list)-bound) },
 		"quote": func(args []string) string { return text.QuoteLine(args...) },
-		"took":  text.Took, "clip": text.Clip, "size": text.Size, "moment": moment, "digest": digest, "percent": percent, "score": func(v *float64) string { return fmt.Sprintf("%.2f", *v) }, "join": join, "names": strings.Join,
+		"took":  text.Took, "clip": text.Clip, "size": text.Size, "moment": moment, "digest": digest,
+		"percent": percent, "join": join, "names": strings.Join,
+		"score":  func(v *float64) string { return fmt.Sprintf("%.2f", *v) },
 		"plural": func(n any, noun string) string { return text.Plural(int(reflect.ValueOf(n).Int()), noun) },
-		"mode":   modeChange, "lines": lineCount, "held": held, "upper": func(v artifacts.Verdict) string { return strings.ToUpper(string(v)) }, "counts": findingCounts, "changed": ChangeSize,
+		"mode":   modeChange, "lines": lineCount, "held": held, "counts": findingCounts, "changed": ChangeSize,
+		"upper":  func(v artifacts.Verdict) string { return strings.ToUpper(string(v)) },
 		"spaced": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	}
 }
@@ -102,8 +106,5 @@ func findingCounts(s artifacts.Summary) string {
 	if s.Suppressed > 0 {
 		suppressed = fmt.Sprintf("%d suppressed", s.Suppressed)
 	}
-	if all := join(s.BySeverity.Text(), suppressed); all != "" {
-		return all
-	}
-	return "none"
+	return cmp.Or(join(s.BySeverity.Text(), suppressed), "none")
 }

@@ -8,6 +8,8 @@
 package text
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strconv"
@@ -164,6 +166,14 @@ func Clip(s string, n int) string {
 		n--
 	}
 	return s[:n] + "…"
+}
+
+// JSONError says in JSON's words what is wrong with a value that was decoded.
+func JSONError(err error) string {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return "is a " + t.Value + ", not a " + t.Type.String()
+	}
+	return err.Error()
 }
 
 // Plural is a number with what it counts: "1 file", "2 files".

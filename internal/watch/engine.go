@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -169,7 +170,9 @@ type batch struct {
 }
 
 func newBatch(e *engine) *batch {
-	return &batch{e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}, inside: map[string]bool{}}
+	return &batch{
+		e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}, inside: map[string]bool{},
+	}
 }
 
 // look compares a path with what is known about it.
@@ -348,4 +351,12 @@ func (e *engine) names(rel string) []string {
 func (e *engine) rootGone() bool {
 	st, err := os.Lstat(e.opt.Root)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (!st.IsDir() || inode(st) != e.root)
+}
+
+// inode returns a file's number, 0 if the system has none.
+func inode(st os.FileInfo) uint64 {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return s.Ino
+	}
+	return 0
 }

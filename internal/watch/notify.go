@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,11 +55,13 @@ func (e *limitError) advice(every time.Duration) string {
 	if errors.Is(e.err, syscall.EMFILE) || errors.Is(e.err, syscall.ENFILE) {
 		name = "fs.inotify.max_user_instances (and fs.inotify.max_user_watches, and ulimit -n)"
 	}
-	return fmt.Sprintf("inotify's limit is reached after %d folders, so superqode looks for changes every %s instead of seeing them at once; raise it: sudo sysctl %s=1048576", e.dirs, every, name)
+	return fmt.Sprintf("inotify's limit is reached after %d folders, so superqode looks for changes every %s "+
+		"instead of seeing them at once; raise it: sudo sysctl %s=1048576", e.dirs, every, name)
 }
 
 func isLimit(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
+		func(limit error) bool { return errors.Is(err, limit) })
 }
 
 func (n *notifier) run(ctx context.Context, ready func()) (err error) {

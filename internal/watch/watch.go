@@ -175,7 +175,9 @@ func (e *engine) hints(ctx context.Context, ready func()) error {
 			}
 			e.opt.Warn(limit.advice(every))
 		} else {
-			e.opt.Warn(fmt.Sprintf("%s is on a network file system (%s), which does not report what others change: superqode looks at it every %s instead; on a local one the limit is fs.inotify.max_user_watches", e.opt.Root, kind, every))
+			e.opt.Warn(fmt.Sprintf("%s is on a network file system (%s), which does not report what others change: "+
+				"superqode looks at it every %s instead; on a local one the limit is fs.inotify.max_user_watches",
+				e.opt.Root, kind, every))
 		}
 	}
 	return (&poller{e: e, every: every, begun: begun}).run(ctx, ready)

@@ -4,7 +4,6 @@ package agentcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -49,7 +48,8 @@ func (w claimWho) place(ctx context.Context, a *app.App, needAgent bool) (*claim
 		return &claimPlace{Asker: coordinator.Supervised{Env: a.Env, Agent: agent}, a: a, roots: roots}, nil
 	}
 	if name == "" && needAgent {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "outside of a session, --agent is required"), "superqode claim … --agent NAME")
+		err := superqode.Errorf(superqode.ErrUsage, "outside of a session, --agent is required")
+		return nil, superqode.WithHint(err, "superqode claim … --agent NAME")
 	}
 	m, err := a.Sessions()
 	if err != nil {
@@ -80,13 +80,14 @@ func (p *claimPlace) targets(args []string) ([]coordinator.Target, error) {
 	return out, nil
 }
 
-// print prints the document, or a line for each claim: its fencing number and what it is on.
-func (p *claimPlace) print(doc any, claims []coordinator.Lease) error {
+// print prints a line for each claim, its fencing number and what it is on, or the
+// document, whose last key is that of the claims.
+func (p *claimPlace) print(claims []coordinator.Lease, doc ...any) error {
 	if p.a.Flags.JSON {
-		return p.a.PrintJSON(doc)
+		return p.a.PrintFields(append(doc, claimsJSON(claims))...)
 	}
 	for _, l := range claims {
-		if _, err := fmt.Fprintf(p.a.Out, "%d\t%s\n", l.Fence, text.QuotePath(l.Target.String())); err != nil {
+		if err := p.a.Line("%d\t%s", l.Fence, text.QuotePath(l.Target.String())); err != nil {
 			return err
 		}
 	}
@@ -119,22 +120,18 @@ func (c *ClaimAcquire) Run(ctx context.Context, a *app.App) error {
 	answer, err := p.Ask(ctx, coordinator.OpAcquire, call)
 	if conflict, ok := errors.AsType[*coordinator.ConflictError](err); ok {
 		hint := "superqode claim list"
-		if c.Wait == nil && len(conflict.Circle) == 0 {
-			hint = "superqode claim acquire … --wait 30s, or superqode claim list"
-		}
-		if len(conflict.Circle) > 0 {
+		switch {
+		case len(conflict.Circle) > 0:
 			hint = "superqode claim release what the others wait for, then ask again"
+		case c.Wait == nil:
+			hint = "superqode claim acquire … --wait 30s, or superqode claim list"
 		}
 		return p.printConflict(conflict, superqode.WithHint(err, "%s", hint))
 	}
 	if err != nil {
 		return err
 	}
-	return p.print(struct {
-		SchemaVersion int         `json:"schema_version"`
-		Granted       bool        `json:"granted"`
-		Claims        []claimJSON `json:"claims"`
-	}{1, true, claimsJSON(answer.Claims)}, answer.Claims)
+	return p.print(answer.Claims, "granted", true, "claims")
 }
 
 // call is what is asked for. Outside of a session a claim ends with a process or at
@@ -171,9 +168,11 @@ type ClaimRelease struct {
 func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 	switch {
 	case c.Force && (!c.All || c.Agent != "" || len(c.Files) > 0):
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--force requires --all and takes no --agent or FILE"), "superqode claim release --all --force")
+		err := superqode.Errorf(superqode.ErrUsage, "--force requires --all and takes no --agent or FILE")
+		return superqode.WithHint(err, "superqode claim release --all --force")
 	case c.All == (len(c.Files) > 0):
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "name the files to release, or use --all"), "superqode claim release FILE:10-20 --agent NAME")
+		err := superqode.Errorf(superqode.ErrUsage, "name the files to release, or use --all")
+		return superqode.WithHint(err, "superqode claim release FILE:10-20 --agent NAME")
 	}
 	p, err := c.place(ctx, a, !c.Force)
 	if err != nil {
@@ -190,10 +189,7 @@ func (c *ClaimRelease) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	return p.print(struct {
-		SchemaVersion int         `json:"schema_version"`
-		Released      []claimJSON `json:"released"`
-	}{1, claimsJSON(answer.Claims)}, answer.Claims)
+	return p.print(answer.Claims, "released")
 }
 
 func (p *claimPlace) forget(ctx context.Context) error {
@@ -205,7 +201,7 @@ func (p *claimPlace) forget(ctx context.Context) error {
 		return err
 	}
 	if p.a.Flags.JSON {
-		return p.a.PrintJSON(map[string]any{"schema_version": 1, "forgotten": n})
+		return p.a.PrintFields("forgotten", n)
 	}
 	p.a.Note("released %d claims", n)
 	return nil

@@ -39,25 +39,19 @@ func (c *ClaimCheck) Run(ctx context.Context, a *app.App) error {
 	}
 	reply, err := c.hook(ctx, a, format)
 	if err != nil { // who cannot ask must not edit
-		if reply, err = guard.Block(format, "superqode cannot tell whether another agent has claimed this, so the edit is refused: "+err.Error()); err != nil {
+		why := "superqode cannot tell whether another agent has claimed this, so the edit is refused: " + err.Error()
+		if reply, err = guard.Block(format, why); err != nil {
 			return err
 		}
 	}
-	_, werr := a.Err.Write(reply.Stderr)
-	_, oerr := a.Out.Write(reply.Stdout)
-	if err := errors.Join(werr, oerr); err != nil {
-		return err
-	}
-	if reply.Code != 0 {
-		return app.StatusError(reply.Code)
-	}
-	return nil
+	return a.PrintReply(reply)
 }
 
 // plain decides on files named on the command line.
 func (c *ClaimCheck) plain(ctx context.Context, a *app.App, format guard.Format) error {
 	if len(c.Files) == 0 {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file given"), "superqode claim check FILE:10-20 --agent NAME")
+		err := superqode.Errorf(superqode.ErrUsage, "no file given")
+		return superqode.WithHint(err, "superqode claim check FILE:10-20 --agent NAME")
 	}
 	p, err := c.place(ctx, a, true)
 	if err != nil {
@@ -93,26 +87,18 @@ func (c *ClaimCheck) print(a *app.App, format guard.Format, v coordinator.Verdic
 		decision, reason = "deny", v.Reason(mode)
 	}
 	if format == guard.JSON {
-		uncovered := make([]string, 0, len(v.Uncovered))
+		var uncovered []string
 		for _, e := range v.Uncovered {
 			text, _ := superqode.JSONPath(e.String())
 			uncovered = append(uncovered, text)
 		}
-		return a.PrintJSON(struct {
-			SchemaVersion int              `json:"schema_version"`
-			Decision      string           `json:"decision"`
-			Reason        string           `json:"reason"`
-			Claims        coordinator.Mode `json:"claims"`
-			Held          []claimJSON      `json:"held"`
-			Uncovered     []string         `json:"uncovered"`
-		}{1, decision, reason, mode, claimsJSON(v.Held), uncovered})
+		return a.PrintFields("decision", decision, "reason", reason, "claims", mode,
+			"held", claimsJSON(v.Held), "uncovered", uncovered)
 	}
-	answer := decision + "\n"
 	if reason != "" {
-		answer += "reason: " + text.Printable(reason) + "\n"
+		decision += "\nreason: " + text.Printable(reason)
 	}
-	_, err := fmt.Fprint(a.Out, answer)
-	return err
+	return a.Line("%s", decision)
 }
 
 // hook decides on a coding agent's tool.
@@ -133,7 +119,8 @@ func (c *ClaimCheck) hook(ctx context.Context, a *app.App, format guard.Format) 
 	if err != nil {
 		return guard.Reply{}, err
 	}
-	edits := coordinator.EditsOf(coordinator.ToolEdits(payload, request.Writes), cmp.Or(request.Dir, a.Flags.Repo), p.roots)
+	tools := coordinator.ToolEdits(payload, request.Writes)
+	edits := coordinator.EditsOf(tools, cmp.Or(request.Dir, a.Flags.Repo), p.roots)
 	if len(edits) == 0 {
 		return allowed()
 	}
@@ -144,11 +131,12 @@ func (c *ClaimCheck) hook(ctx context.Context, a *app.App, format guard.Format) 
 	if !verdict.Denied(mode) {
 		return allowed()
 	}
-	advice := " Instead: superqode claim acquire " + wanted(verdict) + " --wait 60s"
+	or := ""
 	if len(verdict.Held) > 0 {
-		advice = " Instead: edit other lines, or wait: superqode claim acquire " + wanted(verdict) + " --wait 60s"
+		or = "edit other lines, or wait: "
 	}
-	return guard.Block(format, "superqode claims refused the edit: "+text.Printable(verdict.Reason(mode))+"."+advice)
+	return guard.Block(format, fmt.Sprintf("superqode claims refused the edit: %s. Instead: %ssuperqode claim acquire %s --wait 60s",
+		text.Printable(verdict.Reason(mode)), or, wanted(verdict)))
 }
 
 // wanted names, for a shell, what an edit would have needed.
@@ -160,7 +148,9 @@ func wanted(v coordinator.Verdict) string {
 }
 
 // decide holds edits, in lines of the files as they are, against the claims.
-func (c *ClaimCheck) decide(ctx context.Context, p *claimPlace, list []coordinator.CallEdit) (coordinator.Verdict, coordinator.Mode, error) {
+func (c *ClaimCheck) decide(
+	ctx context.Context, p *claimPlace, list []coordinator.CallEdit,
+) (coordinator.Verdict, coordinator.Mode, error) {
 	cfg, err := p.a.Configuration(ctx)
 	if err != nil {
 		return coordinator.Verdict{}, "", err

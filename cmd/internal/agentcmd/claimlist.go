@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -32,8 +32,8 @@ type claimJSON struct {
 
 func toClaimJSON(l coordinator.Lease) claimJSON {
 	j := claimJSON{
-		Fence: l.Fence, Kind: l.Target.Kind, Start: l.Target.Lines.Start, End: l.Target.Lines.End, AgentID: l.Agent, SessionID: l.Session,
-		Since: l.Since, Holder: "none", PID: l.Holder.PID,
+		Fence: l.Fence, Kind: l.Target.Kind, Start: l.Target.Lines.Start, End: l.Target.Lines.End,
+		AgentID: l.Agent, SessionID: l.Session, Since: l.Since, Holder: "none", PID: l.Holder.PID,
 	}
 	j.Target, _ = superqode.JSONPath(l.Target.String())
 	j.Path, j.PathBytes = superqode.JSONPath(l.Target.Path)
@@ -49,8 +49,7 @@ func toClaimJSON(l coordinator.Lease) claimJSON {
 	return j
 }
 
-func claimsJSON(leases []coordinator.Lease) []claimJSON {
-	out := make([]claimJSON, 0, len(leases))
+func claimsJSON(leases []coordinator.Lease) (out []claimJSON) {
 	for _, l := range leases {
 		out = append(out, toClaimJSON(l))
 	}
@@ -66,8 +65,7 @@ type waitingJSON struct {
 	Since     time.Time           `json:"since"`
 }
 
-func toWaitingJSON(list []coordinator.Waiter) []waitingJSON {
-	out := make([]waitingJSON, 0, len(list))
+func toWaitingJSON(list []coordinator.Waiter) (out []waitingJSON) {
 	for _, w := range list {
 		j := waitingJSON{Ticket: w.Ticket, AgentID: w.Agent, SessionID: w.Session, Since: w.Since}
 		for _, t := range w.Targets {
@@ -93,20 +91,13 @@ func (p *claimPlace) printConflict(c *coordinator.ConflictError, err error) erro
 	if !p.a.Flags.JSON {
 		return err
 	}
-	circle := make([]edgeJSON, 0, len(c.Circle))
+	var circle []edgeJSON
 	for _, e := range c.Circle {
 		text, _ := superqode.JSONPath(e.Target.String())
 		circle = append(circle, edgeJSON{e.From.Agent, e.From.Session, text, e.To.Agent, e.To.Session, e.Queued})
 	}
-	_, code := app.Classify(err, "")
-	return errors.Join(p.a.PrintJSON(struct {
-		SchemaVersion int           `json:"schema_version"`
-		Granted       bool          `json:"granted"`
-		Held          []claimJSON   `json:"held"`
-		Ahead         []waitingJSON `json:"ahead"`
-		Circle        []edgeJSON    `json:"circle"`
-		Error         app.ErrorBody `json:"error"`
-	}{1, false, claimsJSON(c.Held), toWaitingJSON(c.Ahead), circle, app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}}), err)
+	return errors.Join(p.a.PrintFields("granted", false, "held", claimsJSON(c.Held), "ahead", toWaitingJSON(c.Ahead),
+		"circle", circle, "error", app.ErrorField(err)), err)
 }
 
 // ClaimList lists claims.
@@ -133,11 +124,7 @@ func (c *ClaimList) Run(ctx context.Context, a *app.App) error {
 		}
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int           `json:"schema_version"`
-			Claims        []claimJSON   `json:"claims"`
-			Waiting       []waitingJSON `json:"waiting"`
-		}{1, claimsJSON(shown), toWaitingJSON(answer.Waiting)})
+		return a.PrintFields("claims", claimsJSON(shown), "waiting", toWaitingJSON(answer.Waiting))
 	}
 	if len(shown)+len(answer.Waiting) == 0 {
 		a.Note("no claims")
@@ -159,11 +146,17 @@ func claimRows(leases []coordinator.Lease, waiting []coordinator.Waiter) [][]str
 		case l.Holder.Lock != "":
 			until = "end of run"
 		}
-		rows = append(rows, []string{strconv.FormatUint(l.Fence, 10), l.Agent.String(), term.OrDash(l.Session.String()), l.Since.Local().Format(hour), until, text.QuotePath(l.Target.String())})
+		rows = append(rows, []string{
+			strconv.FormatUint(l.Fence, 10), l.Agent.String(), cmp.Or(l.Session.String(), "-"),
+			l.Since.Local().Format(hour), until, text.QuotePath(l.Target.String()),
+		})
 	}
 	for _, w := range waiting {
 		for _, t := range w.Targets {
-			rows = append(rows, []string{"waits", w.Agent.String(), term.OrDash(w.Session.String()), w.Since.Local().Format(hour), "-", text.QuotePath(t.String())})
+			rows = append(rows, []string{
+				"waits", w.Agent.String(), cmp.Or(w.Session.String(), "-"),
+				w.Since.Local().Format(hour), "-", text.QuotePath(t.String()),
+			})
 		}
 	}
 	return rows
@@ -197,12 +190,13 @@ func (c *ClaimWait) Run(ctx context.Context, a *app.App) error {
 		held := coordinator.Held(answer.Claims, answer.Owner, targets)
 		if len(held) == 0 {
 			if a.Flags.JSON {
-				return a.PrintJSON(map[string]any{"schema_version": 1, "free": true})
+				return a.PrintFields("free", true)
 			}
 			return nil
 		}
 		if waited := time.Since(start); c.Wait != nil && !c.Wait.Forever && waited >= c.Wait.For {
-			err := &coordinator.ConflictError{Conflict: coordinator.Conflict{Wanted: targets, Held: held, Waited: waited}}
+			conflict := coordinator.Conflict{Wanted: targets, Held: held, Waited: waited}
+			err := &coordinator.ConflictError{Conflict: conflict}
 			return p.printConflict(err, superqode.WithHint(err, "superqode claim list"))
 		}
 		select {

@@ -40,7 +40,8 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 	case hook:
 		list, err = c.fromHook(a)
 	case len(c.Files) == 0:
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no file given"), "superqode track --agent NAME FILE[:START-END]")
+		err := superqode.Errorf(superqode.ErrUsage, "no file given")
+		return superqode.WithHint(err, "superqode track --agent NAME FILE[:START-END]")
 	default:
 		list, err = c.fromArgs(a)
 	}
@@ -50,7 +51,8 @@ func (c *Track) Run(ctx context.Context, a *app.App) error {
 	if err == nil && len(list) > 0 {
 		err = c.send(ctx, a, list)
 	}
-	if hook && errors.Is(err, superqode.ErrNotFound) { // no session: the hook is installed for good, and sessions come and go
+	// Without a session there is nothing to do: the hook is installed for good, and sessions come and go.
+	if hook && errors.Is(err, superqode.ErrNotFound) {
 		a.Log.Debug().Err(err).Msg("track")
 		return nil
 	}

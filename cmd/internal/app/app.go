@@ -5,14 +5,17 @@ package app
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -22,6 +25,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
@@ -58,6 +62,8 @@ type App struct {
 	Log     zerolog.Logger
 	printed bool // the command's one JSON document is on stdout
 	Manager *life.Manager
+
+	attached *life.Session // of the command's SessionFlag
 }
 
 // New makes the App of one command line; Setup follows when the flags are known.
@@ -93,7 +99,8 @@ func (a *App) Setup(command string, args []string) error {
 		a.Flags.Repo = a.Dir
 	}
 	if a.Flags.Repo == "" && command != "version" {
-		return superqode.WithHint(errors.New("the current directory was deleted"), "superqode -C DIR %s", text.QuoteLine(args...))
+		err := errors.New("the current directory was deleted")
+		return superqode.WithHint(err, "superqode -C DIR %s", text.QuoteLine(args...))
 	}
 	return nil
 }
@@ -132,8 +139,17 @@ func (a *App) Sessions() (*life.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Manager = life.NewManager(life.Config{Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps()})
+	a.Manager = life.NewManager(life.Config{
+		Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
+	})
 	return a.Manager, nil
+}
+
+// Done closes the session that the command took as a parameter.
+func (a *App) Done() {
+	if a.attached != nil {
+		_ = a.attached.Close() // its lock goes with the process in any case
+	}
 }
 
 // steps is what a session manager tells of its long steps, or nil.
@@ -236,8 +252,8 @@ func (a *App) Fail(err error, command string) int {
 		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
 	}
 	if a.Flags.JSON && !a.printed {
-		werr := a.PrintJSON(jsonError{Error: ErrorBody{Code: name, Message: sentence, Hint: hint, Paths: ErrorPaths(err)}})
-		if werr != nil && !errors.Is(werr, syscall.EPIPE) {
+		body := ErrorBody{Code: name, Message: sentence, Hint: hint, Paths: ErrorPaths(err)}
+		if werr := a.PrintJSON(map[string]any{"error": body}); werr != nil && !errors.Is(werr, syscall.EPIPE) {
 			fmt.Fprintf(a.Err, "superqode: %s\n", text.Printable(werr.Error()))
 		}
 	}
@@ -256,15 +272,30 @@ func (a *App) PrintJSON(v any) error {
 func hintOf(err error) string {
 	hint := superqode.Hint(err)
 	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-	if at, ok := errors.AsType[*fs.PathError](err); hint == "" && full && ok && !strings.HasPrefix(at.Path, "/dev/std") {
+	at, ok := errors.AsType[*fs.PathError](err)
+	if hint == "" && full && ok && !strings.HasPrefix(at.Path, "/dev/std") {
 		return "superqode workspace cleanup"
 	}
 	return hint
 }
 
-// jsonError is the document of docs/formats.md.
-type jsonError struct {
-	Error ErrorBody `json:"error"`
+// PrintFields prints a document of schema_version and then, in their order, keys
+// and values by turns. A nil list is written as an empty one.
+func (a *App) PrintFields(keysAndValues ...any) error {
+	var doc bytes.Buffer
+	doc.WriteString(`{"schema_version":1`)
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		value := keysAndValues[i+1]
+		if v := reflect.ValueOf(value); v.Kind() == reflect.Slice && v.IsNil() {
+			value = []struct{}{}
+		}
+		fmt.Fprintf(&doc, ",%q:", keysAndValues[i])
+		if err := term.WriteJSON(&doc, value); err != nil {
+			return err
+		}
+	}
+	doc.WriteByte('}')
+	return a.PrintJSON(json.RawMessage(doc.Bytes()))
 }
 
 // ErrorBody is an error in a command's JSON document.
@@ -273,6 +304,25 @@ type ErrorBody struct {
 	Message string   `json:"message"`
 	Hint    string   `json:"hint"`
 	Paths   []string `json:"paths"`
+}
+
+// ErrorField is the error as a field of a document that tells of more.
+func ErrorField(err error) ErrorBody {
+	_, code := Classify(err, "")
+	return ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: ErrorPaths(err)}
+}
+
+// PrintReply answers the coding agent whose hook asked.
+func (a *App) PrintReply(reply guard.Reply) error {
+	_, werr := a.Err.Write(reply.Stderr)
+	_, oerr := a.Out.Write(reply.Stdout)
+	if err := errors.Join(werr, oerr); err != nil {
+		return err
+	}
+	if reply.Code != 0 {
+		return StatusError(reply.Code)
+	}
+	return nil
 }
 
 // Abs resolves a path from the command line; "" stays.
@@ -322,7 +372,8 @@ type IO struct {
 // refused.
 func (a *App) Confirm(question string) error {
 	if a.Flags.NoInput || !term.IsTerminal(a.In) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can confirm this"), "run it in a terminal, or add --yes")
+		err := superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can confirm this")
+		return superqode.WithHint(err, "run it in a terminal, or add --yes")
 	}
 	fmt.Fprintf(a.Err, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
@@ -368,4 +419,13 @@ func NotNil[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// Rows are the rows of a table, one for each element of a list.
+func Rows[T any](list []T, row func(T) []string) [][]string {
+	rows := make([][]string, len(list))
+	for i, v := range list {
+		rows[i] = row(v)
+	}
+	return rows
 }

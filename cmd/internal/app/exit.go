@@ -96,8 +96,11 @@ func Classify(err error, command string) (int, string) {
 // what it names does not exist. What a setup's command was about says nothing.
 func setupCode(err *setup.Error) (int, string) {
 	for _, row := range ExitTable() {
-		if errors.Is(err, row.err) && (row.err == superqode.ErrUsage || row.err == superqode.ErrNotFound || row.err == context.Canceled) {
-			return row.Code, row.Name
+		switch row.err {
+		case superqode.ErrUsage, superqode.ErrNotFound, context.Canceled:
+			if errors.Is(err, row.err) {
+				return row.Code, row.Name
+			}
 		}
 	}
 	return exitOwnFailure, "setup"
@@ -105,7 +108,8 @@ func setupCode(err *setup.Error) (int, string) {
 
 // RunsProgram reports whether a command passes a program's exit code through.
 func RunsProgram(command string) bool {
-	return command == "run" || strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec") || command == attach.DetachCommand
+	return command == "run" || command == attach.DetachCommand ||
+		strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec")
 }
 
 // ErrorPaths collects the paths that an error speaks of.

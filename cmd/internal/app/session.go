@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/alecthomas/kong"
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/registry"
@@ -18,12 +19,10 @@ func (f SessionFlag) ReportedID(ctx context.Context, a *App) (superqode.SessionI
 	if err == nil {
 		return l.ID, nil
 	}
-	m, merr := a.Sessions()
-	if merr != nil {
-		return superqode.SessionID{}, merr
-	}
-	if s, rerr := m.AttachReported(ctx, a.Flags.Repo, f.Session); rerr == nil {
-		return s.Record().ID, nil
+	if a.Manager != nil {
+		if s, rerr := a.Manager.AttachReported(ctx, a.Flags.Repo, f.Session); rerr == nil {
+			return s.Record().ID, nil
+		}
 	}
 	return superqode.SessionID{}, err
 }
@@ -39,44 +38,34 @@ func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*life.Session, e
 	if err != nil {
 		return nil, err
 	}
-	sessions, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
+	open, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(sessions, func(l state.Listed) bool { return !l.State.Ended() }) {
-		return f.attachOpen(ctx, a, sessions)
+	open = slices.DeleteFunc(open, func(l state.Listed) bool { return l.State.Ended() })
+	ref := "" // of several none: Attach refuses, and names them
+	switch len(open) {
+	case 0:
+		if ref, err = a.NewestEnded(ctx); err != nil {
+			return nil, err
+		}
+	case 1:
+		ref = open[0].ID.String()
 	}
-	ref, err := a.NewestEnded(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return (&SessionFlag{Session: ref}).Attach(ctx, a)
+	return m.Attach(ctx, a.Flags.Repo, ref)
 }
 
 // AttachReported is attachEnded for looking: it goes on to the reports of sessions
 // that cleanup took.
 func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*life.Session, error) {
 	s, err := f.AttachEnded(ctx, a)
-	if !errors.Is(err, superqode.ErrNotFound) {
+	if !errors.Is(err, superqode.ErrNotFound) || a.Manager == nil {
 		return s, err
 	}
-	m, merr := a.Sessions()
-	if merr != nil {
-		return nil, merr
-	}
-	if s, rerr := m.AttachReported(ctx, a.Flags.Repo, f.Ref(a)); rerr == nil {
+	if s, rerr := a.Manager.AttachReported(ctx, a.Flags.Repo, f.Ref(a)); rerr == nil {
 		return s, nil
 	}
 	return nil, err
-}
-
-// attachOpen attaches to the only session that has not ended.
-func (f *SessionFlag) attachOpen(ctx context.Context, a *App, sessions []state.Listed) (*life.Session, error) {
-	open := slices.DeleteFunc(slices.Clone(sessions), func(l state.Listed) bool { return l.State.Ended() })
-	if len(open) > 1 {
-		return f.Attach(ctx, a) // which refuses, and names them
-	}
-	return (&SessionFlag{Session: open[0].ID.String()}).Attach(ctx, a)
 }
 
 // NewestEnded returns the id of the session of this origin that ended last; where
@@ -136,6 +125,17 @@ func (f SessionFlag) Attach(ctx context.Context, a *App) (*life.Session, error) 
 		return nil, err
 	}
 	return m.Attach(ctx, a.Flags.Repo, f.Ref(a))
+}
+
+// AfterApply lets a command's Run take the session as a parameter: opened until the
+// command ends, or only found.
+func (f SessionFlag) AfterApply(kctx *kong.Context, a *App) error {
+	find := func(ctx context.Context) (*state.Listed, error) { return f.Find(ctx, a) }
+	attach := func(ctx context.Context) (s *life.Session, err error) {
+		a.attached, err = f.Attach(ctx, a)
+		return a.attached, err
+	}
+	return errors.Join(kctx.BindToProvider(find), kctx.BindToProvider(attach))
 }
 
 // Find looks the session up without opening it.

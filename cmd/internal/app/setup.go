@@ -21,7 +21,8 @@ type SetupStepJSON struct {
 func SetupJSON(steps []setup.Step) []SetupStepJSON {
 	list := make([]SetupStepJSON, 0, len(steps))
 	for _, s := range steps {
-		list = append(list, SetupStepJSON{s.Key, s.Kind, s.Name, s.State, s.Reason, s.Report().DurationSeconds, s.ExitCode, s.Output})
+		took := s.Report().DurationSeconds
+		list = append(list, SetupStepJSON{s.Key, s.Kind, s.Name, s.State, s.Reason, took, s.ExitCode, s.Output})
 	}
 	return list
 }

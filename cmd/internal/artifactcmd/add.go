@@ -3,7 +3,6 @@ package artifactcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,7 +46,11 @@ func (c *Add) Run(ctx context.Context, a *app.App) error {
 	if dir := a.Getenv("SUPERQODE_ARTIFACT_DIR"); c.Session == "" && dir != "" && a.Getenv("SUPERQODE_SOCKET") != "" {
 		return c.leave(a, dir, t, in)
 	}
-	n := artifacts.New{Type: t, Name: c.Name, Description: c.Description, Open: func() (io.ReadCloser, error) { return io.NopCloser(in), nil }, OriginalFile: c.File, Metadata: map[string]any{"source": "user"}}
+	n := artifacts.New{
+		Type: t, Name: c.Name, Description: c.Description, OriginalFile: c.File,
+		Metadata: map[string]any{"source": "user"},
+		Open:     func() (io.ReadCloser, error) { return io.NopCloser(in), nil },
+	}
 	if c.Session != "" {
 		l, err := c.Find(ctx, a)
 		if err != nil {
@@ -67,8 +70,7 @@ func (c *Add) Run(ctx context.Context, a *app.App) error {
 	if a.Flags.JSON {
 		return printArtifact(a, named)
 	}
-	_, err = fmt.Fprintln(a.Out, named.ID)
-	return err
+	return a.Line("%s", named.ID)
 }
 
 // store saves under a name, or adds under the file's own.
@@ -112,13 +114,13 @@ func (c *Add) leave(a *app.App, dir string, t artifacts.Type, in io.Reader) erro
 	if c.File == "-" {
 		base = c.Name
 	}
-	rel, err := staging.Leave(dir, base, staging.Described{Type: t, Name: c.Name, Description: c.Description, Original: c.File}, in)
+	described := staging.Described{Type: t, Name: c.Name, Description: c.Description, Original: c.File}
+	rel, err := staging.Leave(dir, base, described, in)
 	if err != nil {
 		return err
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(map[string]any{"schema_version": 1, "type": t, "staged": rel})
+		return a.PrintFields("type", t, "staged", rel)
 	}
-	_, err = fmt.Fprintln(a.Out, rel)
-	return err
+	return a.Line("%s", rel)
 }

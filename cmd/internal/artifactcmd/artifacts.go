@@ -3,9 +3,9 @@ package artifactcmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -49,19 +48,15 @@ func (c *List) Run(ctx context.Context, a *app.App) error {
 	}
 	warnStore(a, store)
 	if a.Flags.JSON {
-		if list == nil {
-			list = []artifacts.Artifact{}
+		return a.PrintFields("artifacts", list)
+	}
+	header := []string{"ID", "TYPE", "SIZE", "CREATED", "PATH"}
+	return a.Table(header, app.Rows(list, func(it artifacts.Artifact) []string {
+		return []string{
+			text.Printable(it.ID), text.Printable(string(it.Type)), text.Size(it.Size),
+			it.CreatedAt.Local().Format("2006-01-02 15:04"), text.QuotePath(it.Path.String()),
 		}
-		return a.PrintJSON(struct {
-			SchemaVersion int                  `json:"schema_version"`
-			Artifacts     []artifacts.Artifact `json:"artifacts"`
-		}{1, list})
-	}
-	rows := make([][]string, 0, len(list))
-	for _, it := range list {
-		rows = append(rows, []string{text.Printable(it.ID), text.Printable(string(it.Type)), text.Size(it.Size), it.CreatedAt.Local().Format("2006-01-02 15:04"), text.QuotePath(it.Path.String())})
-	}
-	return a.Table([]string{"ID", "TYPE", "SIZE", "CREATED", "PATH"}, rows)
+	}))
 }
 
 func warnStore(a *app.App, store *artifacts.Store) {
@@ -79,11 +74,7 @@ type Show struct {
 
 // Run prints the content: exact bytes into a file or a pipe, made safe on a
 // terminal.
-func (c *Show) Run(ctx context.Context, a *app.App) error {
-	store, err := a.Store()
-	if err != nil {
-		return err
-	}
+func (c *Show) Run(ctx context.Context, a *app.App, store *artifacts.Store) error {
 	named, err := store.Resolve(ctx, c.Artifact)
 	it := named.Artifact
 	if err != nil {
@@ -92,12 +83,7 @@ func (c *Show) Run(ctx context.Context, a *app.App) error {
 	warnStore(a, store)
 	switch {
 	case c.Path:
-		path := store.File(it)
-		if a.OutTTY {
-			path = text.QuotePath(path)
-		}
-		_, err := fmt.Fprintln(a.Out, path)
-		return err
+		return a.Line("%s", a.Path(store.File(it)))
 	case a.Flags.JSON:
 		return printArtifact(a, named)
 	case c.Info:
@@ -112,12 +98,7 @@ func (c *Show) Run(ctx context.Context, a *app.App) error {
 		_, err = io.Copy(a.Out, f)
 		return err
 	}
-	w := bufio.NewWriter(a.Out)
-	p := &term.PatchWriter{W: w, Color: a.OutColor && it.Type == artifacts.TypePatch}
-	if _, err := io.Copy(p, f); err != nil {
-		return err
-	}
-	return errors.Join(p.Close(), w.Flush())
+	return a.ShowText(f, a.OutColor && it.Type == artifacts.TypePatch)
 }
 
 // printArtifact prints the manifest's entry as a document of its own.
@@ -126,8 +107,8 @@ func printArtifact(a *app.App, it artifacts.Named) error {
 	if err != nil {
 		return err
 	}
-	doc := append(fmt.Appendf(nil, `{"schema_version":1,"version":%d,`, it.Version), entry[1:]...) // an entry is an object that is never empty
-	return a.PrintJSON(json.RawMessage(doc))
+	doc := fmt.Appendf(nil, `{"schema_version":1,"version":%d,`, it.Version)
+	return a.PrintJSON(json.RawMessage(append(doc, entry[1:]...))) // an entry is an object that is never empty
 }
 
 func artifactInfo(a *app.App, store *artifacts.Store, it artifacts.Artifact) error {
@@ -139,8 +120,8 @@ func artifactInfo(a *app.App, store *artifacts.Store, it artifacts.Artifact) err
 	line("Path", text.QuotePath(store.File(it)))
 	line("Description", text.Printable(it.Description))
 	line("Created", it.CreatedAt.UTC().Format("2006-01-02T15:04:05Z"))
-	line("Session", term.OrDash(it.Session.String()))
-	line("Agent", term.OrDash(it.Agent.String()))
+	line("Session", cmp.Or(it.Session.String(), "-"))
+	line("Agent", cmp.Or(it.Agent.String(), "-"))
 	line("Size", fmt.Sprintf("%d", it.Size))
 	line("SHA-256", it.SHA256)
 	for _, key := range slices.Sorted(maps.Keys(it.Metadata)) {
@@ -156,29 +137,21 @@ func artifactInfo(a *app.App, store *artifacts.Store, it artifacts.Artifact) err
 // Verify checks the store.
 type Verify struct{}
 
-type verifyJSON struct {
-	SchemaVersion int                  `json:"schema_version"`
-	OK            bool                 `json:"ok"`
-	Checked       int                  `json:"checked"`
-	Missing       []artifacts.Artifact `json:"missing"`
-	Changed       []artifacts.Artifact `json:"changed"`
-	Unknown       []string             `json:"unknown"`
-	Problems      []string             `json:"problems"`
-}
-
 // Run prints what does not fit the manifest; then the exit code is 6.
-func (*Verify) Run(ctx context.Context, a *app.App) error {
-	store, err := a.Store()
-	if err != nil {
-		return err
-	}
+func (*Verify) Run(ctx context.Context, a *app.App, store *artifacts.Store) error {
 	check, err := store.Verify(ctx)
 	if err != nil {
 		return err
 	}
 	warnStore(a, store)
 	if a.Flags.JSON {
-		err = a.PrintJSON(verifyDocument(check))
+		var unknown []string
+		for _, p := range check.Unknown {
+			text, _ := superqode.JSONPath(p)
+			unknown = append(unknown, text)
+		}
+		err = a.PrintFields("ok", check.OK(), "checked", check.Checked, "missing", check.Missing,
+			"changed", check.Changed, "unknown", unknown, "problems", problems(check.Problems))
 	} else {
 		err = printCheck(a, check)
 	}
@@ -188,16 +161,11 @@ func (*Verify) Run(ctx context.Context, a *app.App) error {
 	return err
 }
 
-func verifyDocument(check artifacts.Check) verifyJSON {
-	doc := verifyJSON{1, check.OK(), check.Checked, append([]artifacts.Artifact{}, check.Missing...), append([]artifacts.Artifact{}, check.Changed...), []string{}, []string{}}
-	for _, p := range check.Unknown {
-		text, _ := superqode.JSONPath(p)
-		doc.Unknown = append(doc.Unknown, text)
+func problems(list []artifacts.Problem) (texts []string) {
+	for _, p := range list {
+		texts = append(texts, p.String())
 	}
-	for _, p := range check.Problems {
-		doc.Problems = append(doc.Problems, p.String())
-	}
-	return doc
+	return texts
 }
 
 func printCheck(a *app.App, check artifacts.Check) error {

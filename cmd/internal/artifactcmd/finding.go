@@ -1,6 +1,7 @@
 package artifactcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -130,16 +130,16 @@ func (c *FindingAdd) adder(ctx context.Context, a *app.App) (findingAdder, error
 
 func printAdded(a *app.App, id string) error {
 	if a.Flags.JSON {
-		return a.PrintLine(map[string]any{"schema_version": 1, "id": id})
+		return a.PrintFields("id", id)
 	}
-	_, err := fmt.Fprintln(a.Out, id)
-	return err
+	return a.Line("%s", id)
 }
 
 // json writes the flags in the shape of superqode-qr-v1.
 func (c *FindingAdd) json(a *app.App) (json.RawMessage, error) {
 	if c.Severity == "" || c.Title == "" {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a finding requires --severity and --title"), "superqode finding add --severity high --title 'What is wrong'")
+		err := superqode.Errorf(superqode.ErrUsage, "a finding requires --severity and --title")
+		return nil, superqode.WithHint(err, "superqode finding add --severity high --title 'What is wrong'")
 	}
 	doc := map[string]any{"severity": c.Severity, "title": c.Title}
 	for key, value := range map[string]string{
@@ -235,22 +235,22 @@ func (c *FindingList) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	list = slices.DeleteFunc(list, func(f artifacts.Finding) bool { return len(wanted) > 0 && !slices.Contains(wanted, f.Severity) })
+	list = slices.DeleteFunc(list, func(f artifacts.Finding) bool {
+		return len(wanted) > 0 && !slices.Contains(wanted, f.Severity)
+	})
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int                 `json:"schema_version"`
-			SessionID     superqode.SessionID `json:"session_id"`
-			Findings      []artifacts.Finding `json:"findings"`
-		}{1, s.Record().ID, list})
+		return a.PrintFields("session_id", s.Record().ID, "findings", list)
 	}
-	rows := make([][]string, 0, len(list))
-	for _, f := range list {
+	rows := app.Rows(list, func(f artifacts.Finding) []string {
 		title := text.Printable(f.Title)
 		if f.Suppressed != nil {
 			title = "(suppressed: " + text.Printable(f.Suppressed.Reason) + ") " + title
 		}
-		rows = append(rows, []string{text.Printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), fingerprint(a, f), text.Printable(term.OrDash(f.Location())), title})
-	}
+		return []string{
+			text.Printable(f.ID), string(f.Severity), fmt.Sprintf("P%d", f.Priority), fingerprint(a, f),
+			text.Printable(cmp.Or(f.Location(), "-")), title,
+		}
+	})
 	return a.Table([]string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}, rows)
 }
 

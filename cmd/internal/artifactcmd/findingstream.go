@@ -135,5 +135,6 @@ func (s *findingStream) finish(ctx context.Context) error {
 		return nil
 	}
 	first := s.bad[0]
-	return superqode.Errorf(superqode.ErrUsage, "%s of stdin skipped, %s added; line %d: %s", text.Plural(len(s.bad), "line"), text.Plural(s.added, "finding"), first.Line, first.Message)
+	return superqode.Errorf(superqode.ErrUsage, "%s of stdin skipped, %s added; line %d: %s",
+		text.Plural(len(s.bad), "line"), text.Plural(s.added, "finding"), first.Line, first.Message)
 }

@@ -3,7 +3,6 @@ package artifactcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -25,7 +24,9 @@ type FindingSuppress struct {
 // Run prints the fingerprint.
 func (c *FindingSuppress) Run(ctx context.Context, a *app.App) error {
 	if strings.TrimSpace(c.Reason) == "" {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a suppression requires --reason"), "superqode finding suppress %s --reason 'Why it does not count'", text.QuotePath(c.Finding))
+		err := superqode.Errorf(superqode.ErrUsage, "a suppression requires --reason")
+		return superqode.WithHint(err, "superqode finding suppress %s --reason 'Why it does not count'",
+			text.QuotePath(c.Finding))
 	}
 	if _, err := time.Parse(time.DateOnly, c.Expires); c.Expires != "" && err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "--expires: %q is not a date like 2026-12-31", c.Expires)
@@ -82,11 +83,10 @@ func editSuppression(ctx context.Context, a *app.App, f app.SessionFlag, e suppr
 		return err
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(map[string]any{"schema_version": 1, "fingerprint": entry.Fingerprint, "file": findings.SuppressionsFile})
+		return a.PrintFields("fingerprint", entry.Fingerprint, "file", findings.SuppressionsFile)
 	}
 	a.Note("%s %s", e.done, findings.SuppressionsFile)
-	_, err = fmt.Fprintln(a.Out, entry.Fingerprint)
-	return err
+	return a.Line("%s", entry.Fingerprint)
 }
 
 func editSuppressions(ctx context.Context, a *app.App, e suppressionEdit) (findings.Suppression, error) {

@@ -21,13 +21,6 @@ type Prune struct {
 	DryRun       bool          `help:"Print what would be removed, without removing it."`
 }
 
-type prunedJSON struct {
-	SchemaVersion int                  `json:"schema_version"`
-	DryRun        bool                 `json:"dry_run"`
-	Removed       []artifacts.Artifact `json:"removed"`
-	Spared        []string             `json:"spared"`
-}
-
 // Run prints what went and what was spared.
 func (c *Prune) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if a.Getenv("SUPERQODE_SOCKET") != "" {
@@ -48,7 +41,8 @@ func (c *Prune) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 			return err
 		}
 		if opt.KeepSessions = cfg.Artifacts.KeepSessions; opt.KeepSessions == 0 {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which means no limit"), "superqode artifacts prune --keep-sessions 50")
+			err := superqode.Errorf(superqode.ErrUsage, "artifacts.keep_sessions is 0, which means no limit")
+			return superqode.WithHint(err, "superqode artifacts prune --keep-sessions 50")
 		}
 	}
 	var err error
@@ -69,11 +63,7 @@ func (c *Prune) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 
 func printPruned(a *app.App, dry bool, removed []artifacts.Artifact, spared []artifacts.Problem) error {
 	if a.Flags.JSON {
-		doc := prunedJSON{1, dry, append([]artifacts.Artifact{}, removed...), []string{}}
-		for _, p := range spared {
-			doc.Spared = append(doc.Spared, p.String())
-		}
-		return a.PrintJSON(doc)
+		return a.PrintFields("dry_run", dry, "removed", removed, "spared", problems(spared))
 	}
 	w := bufio.NewWriter(a.Out)
 	verb := "removed"

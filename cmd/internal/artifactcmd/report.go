@@ -1,7 +1,6 @@
 package artifactcmd
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -50,7 +48,8 @@ func (c *Report) Run(ctx context.Context, a *app.App) error {
 		format = report.FormatJSON
 	}
 	var b bytes.Buffer
-	if err := m.Report(ctx, a.Flags.Repo, ref, report.ShowOptions{Format: format, NoRedact: c.NoRedact}, &b); err != nil {
+	opt := report.ShowOptions{Format: format, NoRedact: c.NoRedact}
+	if err := m.Report(ctx, a.Flags.Repo, ref, opt, &b); err != nil {
 		return err
 	}
 	return c.print(a, b.Bytes(), format != report.FormatMD && format != report.FormatSummary)
@@ -65,12 +64,7 @@ func (c *Report) print(a *app.App, data []byte, exact bool) error {
 		_, err := a.Out.Write(data)
 		return err
 	}
-	w := bufio.NewWriter(a.Out)
-	p := &term.PatchWriter{W: w}
-	if _, err := p.Write(data); err != nil {
-		return err
-	}
-	return errors.Join(p.Close(), w.Flush())
+	return a.ShowText(bytes.NewReader(data), false)
 }
 
 // writeOutput writes a file whole or not at all. Where a link leads to a file, the
@@ -79,8 +73,10 @@ func writeOutput(path string, data []byte) error {
 	st, err := os.Stat(path)
 	switch {
 	case err != nil:
-		if dir := filepath.Dir(path); !isFolder(dir) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", text.Printable(dir)), "mkdir -p %s", text.Quote(dir))
+		dir := filepath.Dir(path)
+		if above, err := os.Stat(dir); err != nil || !above.IsDir() {
+			err = superqode.Errorf(superqode.ErrNotFound, "--output: the folder %s does not exist", text.Printable(dir))
+			return superqode.WithHint(err, "mkdir -p %s", text.Quote(dir))
 		}
 		return atomicfile.Write(path, data, 0o644)
 	case st.IsDir():
@@ -97,9 +93,4 @@ func writeOutput(path string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
-}
-
-func isFolder(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.IsDir()
 }

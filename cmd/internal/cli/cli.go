@@ -80,7 +80,9 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 		defer stop()
 	}
 	err := call(ctx, a, do)
-	if cause, ok := errors.AsType[*program.InterruptError](context.Cause(ctx)); ok && err != nil && !errors.Is(err, superqode.ErrVerification) {
+	a.Done()
+	cause, interrupted := errors.AsType[*program.InterruptError](context.Cause(ctx))
+	if interrupted && err != nil && !errors.Is(err, superqode.ErrVerification) {
 		err = cause
 	}
 	code := a.Fail(err, command)
@@ -98,7 +100,8 @@ func call(ctx context.Context, a *app.App, do func(context.Context) error) (err 
 	defer func() {
 		if p := recover(); p != nil {
 			_, _ = a.Err.Write(debug.Stack())
-			err = superqode.WithHint(fmt.Errorf("internal error: %v", p), "report it with the lines above; superqode workspace recover")
+			err = fmt.Errorf("internal error: %v", p)
+			err = superqode.WithHint(err, "report it with the lines above; superqode workspace recover")
 		}
 	}()
 	return do(ctx)

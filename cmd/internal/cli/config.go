@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -24,16 +23,11 @@ func (*configShowCmd) Run(ctx context.Context, a *app.App) error {
 	}
 	values := cfg.Values()
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int            `json:"schema_version"`
-			Values        []config.Value `json:"values"`
-		}{1, values})
+		return a.PrintFields("values", values)
 	}
-	rows := make([][]string, 0, len(values))
-	for _, v := range values {
-		rows = append(rows, []string{v.Key, text.Printable(v.Text()), text.QuotePath(v.Origin.String())})
-	}
-	return a.Table([]string{"KEY", "VALUE", "FROM"}, rows)
+	return a.Table([]string{"KEY", "VALUE", "FROM"}, app.Rows(values, func(v config.Value) []string {
+		return []string{v.Key, text.Printable(v.Text()), text.QuotePath(v.Origin.String())}
+	}))
 }
 
 // configInitCmd writes a new superqode.yaml.
@@ -47,7 +41,8 @@ func (*configInitCmd) Run(a *app.App) error {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrConflict, "%s already exists", path), "superqode config show")
+		err := superqode.Errorf(superqode.ErrConflict, "%s already exists", path)
+		return superqode.WithHint(err, "superqode config show")
 	}
 	if err != nil {
 		return err
@@ -57,10 +52,9 @@ func (*configInitCmd) Run(a *app.App) error {
 		return errors.Join(err, os.Remove(path))
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(map[string]any{"schema_version": 1, "path": path})
+		return a.PrintFields("path", path)
 	}
-	_, err = fmt.Fprintln(a.Out, path)
-	return err
+	return a.Line("%s", path)
 }
 
 // configSchemaCmd prints the schema.
@@ -79,18 +73,13 @@ type configPathCmd struct{}
 func (*configPathCmd) Run(a *app.App) error {
 	paths := config.Paths(a.ConfigSources())
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int           `json:"schema_version"`
-			Paths         []config.Path `json:"paths"`
-		}{1, paths})
+		return a.PrintFields("paths", paths)
 	}
-	rows := make([][]string, 0, len(paths))
-	for _, p := range paths {
+	return a.Table([]string{"LAYER", "STATE", "PATH"}, app.Rows(paths, func(p config.Path) []string {
 		state := "missing"
 		if p.Exists {
 			state = "read"
 		}
-		rows = append(rows, []string{string(p.Layer), state, text.QuotePath(p.Path)})
-	}
-	return a.Table([]string{"LAYER", "STATE", "PATH"}, rows)
+		return []string{string(p.Layer), state, text.QuotePath(p.Path)}
+	}))
 }

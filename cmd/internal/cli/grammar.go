@@ -63,29 +63,31 @@ type command struct {
 	hidden bool
 }
 
+func of[T any]() any { return new(T) }
+
 // commands is the first level of the grammar in the order in which help prints
 // it.
 func commands() []command {
 	return []command{
-		{name: "run", help: "Run a program in a new session.", build: func() any { return &runcmd.Run{} }},
-		{name: "workspace", help: "Open, use, inspect and end sessions.", build: func() any { return &workspaceCmd{} }},
-		{name: "artifacts", help: "Work with the artifacts of sessions.", build: func() any { return &artifactsCmd{} }},
-		{name: "finding", help: "Work with the findings of sessions.", build: func() any { return &findingCmd{} }},
-		{name: "verify-fix", help: "Test a finding's fix in a new session.", build: func() any { return &runcmd.VerifyFix{} }},
-		{name: "report", help: "Print a session's report.", build: func() any { return &artifactcmd.Report{} }},
-		{name: "config", help: "Show and create the configuration.", build: func() any { return &configCmd{} }},
-		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", build: func() any { return &runcmd.Trust{} }},
-		{name: "guard", help: "Check git commands and guard repositories.", build: func() any { return &guardCmd{} }},
-		{name: "claim", help: "Claim files and lines so that agents do not collide.", build: func() any { return &claimCmd{} }},
-		{name: "watch", help: "Print file changes as they happen.", build: func() any { return &workspacecmd.Watch{} }},
-		{name: "hooks", help: "Connect coding agents through their hooks.", build: func() any { return &hooksCmd{} }},
-		{name: "doctor", help: "Check this machine and the state of superqode.", build: func() any { return &doctor.Cmd{} }},
-		{name: "demo", help: "Run an unruly program in a throw-away repository, to see superqode at work.", build: func() any { return &demo.Cmd{} }},
-		{name: "completion", help: "Print shell completion code.", build: func() any { return &completion.Cmd{} }},
-		{name: "track", help: "Record which lines an agent changed.", build: func() any { return &agentcmd.Track{} }},
-		{name: "version", help: "Print the version.", build: func() any { return &versionCmd{} }},
-		{name: attach.DetachCommand, build: func() any { return &runcmd.Supervise{} }, hidden: true},
-		{name: gc.SweepCommand, build: func() any { return &workspacecmd.Sweep{} }, hidden: true},
+		{name: "run", help: "Run a program in a new session.", build: of[runcmd.Run]},
+		{name: "workspace", help: "Open, use, inspect and end sessions.", build: of[workspaceCmd]},
+		{name: "artifacts", help: "Work with the artifacts of sessions.", build: of[artifactsCmd]},
+		{name: "finding", help: "Work with the findings of sessions.", build: of[findingCmd]},
+		{name: "verify-fix", help: "Test a finding's fix in a new session.", build: of[runcmd.VerifyFix]},
+		{name: "report", help: "Print a session's report.", build: of[artifactcmd.Report]},
+		{name: "config", help: "Show and create the configuration.", build: of[configCmd]},
+		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", build: of[runcmd.Trust]},
+		{name: "guard", help: "Check git commands and guard repositories.", build: of[guardCmd]},
+		{name: "claim", help: "Claim files and lines so that agents do not collide.", build: of[claimCmd]},
+		{name: "watch", help: "Print file changes as they happen.", build: of[workspacecmd.Watch]},
+		{name: "hooks", help: "Connect coding agents through their hooks.", build: of[hooksCmd]},
+		{name: "doctor", help: "Check this machine and the state of superqode.", build: of[doctor.Cmd]},
+		{name: "demo", help: "Run an unruly program in a throw-away repository, to see superqode at work.", build: of[demo.Cmd]},
+		{name: "completion", help: "Print shell completion code.", build: of[completion.Cmd]},
+		{name: "track", help: "Record which lines an agent changed.", build: of[agentcmd.Track]},
+		{name: "version", help: "Print the version.", build: of[versionCmd]},
+		{name: attach.DetachCommand, build: of[runcmd.Supervise], hidden: true},
+		{name: gc.SweepCommand, build: of[workspacecmd.Sweep], hidden: true},
 	}
 }
 
@@ -96,13 +98,15 @@ func commands() []command {
 func newParser(a *app.App, word string) (*kong.Kong, error) {
 	options := []kong.Option{
 		kong.Name("superqode"),
-		kong.Description("Run a program in a session on your repository; afterwards the repository is as it was, proven."),
+		kong.Description("Run a program in a session on your repository; " +
+			"afterwards the repository is as it was, proven."),
 		kong.Writers(a.Out, a.Err),
 		kong.Exit(func(int) {}),
 		kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(a),
 		kong.BindSingletonProvider(a.Sessions),
+		kong.BindSingletonProvider(a.Store),
 	}
 	options = append(options, app.Mappers()...)
 	list := commands()

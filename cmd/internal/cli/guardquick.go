@@ -14,7 +14,9 @@ import (
 // mistake, a flag twice) is left to the grammar, ok is false then; a test holds the
 // two together.
 func quickCheck(args []string) (flags app.Globals, c *guardcmd.Check, ok bool) {
-	q := quickLine{flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text)}, seen: map[string]bool{}}
+	q := quickLine{
+		flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text)}, seen: map[string]bool{},
+	}
 	words := []string{"guard", "check"}
 	for len(args) > 0 {
 		arg := args[0]

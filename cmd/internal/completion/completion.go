@@ -43,7 +43,14 @@ func (c *Cmd) Run(a *app.App) error {
 	case "zsh":
 		code = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n" + bash
 	case "fish":
-		code = fmt.Sprintf("function __complete_superqode\n    set -lx COMP_LINE (commandline -cp)\n    test -z (commandline -ct)\n    and set COMP_LINE \"$COMP_LINE \"\n    %s\nend\ncomplete -f -c superqode -a \"(__complete_superqode)\"\n", text.Quote(exe))
+		code = fmt.Sprintf(`function __complete_superqode
+    set -lx COMP_LINE (commandline -cp)
+    test -z (commandline -ct)
+    and set COMP_LINE "$COMP_LINE "
+    %s
+end
+complete -f -c superqode -a "(__complete_superqode)"
+`, text.Quote(exe))
 	}
 	_, err = fmt.Fprint(a.Out, code)
 	return err
@@ -106,7 +113,8 @@ func (w *offers) manager() (m *life.Manager, dir string, ok bool) {
 	if err != nil {
 		return nil, "", false
 	}
-	return life.NewManager(life.Config{Home: home, Env: w.a.Env, Log: w.a.Log, Version: w.a.BuildVersion()}), dir, true
+	m = life.NewManager(life.Config{Home: home, Env: w.a.Env, Log: w.a.Log, Version: w.a.BuildVersion()})
+	return m, dir, true
 }
 
 func (w *offers) list(line complete.Args) (list []state.Listed) {
@@ -171,7 +179,8 @@ func (w *offers) findings(line complete.Args) (out []string) {
 	list := w.list(line)
 	for _, s := range list[:min(len(list), newest)] {
 		var data bytes.Buffer
-		if err := m.Report(w.ctx, dir, s.ID.String(), report.ShowOptions{Format: report.FormatJSON}, &data); err != nil {
+		asJSON := report.ShowOptions{Format: report.FormatJSON}
+		if err := m.Report(w.ctx, dir, s.ID.String(), asJSON, &data); err != nil {
 			continue
 		}
 		if rep, err := artifacts.ParseReport(data.Bytes()); err == nil {

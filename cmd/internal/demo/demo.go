@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Cmd shows in a few seconds what superqode does: an unruly script in a
@@ -92,7 +94,7 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) (err error) {
 		}
 		out.Acts = append(out.Acts, *act)
 	}
-	out.OK, out.Problems, out.Seconds = len(d.problems) == 0, app.NotNil(d.problems), float64(time.Since(start).Milliseconds())/1000
+	out.OK, out.Problems, out.Seconds = len(d.problems) == 0, app.NotNil(d.problems), text.Seconds(time.Since(start))
 	if a.Flags.JSON {
 		if err := a.PrintJSON(out); err != nil {
 			return err
@@ -100,7 +102,8 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) (err error) {
 	}
 	d.curtain(out)
 	if !out.OK {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrVerification, "the demo did not go as promised: %s", strings.Join(d.problems, "; ")), "superqode doctor")
+		err := superqode.Errorf(superqode.ErrVerification, "the demo did not go as promised: %s", strings.Join(d.problems, "; "))
+		return superqode.WithHint(err, "superqode doctor")
 	}
 	return nil
 }
@@ -130,18 +133,28 @@ func newDemo(ctx context.Context, a *app.App) (d *demo, err error) {
 			return nil, err
 		}
 	}
-	files := map[string]string{"README.md": "# A shop\n\nSells things.\n", "cart.go": "package shop\n\nfunc Total(prices []int) (sum int) {\n\tfor _, p := range prices {\n\t\tsum += p\n\t}\n\treturn sum\n}\n", "unruly.sh": demoScript}
+	const head, total = "package shop\n\n", `func Total(prices []int) (sum int) {
+	for _, p := range prices {
+		sum += p
+	}
+	return sum
+}
+`
+	files := map[string]string{"README.md": "# A shop\n\nSells things.\n", "cart.go": head + total, "unruly.sh": demoScript}
 	if err := d.write(files); err != nil {
 		return nil, err
 	}
 	for _, args := range [][]string{
-		{"init", "-q"}, {"config", "user.name", "Ann"}, {"config", "user.email", "ann@example.com"}, {"config", "commit.gpgsign", "false"}, {"add", "-A"}, {"commit", "-q", "-m", "The shop opens"},
+		{"init", "-q"}, {"config", "user.name", "Ann"}, {"config", "user.email", "ann@example.com"},
+		{"config", "commit.gpgsign", "false"}, {"add", "-A"}, {"commit", "-q", "-m", "The shop opens"},
 	} {
 		if err := d.git.Run(ctx, git.Cmd{Dir: d.repo, Args: args}); err != nil {
 			return nil, fmt.Errorf("build the demo's repository: %w", err)
 		}
 	}
-	if err := d.write(map[string]string{"cart.go": "package shop\n\n// Total is what all prices are together; this line is in no commit yet.\nfunc Total(prices []int) (sum int) {\n\tfor _, p := range prices {\n\t\tsum += p\n\t}\n\treturn sum\n}\n", "notes.txt": "never committed, never staged\n"}); err != nil {
+	const comment = "// Total is what all prices are together; this line is in no commit yet.\n"
+	files = map[string]string{"cart.go": head + comment + total, "notes.txt": "never committed, never staged\n"}
+	if err := d.write(files); err != nil {
 		return nil, err
 	}
 	d.sessions = life.NewManager(life.Config{Home: d.home(), Env: env, Log: a.Log, Version: a.BuildVersion(), Shim: a.Shim})
@@ -157,11 +170,13 @@ func demoEnv(env []string, dir string) []string {
 	out := make([]string, 0, len(env)+3)
 	for _, kv := range env {
 		key, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(key, "SUPERQODE_") && !strings.HasPrefix(key, "GIT_") && !strings.HasPrefix(key, "XDG_") && key != "HOME" {
+		prefix, _, _ := strings.Cut(key, "_")
+		if key != "HOME" && (prefix == key || !slices.Contains([]string{"SUPERQODE", "GIT", "XDG"}, prefix)) {
 			out = append(out, kv)
 		}
 	}
-	return append(out, "HOME="+filepath.Join(dir, "home"), "XDG_CONFIG_HOME="+filepath.Join(dir, "home"), "GIT_CONFIG_NOSYSTEM=1")
+	home := filepath.Join(dir, "home")
+	return append(out, "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1")
 }
 
 func (d *demo) write(files map[string]string) error {
@@ -183,9 +198,11 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	if kind.InPlace {
 		what = "in the repository itself"
 	}
-	d.say("\n%s\n", d.a.PaintOut("An unruly script, "+what+":  superqode run --mode "+string(kind.Mode)+" -- sh unruly.sh", term.Bold))
+	title := fmt.Sprintf("An unruly script, %s:  superqode run --mode %s -- sh unruly.sh", what, kind.Mode)
+	d.say("\n%s\n", d.a.PaintOut(title, term.Bold))
 	var stdout bytes.Buffer
-	res, err := d.sessions.Run(ctx, life.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}, program.ExecOptions{
+	open := life.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}
+	res, err := d.sessions.Run(ctx, open, program.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})
 	if err != nil {
@@ -211,7 +228,9 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 // which the refs name.
 func (d *demo) digest(ctx context.Context) (superqode.Digest, error) {
 	skip := map[string]bool{".superqode": true, ".git/index": true, ".git/objects": true, ".git/worktrees": true}
-	snap, problems, err := snapshot.Scan(ctx, d.repo, snapshot.ScanOptions{Format: snapshot.SHA1, Skip: func(path string, _ snapshot.Kind) bool { return skip[path] }})
+	snap, problems, err := snapshot.Scan(ctx, d.repo, snapshot.ScanOptions{
+		Format: snapshot.SHA1, Skip: func(path string, _ snapshot.Kind) bool { return skip[path] },
+	})
 	if err != nil {
 		return superqode.Digest{}, err
 	}
@@ -223,7 +242,9 @@ func (d *demo) digest(ctx context.Context) (superqode.Digest, error) {
 		return superqode.Digest{}, err
 	}
 	state := files.String()
-	for _, args := range [][]string{{"ls-files", "--stage", "-z"}, {"for-each-ref"}, {"rev-parse", "HEAD"}, {"fsck", "--connectivity-only"}} {
+	for _, args := range [][]string{
+		{"ls-files", "--stage", "-z"}, {"for-each-ref"}, {"rev-parse", "HEAD"}, {"fsck", "--connectivity-only"},
+	} {
 		out, err := d.git.Output(ctx, git.Cmd{Dir: d.repo, Args: args})
 		if err != nil {
 			return superqode.Digest{}, err

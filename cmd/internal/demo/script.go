@@ -129,7 +129,8 @@ func (d *demo) show(act *demoAct, res *artifacts.Result) {
 		if s.Outcome == "undone" {
 			color = term.Cyan
 		}
-		d.say("  %s  %s %s\n", d.a.PaintOut(fmt.Sprintf("%-7s", s.Outcome), color), term.CutRight(text.Printable(s.Command), 34), s.By)
+		outcome := d.a.PaintOut(fmt.Sprintf("%-7s", s.Outcome), color)
+		d.say("  %s  %s %s\n", outcome, term.CutRight(text.Printable(s.Command), 34), s.By)
 	}
 	verdict := d.a.PaintOut("the same", term.Green)
 	if !act.Unchanged {
@@ -147,10 +148,12 @@ func (d *demo) curtain(out demoJSON) {
 		return
 	case out.Kept:
 		d.say("\n%s The folder is left to look at:\n", d.a.PaintOut("Everything as promised.", term.Green))
-		d.say("  superqode -C %s --home %s workspace diff --session %s\n", text.Quote(d.repo), text.Quote(d.home()), app.ShortID(out.Acts[0].SessionID))
+		d.say("  superqode -C %s --home %s workspace diff --session %s\n",
+			text.Quote(d.repo), text.Quote(d.home()), app.ShortID(out.Acts[0].SessionID))
 		d.say("  rm -rf %s\n", text.Quote(d.dir))
 	default:
-		d.say("\n%s The folder is removed again; superqode demo --keep leaves it, with the reports.\n", d.a.PaintOut("Everything as promised.", term.Green))
+		d.say("\n%s The folder is removed again; superqode demo --keep leaves it, with the reports.\n",
+			d.a.PaintOut("Everything as promised.", term.Green))
 	}
 }
 

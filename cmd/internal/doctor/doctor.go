@@ -65,11 +65,7 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) error {
 	}
 	bad := slices.ContainsFunc(checks, func(c check) bool { return c.Status == fail })
 	if a.Flags.JSON {
-		if err := a.PrintJSON(struct {
-			SchemaVersion int     `json:"schema_version"`
-			OK            bool    `json:"ok"`
-			Checks        []check `json:"checks"`
-		}{1, !bad, checks}); err != nil {
+		if err := a.PrintFields("ok", !bad, "checks", checks); err != nil {
 			return err
 		}
 	} else {
@@ -92,7 +88,8 @@ func platform(_ context.Context, a *app.App) []check {
 	c := check{"platform", ok, fmt.Sprintf("superqode %s, %s/%s", a.BuildVersion(), runtime.GOOS, runtime.GOARCH), ""}
 	if runtime.GOOS != "linux" {
 		c.Status = note
-		c.Detail += ": no kernel layer (Landlock) and no cgroups; a process that leaves its session group is found by its environment only"
+		c.Detail += ": no kernel layer (Landlock) and no cgroups; " +
+			"a process that leaves its session group is found by its environment only"
 		c.Remedy = "to have these, use Linux, for example in a container"
 	}
 	return []check{c}
@@ -103,7 +100,8 @@ func gitAndOrigin(ctx context.Context, a *app.App) []check {
 	if err != nil {
 		return []check{failed("git", fail, err)}
 	}
-	return []check{{"git", ok, fmt.Sprintf("%s, version %s (required: %s)", g.Bin, g.Version, git.MinVersion), ""}, origin(ctx, a, g)}
+	found := fmt.Sprintf("%s, version %s (required: %s)", g.Bin, g.Version, git.MinVersion)
+	return []check{{"git", ok, found, ""}, origin(ctx, a, g)}
 }
 
 func origin(ctx context.Context, a *app.App, g *git.Git) check {
@@ -117,7 +115,8 @@ func origin(ctx context.Context, a *app.App, g *git.Git) check {
 	case err != nil:
 		return failed("origin", fail, err)
 	case repo.Bare:
-		return check{"origin", note, repo.GitDir + " is a bare repository without a work tree", "git clone it, and work in the clone"}
+		bare := repo.GitDir + " is a bare repository without a work tree"
+		return check{"origin", note, bare, "git clone it, and work in the clone"}
 	}
 	head, err := repo.Head(ctx)
 	if err != nil {
@@ -148,7 +147,8 @@ func homeFolder(_ context.Context, a *app.App) []check {
 	case !st.IsDir():
 		c = check{"home", fail, home + " is not a directory", "superqode --home DIR …"}
 	case st.Mode().Perm()&0o022 != 0:
-		c = check{"home", warn, fmt.Sprintf("%s is writable by others (%v)", home, st.Mode().Perm()), "chmod go-w " + text.Quote(home)}
+		open := fmt.Sprintf("%s is writable by others (%v)", home, st.Mode().Perm())
+		c = check{"home", warn, open, "chmod go-w " + text.Quote(home)}
 	}
 	return append([]check{c}, fileSystem(existingParent(home), a.Flags.Repo)...)
 }
@@ -179,10 +179,12 @@ func confinement(ctx context.Context, a *app.App) []check {
 	if !apart.Applied {
 		return checks
 	}
-	checks = append(checks, kernelCheck("in place", "with git_snapshot and shared, .git is read-only for the program", inPlace))
+	does := "with git_snapshot and shared, .git is read-only for the program"
+	checks = append(checks, kernelCheck("in place", does, inPlace))
 	if hasBubblewrap(a) {
 		checks = append(checks, check{
-			"bubblewrap", note, "cannot start under the kernel layer, which denies mounts: a program that brings its own sandbox fails in a session",
+			"bubblewrap", note, "cannot start under the kernel layer, which denies mounts: " +
+				"a program that brings its own sandbox fails in a session",
 			"superqode run --enforce off -- CMD, for a program that needs its own sandbox",
 		})
 	}
@@ -221,7 +223,8 @@ func limits(context.Context, *app.App) []check {
 	} {
 		list, err := runner.CheckLimits(one.Limits)
 		if err != nil {
-			c.Status, c.Remedy = note, "give superqode a writable cgroup, for example: systemd-run --user --scope superqode …"
+			c.Status = note
+			c.Remedy = "give superqode a writable cgroup, for example: systemd-run --user --scope superqode …"
 			held = append(held, one.name+" not available")
 			continue
 		}
@@ -239,7 +242,8 @@ func terminal(_ context.Context, a *app.App) []check {
 	if a.OutColor {
 		color = "colours"
 	}
-	return []check{{"terminal", ok, fmt.Sprintf("TERM=%s, %d columns, %s", a.Getenv("TERM"), a.TerminalWidth(), color), ""}}
+	detail := fmt.Sprintf("TERM=%s, %d columns, %s", a.Getenv("TERM"), a.TerminalWidth(), color)
+	return []check{{"terminal", ok, detail, ""}}
 }
 
 // leftovers names what earlier commands left in the home and, with --fix, repairs
@@ -288,7 +292,9 @@ func sessions(ctx context.Context, a *app.App) []check {
 		}
 	}
 	for _, b := range broken {
-		checks = append(checks, check{"sessions", warn, fmt.Sprintf("session %s: %v", b.ID, b.Err), "look at " + b.Dir + " and move it away"})
+		detail := fmt.Sprintf("session %s: %v", b.ID, b.Err)
+		checks = append(checks, check{"sessions", warn, detail, "look at " + b.Dir + " and move it away"})
 	}
-	return append(checks, check{"sessions", ok, fmt.Sprintf("%d known, %d died, %d broken", len(list)+len(broken), dead, len(broken)), ""})
+	counts := fmt.Sprintf("%d known, %d died, %d broken", len(list)+len(broken), dead, len(broken))
+	return append(checks, check{"sessions", ok, counts, ""})
 }

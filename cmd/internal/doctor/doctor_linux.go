@@ -15,20 +15,21 @@ import (
 // fileSystem probes the folder in which workspaces are made: whether programs may run there and
 // whether files can share blocks.
 func fileSystem(home, origin string) []check {
+	const elsewhere = "superqode --home DIR … on another file system"
 	var checks []check
 	var fs unix.Statfs_t
 	if err := unix.Statfs(home, &fs); err != nil {
 		return []check{{"files", fail, fmt.Sprintf("%s: %v", home, err), "superqode --home DIR …"}}
 	}
 	if fs.Flags&unix.ST_NOEXEC != 0 {
-		checks = append(checks, check{"files", warn, home + " is mounted noexec: programs in a workspace cannot be started", "superqode --home DIR … on another file system"})
+		noexec := home + " is mounted noexec: programs in a workspace cannot be started"
+		checks = append(checks, check{"files", warn, noexec, elsewhere})
 	}
 	if fs.Flags&unix.ST_RDONLY != 0 {
-		checks = append(checks, check{"files", fail, home + " is mounted read-only", "superqode --home DIR … on another file system"})
-		return checks
+		return append(checks, check{"files", fail, home + " is mounted read-only", elsewhere})
 	}
-	checks = append(checks, check{"space", ok, fmt.Sprintf("%s free below %s", text.Size(int64(fs.Bavail)*int64(fs.Bsize)), home), ""})
-	return append(checks, reflink(home, origin))
+	free := fmt.Sprintf("%s free below %s", text.Size(int64(fs.Bavail)*int64(fs.Bsize)), home)
+	return append(checks, check{"space", ok, free, ""}, reflink(home, origin))
 }
 
 func reflink(home, origin string) check {

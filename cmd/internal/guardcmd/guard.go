@@ -57,16 +57,7 @@ func (c *Check) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Err.Write(reply.Stderr); err != nil {
-		return err
-	}
-	if _, err := a.Out.Write(reply.Stdout); err != nil {
-		return err
-	}
-	if reply.Code != 0 {
-		return app.StatusError(reply.Code)
-	}
-	return nil
+	return a.PrintReply(reply)
 }
 
 // decide turns a fault of the guard's own into an answer: an agent takes a hook that
@@ -132,6 +123,7 @@ func (c *Check) explain(a *app.App, line guard.Line) {
 		return
 	}
 	for _, s := range line.Steps {
-		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", strings.Repeat("  ", s.Depth), text.Printable(s.Text), strings.Repeat("  ", s.Depth), text.Printable(s.Note))
+		indent := strings.Repeat("  ", s.Depth)
+		fmt.Fprintf(a.Err, "%s%s\n%s  %s\n", indent, text.Printable(s.Text), indent, text.Printable(s.Note))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/kernel"
@@ -18,12 +17,6 @@ type Allow struct {
 	Yes  bool   `short:"y" help:"Do not ask for confirmation. For your own scripts outside of the session."`
 }
 
-type guardAllowJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	SessionID     superqode.SessionID `json:"session_id"`
-	Operation     guard.Operation     `json:"operation"`
-}
-
 // Run asks the person and tells the session's supervisor.
 func (c *Allow) Run(ctx context.Context, a *app.App) error {
 	if c.Session == "" && guardsRepository(ctx, a) {
@@ -35,7 +28,8 @@ func (c *Allow) Run(ctx context.Context, a *app.App) error {
 	}
 	op := guard.Operation(c.Once)
 	if !c.Yes {
-		if err := a.Confirm(fmt.Sprintf("Permit the program of session %s to %s once?", l.ID, text.Printable(c.Once))); err != nil {
+		question := fmt.Sprintf("Permit the program of session %s to %s once?", l.ID, text.Printable(c.Once))
+		if err := a.Confirm(question); err != nil {
 			return err
 		}
 	}
@@ -44,11 +38,11 @@ func (c *Allow) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if l.Kernel == kernel.Active {
-		a.Warn("the kernel layer keeps the repository read-only for this session regardless; superqode run --enforce off disables it")
+		a.Warn("the kernel layer keeps the repository read-only for this session regardless; " +
+			"superqode run --enforce off disables it")
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(guardAllowJSON{1, id, op})
+		return a.PrintFields("session_id", id, "operation", op)
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", id, op)
-	return err
+	return a.Line("%s\t%s", id, op)
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
@@ -20,13 +19,6 @@ import (
 // Install puts hooks into the user's own repository.
 type Install struct {
 	Strict bool `help:"Also refuse people at a terminal, who can permit single operations with guard allow --once."`
-}
-
-type guardInstallJSON struct {
-	SchemaVersion int                `json:"schema_version"`
-	Changed       bool               `json:"changed"`
-	Repository    superqode.HostPath `json:"repository"`
-	Status        *install.Status    `json:"status"`
 }
 
 // Run installs and looks whether it holds.
@@ -48,7 +40,8 @@ func (c *Install) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if a.Flags.JSON {
-		if err := a.PrintJSON(guardInstallJSON{1, changed, superqode.HostPath(in.Dir()), st}); err != nil {
+		dir := superqode.HostPath(in.Dir())
+		if err := a.PrintFields("changed", changed, "repository", dir, "status", st); err != nil {
 			return err
 		}
 	} else {
@@ -60,21 +53,15 @@ func (c *Install) Run(ctx context.Context, a *app.App) error {
 		printInstallation(a, st)
 	}
 	if !st.Firing {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrVerification, "the guard is installed, but it does not hold: %s", st.Problems[0]), "superqode guard status")
+		why := st.Problems[0]
+		err := superqode.Errorf(superqode.ErrVerification, "the guard is installed, but it does not hold: %s", why)
+		return superqode.WithHint(err, "superqode guard status")
 	}
 	return nil
 }
 
 // Uninstall takes the hooks out.
 type Uninstall struct{}
-
-type guardUninstallJSON struct {
-	SchemaVersion int                `json:"schema_version"`
-	Repository    superqode.HostPath `json:"repository"`
-	Installed     bool               `json:"installed"` // there was something to take out
-	Kept          []string           `json:"kept"`
-	ConfigAsIt    bool               `json:"config_as_before"`
-}
 
 // Run uninstalls.
 func (*Uninstall) Run(ctx context.Context, a *app.App) error {
@@ -86,22 +73,22 @@ func (*Uninstall) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	if r.Kept == nil {
-		r.Kept = []string{}
-	}
 	if a.Flags.JSON {
-		return a.PrintJSON(guardUninstallJSON{1, superqode.HostPath(in.Dir()), r.Installed, r.Kept, r.Config})
+		return a.PrintFields("repository", superqode.HostPath(in.Dir()), "installed", r.Installed, "kept", r.Kept,
+			"config_as_before", r.Config)
 	}
 	if !r.Installed {
-		fmt.Fprintf(a.Out, "not installed in %s\n", text.Printable(in.Dir()))
-		return nil
+		return a.Line("not installed in %s", text.Printable(in.Dir()))
 	}
-	fmt.Fprintf(a.Out, "removed from %s\n", text.Printable(in.Dir()))
+	if err := a.Line("removed from %s", text.Printable(in.Dir())); err != nil {
+		return err
+	}
 	for _, path := range r.Kept {
 		a.Note("kept %s: its hook was changed after the guard was installed", text.Printable(path))
 	}
 	if !r.Config {
-		a.Note("the configuration was changed after the guard was installed; only the guard's own settings were removed")
+		a.Note("the configuration was changed after the guard was installed; " +
+			"only the guard's own settings were removed")
 	}
 	return nil
 }
@@ -109,7 +96,9 @@ func (*Uninstall) Run(ctx context.Context, a *app.App) error {
 // installer finds the repository and the program that the hooks are to call.
 func installer(ctx context.Context, a *app.App) (*install.Installer, error) {
 	if id := a.Getenv("SUPERQODE_SESSION_ID"); id != "" {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s", text.Printable(id)), "ask the user")
+		err := superqode.Errorf(superqode.ErrDenied, "the guard of a repository is not changed from inside session %s",
+			text.Printable(id))
+		return nil, superqode.WithHint(err, "ask the user")
 	}
 	m, err := a.Sessions()
 	if err != nil {
@@ -157,22 +146,18 @@ func allowInRepository(ctx context.Context, a *app.App, op guard.Operation) erro
 		if person {
 			why = "--no-input was given"
 		}
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "only a person at a terminal can permit an operation in a repository: %s", why), "type it into a terminal: superqode guard allow --once %s", op)
+		err := superqode.Errorf(superqode.ErrDenied,
+			"only a person at a terminal can permit an operation in a repository: %s", why)
+		return superqode.WithHint(err, "type it into a terminal: superqode guard allow --once %s", op)
 	}
 	until, err := in.AllowOnce(op)
 	if err != nil {
 		return err
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int                `json:"schema_version"`
-			Repository    superqode.HostPath `json:"repository"`
-			Operation     guard.Operation    `json:"operation"`
-			Until         time.Time          `json:"until"`
-		}{1, superqode.HostPath(in.Dir()), op, until})
+		return a.PrintFields("repository", superqode.HostPath(in.Dir()), "operation", op, "until", until)
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s\tonce, until %s\n", text.Printable(in.Dir()), op, until.Local().Format("15:04:05"))
-	return err
+	return a.Line("%s\t%s\tonce, until %s", text.Printable(in.Dir()), op, until.Local().Format("15:04:05"))
 }
 
 // guardsRepository reports whether guard install was run in the repository.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
@@ -95,25 +97,20 @@ func inspect(ctx context.Context, a *app.App, m *life.Manager, doc *guardStatusJ
 	if !doc.Installation.Installed {
 		return nil
 	}
-	if cfg, err := a.Configuration(ctx); err == nil && !sameLists(cfg.Guard.Allow, doc.Installation.Allow, cfg.Guard.Deny, doc.Installation.Deny) {
-		a.Warn("guard.allow or guard.deny has changed since the guard was installed; run superqode guard install to update it")
+	cfg, err := a.Configuration(ctx)
+	st := doc.Installation
+	if err == nil && !(slices.Equal(cfg.Guard.Allow, st.Allow) && slices.Equal(cfg.Guard.Deny, st.Deny)) {
+		a.Warn("guard.allow or guard.deny has changed since the guard was installed; " +
+			"run superqode guard install to update it")
 	}
 	return nil
-}
-
-func sameLists(lists ...[]string) bool {
-	for i := 0; i+1 < len(lists); i += 2 {
-		if strings.Join(lists[i], "\x00") != strings.Join(lists[i+1], "\x00") {
-			return false
-		}
-	}
-	return true
 }
 
 func printGuardStatus(a *app.App, doc guardStatusJSON) {
 	fmt.Fprintf(a.Out, "In a session, with git %s:\n", doc.Git)
 	for _, l := range []struct{ name, state string }{
-		{"shim", doc.Layers.Shim}, {"hooks", doc.Layers.Hooks}, {"kernel", doc.Layers.Kernel}, {"kernel, in place", doc.Layers.KernelInPlace},
+		{"shim", doc.Layers.Shim}, {"hooks", doc.Layers.Hooks}, {"kernel", doc.Layers.Kernel},
+		{"kernel, in place", doc.Layers.KernelInPlace},
 	} {
 		color := term.Green
 		if l.state != kernel.Active {
@@ -165,7 +162,8 @@ func printInstallation(a *app.App, st *install.Status) {
 		fmt.Fprintf(a.Out, "  → %s\n", st.Remedy)
 	}
 	for _, b := range st.Blocked {
-		fmt.Fprintf(a.Out, "  refused %s: %s (%s)\n", b.At.Local().Format("2006-01-02 15:04:05"), text.Printable(strings.Join(b.Command, " ")), b.Operation)
+		command := text.Printable(strings.Join(b.Command, " "))
+		fmt.Fprintf(a.Out, "  refused %s: %s (%s)\n", b.At.Local().Format(time.DateTime), command, b.Operation)
 	}
 }
 
@@ -188,7 +186,7 @@ func operations(ctx context.Context, a *app.App) ([]guardOperationJSON, error) {
 
 func printOperations(a *app.App, list []guardOperationJSON) error {
 	for _, op := range list {
-		if _, err := fmt.Fprintf(a.Out, "%-24s %-6s %s\n", op.Name, op.Decision, op.Covers); err != nil {
+		if err := a.Line("%-24s %-6s %s", op.Name, op.Decision, op.Covers); err != nil {
 			return err
 		}
 	}

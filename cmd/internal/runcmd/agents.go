@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,15 +49,19 @@ func (c *Run) team(cfg *config.Config) ([]team.AgentCommand, error) {
 	list = append(list, more...)
 	switch {
 	case len(list) == 0 && (c.SharedSpace || c.MaxParallel != 0):
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--shared-workspace and --max-parallel require several agents"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+		err := superqode.Errorf(superqode.ErrUsage, "--shared-workspace and --max-parallel require several agents")
+		return nil, superqode.WithHint(err, "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
 	case len(list) == 0:
 		return nil, nil
 	case named != "":
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command, but others have one", text.Printable(named)), "superqode run --agent '%s=SHELL COMMAND' …", named)
+		err := superqode.Errorf(superqode.ErrUsage, "agent %s has no command, but others have one", text.Printable(named))
+		return nil, superqode.WithHint(err, "superqode run --agent '%s=SHELL COMMAND' …", named)
 	case len(c.Cmd) > 0:
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agents with their own commands cannot be combined with a program to run"), "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
+		err := superqode.Errorf(superqode.ErrUsage, "agents with their own commands cannot be combined with a program to run")
+		return nil, superqode.WithHint(err, "give each program to an agent: --agent 'NAME=SHELL COMMAND'")
 	case c.MaxParallel < 0:
-		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number greater than zero, not %d", c.MaxParallel)
+		return nil, superqode.Errorf(superqode.ErrUsage, "--max-parallel: expected a number greater than zero, not %d",
+			c.MaxParallel)
 	}
 	return list, team.CheckAgents(list)
 }
@@ -68,20 +73,20 @@ func (c *Run) configured(cfg *config.Config) ([]team.AgentCommand, error) {
 		return nil, nil
 	}
 	if len(cfg.Agents) == 0 {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents %s: the configuration has no agents", text.Printable(c.Agents)), "add agents: {NAME: SHELL COMMAND} to superqode.yaml")
+		err := superqode.Errorf(superqode.ErrUsage, "--agents %s: the configuration has no agents", text.Printable(c.Agents))
+		return nil, superqode.WithHint(err, "add agents: {NAME: SHELL COMMAND} to superqode.yaml")
 	}
-	var names []superqode.AgentID
-	for id := range cfg.Agents {
-		names = append(names, id)
-	}
-	slices.SortFunc(names, func(a, b superqode.AgentID) int { return cmp.Compare(a.String(), b.String()) })
+	names := slices.SortedFunc(maps.Keys(cfg.Agents), func(a, b superqode.AgentID) int {
+		return cmp.Compare(a.String(), b.String())
+	})
 	if c.Agents != "all" {
 		known := names
 		names = nil
 		for name := range strings.SplitSeq(c.Agents, ",") {
 			id, err := superqode.ParseAgentID(name)
 			if err != nil || !slices.Contains(known, id) {
-				return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--agents: the configuration has no agent %q", name), "superqode config show")
+				err := superqode.Errorf(superqode.ErrUsage, "--agents: the configuration has no agent %q", name)
+				return nil, superqode.WithHint(err, "superqode config show")
 			}
 			names = append(names, id)
 		}
@@ -94,7 +99,9 @@ func (c *Run) configured(cfg *config.Config) ([]team.AgentCommand, error) {
 }
 
 // runAgents runs several agents in one session and prints what came of it.
-func runAgents(ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) error {
+func runAgents(
+	ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, opt team.AgentsOptions,
+) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package runcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -16,16 +15,6 @@ import (
 
 // Create opens a session and leaves it.
 type Create struct{ newSession }
-
-type createdJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	SessionID     superqode.SessionID `json:"session_id"`
-	Mode          superqode.Mode      `json:"mode"`
-	Origin        state.HostPath      `json:"origin"`
-	Workspace     app.WorkspaceJSON   `json:"workspace"`
-	Setup         []app.SetupStepJSON `json:"setup"`
-	Warnings      []string            `json:"warnings"`
-}
 
 // Run prints the session's id and its workspace.
 func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
@@ -53,10 +42,10 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		if err != nil {
 			return err
 		}
-		return a.PrintJSON(createdJSON{1, rec.ID, rec.Mode, rec.Origin, app.WorkspaceJSON{Path: rec.Workspace}, app.SetupJSON(steps), rec.Warnings})
+		return a.PrintFields("session_id", rec.ID, "mode", rec.Mode, "origin", rec.Origin,
+			"workspace", app.WorkspaceJSON{Path: rec.Workspace}, "setup", app.SetupJSON(steps), "warnings", rec.Warnings)
 	}
-	_, err = fmt.Fprintf(a.Out, "%s\t%s\n", rec.ID, rec.Workspace)
-	return err
+	return a.Line("%s\t%s", rec.ID, rec.Workspace)
 }
 
 // endGrace lies between TERM and KILL for what --force ends.
@@ -72,12 +61,7 @@ type End struct {
 
 // Run prints the summary. Who ends a session wants it gone: a program that
 // failed in it keeps nothing, only --keep and a session opened to be kept do.
-func (c *End) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (c *End) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	if c.Force {
 		if err := s.Release(ctx, endGrace); err != nil {
 			return err
@@ -91,8 +75,7 @@ func (c *End) Run(ctx context.Context, a *app.App) error {
 	// once begun, the way down is not left half-way
 	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec)})
 	if res != nil {
-		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID))
-		err = errors.Join(err, printResult(a, res))
+		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID), printResult(a, res))
 	}
 	return err
 }
@@ -104,5 +87,6 @@ func (c *End) apply(rec state.Record) life.EndApply {
 	if c.Apply {
 		return life.EndApply{Apply: true}
 	}
-	return life.EndApply{Apply: rec.NoRevert && rec.State != superqode.StatePreserved, NotApplied: team.NotAppliedOf(&rec)}
+	once := rec.NoRevert && rec.State != superqode.StatePreserved
+	return life.EndApply{Apply: once, NotApplied: team.NotAppliedOf(&rec)}
 }

@@ -17,7 +17,9 @@ import (
 )
 
 // dryRun prints what run and workspace create would do.
-func dryRun(ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, cfg *config.Config) error {
+func dryRun(
+	ctx context.Context, a *app.App, open life.OpenOptions, exec program.ExecOptions, cfg *config.Config,
+) error {
 	m, err := a.Sessions()
 	if err != nil {
 		return err
@@ -32,7 +34,8 @@ func dryRun(ctx context.Context, a *app.App, open life.OpenOptions, exec program
 			return err
 		}
 		if t != nil {
-			v.Warnings = append(v.Warnings, "nobody has trusted the commands of "+string(t.Origin)+" yet: superqode trust")
+			untrusted := "nobody has trusted the commands of " + string(t.Origin) + " yet: superqode trust"
+			v.Warnings = append(v.Warnings, untrusted)
 		}
 	}
 	if a.Flags.JSON {

@@ -33,7 +33,9 @@ type programFlags struct {
 
 // set fills in what opt runs; args are what stands after the flags. close what is
 // returned.
-func (f *programFlags) set(ctx context.Context, a *app.App, opt *program.ExecOptions, args []string) (io.Closer, error) {
+func (f *programFlags) set(
+	ctx context.Context, a *app.App, opt *program.ExecOptions, args []string,
+) (io.Closer, error) {
 	nothing := io.NopCloser(nil)
 	opt.TTY = f.TTY
 	code, err := f.code(ctx, a, opt)
@@ -48,13 +50,10 @@ func (f *programFlags) set(ctx context.Context, a *app.App, opt *program.ExecOpt
 	} else if opt.Args, err = programArgs(args, cmp.Or(f.usage, runUsage)); err != nil {
 		return nothing, err
 	}
-	if f.Stdin == "" {
-		return nothing, nil
-	}
-	if f.Stdin == "-" && f.fromStdin() {
+	switch {
+	case f.Stdin == "-" && f.fromStdin():
 		return nothing, superqode.Errorf(superqode.ErrUsage, "--stdin -: stdin already provides the code")
-	}
-	if f.Stdin == "-" {
+	case f.Stdin == "", f.Stdin == "-":
 		return nothing, nil
 	}
 	file, err := openInput(ctx, a, "--stdin", f.Stdin)
@@ -75,7 +74,8 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 	switch {
 	case f.CodeBlocks != "":
 		if f.Lang != "" {
-			return false, superqode.Errorf(superqode.ErrUsage, "--lang %s: the blocks of --code-blocks name their own language", f.Lang)
+			return false, superqode.Errorf(superqode.ErrUsage,
+				"--lang %s: the blocks of --code-blocks name their own language", f.Lang)
 		}
 		data, err := readInput(ctx, a, "--code-blocks", f.CodeBlocks)
 		if err != nil {
@@ -90,12 +90,10 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 		}
 		return true, nil
 	case f.CodeFile != "":
-		word := f.Lang
+		word := cmp.Or(f.Lang, strings.TrimPrefix(filepath.Ext(f.CodeFile), "."))
 		if word == "" {
-			word = strings.TrimPrefix(filepath.Ext(f.CodeFile), ".")
-		}
-		if word == "" {
-			return false, superqode.Errorf(superqode.ErrUsage, "--code-file %s: unknown extension; add --lang python or --lang bash", f.CodeFile)
+			return false, superqode.Errorf(superqode.ErrUsage,
+				"--code-file %s: unknown extension; add --lang python or --lang bash", f.CodeFile)
 		}
 		lang, err := program.ParseLang(word)
 		if err != nil {
@@ -105,7 +103,8 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 		opt.Code = &program.Code{Lang: lang, Text: data}
 		return true, err
 	case f.Lang != "":
-		return false, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--lang %s requires --code-file", f.Lang), "superqode workspace exec --lang %s --code-file FILE", f.Lang)
+		err := superqode.Errorf(superqode.ErrUsage, "--lang %s requires --code-file", f.Lang)
+		return false, superqode.WithHint(err, "superqode workspace exec --lang %s --code-file FILE", f.Lang)
 	}
 	return false, nil
 }
@@ -198,7 +197,8 @@ func tellBlock(a *app.App, b program.BlockResult) {
 	case b.TimedOut:
 		how += ", timed out"
 	}
-	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, text.Took(b.DurationSeconds))
+	took := text.Took(b.DurationSeconds)
+	fmt.Fprintf(a.Err, "superqode: block %d (%s, line %d): %s after %s\n", b.Index, b.Lang, b.Line, how, took)
 }
 
 // Exec runs one more program in a session.
@@ -259,14 +259,9 @@ func (c *Exec) detach(ctx context.Context, a *app.App, s *life.Session, opt prog
 		return err
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int                 `json:"schema_version"`
-			SessionID     superqode.SessionID `json:"session_id"`
-			Run           int                 `json:"run"`
-		}{1, s.Record().ID, run})
+		return a.PrintFields("session_id", s.Record().ID, "run", run)
 	}
-	_, err = fmt.Fprintln(a.Out, run)
-	return err
+	return a.Line("%d", run)
 }
 
 // Supervise supervises a detached run; superqode starts itself with it.

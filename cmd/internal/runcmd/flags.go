@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -84,7 +85,8 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 		return superqode.AgentID{}, nil
 	}
 	if len(f.Agent) > 1 || strings.Contains(f.Agent[0], "=") {
-		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage, "--agent: several agents require superqode run and a command each")
+		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage,
+			"--agent: several agents require superqode run and a command each")
 	}
 	id, err := superqode.ParseAgentID(f.Agent[0])
 	if err != nil {
@@ -96,34 +98,29 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 // options turns the flags into what a session is opened with; what they leave
 // open the configuration says.
 func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, error) {
+	set, watcher := cfg.Workspace, cfg.Workspace.Watcher
+	opt := life.OpenOptions{
+		Dir: a.Flags.Repo, Mode: cmp.Or(f.mode(), set.DefaultMode), From: f.From, Name: f.Name, Keep: f.Keep,
+		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize,
+		Reports: f.Report, NoRedact: f.NoRedact, Template: a.Abs(f.Template), NoRevert: f.NoRevert,
+		IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
+		Guard:   life.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
+		Watcher: state.WatcherOptions{Enabled: watcher.Enabled, Debounce: watcher.Debounce, Ignore: watcher.IgnorePatterns},
+	}
 	if f.From == "" { // a variable that was not set, say: it must not quietly mean something else
-		return life.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--from: expected working or a revision, not an empty string")
+		return opt, superqode.Errorf(superqode.ErrUsage, "--from: expected working or a revision, not an empty string")
 	}
-	agent, err := f.agent()
-	if err != nil {
-		return life.OpenOptions{}, err
+	var err error
+	if opt.Agent, err = f.agent(); err != nil {
+		return opt, err
 	}
-	caseID := ""
 	if f.Case != nil {
-		if caseID = *f.Case; caseID == "" || strings.ContainsRune(caseID, 0) {
-			return life.OpenOptions{}, superqode.Errorf(superqode.ErrUsage, "--case: expected an id, not an empty string")
+		if opt.Case = *f.Case; opt.Case == "" || strings.ContainsRune(opt.Case, 0) {
+			return opt, superqode.Errorf(superqode.ErrUsage, "--case: expected an id, not an empty string")
 		}
 	}
-	outputs, err := f.outputs(cfg)
-	if err != nil {
-		return life.OpenOptions{}, err
-	}
-	opt := life.OpenOptions{
-		Outputs: outputs,
-		Dir:     a.Flags.Repo, Mode: f.mode(), From: f.From, Name: f.Name, Agent: agent, Case: caseID, Keep: f.Keep,
-		Include: append(slices.Clip(cfg.Workspace.Include), f.Include...), Exclude: cfg.Workspace.ExcludePatterns, MaxBytes: cfg.Workspace.MaxSize,
-		Reports: f.Report, NoRedact: f.NoRedact,
-		Template: a.Abs(f.Template), NoRevert: f.NoRevert, IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut,
-		Guard: life.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny}, Claims: cfg.Claims,
-		Watcher: state.WatcherOptions{Enabled: cfg.Workspace.Watcher.Enabled, Debounce: cfg.Workspace.Watcher.Debounce, Ignore: cfg.Workspace.Watcher.IgnorePatterns},
-	}
-	if opt.Mode == "" {
-		opt.Mode = cfg.Workspace.DefaultMode
+	if opt.Outputs, err = f.outputs(cfg); err != nil {
+		return opt, err
 	}
 	switch {
 	case f.Preserve:

@@ -33,8 +33,9 @@ type execFlags struct {
 func (f *execFlags) options(a *app.App, args []string) (program.ExecOptions, error) {
 	env, err := f.env(a)
 	return program.ExecOptions{
-		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
-		Timeout: f.Timeout, MaxOutput: f.MaxOutput, StdoutToo: a.Flags.JSON, Signals: a.Signals,
+		Args: args, Cwd: f.Cwd, Stdin: a.In, Stdout: a.Out, Stderr: a.Err, Signals: a.Signals,
+		Env: env, EnvAllow: f.EnvAllow, CleanEnv: f.CleanEnv,
+		Timeout: f.Timeout, MaxOutput: f.MaxOutput, StdoutToo: a.Flags.JSON,
 		Limits: runner.Limits{Memory: f.Memory, Pids: f.Pids, CPUTime: f.CPUTime, Disk: f.MaxDisk},
 	}, err
 }
@@ -54,7 +55,9 @@ func (f *execFlags) defaults(a *app.App, cfg *config.Config) (state.Defaults, er
 // configured are the defaults that the configuration says.
 func configured(cfg *config.Config) state.Defaults {
 	l := cfg.Limits
-	return state.Defaults{Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk}
+	return state.Defaults{
+		Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk,
+	}
 }
 
 // env returns the variables to set; a name alone takes the caller's value, and
@@ -88,11 +91,10 @@ type kernelFlags struct {
 // options turns the flags into what the kernel layer is asked for; what they
 // leave open the configuration says, where there is one.
 func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOptions, error) {
-	word := f.Enforce
-	if word == "" && cfg != nil {
-		word = string(cfg.Guard.Enforce)
+	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork}
+	if opt.Enforce == "" && cfg != nil {
+		opt.Enforce = kernel.Enforce(cfg.Guard.Enforce)
 	}
-	opt := program.KernelOptions{Enforce: kernel.Enforce(word), NoNetwork: f.NoNetwork}
 	for _, path := range f.AllowWrite {
 		if path == "" {
 			return opt, superqode.Errorf(superqode.ErrUsage, "--allow-write: expected a path, not an empty string")

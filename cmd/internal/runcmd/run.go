@@ -60,14 +60,14 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 				return err
 			}
 		}
-		return runAgents(ctx, a, open, exec, team.AgentsOptions{Agents: agents, Parallel: c.MaxParallel, Shared: c.SharedSpace})
+		opt := team.AgentsOptions{Agents: agents, Parallel: c.MaxParallel, Shared: c.SharedSpace}
+		return runAgents(ctx, a, open, exec, opt)
 	}
 	res, err := m.Run(ctx, open, exec)
 	if res == nil {
 		return err
 	}
-	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID))
-	err = errors.Join(err, printResult(a, res))
+	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID), printResult(a, res))
 	return app.ProgramError(res.ExitCode, err)
 }
 
@@ -93,7 +93,8 @@ func printResult(a *app.App, res *artifacts.Result) error {
 	}
 	if !a.Flags.Quiet {
 		var b strings.Builder
-		if err := report.Terminal(&b, res, report.TerminalOptions{Self: a.Self(res.Origin), Paint: a.PaintErr}); err != nil {
+		opt := report.TerminalOptions{Self: a.Self(res.Origin), Paint: a.PaintErr}
+		if err := report.Terminal(&b, res, opt); err != nil {
 			return err
 		}
 		_, _ = io.WriteString(a.Err, b.String()) // nothing to be done when stderr is gone

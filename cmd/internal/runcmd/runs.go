@@ -1,9 +1,11 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,16 +36,9 @@ func printRuns(a *app.App, s *life.Session, number int, blocks []program.BlockRe
 	}
 	code := 0
 	for _, b := range blocks {
-		if code == 0 {
-			code = b.ExitCode
-		}
+		code = cmp.Or(code, b.ExitCode)
 	}
-	return a.PrintJSON(struct {
-		SchemaVersion int                   `json:"schema_version"`
-		SessionID     superqode.SessionID   `json:"session_id"`
-		ExitCode      int                   `json:"exit_code"`
-		Blocks        []program.BlockResult `json:"blocks"`
-	}{1, l.ID, code, blocks})
+	return a.PrintFields("session_id", l.ID, "exit_code", code, "blocks", blocks)
 }
 
 // Ps lists runs.
@@ -55,7 +50,7 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if err != nil {
 		return err
 	}
-	all := []program.RunRecord{}
+	var all []program.RunRecord
 	for _, l := range sessions {
 		runs, err := program.Runs(&l)
 		if err != nil {
@@ -64,13 +59,9 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		all = append(all, runs...)
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int                 `json:"schema_version"`
-			Runs          []program.RunRecord `json:"runs"`
-		}{1, all})
+		return a.PrintFields("runs", all)
 	}
-	var rows [][]string
-	for _, r := range all {
+	rows := app.Rows(all, func(r program.RunRecord) []string {
 		pid, exit := "-", "-"
 		if r.State == program.RunRunning {
 			pid = strconv.Itoa(r.PID)
@@ -83,11 +74,11 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 				exit += " (timed out)"
 			}
 		}
-		rows = append(rows, []string{
-			r.SessionID.String(), strconv.Itoa(r.Run), string(r.State), pid, exit, r.StartedAt.Format(time.RFC3339), text.Took(r.DurationSeconds),
-			text.Printable(text.QuoteLine(r.Command...)),
-		})
-	}
+		return []string{
+			r.SessionID.String(), strconv.Itoa(r.Run), string(r.State), pid, exit, r.StartedAt.Format(time.RFC3339),
+			text.Took(r.DurationSeconds), text.Printable(text.QuoteLine(r.Command...)),
+		}
+	})
 	return a.Table([]string{"SESSION", "RUN", "STATE", "PID", "EXIT", "STARTED", "DURATION", "COMMAND"}, rows)
 }
 
@@ -101,13 +92,7 @@ func (c *Ps) sessions(ctx context.Context, a *app.App, m *life.Manager) ([]state
 		return []state.Listed{*l}, nil
 	}
 	list, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
-	var open []state.Listed
-	for _, l := range list {
-		if l.State != superqode.StateDone {
-			open = append(open, l)
-		}
-	}
-	return open, err
+	return slices.DeleteFunc(list, func(l state.Listed) bool { return l.State == superqode.StateDone }), err
 }
 
 // Logs prints a run's output.
@@ -118,14 +103,6 @@ type Logs struct {
 	Follow bool  `short:"f" help:"Follow the output until the run ends."`
 	Stdout bool  `xor:"stream" help:"Print stdout only."`
 	Stderr bool  `xor:"stream" help:"Print stderr only."`
-}
-
-type logJSON struct {
-	Run        program.RunRecord `json:"run"`
-	Offset     int64             `json:"offset"`
-	NextOffset int64             `json:"next_offset"`
-	Data       []byte            `json:"data"` // base64
-	Text       string            `json:"text"`
 }
 
 // Run prints the output as it was, both streams in the order in which they came.
@@ -154,13 +131,12 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if run.State == program.RunDead {
-		a.Note("run " + strconv.Itoa(run.Run) + " is dead: its supervisor was killed; superqode workspace kill --session " + l.ID.String() + " --run " + strconv.Itoa(run.Run) + " ends what is left of it")
+		a.Note("run %[1]d is dead: its supervisor was killed; "+
+			"superqode workspace kill --session %[2]s --run %[1]d ends what is left of it", run.Run, l.ID)
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int `json:"schema_version"`
-			logJSON
-		}{1, logJSON{run, c.Offset, next, []byte(held.String()), strings.ToValidUTF8(held.String(), "\uFFFD")}})
+		return a.PrintFields("run", run, "offset", c.Offset, "next_offset", next,
+			"data", []byte(held.String()), "text", strings.ToValidUTF8(held.String(), "\uFFFD"))
 	}
 	return nil
 }
@@ -185,26 +161,26 @@ func onlyRun(l *state.Listed) (int, error) {
 			under, last = append(under, strconv.Itoa(r.Run)), r.Run
 		}
 	}
-	hint := "superqode workspace ps --session " + l.ID.String()
 	switch len(under) {
 	case 0:
-		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has no active run", l.ID), "%s", hint)
+		err = superqode.Errorf(superqode.ErrNotFound, "session %s has no active run", l.ID)
 	case 1:
 		return last, nil
+	default:
+		err = superqode.Errorf(superqode.ErrUsage, "--run is required, since several runs are active: %s",
+			strings.Join(under, ", "))
 	}
-	return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--run is required, since several runs are active: %s", strings.Join(under, ", ")), "%s", hint)
+	return 0, superqode.WithHint(err, "superqode workspace ps --session %s", l.ID)
 }
 
 // Run prints how the run ended.
-func (c *Kill) Run(ctx context.Context, a *app.App) error {
-	l, err := c.Find(ctx, a)
-	if err != nil {
-		return err
-	}
+func (c *Kill) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if c.Number == 0 {
-		if c.Number, err = onlyRun(l); err != nil {
+		only, err := onlyRun(l)
+		if err != nil {
 			return err
 		}
+		c.Number = only
 	}
 	run, err := program.KillRun(ctx, l, c.Number, c.Grace)
 	if err != nil {
@@ -217,6 +193,5 @@ func (c *Kill) Run(ctx context.Context, a *app.App) error {
 	if run.ExitCode != nil {
 		how = fmt.Sprintf("exit code %d", *run.ExitCode)
 	}
-	_, err = fmt.Fprintf(a.Out, "run %d ended: %s\n", run.Run, how)
-	return err
+	return a.Line("run %d ended: %s", run.Run, how)
 }

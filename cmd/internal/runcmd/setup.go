@@ -26,7 +26,7 @@ type setupFlags struct {
 func (f *setupFlags) options(a *app.App, cfg *config.Config) prepare.Options {
 	opt := prepare.Options{
 		Given: state.GivenSetup{
-			Bootstrap: append([]string{}, f.Bootstrap...), Inputs: append([]string{}, f.Input...), Dir: state.HostPath(a.Dir),
+			Bootstrap: app.NotNil(f.Bootstrap), Inputs: app.NotNil(f.Input), Dir: state.HostPath(a.Dir),
 		},
 		Starting: func(s setup.Step) { tellSetup(a, s) },
 	}
@@ -51,11 +51,7 @@ type Setup struct {
 }
 
 // Run prints one row for each entry.
-func (c *Setup) Run(ctx context.Context, a *app.App) error {
-	l, err := c.Find(ctx, a)
-	if err != nil {
-		return err
-	}
+func (c *Setup) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if l.State == superqode.StateDone {
 		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", l.ID)
 	}
@@ -74,8 +70,10 @@ func (c *Setup) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	defer s.Close()
-	opt := prepare.Options{Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun, Starting: func(s setup.Step) { tellSetup(a, s) }}
-	steps, err := s.Setup(ctx, opt)
+	steps, err := s.Setup(ctx, prepare.Options{
+		Spec: setup.Spec{Inputs: cfg.Inputs, Entries: cfg.Setup}, Force: c.Force, DryRun: c.DryRun,
+		Starting: func(s setup.Step) { tellSetup(a, s) },
+	})
 	return errors.Join(err, printSetup(a, l.ID, steps, err))
 }
 
@@ -84,11 +82,7 @@ func printSetup(a *app.App, id superqode.SessionID, steps []setup.Step, failed e
 		if steps == nil && failed != nil {
 			return nil // the error is the document
 		}
-		return a.PrintJSON(struct {
-			SchemaVersion int                 `json:"schema_version"`
-			SessionID     superqode.SessionID `json:"session_id"`
-			Setup         []app.SetupStepJSON `json:"setup"`
-		}{1, id, app.SetupJSON(steps)})
+		return a.PrintFields("session_id", id, "setup", app.SetupJSON(steps))
 	}
 	if len(steps) == 0 {
 		if failed == nil {
@@ -96,9 +90,7 @@ func printSetup(a *app.App, id superqode.SessionID, steps []setup.Step, failed e
 		}
 		return nil
 	}
-	rows := make([][]string, 0, len(steps))
-	for _, s := range steps {
-		rows = append(rows, []string{app.ActionWord(s.State), s.Kind, text.Printable(s.Name), text.Printable(s.Reason)})
-	}
-	return a.Table([]string{"ACTION", "KIND", "NAME", "WHY"}, rows)
+	return a.Table([]string{"ACTION", "KIND", "NAME", "WHY"}, app.Rows(steps, func(s setup.Step) []string {
+		return []string{app.ActionWord(s.State), s.Kind, text.Printable(s.Name), text.Printable(s.Reason)}
+	}))
 }

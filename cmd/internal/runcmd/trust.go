@@ -2,6 +2,7 @@ package runcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -22,17 +23,6 @@ type Trust struct {
 	Show   bool `xor:"do" help:"Print the commands that need trust, without changing anything."`
 	All    bool `help:"With --list and --revoke: every origin."`
 	Yes    bool `short:"y" help:"Do not ask for confirmation."`
-}
-
-type trustJSON struct {
-	SchemaVersion int          `json:"schema_version"`
-	Trusted       bool         `json:"trusted"`
-	Trust         *trust.Grant `json:"trust"` // null where there is nothing to trust
-}
-
-type trustListJSON struct {
-	SchemaVersion int           `json:"schema_version"`
-	Trusted       []trust.Grant `json:"trusted"`
 }
 
 // Run shows the commands and asks.
@@ -89,7 +79,7 @@ func (c *Trust) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 
 func printTrust(a *app.App, t *trust.Grant, trusted bool) error {
 	if a.Flags.JSON {
-		return a.PrintJSON(trustJSON{1, trusted, t})
+		return a.PrintFields("trusted", trusted, "trust", t) // null where there is nothing to trust
 	}
 	if t == nil {
 		return nil
@@ -98,8 +88,7 @@ func printTrust(a *app.App, t *trust.Grant, trusted bool) error {
 	if trusted {
 		word = "trusted"
 	}
-	_, err := fmt.Fprintf(a.Out, "%s\t%s\t%s\n", word, t.Digest, text.QuotePath(string(t.Origin)))
-	return err
+	return a.Line("%s\t%s\t%s", word, t.Digest, text.QuotePath(string(t.Origin)))
 }
 
 // list prints what is trusted, of every origin.
@@ -108,21 +97,19 @@ func (c *Trust) list(a *app.App, m *life.Manager) error {
 	if err != nil {
 		return err
 	}
-	if list == nil {
-		list = []trust.Grant{}
-	}
 	if a.Flags.JSON {
-		return a.PrintJSON(trustListJSON{1, list})
+		return a.PrintFields("trusted", list)
 	}
-	rows := make([][]string, 0, len(list))
-	for _, t := range list {
+	return a.Table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, app.Rows(list, func(t trust.Grant) []string {
 		var lines []string
 		for _, k := range t.Commands {
 			lines = append(lines, k.Line)
 		}
-		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.Digest.String()[:19], text.Printable(strings.Join(lines, "; ")), text.QuotePath(string(t.Origin))})
-	}
-	return a.Table([]string{"TRUSTED", "DIGEST", "COMMANDS", "ORIGIN"}, rows)
+		return []string{
+			t.At.Local().Format(time.DateTime), t.Digest.String()[:19], text.Printable(strings.Join(lines, "; ")),
+			text.QuotePath(string(t.Origin)),
+		}
+	}))
 }
 
 func (c *Trust) revoke(ctx context.Context, a *app.App, m *life.Manager) error {
@@ -135,23 +122,16 @@ func (c *Trust) revoke(ctx context.Context, a *app.App, m *life.Manager) error {
 		return err
 	}
 	if len(gone) == 0 && !c.All {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "%s has no trusted commands", dir), "superqode trust --list")
+		err := superqode.Errorf(superqode.ErrNotFound, "%s has no trusted commands", dir)
+		return superqode.WithHint(err, "superqode trust --list")
 	}
 	if a.Flags.JSON {
-		if gone == nil {
-			gone = []trust.Grant{}
-		}
-		return a.PrintJSON(struct {
-			SchemaVersion int           `json:"schema_version"`
-			Revoked       []trust.Grant `json:"revoked"`
-		}{1, gone})
+		return a.PrintFields("revoked", gone)
 	}
 	for _, t := range gone {
-		if _, err := fmt.Fprintf(a.Out, "revoked\t%s\t%s\n", t.Digest, text.QuotePath(string(t.Origin))); err != nil {
-			return err
-		}
+		err = errors.Join(err, a.Line("revoked\t%s\t%s", t.Digest, text.QuotePath(string(t.Origin))))
 	}
-	return nil
+	return err
 }
 
 // ensureTrust makes sure that the configuration's commands may run. A person at
@@ -166,13 +146,17 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 	if err != nil || t == nil {
 		return err
 	}
-	hint := "superqode -C " + text.Quote(dir) + " trust"
+	hint := "superqode -C " + text.Quote(dir)
 	if a.Flags.Config != "" {
-		hint = "superqode -C " + text.Quote(dir) + " --config " + text.Quote(a.Flags.Config) + " trust"
+		hint += " --config " + text.Quote(a.Flags.Config)
 	}
+	hint += " trust"
 	if a.Flags.NoInput || !term.IsTerminal(a.In) || trust.OnlyOutside(m.Host, "let commands run") != nil {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "%s wants to run commands that nobody has trusted yet (%s: %s)",
-			text.Printable(strings.TrimRight(strings.TrimRight(t.Commands[0].From, "0123456789"), ":")), t.Commands[0].Key, text.Printable(t.Commands[0].Line)), "%s", hint)
+		first := t.Commands[0]
+		file := strings.TrimRight(strings.TrimRight(first.From, "0123456789"), ":")
+		err := superqode.Errorf(superqode.ErrDenied, "%s wants to run commands that nobody has trusted yet (%s: %s)",
+			text.Printable(file), first.Key, text.Printable(first.Line))
+		return superqode.WithHint(err, "%s", hint)
 	}
 	showTrust(a, t)
 	if err := a.Confirm("Trust these commands, now and until they change?"); err != nil {
@@ -185,13 +169,15 @@ func ensureTrust(ctx context.Context, a *app.App, cfg *config.Config) error {
 func showTrust(a *app.App, t *trust.Grant) {
 	fmt.Fprintf(a.Err, "%s wants to run, in its sessions:\n", text.QuotePath(string(t.Origin)))
 	for _, c := range t.Commands {
-		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n", text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))
+		fmt.Fprintf(a.Err, "  %s  %s\n      (%s)\n",
+			text.Printable(c.Key), text.Printable(c.Line), text.Printable(c.From))
 	}
 	if len(t.Writes) > 0 {
 		fmt.Fprintf(a.Err, "after writing these files: %s\n", text.Printable(strings.Join(t.Writes, ", ")))
 	}
 	if len(t.Files) > 0 {
-		fmt.Fprintf(a.Err, "with the current contents of these files: %s\n", text.Printable(strings.Join(t.Files, ", ")))
+		files := text.Printable(strings.Join(t.Files, ", "))
+		fmt.Fprintf(a.Err, "with the current contents of these files: %s\n", files)
 	}
 	fmt.Fprintf(a.Err, "%s\n", t.Digest)
 }

@@ -2,7 +2,6 @@ package runcmd
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
@@ -19,11 +18,6 @@ type VerifyFix struct {
 	ID      string        `predictor:"finding" arg:"" name:"id" help:"The id of the finding, or of the fix's artifact."`
 	Timeout time.Duration `placeholder:"DUR" help:"Time out each run of the tests after DUR."`
 	Cmd     []string      `arg:"" passthrough:"partial" name:"testcmd" placeholder:"TESTCMD" help:"The test command and its arguments, after --."`
-}
-
-type verifyFixJSON struct {
-	SchemaVersion int `json:"schema_version"`
-	*findings.VerifiedFix
 }
 
 // Run prints what came of it.
@@ -46,15 +40,21 @@ func (c *VerifyFix) Run(ctx context.Context, a *app.App, m *life.Manager) error 
 	}
 	v, err := m.VerifyFix(ctx, life.VerifyFixOptions{
 		Dir: a.Flags.Repo, Session: c.Session, Finding: c.ID, Open: open, Tell: func(s string) { a.Note("%s", s) },
-		Exec: program.ExecOptions{Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals, KernelOptions: open.KernelOptions},
+		Exec: program.ExecOptions{
+			Args: args, Stdin: a.In, Stdout: a.Err, Stderr: a.Err, Timeout: c.Timeout, Signals: a.Signals,
+			KernelOptions: open.KernelOptions,
+		},
 	})
 	if err != nil {
 		return err
 	}
 	if a.Flags.JSON {
-		err = a.PrintJSON(verifyFixJSON{1, v})
+		err = a.PrintJSON(struct {
+			SchemaVersion int `json:"schema_version"`
+			*findings.VerifiedFix
+		}{1, v})
 	} else {
-		_, err = fmt.Fprintf(a.Out, "%s\t%s\n", fixWord(v), text.Printable(v.Evidence))
+		err = a.Line("%s\t%s", fixWord(v), text.Printable(v.Evidence))
 		a.Note("added to the report of session %s: superqode report --session %s", v.SessionID, v.SessionID)
 	}
 	if err == nil && !v.Verified {

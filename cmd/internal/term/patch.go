@@ -1,7 +1,9 @@
 package term
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"strconv"
 
@@ -43,6 +45,17 @@ func (p *PatchWriter) Close() error {
 	return p.flushLine()
 }
 
+// ShowText copies a text to a terminal, made safe and, where it is a patch, with
+// git's colours.
+func (t *Terminal) ShowText(r io.Reader, patch bool) error {
+	w := bufio.NewWriter(t.Out)
+	p := &PatchWriter{W: w, Color: patch}
+	if _, err := io.Copy(p, r); err != nil {
+		return err
+	}
+	return errors.Join(p.Close(), w.Flush())
+}
+
 func (p *PatchWriter) flushLine() error {
 	color := p.classify()
 	text := text.PrintableLines(string(p.line)) // a carriage return at the end is shown, as git shows it
@@ -76,7 +89,10 @@ func (p *PatchWriter) classify() string {
 		p.old, p.new = old, new
 		return Cyan
 	}
-	for _, head := range []string{"diff --git ", "index ", "--- ", "+++ ", "old mode ", "new mode ", "deleted file ", "new file ", "similarity ", "dissimilarity ", "rename ", "copy "} {
+	for _, head := range []string{
+		"diff --git ", "index ", "--- ", "+++ ", "old mode ", "new mode ", "deleted file ", "new file ",
+		"similarity ", "dissimilarity ", "rename ", "copy ",
+	} {
 		if bytes.HasPrefix(p.line, []byte(head)) {
 			return Bold
 		}

@@ -86,8 +86,9 @@ func (p *Progress) bar(step string, total int64) *progressbar.ProgressBar {
 		total = -1
 	}
 	return progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(p.W), progressbar.OptionSetDescription("superqode: "+step), progressbar.OptionSetWidth(24),
-		progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(), progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetWriter(p.W), progressbar.OptionSetDescription("superqode: "+step),
+		progressbar.OptionSetWidth(24), progressbar.OptionSpinnerType(14), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetElapsedTime(true), progressbar.OptionSetPredictTime(false),
 		progressbar.OptionThrottle(0), progressbar.OptionSetSpinnerChangeInterval(0), func(b *progressbar.ProgressBar) {
 			if counts {
 				progressbar.OptionShowCount()(b)

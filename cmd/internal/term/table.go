@@ -109,11 +109,3 @@ func cutLeft(s string, room int) string {
 	}
 	return runewidth.TruncateLeft(s, n-room+1, "…")
 }
-
-// OrDash returns s, or "-" when it is empty.
-func OrDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

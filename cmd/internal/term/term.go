@@ -68,9 +68,26 @@ func (t *Terminal) Warn(line string) {
 	t.Note("%s %s", t.PaintErr("superqode: warning:", Yellow), text.Printable(line))
 }
 
+// Line prints a line of the result on Out.
+func (t *Terminal) Line(format string, args ...any) error {
+	_, err := fmt.Fprintf(t.Out, format+"\n", args...)
+	return err
+}
+
+// Path is a path for Out: quoted on a terminal, exact for a program.
+func (t *Terminal) Path(path string) string {
+	if t.OutTTY {
+		return text.QuotePath(path)
+	}
+	return path
+}
+
 // PrintLine prints v as a line of JSON on Out.
-func (t *Terminal) PrintLine(v any) error {
-	enc := json.NewEncoder(t.Out)
+func (t *Terminal) PrintLine(v any) error { return WriteJSON(t.Out, v) }
+
+// WriteJSON writes v as a line of JSON, with <, > and & as they are.
+func WriteJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }

@@ -26,34 +26,16 @@ type Apply struct {
 	Paths   []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
-// applyJSON is the command's document. A conflict's has the error in it, too.
-type applyJSON struct {
-	SchemaVersion int                       `json:"schema_version"`
-	SessionID     superqode.SessionID       `json:"session_id"`
-	Origin        superqode.HostPath        `json:"origin"`
-	Checked       bool                      `json:"checked"`
-	Applied       []artifacts.AppliedPath   `json:"applied"`
-	Already       []artifacts.AppliedPath   `json:"already"`
-	Conflicts     []artifacts.ApplyConflict `json:"conflicts"`
-	LeftOut       []string                  `json:"left_out"`
-	Salvage       string                    `json:"salvage"`
-	Error         *app.ErrorBody            `json:"error,omitempty"`
-}
-
 // Run prints a line for each path that was applied; conflicts go to stderr.
-func (c *Apply) Run(ctx context.Context, a *app.App) error {
-	l, err := c.Find(ctx, a)
-	if err != nil {
-		return err
-	}
+func (c *Apply) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if c.Commits {
 		return c.commits(ctx, a, l)
 	}
-	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: c.Agent}
-	if opt.Paths, err = l.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
+	paths, err := l.Pathspecs(a.Flags.Repo, c.Paths)
+	if err != nil {
 		return err
 	}
-	opt.Hunks = c.Hunk
+	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: c.Agent, Paths: paths, Hunks: c.Hunk}
 	res, rec, err := a.Manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
 	if res == nil {
 		return err
@@ -66,7 +48,13 @@ func (c *Apply) Run(ctx context.Context, a *app.App) error {
 		a.Warn("not applied: " + left)
 	}
 	if a.Flags.JSON {
-		return errors.Join(printApplyJSON(a, res, rec, err), err)
+		applied := res.Applied
+		if err != nil {
+			applied = nil // nothing was
+		}
+		return printWithError(a, err, "session_id", rec.ID, "origin", rec.Origin, "checked", res.Checked,
+			"applied", applied, "already", res.Already, "conflicts", res.Conflicts, "left_out", res.LeftOut,
+			"salvage", res.Salvage)
 	}
 	if conflict != nil {
 		conflicts(a, res.Conflicts)
@@ -75,18 +63,13 @@ func (c *Apply) Run(ctx context.Context, a *app.App) error {
 	return printApplied(a, res)
 }
 
-// printApplyJSON prints the one document, with the error when there is one.
-func printApplyJSON(a *app.App, res *artifacts.Applied, rec state.Record, err error) error {
-	doc := applyJSON{
-		SchemaVersion: 1, SessionID: rec.ID, Origin: rec.Origin, Checked: res.Checked, Applied: app.NotNil(res.Applied), Already: app.NotNil(res.Already),
-		Conflicts: app.NotNil(res.Conflicts), LeftOut: app.NotNil(res.LeftOut), Salvage: res.Salvage,
-	}
+// printWithError prints the one document, a conflict's with the error in it, and
+// returns the error.
+func printWithError(a *app.App, err error, fields ...any) error {
 	if err != nil {
-		doc.Applied = []artifacts.AppliedPath{} // nothing was
-		_, code := app.Classify(err, "")
-		doc.Error = &app.ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: app.ErrorPaths(err)}
+		fields = append(fields, "error", app.ErrorField(err))
 	}
-	return a.PrintJSON(doc)
+	return errors.Join(a.PrintFields(fields...), err)
 }
 
 // conflicts prints what stands in the way, as git does.
@@ -138,4 +121,47 @@ func appliedLine(word string, p artifacts.AppliedPath) string {
 		line += " (merged)"
 	}
 	return line
+}
+
+// commits is apply --commits: a line for each commit; conflicts go to stderr.
+func (c *Apply) commits(ctx context.Context, a *app.App, l *state.Listed) error {
+	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !c.Agent.IsZero() {
+		return superqode.Errorf(superqode.ErrUsage,
+			"--commits applies whole commits and takes no PATH, --hunk or --agent")
+	}
+	res, rec, err := a.Manager.ApplyCommits(ctx, string(l.Origin), l.ID.String(), c.Check)
+	if res == nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return printWithError(a, err, "session_id", rec.ID, "origin", rec.Origin, "checked", res.Checked,
+			"branch", res.Branch, "head", res.Head, "commits", res.Commits, "conflicts", res.Conflicts,
+			"salvage", res.Salvage)
+	}
+	if err != nil {
+		conflicts(a, res.Conflicts)
+		return err
+	}
+	return printAppliedCommits(a, res)
+}
+
+func printAppliedCommits(a *app.App, res *artifacts.AppliedCommits) error {
+	w := bufio.NewWriter(a.Out)
+	word := "applied"
+	if res.Checked {
+		word = "applies"
+	}
+	for _, c := range res.Commits {
+		fmt.Fprintf(w, "%-8s %s %s\n", word, c.Commit[:min(len(c.Commit), 12)], text.Printable(c.Subject))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(res.Commits) == 0:
+		a.Note("nothing to apply: the origin already has them")
+	case res.Salvage != "":
+		a.Note("overwritten uncommitted files were salvaged: superqode workspace restore %s", res.Salvage)
+	}
+	return nil
 }

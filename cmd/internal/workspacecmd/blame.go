@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/attribution"
+	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -19,18 +20,6 @@ import (
 type Blame struct {
 	app.SessionFlag
 	File string `arg:"" name:"file" sep:"none" help:"The file, relative to the current directory."`
-}
-
-type blameJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	SessionID     superqode.SessionID `json:"session_id"`
-	Path          string              `json:"path"`
-	PathBytes     string              `json:"path_bytes,omitempty"`
-	OldPath       string              `json:"old_path"`
-	Binary        bool                `json:"binary"`
-	Changed       bool                `json:"changed"`
-	Agents        []superqode.AgentID `json:"agents"`
-	Lines         []blamedJSON        `json:"lines"`
 }
 
 type blamedJSON struct {
@@ -44,12 +33,7 @@ type blamedJSON struct {
 }
 
 // Run prints a line for each line; for a binary file it says whose that is.
-func (c *Blame) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (c *Blame) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	paths, err := app.RelPaths(a, s.Record(), []string{c.File})
 	if err != nil {
 		return err
@@ -69,8 +53,7 @@ func (c *Blame) Run(ctx context.Context, a *app.App) error {
 		if b.Link {
 			what = "a symbolic link"
 		}
-		_, err := fmt.Fprintf(a.Out, "%s  (%s) %s\n", wholeAuthor(b), what, text.QuotePath(b.Path.String()))
-		return err
+		return a.Line("%s  (%s) %s", wholeAuthor(b), what, text.QuotePath(b.Path.String()))
 	}
 	w := bufio.NewWriter(a.Out)
 	width := 0
@@ -100,22 +83,11 @@ func wholeAuthor(b *attribution.Blame) string {
 	case len(b.Agents) == 0:
 		return string(attribution.AuthorUnknown)
 	}
-	name := ""
-	for i, id := range b.Agents {
-		if i > 0 {
-			name += ","
-		}
-		name += id.String()
-	}
-	return name
+	return agentNames(b.Agents)
 }
 
 func printBlameJSON(a *app.App, id superqode.SessionID, b *attribution.Blame) error {
-	doc := blameJSON{
-		SchemaVersion: 1, SessionID: id, Binary: b.Binary, Changed: b.Changed, Agents: app.NotNil(b.Agents), Lines: make([]blamedJSON, 0, len(b.Lines)),
-	}
-	doc.Path, doc.PathBytes = superqode.JSONPath(b.Path.String())
-	doc.OldPath, _ = superqode.JSONPath(b.OldPath.String())
+	var lines []blamedJSON
 	for i, l := range b.Lines {
 		j := blamedJSON{Line: i + 1, Author: l.Author, AgentID: l.Agent, BaseLine: l.BaseLine, Text: string(l.Text)}
 		if !utf8.Valid(l.Text) {
@@ -124,7 +96,14 @@ func printBlameJSON(a *app.App, id superqode.SessionID, b *attribution.Blame) er
 		if !l.FirstSeen.IsZero() {
 			j.FirstSeen = l.FirstSeen.UTC().Format(time.RFC3339Nano)
 		}
-		doc.Lines = append(doc.Lines, j)
+		lines = append(lines, j)
 	}
-	return a.PrintJSON(doc)
+	path, exact := superqode.JSONPath(b.Path.String())
+	old, _ := superqode.JSONPath(b.OldPath.String())
+	fields := []any{"session_id", id, "path", path}
+	if exact != "" {
+		fields = append(fields, "path_bytes", exact)
+	}
+	return a.PrintFields(append(fields, "old_path", old, "binary", b.Binary, "changed", b.Changed,
+		"agents", b.Agents, "lines", lines)...)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/life"
@@ -31,14 +32,6 @@ type Cleanup struct {
 	All       bool          `short:"a" help:"Clean up the sessions of every origin."`
 }
 
-type cleanupJSON struct {
-	SchemaVersion int           `json:"schema_version"`
-	DryRun        bool          `json:"dry_run"`
-	Removed       []removedJSON `json:"removed"`
-	Spared        []sparedJSON  `json:"spared"`
-	SweptBytes    int64         `json:"swept_bytes"`
-}
-
 type removedJSON struct {
 	SessionID string `json:"session_id"`
 	Why       string `json:"why"`
@@ -54,7 +47,9 @@ type sparedJSON struct {
 // Run prints one line for each session; that some were spared is no failure,
 // that one could not be removed is.
 func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
-	opt := gc.CleanupOptions{Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun}
+	opt := gc.CleanupOptions{
+		Dir: a.Flags.Repo, All: c.All, OlderThan: c.OlderThan, Force: c.Force, DryRun: c.DryRun,
+	}
 	if opt.OlderThan == 0 {
 		cfg, err := a.Configuration(ctx)
 		if err != nil {
@@ -72,7 +67,15 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		}
 	}
 	if a.Flags.JSON {
-		return errors.Join(err, a.PrintJSON(cleanupDocument(res, c.DryRun)))
+		removed, spared := []removedJSON{}, []sparedJSON{}
+		for _, r := range res.Removed {
+			removed = append(removed, removedJSON{r.ID, r.Why, r.Salvage})
+		}
+		for _, s := range res.Spared {
+			spared = append(spared, sparedJSON{s.ID, s.Why, s.Err != nil})
+		}
+		return errors.Join(err, a.PrintFields("dry_run", c.DryRun, "removed", removed, "spared", spared,
+			"swept_bytes", res.Swept))
 	}
 	w := bufio.NewWriter(a.Out)
 	for _, r := range res.Removed {
@@ -97,13 +100,40 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	return errors.Join(err, w.Flush())
 }
 
-func cleanupDocument(res *gc.CleanedUp, dryRun bool) cleanupJSON {
-	doc := cleanupJSON{1, dryRun, make([]removedJSON, 0, len(res.Removed)), make([]sparedJSON, 0, len(res.Spared)), res.Swept}
-	for _, r := range res.Removed {
-		doc.Removed = append(doc.Removed, removedJSON{r.ID, r.Why, r.Salvage})
+// Recover finishes what a crash left.
+type Recover struct{ app.SessionFlag }
+
+type recoveredJSON struct {
+	SessionID superqode.SessionID `json:"session_id"`
+	Action    string              `json:"action"`
+	Error     string              `json:"error"`
+}
+
+// Run prints one line for each session that had died.
+func (c *Recover) Run(ctx context.Context, a *app.App, m *life.Manager) error {
+	done, err := m.Recover(ctx, a.Flags.Repo, c.Session)
+	if err != nil {
+		return err
 	}
-	for _, s := range res.Spared {
-		doc.Spared = append(doc.Spared, sparedJSON{s.ID, s.Why, s.Err != nil})
+	rows, failed := []recoveredJSON{}, error(nil)
+	for _, r := range done {
+		row := recoveredJSON{r.ID, r.Action, ""}
+		if r.Err != nil {
+			row.Error = r.Err.Error()
+			failed = errors.Join(failed, fmt.Errorf("recover session %s: %w", r.ID, r.Err))
+		}
+		rows = append(rows, row)
+		if !a.Flags.JSON {
+			fmt.Fprintf(a.Out, "%s\t%s\n", r.ID, r.Action)
+		}
 	}
-	return doc
+	if len(rows) == 0 {
+		a.Note("nothing to recover")
+	}
+	if a.Flags.JSON {
+		if err := a.PrintFields("recovered", rows); err != nil {
+			return err
+		}
+	}
+	return failed
 }

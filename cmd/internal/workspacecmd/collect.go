@@ -27,7 +27,8 @@ type Collect struct {
 // stderr.
 func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	if c.Inline && !a.Flags.JSON {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--inline requires --json"), "superqode --json workspace collect --inline …")
+		err := superqode.Errorf(superqode.ErrUsage, "--inline requires --json")
+		return superqode.WithHint(err, "superqode --json workspace collect --inline …")
 	}
 	s, err := c.Attach(ctx, a)
 	if err != nil {
@@ -35,17 +36,14 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	out, err := s.Outputs(ctx, program.OutputOptions{
-		Patterns: c.Globs, MaxFiles: c.MaxFiles, MaxFileBytes: c.MaxFileBytes, MaxTotalBytes: c.MaxTotalBytes, Save: c.Save, Inline: c.Inline,
+		Patterns: c.Globs, Save: c.Save, Inline: c.Inline,
+		MaxFiles: c.MaxFiles, MaxFileBytes: c.MaxFileBytes, MaxTotalBytes: c.MaxTotalBytes,
 	})
 	if err != nil {
 		return err
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(struct {
-			SchemaVersion int                 `json:"schema_version"`
-			SessionID     superqode.SessionID `json:"session_id"`
-			Outputs       *artifacts.Outputs  `json:"outputs"`
-		}{1, s.Record().ID, out})
+		return a.PrintFields("session_id", s.Record().ID, "outputs", out)
 	}
 	return printOutputs(a, out)
 }
@@ -65,7 +63,7 @@ func printOutputs(a *app.App, out *artifacts.Outputs) error {
 		if f.Artifact != "" {
 			line += "  → " + f.Artifact
 		}
-		if _, err := fmt.Fprintln(a.Out, line); err != nil {
+		if err := a.Line("%s", line); err != nil {
 			return err
 		}
 	}
@@ -79,7 +77,8 @@ func printOutputs(a *app.App, out *artifacts.Outputs) error {
 		a.Warn("no file matches " + text.Printable(p))
 	}
 	if c := out.Cut; c != nil {
-		a.Warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s", text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
+		a.Warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s",
+			text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
 	}
 	return nil
 }

@@ -1,13 +1,13 @@
 package workspacecmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/radar"
@@ -33,10 +33,7 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App, m *life.Manager) error 
 		list = radar.ConflictsOf(list, l.ID)
 	}
 	if a.Flags.JSON {
-		err = a.PrintJSON(struct {
-			SchemaVersion int              `json:"schema_version"`
-			Conflicts     []radar.Conflict `json:"conflicts"`
-		}{1, app.NotNil(list)})
+		err = a.PrintFields("conflicts", list)
 	} else {
 		err = printConflicts(a, list)
 	}
@@ -51,14 +48,14 @@ func (c *Conflicts) Run(ctx context.Context, a *app.App, m *life.Manager) error 
 
 // printConflicts prints a table of what would conflict.
 func printConflicts(a *app.App, list []radar.Conflict) error {
-	rows := make([][]string, 0, len(list))
-	for _, c := range list {
-		rows = append(rows, []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), text.QuotePath(c.Path.String())})
-	}
-	if len(rows) == 0 {
+	if len(list) == 0 {
 		return nil
 	}
-	return a.Table([]string{"CONFLICT", "WITH", "KIND", "LINES", "PATH"}, rows)
+	header := []string{"CONFLICT", "WITH", "KIND", "LINES", "PATH"}
+	return a.Table(header, app.Rows(list, func(c radar.Conflict) []string {
+		path := text.QuotePath(c.Path.String())
+		return []string{sideName(c.A), sideName(c.B), string(c.Kind), linesText(c.Lines), path}
+	}))
 }
 
 // sideName is a session's short id, and the agent.
@@ -83,5 +80,5 @@ func linesText(list []merge.LineRange) string {
 			out = append(out, fmt.Sprintf("%d-%d", r.Start, r.End))
 		}
 	}
-	return term.OrDash(strings.Join(out, ", "))
+	return cmp.Or(strings.Join(out, ", "), "-")
 }

@@ -4,8 +4,8 @@ package workspacecmd
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -88,19 +88,17 @@ func (c *List) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if a.Flags.JSON {
 		return printList(a, sessions, broken, conflicts)
 	}
+	rows := app.Rows(sessions, func(s state.Listed) []string {
+		return []string{
+			s.ID.String(), string(s.Mode), stateWord(s), text.Age(time.Since(s.CreatedAt)), lineCount(s.ChangeCount, false),
+			text.QuotePath(string(s.Workspace)),
+		}
+	})
 	header := []string{"SESSION", "MODE", "STATE", "AGE", "CHANGES", "PATH"}
-	rows := make([][]string, 0, len(sessions))
-	now := time.Now()
-	for _, s := range sessions {
-		rows = append(rows, []string{s.ID.String(), string(s.Mode), stateWord(s), text.Age(now.Sub(s.CreatedAt)), changeCount(s.ChangeCount), text.QuotePath(string(s.Workspace))})
-	}
 	if err := a.Table(header, rows); err != nil || len(conflicts) == 0 {
 		return err
 	}
-	if _, err := fmt.Fprintln(a.Out); err != nil {
-		return err
-	}
-	return printConflicts(a, conflicts)
+	return errors.Join(a.Line(""), printConflicts(a, conflicts))
 }
 
 // conflicts asks the radar; of every origin only where that was asked for.
@@ -129,28 +127,24 @@ func (c *List) conflicts(ctx context.Context, a *app.App, sessions []state.Liste
 }
 
 func printList(a *app.App, sessions []state.Listed, broken []state.Broken, conflicts []radar.Conflict) error {
-	doc := struct {
-		SchemaVersion int          `json:"schema_version"`
-		Sessions      []listedJSON `json:"sessions"`
-		Broken        []brokenJSON `json:"broken"`
-
-		Conflicts []radar.Conflict `json:"conflicts"`
-	}{1, make([]listedJSON, 0, len(sessions)), make([]brokenJSON, 0, len(broken)), app.NotNil(conflicts)}
+	var list []listedJSON
 	for _, s := range sessions {
 		j := toJSON(s)
 		j.Conflicts = radar.ConflictsOf(conflicts, s.ID)
-		doc.Sessions = append(doc.Sessions, j)
+		list = append(list, j)
 	}
+	var bad []brokenJSON
 	for _, b := range broken {
-		doc.Broken = append(doc.Broken, brokenJSON{b.ID, b.Dir, b.Err.Error()})
+		bad = append(bad, brokenJSON{b.ID, b.Dir, b.Err.Error()})
 	}
-	return a.PrintJSON(doc)
+	return a.PrintFields("sessions", list, "broken", bad, "conflicts", conflicts)
 }
 
 func toJSON(s state.Listed) listedJSON {
 	j := listedJSON{
-		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned, CreatedAt: s.CreatedAt,
-		AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin, Workspace: app.WorkspaceJSON{Path: s.Workspace},
+		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned,
+		CreatedAt: s.CreatedAt, AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin,
+		Workspace: app.WorkspaceJSON{Path: s.Workspace},
 	}
 	for _, g := range s.Agents {
 		j.Agents = append(j.Agents, g.Agent)
@@ -174,13 +168,6 @@ func stateWord(s state.Listed) string {
 	return word
 }
 
-func changeCount(n int) string {
-	if n < 0 {
-		return "-"
-	}
-	return strconv.Itoa(n)
-}
-
 // Info shows one session.
 type Info struct{ app.SessionFlag }
 
@@ -196,12 +183,9 @@ type infoJSON struct {
 }
 
 // Run counts the changes as they are now.
-func (c *Info) Run(ctx context.Context, a *app.App) error {
-	l, err := c.Find(ctx, a)
-	if err != nil {
-		return err
-	}
+func (c *Info) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if l.State == superqode.StateActive || l.State == superqode.StatePreserved {
+		var err error
 		if l.ChangeCount, err = countNow(ctx, a.Manager, l); err != nil {
 			a.Warn(fmt.Sprintf("the changes cannot be counted: %v", err))
 		}
@@ -211,7 +195,10 @@ func (c *Info) Run(ctx context.Context, a *app.App) error {
 		a.Warn(fmt.Sprintf("what came of the setup cannot be read: %v", err))
 	}
 	if a.Flags.JSON {
-		return a.PrintJSON(infoJSON{1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, app.SetupJSON(steps), l.Command, l.ExitCode, l.Warnings})
+		return a.PrintJSON(infoJSON{
+			1, toJSON(*l), l.Base, guardInfoJSON{l.Layers(), l.Guard.Off}, app.SetupJSON(steps),
+			l.Command, l.ExitCode, l.Warnings,
+		})
 	}
 	w := bufio.NewWriter(a.Out)
 	line := func(key, value string) { fmt.Fprintf(w, "%-11s%s\n", key+":", value) }
@@ -222,10 +209,10 @@ func (c *Info) Run(ctx context.Context, a *app.App) error {
 	line("Workspace", text.QuotePath(string(l.Workspace)))
 	line("Mode", string(l.Mode))
 	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), text.Age(time.Since(l.CreatedAt))))
-	line("Changes", changeCount(l.ChangeCount))
+	line("Changes", lineCount(l.ChangeCount, false))
 	line("Status", stateWord(*l))
 	line("Guard", guardLine(l.Record))
-	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, term.OrDash(l.Base.Head)))
+	line("Base", fmt.Sprintf("%s, commit %s", l.Base.Digest, cmp.Or(l.Base.Head, "-")))
 	line("Origin", text.QuotePath(string(l.Origin)))
 	for _, st := range steps {
 		line("Setup", fmt.Sprintf("%s: %s %s", app.ActionWord(st.State), st.Kind, text.Printable(st.Name)))
@@ -257,12 +244,7 @@ type Changes struct {
 }
 
 // Run prints one row, or with --json one object a line, for each change.
-func (c *Changes) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (c *Changes) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	find := s.Changes
 	if agent := c.Agent; !agent.IsZero() {
 		find = func(ctx context.Context) ([]superqode.Change, error) { return s.AgentChanges(ctx, agent) }
@@ -273,10 +255,8 @@ func (c *Changes) Run(ctx context.Context, a *app.App) error {
 	}
 	if a.Flags.JSON {
 		w := bufio.NewWriter(a.Out)
-		enc := json.NewEncoder(w)
-		enc.SetEscapeHTML(false)
 		for _, c := range changes {
-			if err := enc.Encode(c); err != nil {
+			if err := term.WriteJSON(w, c); err != nil {
 				return err
 			}
 		}
@@ -286,8 +266,7 @@ func (c *Changes) Run(ctx context.Context, a *app.App) error {
 		a.Note("no changes")
 		return nil
 	}
-	rows := make([][]string, 0, len(changes))
-	for _, c := range changes {
+	rows := app.Rows(changes, func(c superqode.Change) []string {
 		seen := "-"
 		if !c.FirstSeen.IsZero() {
 			seen = c.FirstSeen.Local().Format("15:04:05")
@@ -296,24 +275,22 @@ func (c *Changes) Run(ctx context.Context, a *app.App) error {
 		if !c.OldPath.IsZero() {
 			path = text.QuotePath(c.OldPath.String()) + " → " + path
 		}
-		rows = append(rows, []string{string(c.Type), lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary), term.OrDash(agentsOf(c)), seen, path})
-	}
+		added, removed := lineCount(c.LinesAdded, c.Binary), lineCount(c.LinesRemoved, c.Binary)
+		who := cmp.Or(agentNames(c.Agents), c.Agent.String(), "-")
+		return []string{string(c.Type), added, removed, who, seen, path}
+	})
 	return a.Table([]string{"TYPE", "ADDED", "REMOVED", "AGENT", "SEEN", "PATH"}, rows)
 }
 
-// agentsOf names who made a change.
-func agentsOf(c superqode.Change) string {
-	names := []string{}
-	for _, id := range c.Agents {
-		names = append(names, id.String())
-	}
-	if len(names) == 0 {
-		return c.Agent.String()
+func agentNames(list []superqode.AgentID) string {
+	names := make([]string, len(list))
+	for i, id := range list {
+		names[i] = id.String()
 	}
 	return strings.Join(names, ",")
 }
 
-// lineCount prints a number of lines as git's numstat does.
+// lineCount prints a number as git's numstat does; below zero it is not known.
 func lineCount(n int, binary bool) string {
 	if binary || n < 0 {
 		return "-"
@@ -332,28 +309,69 @@ type Diff struct {
 
 // Run prints the patch as git would: exact bytes into a file or a pipe, made
 // safe and coloured on a terminal.
-func (c *Diff) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
+func (c *Diff) Run(ctx context.Context, a *app.App, s *life.Session) error {
+	rec := s.Record()
+	paths, err := rec.Pathspecs(a.Flags.Repo, c.Paths)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	rec := s.Record()
-	opt := attach.DiffOptions{Stat: c.Stat, Agent: c.Agent}
-	if opt.Paths, err = rec.Pathspecs(a.Flags.Repo, c.Paths); err != nil {
-		return err
-	}
+	opt := attach.DiffOptions{Stat: c.Stat, Agent: c.Agent, Paths: paths}
 	diff := s.Diff
 	if (c.Hunks || a.OutTTY) && !c.Stat {
 		diff = s.DiffNumbered
 	}
-	if !a.OutTTY && !a.OutColor {
-		w := &term.PipeWriter{W: a.Out}
-		return w.Cause(diff(ctx, w, opt))
-	}
 	out := &term.PipeWriter{W: a.Out}
+	if !a.OutTTY && !a.OutColor {
+		return out.Cause(diff(ctx, out, opt))
+	}
 	w := bufio.NewWriter(out)
 	p := &term.PatchWriter{W: w, Color: a.OutColor && !c.Stat}
 	err = diff(ctx, p, opt)
 	return out.Cause(errors.Join(err, p.Close(), w.Flush()))
+}
+
+// Path prints where a session works.
+type Path struct{ app.SessionFlag }
+
+// Run prints one line.
+func (c *Path) Run(ctx context.Context, a *app.App, l *state.Listed) error {
+	if l.State == superqode.StateDone {
+		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", l.ID)
+	}
+	if a.Flags.JSON {
+		return a.PrintFields("session_id", l.ID, "workspace", app.WorkspaceJSON{Path: l.Workspace})
+	}
+	return a.Line("%s", a.Path(string(l.Workspace)))
+}
+
+// Pin keeps cleanup away from a session.
+type Pin struct{ app.SessionFlag }
+
+// Run prints nothing but a note.
+func (c *Pin) Run(ctx context.Context, a *app.App, m *life.Manager) error {
+	return pin(ctx, a, m, c.Ref(a), true)
+}
+
+// Unpin lets cleanup at it again.
+type Unpin struct{ app.SessionFlag }
+
+// Run prints nothing but a note.
+func (c *Unpin) Run(ctx context.Context, a *app.App, m *life.Manager) error {
+	return pin(ctx, a, m, c.Ref(a), false)
+}
+
+func pin(ctx context.Context, a *app.App, m *life.Manager, ref string, pinned bool) error {
+	id, err := registry.Pin(ctx, m.Host, a.Flags.Repo, ref, pinned)
+	if err != nil {
+		return err
+	}
+	if a.Flags.JSON {
+		return a.PrintFields("session_id", id, "pinned", pinned)
+	}
+	if pinned {
+		a.Note("%s is pinned: cleanup will not remove it", id)
+	} else {
+		a.Note("%s is no longer pinned", id)
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package workspacecmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -21,17 +20,6 @@ type Restore struct {
 	To      string `predictor:"file" placeholder:"DIR" sep:"none" help:"Write into DIR, which must be empty or not exist (default: .superqode/salvage/SESSION-N in the origin)."`
 	List    bool   `help:"List the salvages."`
 	All     bool   `short:"a" help:"With --list: include every origin."`
-}
-
-type restoredJSON struct {
-	SchemaVersion int                `json:"schema_version"`
-	Salvage       string             `predictor:"salvage" json:"salvage"`
-	Path          superqode.HostPath `json:"path"`
-	Files         int                `json:"files"`
-	Digest        superqode.Digest   `json:"digest"`
-	Special       []pathJSON         `json:"special"`
-	Lost          []pathJSON         `json:"lost"`
-	LeftOut       []salvage.LeftOut  `json:"left_out"`
 }
 
 // pathJSON is a path with all its bytes; see superqode.JSONPath.
@@ -53,9 +41,11 @@ func pathsJSON(paths []string) []pathJSON {
 func (c *Restore) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	switch {
 	case c.List && (c.Salvage != "" || c.To != ""), c.Salvage == "" && c.To != "":
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--list takes no salvage, and --to requires one"), "superqode workspace restore --list")
+		err := superqode.Errorf(superqode.ErrUsage, "--list takes no salvage, and --to requires one")
+		return superqode.WithHint(err, "superqode workspace restore --list")
 	case c.All && c.Salvage != "":
-		return superqode.Errorf(superqode.ErrUsage, "--all requires --list; a named salvage is looked up in every origin")
+		return superqode.Errorf(superqode.ErrUsage,
+			"--all requires --list; a named salvage is looked up in every origin")
 	case c.Salvage == "":
 		return c.list(ctx, a, m)
 	}
@@ -74,14 +64,11 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	}
 	a.Note("restored %s of %s, verified %s", text.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
 	if a.Flags.JSON {
-		return errors.Join(err, a.PrintJSON(restoredJSON{1, r.Salvage.ID, superqode.HostPath(r.Path), r.Files, r.Digest, pathsJSON(r.Special), pathsJSON(r.Lost), r.Salvage.LeftOut}))
+		return errors.Join(err, a.PrintFields("salvage", r.Salvage.ID, "path", superqode.HostPath(r.Path),
+			"files", r.Files, "digest", r.Digest, "special", pathsJSON(r.Special), "lost", pathsJSON(r.Lost),
+			"left_out", r.Salvage.LeftOut))
 	}
-	path := r.Path
-	if a.OutTTY {
-		path = text.QuotePath(path)
-	}
-	_, perr := fmt.Fprintln(a.Out, path)
-	return errors.Join(err, perr)
+	return errors.Join(err, a.Line("%s", a.Path(r.Path)))
 }
 
 // list prints the salvages, newest first.
@@ -91,18 +78,11 @@ func (c *Restore) list(ctx context.Context, a *app.App, m *life.Manager) error {
 		return err
 	}
 	if a.Flags.JSON {
-		if salvages == nil {
-			salvages = []salvage.Found{}
-		}
-		return a.PrintJSON(struct {
-			SchemaVersion int             `json:"schema_version"`
-			Salvages      []salvage.Found `json:"salvages"`
-		}{1, salvages})
+		return a.PrintFields("salvages", salvages)
 	}
-	rows := make([][]string, 0, len(salvages))
-	now := time.Now()
-	for _, s := range salvages {
-		rows = append(rows, []string{s.ID, text.Age(now.Sub(s.At)), strconv.Itoa(s.Files), text.Size(s.Bytes), text.Printable(s.Why)})
-	}
-	return a.Table([]string{"SALVAGE", "AGE", "FILES", "SIZE", "WHY"}, rows)
+	header := []string{"SALVAGE", "AGE", "FILES", "SIZE", "WHY"}
+	return a.Table(header, app.Rows(salvages, func(s salvage.Found) []string {
+		age := text.Age(time.Since(s.At))
+		return []string{s.ID, age, strconv.Itoa(s.Files), text.Size(s.Bytes), text.Printable(s.Why)}
+	}))
 }

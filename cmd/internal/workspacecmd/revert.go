@@ -1,6 +1,7 @@
 package workspacecmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,26 +29,8 @@ type Revert struct {
 	Paths  []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
-type revertJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	SessionID     superqode.SessionID `json:"session_id"`
-	DryRun        bool                `json:"dry_run"`
-	Verified      bool                `json:"verified"`
-	Digest        superqode.Digest    `json:"digest"`
-	Method        string              `json:"method"`
-	Paths         []pathJSON          `json:"paths"`
-	Differences   []string            `json:"differences"`
-	Salvages      []string            `json:"salvages"`
-	Mixed         []string            `json:"not_separable,omitempty"` // with --agent: what is left as it is
-}
-
 // Run prints what was brought back, and the proof.
-func (c *Revert) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (c *Revert) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	paths, err := app.RelPaths(a, s.Record(), c.Paths)
 	if err != nil {
 		return err
@@ -55,7 +38,8 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	if !c.DryRun {
 		ctx = context.WithoutCancel(ctx) // once begun, it is not left half-way
 	}
-	res, mixed, err := c.revert(ctx, s, mode.RevertOptions{Paths: paths, How: machine.Method(c.Verify), DryRun: c.DryRun})
+	opt := mode.RevertOptions{Paths: paths, How: machine.Method(c.Verify), DryRun: c.DryRun}
+	res, mixed, err := c.revert(ctx, s, opt)
 	if res == nil {
 		return err
 	}
@@ -64,18 +48,20 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	}
 	if a.Flags.JSON {
 		if err == nil || len(res.Differences)+len(mixed) > 0 {
-			perr := a.PrintJSON(revertJSON{1, s.Record().ID, c.DryRun, res.Verified, res.Digest, c.Verify, pathsJSON(res.Paths), app.NotNil(res.Differences), app.NotNil(res.Salvages), mixed})
-			if perr != nil && err == nil {
-				err = perr
+			fields := []any{
+				"session_id", s.Record().ID, "dry_run", c.DryRun, "verified", res.Verified, "digest", res.Digest,
+				"method", c.Verify, "paths", pathsJSON(res.Paths), "differences", res.Differences, "salvages", res.Salvages,
 			}
+			if len(mixed) > 0 { // with --agent: what is left as it is
+				fields = append(fields, "not_separable", mixed)
+			}
+			err = cmp.Or(err, a.PrintFields(fields...))
 		}
 		return err
 	}
 	if c.DryRun {
 		for _, p := range res.Paths {
-			if _, err := fmt.Fprintln(a.Out, text.QuotePath(p)); err != nil {
-				return err
-			}
+			err = cmp.Or(err, a.Line("%s", text.QuotePath(p)))
 		}
 		return err
 	}
@@ -88,23 +74,21 @@ func (c *Revert) Run(ctx context.Context, a *app.App) error {
 	for _, id := range res.Salvages {
 		a.Note("overwritten files were salvaged: superqode workspace restore " + id)
 	}
-	_, perr := fmt.Fprintf(a.Out, "reverted %s, verified%s\n", text.Plural(len(res.Paths), "path"), spaced(res.Digest))
-	return errors.Join(err, perr)
+	return errors.Join(err, a.Line("reverted %s, verified%s", text.Plural(len(res.Paths), "path"), spaced(res.Digest)))
 }
 
 // revert takes back all, or one agent's part; mixed is what of that cannot be
 // told from others' changes.
-func (c *Revert) revert(ctx context.Context, s *life.Session, opt mode.RevertOptions) (res *mode.Reverted, mixed []string, err error) {
+func (c *Revert) revert(
+	ctx context.Context, s *life.Session, opt mode.RevertOptions,
+) (res *mode.Reverted, mixed []string, err error) {
 	agent, rec := c.Agent, s.Record()
 	if agent.IsZero() || agent == rec.Agent && len(rec.Agents) == 0 {
 		res, err = s.Revert(ctx, opt)
 		return res, nil, err
 	}
 	part, err := s.RevertAgent(ctx, agent, opt)
-	if part == nil {
-		return nil, nil, err
-	}
-	if errors.Is(err, superqode.ErrNotFound) {
+	if part == nil || errors.Is(err, superqode.ErrNotFound) {
 		return nil, nil, err
 	}
 	return &part.Reverted, part.Mixed, err
@@ -124,22 +108,8 @@ type Verify struct {
 	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these paths, relative to the current directory."`
 }
 
-type verifiedJSON struct {
-	SchemaVersion int                 `json:"schema_version"`
-	SessionID     superqode.SessionID `json:"session_id"`
-	Verified      bool                `json:"verified"`
-	Digest        superqode.Digest    `json:"digest"`
-	Method        string              `json:"method"`
-	Differences   []string            `json:"differences"`
-}
-
 // Run prints the digest or what differs.
-func (c *Verify) Run(ctx context.Context, a *app.App) error {
-	s, err := c.Attach(ctx, a)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
+func (c *Verify) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	paths, err := app.RelPaths(a, s.Record(), c.Paths)
 	if err != nil {
 		return err
@@ -149,17 +119,16 @@ func (c *Verify) Run(ctx context.Context, a *app.App) error {
 		return err
 	}
 	if a.Flags.JSON {
-		err = errors.Join(err, a.PrintJSON(verifiedJSON{1, s.Record().ID, err == nil, v.Digest, c.Verify, app.NotNil(v.Differences)}))
-		return err
+		return errors.Join(err, a.PrintFields("session_id", s.Record().ID, "verified", err == nil, "digest", v.Digest,
+			"method", c.Verify, "differences", v.Differences))
 	}
 	for _, d := range v.Differences {
-		if _, perr := fmt.Fprintln(a.Out, text.Printable(d)); perr != nil {
+		if perr := a.Line("%s", text.Printable(d)); perr != nil {
 			return perr
 		}
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Out, "verified%s\n", spaced(v.Digest))
-	return err
+	return a.Line("verified%s", spaced(v.Digest))
 }

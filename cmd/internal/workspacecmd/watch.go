@@ -1,10 +1,8 @@
 package workspacecmd
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -120,7 +118,8 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 		return nil, err
 	}
 	set := cfg.Workspace.Watcher
-	w := &watched{opt: watch.Options{Root: app.OriginDir(a.Flags.Repo), Ignore: set.IgnorePatterns, Debounce: set.Debounce}}
+	root := app.OriginDir(a.Flags.Repo)
+	w := &watched{opt: watch.Options{Root: root, Ignore: set.IgnorePatterns, Debounce: set.Debounce}}
 	if c.Ref(a) != "" {
 		if w.session, err = c.Find(ctx, a); err != nil {
 			return nil, err
@@ -154,11 +153,12 @@ func (w *watched) only(a *app.App, path string) error {
 		}
 		return err
 	}
-	full, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(superqode.Under(a.Flags.Repo, path))))
+	named := filepath.Clean(superqode.Under(a.Flags.Repo, path))
+	dir, err := filepath.EvalSymlinks(filepath.Dir(named))
 	if err != nil {
 		return superqode.Errorf(superqode.ErrNotFound, "%s: %v", text.Printable(path), err)
 	}
-	full = filepath.Join(full, filepath.Base(filepath.Clean(superqode.Under(a.Flags.Repo, path))))
+	full := filepath.Join(dir, filepath.Base(named))
 	rel, err := filepath.Rel(w.opt.Root, full)
 	if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 		if rel != "." {
@@ -196,7 +196,5 @@ func printEvent(a *app.App, e watch.Event) error {
 	if e.Old != "" {
 		path = name(e.Old) + " → " + path
 	}
-	w := bufio.NewWriter(a.Out)
-	fmt.Fprintf(w, "%s %-8s %s\n", e.At.Local().Format("15:04:05.000"), e.Type, path)
-	return w.Flush()
+	return a.Line("%s %-8s %s", e.At.Local().Format("15:04:05.000"), e.Type, path)
 }
