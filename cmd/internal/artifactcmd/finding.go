@@ -130,7 +130,7 @@ func (c *FindingAdd) adder(ctx context.Context, a *app.App) (findingAdder, error
 
 func printAdded(a *app.App, id string) error {
 	if a.Flags.JSON {
-		return a.PrintFields("id", id)
+		return a.PrintLine(map[string]any{"schema_version": 1, "id": id}) // one of several, and an error may follow
 	}
 	return a.Line("%s", id)
 }
