@@ -19,7 +19,7 @@ func (k *call) special() bool {
 	case "checkout":
 		k.checkout()
 	case "checkout-index":
-		p := cmdline.Parse(checkIndexOptions, k.args)
+		p := cmdline.Parse("f/force temp prefix=", k.args)
 		prefix := p.Last("prefix")
 		if p.Help || !p.Has("force") || p.Has("temp") || prefix != "" && (!strings.HasSuffix(prefix, "/") || cmdline.Under(k.dir, prefix) != k.dir) {
 			k.reads(k.name)
@@ -54,7 +54,7 @@ func (k *call) starts() bool {
 			k.start(Start{Argv: k.args[1:], Note: "bisect runs it"})
 		}
 	case "difftool":
-		if cmd := cmdline.Parse("g/gui d/dir-diff y/no-prompt t/tool= x/extcmd=", k.args).Last("extcmd"); cmd != "" {
+		if cmd := cmdline.Parse("t/tool= x/extcmd=", k.args).Last("extcmd"); cmd != "" {
 			k.start(Start{Line: cmd + ` "$LOCAL" "$REMOTE"`, Files: []string{"LOCAL", "REMOTE"}, Note: "difftool runs it on the files"})
 		}
 	case "grep": // "git grep -Orm" opens the files that match in a program
@@ -62,7 +62,7 @@ func (k *call) starts() bool {
 			k.start(Start{Line: cmd + ` "$FILES"`, Files: []string{"FILES"}, Note: "grep -O runs it on the files"})
 		}
 	case "for-each-repo":
-		if p := cmdline.ParseUntil("config= keep-going", k.args); len(p.Args) > 0 {
+		if p := cmdline.ParseUntil("config=", k.args); len(p.Args) > 0 {
 			k.start(Start{Argv: append([]string{"git"}, p.Args...), Note: "git runs it in each repository"})
 		}
 	case "shell":
@@ -70,11 +70,11 @@ func (k *call) starts() bool {
 			k.start(Start{Line: line, Note: "git shell runs it"})
 		}
 	case "submodule":
-		p := cmdline.ParseUntil("q/quiet cached", k.args)
+		p := cmdline.ParseUntil("", k.args)
 		if len(p.Args) == 0 || p.Args[0] != "foreach" {
 			return false
 		}
-		switch f := cmdline.ParseUntil("q/quiet recursive", p.Args[1:]); len(f.Args) {
+		switch f := cmdline.ParseUntil("", p.Args[1:]); len(f.Args) {
 		case 0:
 		case 1:
 			k.start(Start{Line: f.Args[0], Note: "submodule foreach runs it"})
@@ -90,13 +90,10 @@ func (k *call) starts() bool {
 }
 
 // GrepOptions is the option table of git grep, see cmdline.Parse.
-const GrepOptions = `cached no-index untracked exclude-standard recurse-submodules v/invert-match i/ignore-case w/word-regexp a/text textconv r/recursive
- max-depth= E/extended-regexp G/basic-regexp F/fixed-strings P/perl-regexp n/line-number column full-name l/files-with-matches name-only
- L/files-without-match z/null o/only-matching c/count color? break heading C/context= B/before-context= A/after-context= threads= p/show-function
- W/function-context f= e= and or not q/quiet all-match O/open-files-in-pager? ext-grep m/max-count= h H I`
+const GrepOptions = `max-depth= C/context= B/before-context= A/after-context= threads= f= e= m/max-count= O/open-files-in-pager?
+ l/files-with-matches name-only L/files-without-match h`
 
-const resetOptions = `q/quiet no-refresh mixed soft hard merge keep recurse-submodules? p/patch N/intent-to-add pathspec-from-file= pathspec-file-nul
- U/unified= inter-hunk-context= auto-advance`
+const resetOptions = "mixed soft hard merge keep p/patch pathspec-from-file= U/unified= inter-hunk-context="
 
 func (k *call) reset() {
 	p, done := k.parse(resetOptions)
@@ -141,8 +138,8 @@ func ofFiles(k cmdline.Kind) bool {
 	return k == cmdline.Tracked || k == cmdline.Untracked || k == cmdline.Paths
 }
 
-const checkoutOptions = `b= B= l guess overlay q/quiet recurse-submodules? progress m/merge conflict= d/detach t/track? f/force orphan= overwrite-ignore
- ignore-other-worktrees 2/ours 3/theirs p/patch ignore-skip-worktree-bits pathspec-from-file= pathspec-file-nul U/unified= inter-hunk-context= auto-advance`
+const checkoutOptions = `b= B= m/merge conflict= d/detach t/track? f/force orphan= 2/ours 3/theirs p/patch pathspec-from-file=
+ U/unified= inter-hunk-context=`
 
 func (k *call) checkout() {
 	p, done := k.parse(checkoutOptions)
@@ -221,9 +218,7 @@ func looksLikePath(x string) bool {
 }
 
 func (k *call) apply() {
-	p, done := k.parse(`exclude= include= no-add stat allow-binary-replacement binary numstat summary check index N/intent-to-add cached unsafe-paths apply 3/3way
- ours theirs union build-fake-ancestor= whitespace= ignore-space-change ignore-whitespace R/reverse unidiff-zero reject allow-overlap v/verbose q/quiet
- inaccurate-eof recount directory= allow-empty p= C= z`)
+	p, done := k.parse(`exclude= include= build-fake-ancestor= whitespace= directory= p= C= stat numstat summary check index cached apply R/reverse`)
 	patch := k.cmd.Input // "git diff -R | git apply" takes the changes away
 	if len(p.Args) > 0 && p.Args[0] != "-" {
 		patch = k.Files[cmdline.Under(k.dir, k.tilde(k.cmd.Place, p.Args[0]))]
@@ -240,10 +235,8 @@ func (k *call) apply() {
 }
 
 func (k *call) fetch() {
-	p, done := k.parse(`v/verbose q/quiet all set-upstream a/append atomic upload-pack= f/force m/multiple t/tags n j/jobs= prefetch p/prune P/prune-tags
- recurse-submodules? dry-run porcelain write-fetch-head k/keep u/update-head-ok progress depth= shallow-since= shallow-exclude= deepen= unshallow refetch
- submodule-prefix= recurse-submodules-default= update-shallow refmap= o/server-option= 4/ipv4 6/ipv6 negotiation-tip= negotiate-only filter=
- auto-maintenance auto-gc show-forced-updates write-commit-graph stdin bundle-uri=`)
+	p, done := k.parse(`upload-pack= j/jobs= depth= shallow-since= shallow-exclude= deepen= submodule-prefix= recurse-submodules-default= refmap=
+ o/server-option= negotiation-tip= filter= bundle-uri= f/force m/multiple p/prune P/prune-tags dry-run`)
 	if done {
 		return
 	}
@@ -315,9 +308,8 @@ func extWords(line string) []string {
 	return words
 }
 
-const configOptions = `global system local worktree f/file= blob= get get-all get-regexp get-urlmatch replace-all add append unset unset-all rename-section
- remove-section l/list fixed-value e/edit get-color get-colorbool t/type= bool int bool-or-int bool-or-str path expiry-date z/null name-only includes
- show-origin show-scope show-names default= comment= all regexp value= url= no-section`
+const configOptions = `f/file= blob= t/type= default= comment= value= url= global system get get-all get-regexp get-urlmatch get-color get-colorbool
+ l/list replace-all add append unset unset-all rename-section remove-section e/edit`
 
 // configure is git config. It tells reading from writing, in the old form (flags, or
 // a second word) and in the new one of git 2.46 (git config set).
@@ -377,7 +369,7 @@ func (k *call) anotherHome() bool {
 // init: over an existing repository it changes the configuration; anywhere else
 // it makes a repository of its own, which the rest of the text may use freely.
 func (k *call) init() {
-	p, done := k.parse("template= bare shared? q/quiet separate-git-dir= b/initial-branch= object-format= ref-format=")
+	p, done := k.parse("template= separate-git-dir= b/initial-branch= object-format= ref-format=")
 	if done {
 		return
 	}
@@ -430,9 +422,8 @@ func (k *call) overGuarded(dir string) bool {
 }
 
 func (k *call) clone() {
-	p, done := k.parse(`v/verbose q/quiet progress reject-shallow n/no-checkout bare naked mirror l/local no-hardlinks s/shared recurse-submodules? recursive j/jobs=
- template= reference= reference-if-able= dissociate o/origin= b/branch= u/upload-pack= depth= shallow-since= shallow-exclude= single-branch no-tags
- shallow-submodules separate-git-dir= c/config= server-option= 4/ipv4 6/ipv6 filter= also-filter-submodules remote-submodules sparse bundle-uri= ref-format= revision=`)
+	p, done := k.parse(`j/jobs= template= reference= reference-if-able= o/origin= b/branch= u/upload-pack= depth= shallow-since= shallow-exclude=
+ separate-git-dir= c/config= server-option= filter= bundle-uri= ref-format= revision=`)
 	if done || len(p.Args) == 0 {
 		return
 	}

@@ -10,8 +10,8 @@ import (
 
 // A form of commands: their names, the options that they know, and what they do.
 //
-// Names stand between commas; "worktree prune" is a command's own command. Where
-// there are no options nothing is parsed: the command does one thing in every form.
+// Names stand between commas; "worktree prune" is a command's own command. Of the
+// options those are listed that take a value, and those that decide.
 //
 // What it does stands between semicolons: a condition and an operation, or an
 // operation alone; the first condition that holds counts, and where none does the
@@ -24,37 +24,19 @@ import (
 type form struct{ names, options, does string }
 
 const (
-	commitOptions = `q/quiet v/verbose F/file= author= date= m/message= c/reedit-message= C/reuse-message= fixup= squash=
- reset-author trailer= s/signoff t/template= e/edit cleanup= status S/gpg-sign? a/all i/include interactive p/patch o/only n/no-verify
- dry-run short branch ahead-behind porcelain long z/null amend no-post-rewrite u/untracked-files? pathspec-from-file= pathspec-file-nul
- allow-empty allow-empty-message U/unified= inter-hunk-context=`
-	pushOptions = `v/verbose q/quiet repo= all branches mirror d/delete tags n/dry-run porcelain f/force force-with-lease? force-if-includes
- recurse-submodules= thin receive-pack= exec= u/set-upstream progress prune no-verify follow-tags signed? atomic o/push-option= 4/ipv4 6/ipv6
- stdin stateless-rpc helper-status`
-	pullOptions = `v/verbose q/quiet progress recurse-submodules? r/rebase? n stat summary log? signoff squash commit edit cleanup= ff ff-only
- verify verify-signatures autostash s/strategy= X/strategy-option= S/gpg-sign? allow-unrelated-histories all a/append upload-pack= f/force
- t/tags p/prune j/jobs? dry-run k/keep depth= shallow-since= shallow-exclude= deepen= unshallow update-shallow refmap= o/server-option=
- 4/ipv4 6/ipv6 negotiation-tip= show-forced-updates set-upstream`
-	switchOptions = `c/create= C/force-create= guess discard-changes q/quiet recurse-submodules? progress m/merge conflict= d/detach t/track? f/force
- orphan= overwrite-ignore ignore-other-worktrees`
-	restoreOptions = `s/source= S/staged W/worktree ignore-unmerged overlay q/quiet recurse-submodules? progress m/merge conflict= 2/ours 3/theirs p/patch
- ignore-skip-worktree-bits pathspec-from-file= pathspec-file-nul U/unified= inter-hunk-context= auto-advance`
-	branchOptions = `v/verbose q/quiet t/track? set-upstream u/set-upstream-to= unset-upstream color? r/remotes contains= no-contains= with= without=
- abbrev? a/all d/delete D m/move M c/copy C l/list show-current create-reflog edit-description f/force merged= no-merged= column? sort= points-at=
- i/ignore-case recurse-submodules format= omit-empty`
-	tagOptions = `l/list n? d/delete v/verify a/annotate m/message= F/file= trailer= e/edit s/sign cleanup= u/local-user= f/force create-reflog column?
- contains= no-contains= with= without= merged= no-merged= sort= points-at= format= color? i/ignore-case omit-empty`
-	repackOptions = `a A d f F n q/quiet l/local b/write-bitmap-index i/delta-islands k/keep-unreachable cruft cruft-expiration= unpack-unreachable= window=
- window-memory= depth= threads= max-pack-size= pack-kept-objects keep-pack= g/geometric= m/write-midx expire-to= filter= filter-to=
- combine-cruft-below-size= max-cruft-size=`
-	reflogOptions     = "n/dry-run rewrite updateref verbose expire= expire-unreachable= stale-fix all single-worktree"
-	stashOptions      = "p/patch k/keep-index S/staged q/quiet u/include-untracked a/all m/message= pathspec-from-file= pathspec-file-nul"
-	readTreeOptions   = "index-output= empty v/verbose trivial aggressive reset prefix= exclude-per-directory= n/dry-run no-sparse-checkout debug-unpack recurse-submodules? q/quiet m u i"
-	submoduleOptions  = "q/quiet init remote N/no-fetch f/force checkout merge rebase reference= recursive depth= j/jobs= single-branch progress require-init recommend-shallow filter= dissociate"
-	worktreeOptions   = "f/force B= b= orphan d/detach checkout lock reason= q/quiet track guess-remote relative-paths"
-	subtreeOptions    = "P/prefix= q/quiet d/debug m/message= annotate= b/branch= onto= ignore-joins rejoin squash"
-	notesOptions      = "ref= m/message= F/file= C/reuse-message= c/reedit-message= f/force n/dry-run v/verbose"
-	checkIndexOptions = "a/all ignore-skip-worktree-bits f/force q/quiet n/no-create u/index z stdin temp prefix= stage="
+	commitOptions = `F/file= author= date= m/message= c/reedit-message= C/reuse-message= fixup= squash= trailer= t/template= cleanup=
+ S/gpg-sign? u/untracked-files? pathspec-from-file= U/unified= inter-hunk-context= dry-run short porcelain long z/null`
+	pushOptions = "repo= recurse-submodules= receive-pack= exec= o/push-option= n/dry-run"
+	pullOptions = `r/rebase? cleanup= s/strategy= X/strategy-option= S/gpg-sign? upload-pack= j/jobs? depth= shallow-since= shallow-exclude=
+ deepen= refmap= o/server-option= negotiation-tip= dry-run`
+	switchOptions  = "c/create= C/force-create= conflict= orphan= t/track? f/force discard-changes m/merge"
+	restoreOptions = "s/source= conflict= pathspec-from-file= U/unified= inter-hunk-context= S/staged W/worktree"
+	listOptions    = "contains= no-contains= with= without= merged= no-merged= sort= points-at= format= l/list d/delete f/force "
+	branchOptions  = listOptions + `t/track? u/set-upstream-to= set-upstream unset-upstream edit-description r/remotes a/all show-current
+ D m/move M c/copy C`
+	tagOptions      = listOptions + "n? m/message= F/file= trailer= cleanup= u/local-user= v/verify"
+	subtreeOptions  = "P/prefix= m/message= annotate= b/branch= onto= rejoin"
+	readTreeOptions = "index-output= prefix= exclude-per-directory= n/dry-run reset u"
 )
 
 // forms is the table. A command that has no row, or whose conditions do not hold,
@@ -67,42 +49,42 @@ var forms = []form{
 	{"merge,merge-index,merge-octopus,merge-one-file,merge-ours,merge-recursive,merge-recursive-ours,merge-recursive-theirs,merge-resolve,merge-subtree", "", "merge"},
 	{"rebase,am", "", "^--show-c ~*; *"},
 	{"cherry-pick,revert,fast-import,update-ref,gc", "", "*"},
-	{"quiltimport", "n/dry-run patches= author= series= keep-non-patch", "dry-run ~am; am"},
+	{"quiltimport", "n/dry-run patches= author= series=", "dry-run ~am; am"},
 	{"pull", pullOptions, "dry-run ~pull; pull"},
 	{"filter-branch,filter-repo", "n/dry-run analyze", "dry-run|analyze ~filter-branch; filter-branch"},
-	{"stash", stashOptions, "stash.push"},
+	{"stash", "m/message= pathspec-from-file=", "stash.push"},
 	{"stash list,stash show,stash create", "", "="},
 	{"stash pop,stash apply,stash drop,stash clear,stash store,stash branch", "", "stash.*"},
 	{"stash import", "", "stash.store"},
 	{"stash export", "print to-ref=", "print =; stash.store"},
 	{"switch", switchOptions, "force|discard-changes switch.force; merge|conflict switch.merge; old:force-create switch.reset-branch; switch"},
 	{"restore", restoreOptions, "staged+!worktree restore.staged; restore.worktree"},
-	{"clean", "q/quiet n/dry-run f/force i/interactive d e/exclude= x X", "dry-run ~clean; clean"},
-	{"rm", "n/dry-run q/quiet cached f/force r ignore-unmatch sparse pathspec-from-file= pathspec-file-nul", "dry-run ~rm; force rm.force; r+!cached rm.recursive; rm"},
-	{"mv", "v/verbose n/dry-run f/force k sparse", "dry-run ~mv; force mv.force; mv"},
+	{"clean", "n/dry-run e/exclude=", "dry-run ~clean; clean"},
+	{"rm", "n/dry-run cached f/force r", "dry-run ~rm; force rm.force; r+!cached rm.recursive; rm"},
+	{"mv", "n/dry-run f/force", "dry-run ~mv; force mv.force; mv"},
 	{"read-tree", readTreeOptions, "dry-run ~read-tree.update; u|reset read-tree.update"},
 	{"branch", branchOptions, "delete|D branch.delete; move|M branch.rename; C|copy+force branch.copy; list =; force branch.force;" +
 		"set-upstream|set-upstream-to|unset-upstream|edit-description branch.config;" +
 		"!args|remotes|all|show-current|contains|no-contains|merged|no-merged|points-at =; branch.create"},
 	{"tag", tagOptions, "delete tag.delete; list|verify =; force tag.force; !args|n|contains|no-contains|merged|no-merged|points-at =; tag.create"},
-	{"symbolic-ref", "q/quiet d/delete short recurse m=", "delete|args>1 symbolic-ref.write"},
-	{"replace", "l/list d/delete e/edit g/graft convert-graft-file f/force raw format=", "list =; delete|edit|graft|convert-graft-file|args>1 replace.write"},
-	{"notes", notesOptions, "@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
-	{"reflog expire,reflog delete", reflogOptions, "dry-run ~reflog.*; reflog.*"},
+	{"symbolic-ref", "d/delete m=", "delete|args>1 symbolic-ref.write"},
+	{"replace", "l/list d/delete e/edit g/graft convert-graft-file format=", "list =; delete|edit|graft|convert-graft-file|args>1 replace.write"},
+	{"notes", "ref= n/dry-run", "@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
+	{"reflog expire,reflog delete", "n/dry-run", "dry-run ~reflog.*; reflog.*"},
 	{"reflog drop,reflog write", "", "reflog.delete"},
 	{"maintenance run,maintenance start,maintenance stop,maintenance register,maintenance unregister", "", "gc"},
-	{"prune", "n/dry-run v/verbose progress expire= exclude-promisor-objects", "dry-run ~prune; prune"},
-	{"repack", repackOptions, "d repack.delete"},
-	{"worktree add", worktreeOptions, "old:B branch.force; worktree.add"},
-	{"worktree prune", "n/dry-run v/verbose expire=", "dry-run ~worktree.prune; worktree.prune"},
+	{"prune", "n/dry-run", "dry-run ~prune; prune"},
+	{"repack", "d", "d repack.delete"},
+	{"worktree add", "B=", "old:B branch.force; worktree.add"},
+	{"worktree prune", "n/dry-run", "dry-run ~worktree.prune; worktree.prune"},
 	{"worktree remove,worktree move", "f/force", "worktree.*"},
-	{"remote", "v/verbose", "="},
+	{"remote", "", "="},
 	{"remote add,remote remove,remote rename,remote set-url,remote set-branches,remote set-head", "", "remote.*"},
 	{"remote rm", "", "remote.remove"},
 	{"remote prune", "n/dry-run", "dry-run ~fetch; fetch"},
-	{"submodule", "q/quiet cached", "="},
+	{"submodule", "", "="},
 	{"submodule deinit", "", "submodule.deinit"},
-	{"submodule update", submoduleOptions, "force submodule.update-force"},
+	{"submodule update", "f/force", "force submodule.update-force"},
 	{"sparse-checkout set,sparse-checkout add,sparse-checkout init,sparse-checkout disable,sparse-checkout reapply,sparse-checkout clean", "", "sparse-checkout.set"},
 	{"add,stage", "", "add"},
 	{"bisect", "", "bisect"},

@@ -78,11 +78,12 @@ type option struct {
 	value byte // 0, '=' or '?'
 }
 
-// options reads a table of options, in the form of git's parse-options: what takes a
-// value, and which long names exist, since only then a unique prefix can be
-// recognized. It is written as words: "q/quiet" is a switch with a short form,
-// "file=" takes a value, "gpg-sign?" may have one glued on, "x" is a lone short
-// option, "b=" one with a value.
+// options reads a table of options, in the form of git's parse-options: those that
+// take a value, and those that the caller asks for. A switch that nobody asks for
+// needs a place only where its name begins another one's: a unique prefix of any
+// other matches nothing in the table. It is written as words: "q/quiet" is a switch
+// with a short form, "file=" takes a value, "gpg-sign?" may have one glued on, "x"
+// is a lone short option, "b=" one with a value.
 func options(table string) iter.Seq[option] {
 	return func(yield func(option) bool) {
 		for w := range strings.FieldsSeq(table) {
