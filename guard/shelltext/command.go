@@ -140,7 +140,7 @@ func (r *reader) git(st *state, argv []string) string {
 
 // companion knows programs that do git's work under another name.
 func (c *command) companion() {
-	p := cmdline.Parse("m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch prerelease f/force json", c.args)
+	p := cmdline.Parse("m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch prerelease", c.args)
 	words := " " + strings.Join(append([]string{c.name}, p.Args...), " ") + " "
 	tags := !slices.ContainsFunc(c.args, func(a string) bool { return a == "--no-git-tag-version" || strings.HasPrefix(a, "--git-tag-version=f") })
 	switch {
@@ -237,7 +237,7 @@ func (c *command) shellData() (out string, ok bool) {
 			_ = st.Set(name, expand.Variable{Set: true, Kind: expand.Indexed, List: list})
 		}
 	case "read":
-		st.read(cmdline.Parse("a= d= i= n= N= p= t= u= r s e", c.args))
+		st.read(cmdline.Parse("a= d= i= n= N= p= t= u=", c.args))
 	default:
 		return "", false
 	}

@@ -88,25 +88,25 @@ const (
 )
 
 var writers = []writer{
-	{"rm unlink shred truncate trash rmdir", "r/recursive R f/force i d/dir v/verbose s/size= n= u/remove z/zero one-file-system no-preserve-root preserve-root interactive?", removed, "", ""},
-	{"mv", "t/target-directory= S/suffix= f n v b T", removed, "target-directory", ""},
+	{"rm unlink shred truncate trash rmdir", "r/recursive R s/size= n=", removed, "", ""},
+	{"mv", "t/target-directory= S/suffix=", removed, "target-directory", ""},
 	{"mkdir touch chmod chown chgrp chattr setfacl", "m/mode= t= d/date= r/reference=", allOperands, "", ""},
 	{"Remove-Item ri rd del erase", "", allOperands, "", ""}, // PowerShell and cmd
 	{"cp ln ditto scp", "t/target-directory= S/suffix= i= P= F= c= l=", lastOperand, "target-directory", ""},
 	{"install", "t/target-directory= S/suffix= m/mode= o/owner= g/group=", lastOperand, "target-directory", ""},
-	{"rsync", `e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files n/dry-run`, lastOperand, "", ""},
-	{"sed gsed", "n e/expression= f/file= E r i/in-place? l= s u z", allOperands, "", "in-place"},
-	{"perl", "i? p n e= E= l? 0? a F? M? m? w W", allOperands, "", "i"},
-	{"ruby", "i? p n e= r= I= a l w W", allOperands, "", "i"},
+	{"rsync", "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files", lastOperand, "", ""},
+	{"sed gsed", "e/expression= f/file= i/in-place? l=", allOperands, "", "in-place"},
+	{"perl", "i? e= E= l? 0? F? M? m?", allOperands, "", "i"},
+	{"ruby", "i? e= r= I=", allOperands, "", "i"},
 	{"awk gawk", "i= F= v= f=", allOperands, "", "i"},
-	{"ed ex", "s", allOperands, "", ""},
-	{"vim vi nvim", "c= cmd= s e E", allOperands, "", "c"},
-	{"sort", "o/output= t= k= T= S= u r n", noOperand, "output", ""},
+	{"ed ex", "", allOperands, "", ""},
+	{"vim vi nvim", "c= cmd=", allOperands, "", "c"},
+	{"sort", "o/output= t= k= T= S=", noOperand, "output", ""},
 	{"curl gcc cc jq", "o/output= O?", noOperand, "output", ""},
 	{"wget", "O/output-document= o/output-file= P/directory-prefix=", noOperand, "output-document output-file directory-prefix", ""},
 	{"tar bsdtar", "C/directory= f/file= x/extract get", noOperand, "directory", "extract get"},
 	{"unzip", "d= x= P=", noOperand, "d", ""},
-	{"patch", "i/input= o/output= p/strip= R/reverse d/directory= dry-run", allOperands, "output", ""},
+	{"patch", "i/input= o/output= p/strip= d/directory= R/reverse dry-run", allOperands, "output", ""},
 }
 
 // writers checks the programs that write, move or delete files: inside .git, or on

@@ -29,7 +29,7 @@ func (c *command) prints() (out string, ok bool) {
 			out = printf(args)
 		}
 	case "cat":
-		files := cmdline.Parse("A b e E n s t T u v", args).Args
+		files := cmdline.Parse("", args).Args
 		if len(files) == 0 {
 			out = st.input()
 		}
@@ -37,7 +37,7 @@ func (c *command) prints() (out string, ok bool) {
 			out += c.readFile(st, name)
 		}
 	case "tee", "sponge":
-		p := cmdline.Parse("a/append i", args)
+		p := cmdline.Parse("a/append", args)
 		out = st.input()
 		for _, name := range p.Args {
 			c.writeFile(st, name, out, p.Has("append"))
@@ -185,7 +185,7 @@ func (r *reader) gitPrints(ran guard.Ran) string {
 		return ran.Output + open("git")
 	case "ls-files":
 		kind = cmdline.Tracked
-		if cmdline.Parse("o/others i/ignored k/killed c d m s u z t v f x= X=", ran.Args).Has("others", "ignored", "killed") {
+		if cmdline.Parse("o/others i/ignored k/killed x= X=", ran.Args).Has("others", "ignored", "killed") {
 			kind = cmdline.Untracked
 		}
 	case "ls-tree", "status":

@@ -26,16 +26,16 @@ type language struct {
 }
 
 var languages = []language{
-	{names: "python pypy ipython", options: "c= m= W= X= u B E I s S O", program: "c", comment: "#", filled: `\{[^{}]*\}`,
+	{names: "python pypy ipython", options: "c= m= W= X=", program: "c", comment: "#", filled: `\{[^{}]*\}`,
 		calls: `system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execlpe execve execvpe spawnl spawnlp
  spawnlpe spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec sh spawn`},
-	{names: "perl", options: "e= E= M= m= I= i? 0 l F? n p w a W x", program: "e E", comment: "#", filled: `[$@]\{?\w+\}?`, quotes: "\"`", calls: "system exec qx readpipe open"},
-	{names: "ruby jruby", options: "e= r= I= C= n p w a l W? 0 i?", program: "e", comment: "#", filled: `#\{[^{}]*\}`, quotes: "\"`",
+	{names: "perl", options: "e= E= M= m= I= i? F?", program: "e E", comment: "#", filled: `[$@]\{?\w+\}?`, quotes: "\"`", calls: "system exec qx readpipe open"},
+	{names: "ruby jruby", options: "e= r= I= C= W? i?", program: "e", comment: "#", filled: `#\{[^{}]*\}`, quotes: "\"`",
 		calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
-	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader= i", program: "eval print", comment: "//",
+	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader=", program: "eval print", comment: "//",
 		filled: `\$\{[^{}]*\}`, quotes: "`", needs: "child_process execa zx shelljs Bun Deno",
 		calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand command Command"},
-	{names: "php", options: "r= B= E= d= c= z= F= n", program: "r B E", comment: "//", filled: `\$\w+`, quotes: "\"`", calls: "system exec shell_exec passthru popen proc_open"},
+	{names: "php", options: "r= B= E= d= c= z= F=", program: "r B E", comment: "//", filled: `\$\w+`, quotes: "\"`", calls: "system exec shell_exec passthru popen proc_open"},
 	{names: "awk gawk mawk nawk", options: "F= v= f= i=", comment: "#", calls: "system"},
 	{names: "lua luajit", options: "e= l=", program: "e", comment: "--", calls: "execute popen"},
 	{names: "R Rscript", options: "e=", program: "e", comment: "#", calls: "system system2"},

@@ -181,7 +181,7 @@ func (c *command) shellProgram() string {
 
 // parallel runs its words with the inputs after ":::", or every line of input.
 func (c *command) parallel() string {
-	p := cmdline.ParseUntil("j/jobs= k/keep-order I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= X m tag bar joblog= results= S/sshlogin= timeout= delay= retries= halt= q/quote v dry-run", c.args)
+	p := cmdline.ParseUntil("j/jobs= I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= joblog= results= S/sshlogin= timeout= delay= retries= halt= dry-run", c.args)
 	words, inputs := p.Args, []string{c.st.input()}
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":::") }); i >= 0 {
 		words, inputs = words[:i], words[i+1:]
@@ -204,8 +204,8 @@ func (c *command) parallel() string {
 
 // xargs appends the words of its input to a command.
 func (c *command) xargs() string {
-	p := cmdline.ParseUntil(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs= o/open-tty p/interactive r/no-run-if-empty
- s/max-chars= t/verbose x/exit J= R= replace? process-slot-var=`, c.args)
+	p := cmdline.ParseUntil(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs= s/max-chars=
+ J= R= replace? process-slot-var=`, c.args)
 	in := c.st.input()
 	if file := p.Last("arg-file"); file != "" {
 		in = c.readFile(c.st, file)
