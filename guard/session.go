@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/plainjson"
 )
 
 // SessionStateFile is the name of the file in a session's folder that holds its
@@ -84,9 +85,12 @@ func LoadSessionState(dir string) (*SessionState, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the guard's state: %w", err)
 	}
-	st, err := parseSessionState(data)
-	if err != nil {
-		return nil, fmt.Errorf("read the guard's state: %w", err)
+	st := plainSessionState(data)
+	if st == nil {
+		st = &SessionState{}
+		if err := json.Unmarshal(data, st); err != nil {
+			return nil, fmt.Errorf("read the guard's state: %w", err)
+		}
 	}
 	switch {
 	case st.SchemaVersion != sessionStateVersion:
@@ -96,6 +100,26 @@ func LoadSessionState(dir string) (*SessionState, error) {
 	}
 	st.dir = dir
 	return st, nil
+}
+
+// plainSessionState is for the shim, which reads the state before every git command;
+// nil where encoding/json has to look.
+func plainSessionState(data []byte) *SessionState {
+	st := &SessionState{}
+	if !plainjson.Read(data, plainjson.Fields{
+		"schema_version": &st.SchemaVersion, "session_id": &st.ID, "agent_id": &st.Agent, "work_tree": &st.WorkTree,
+		"opened_at": &st.OpenedAt, "allow_git_operations": &st.Off, "origin": &st.Origin, "workspace": &st.Workspace,
+		"git_dirs": &st.GitDirs, "trees": &st.Trees, "allow": &st.Allow, "deny": &st.Deny, "hooks_path": &st.HooksPath,
+		"user_config": &st.UserConfig, "hook_env": &st.HookEnv, "kernel": &st.Kernel,
+		"git": plainjson.Fields{"bin": &st.Git.Bin, "exec_path": &st.Git.ExecPath, "version": &st.Git.Version},
+		"private": func() plainjson.Fields {
+			st.Private = &PrivateGit{}
+			return plainjson.Fields{"dir": &st.Private.Dir}
+		},
+	}) {
+		return nil
+	}
+	return st
 }
 
 // StateOf reads the state of the session that a helper binary serves. exe is the

@@ -111,62 +111,19 @@ func Load(dir string) (*Record, error) {
 // plain is for the hooks, which read the state with every call; nil where
 // encoding/json has to look.
 func plain(data []byte) *Record {
-	in, ok := &Record{}, true
-	good := func(err error) { ok = ok && err == nil }
-	r := plainjson.New(data)
-	r.Object(func(field string) {
-		switch field {
-		case "schema_version":
-			in.SchemaVersion = r.Int()
-		case "installed_at":
-			good(in.InstalledAt.UnmarshalText([]byte(r.Text())))
-		case "version":
-			in.Version = r.Text()
-		case "method":
-			in.Method = r.Text()
-		case "done":
-			in.Done = r.Bool()
-		case "strict":
-			in.Strict = r.Bool()
-		case "allow":
-			in.Allow = r.Texts()
-		case "deny":
-			in.Deny = r.Texts()
-		case "helper":
-			in.Helper = superqode.HostPath(r.Text())
-		case "made_folder":
-			in.MadeFolder = r.Bool()
-		case "config":
+	in := &Record{}
+	if !plainjson.Read(data, plainjson.Fields{
+		"schema_version": &in.SchemaVersion, "installed_at": &in.InstalledAt, "version": &in.Version, "method": &in.Method,
+		"done": &in.Done, "strict": &in.Strict, "allow": &in.Allow, "deny": &in.Deny, "helper": &in.Helper, "made_folder": &in.MadeFolder,
+		"config": func() plainjson.Fields {
 			in.Config = &ConfigEdit{}
-			r.Object(func(field string) { good(in.Config.field(r, field)) })
-		default:
-			r.Unknown()
-		}
-	})
-	if !ok || !r.Whole() {
+			c := in.Config
+			return plainjson.Fields{"file": &c.File, "former": &c.Former, "value": &c.Value, "own": &c.Own, "scope": &c.Scope, "time": &c.Time}
+		},
+	}) {
 		return nil
 	}
 	return in
-}
-
-func (c *ConfigEdit) field(r *plainjson.Reader, field string) error {
-	switch field {
-	case "file":
-		c.File = superqode.HostPath(r.Text())
-	case "former":
-		c.Former = superqode.HostPath(r.Text())
-	case "value":
-		c.Value = superqode.HostPath(r.Text())
-	case "own":
-		c.Own = superqode.HostPath(r.Text())
-	case "scope":
-		c.Scope = r.Text()
-	case "time":
-		return c.Time.UnmarshalText([]byte(r.Text()))
-	default:
-		r.Unknown()
-	}
-	return nil
 }
 
 // IsInstalled reports whether guard install was run in the repository.

@@ -7,74 +7,65 @@
 // escape in it, another type or an unknown field; the caller then asks
 // encoding/json, so the result may be slow but is never wrong.
 //
-//	r := plainjson.New(data)
-//	r.Object(func(field string) {
-//		switch field {
-//		case "name":
-//			f.Name = r.Text()
-//		default:
-//			r.Unknown()
-//		}
-//	})
-//	if !r.Whole() {
-//		return json.Unmarshal(data, &f)
+//	if plainjson.Read(data, plainjson.Fields{"name": &f.Name}) {
+//		return nil
 //	}
+//	f = file{}
+//	return json.Unmarshal(data, &f)
 package plainjson
 
 import (
+	"encoding"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/seed-2d964004/superqode"
 )
 
-// Reader reads one document from its start to its end. After something that it
-// cannot read every result is the zero value.
-type Reader struct {
-	rest  []byte
-	wrong bool
-}
+// Fields says where the values of an object go, by the names of its fields: to a
+// string, a HostPath, a list of these, a bool, an int that is not negative, or what
+// reads itself from a text. Fields stands for an object, and a function that returns
+// some for one that may be null.
+type Fields map[string]any
 
-// New starts at the beginning of data, which must not change meanwhile.
-func New(data []byte) *Reader { return &Reader{rest: data} }
-
-// Whole reports whether it could read everything and nothing is left.
-func (r *Reader) Whole() bool {
+// Read reads one document, an object. It reports whether it could read everything;
+// otherwise what it has filled in means nothing. It uses into up.
+func Read(data []byte, into Fields) bool {
+	r := reader{rest: data}
+	r.object(into)
 	r.space()
 	return !r.wrong && len(r.rest) == 0
 }
 
-// Unknown gives up: the document holds something that the caller does not know.
-func (r *Reader) Unknown() { r.wrong, r.rest = true, nil }
+// reader reads one document from its start to its end. After something that it
+// cannot read every result is the zero value.
+type reader struct {
+	rest  []byte
+	wrong bool
+}
 
-func (r *Reader) space() {
+func (r *reader) giveUp() { r.wrong, r.rest = true, nil }
+
+func (r *reader) space() {
 	for len(r.rest) > 0 && (r.rest[0] == ' ' || r.rest[0] == '\n' || r.rest[0] == '\t' || r.rest[0] == '\r') {
 		r.rest = r.rest[1:]
 	}
 }
 
-// take skips one byte if it is the next one.
-func (r *Reader) take(b byte) bool {
+// take skips a literal if it is next.
+func (r *reader) take(literal string) bool {
 	r.space()
-	if len(r.rest) == 0 || r.rest[0] != b {
+	if len(r.rest) < len(literal) || string(r.rest[:len(literal)]) != literal {
 		return false
 	}
-	r.rest = r.rest[1:]
-	return true
-}
-
-// word skips a literal if it is next.
-func (r *Reader) word(w string) bool {
-	r.space()
-	if len(r.rest) < len(w) || string(r.rest[:len(w)]) != w {
-		return false
-	}
-	r.rest = r.rest[len(w):]
+	r.rest = r.rest[len(literal):]
 	return true
 }
 
 // each reads the elements of a list or an object up to its end.
-func (r *Reader) each(begin, end byte, element func()) {
+func (r *reader) each(begin, end string, element func()) {
 	if !r.take(begin) {
-		r.Unknown()
+		r.giveUp()
 		return
 	}
 	if r.take(end) {
@@ -85,37 +76,60 @@ func (r *Reader) each(begin, end byte, element func()) {
 		if r.take(end) {
 			return
 		}
-		if !r.take(',') {
-			r.Unknown()
+		if !r.take(",") {
+			r.giveUp()
 		}
 	}
 }
 
-// Object reads an object: field is called with the name of each field and reads
-// its value. It gives up on a name that comes twice.
-func (r *Reader) Object(field func(name string)) {
-	var seen []string
-	r.each('{', '}', func() {
-		name := r.Text()
-		for _, s := range seen {
-			if s == name {
-				r.Unknown()
-			}
-		}
-		seen = append(seen, name)
-		if !r.take(':') {
-			r.Unknown()
+// object reads an object. It gives up on a name that comes twice.
+func (r *reader) object(into Fields) {
+	r.each("{", "}", func() {
+		name := r.text()
+		if !r.take(":") {
+			r.giveUp()
 		}
 		if !r.wrong {
-			field(name)
+			r.value(into[name])
+			delete(into, name)
 		}
 	})
 }
 
-// Text reads a string.
-func (r *Reader) Text() string {
-	if !r.take('"') {
-		r.Unknown()
+func (r *reader) value(into any) {
+	switch v := into.(type) {
+	case Fields:
+		r.object(v)
+	case func() Fields:
+		if !r.take("null") {
+			r.object(v())
+		}
+	case *string:
+		*v = r.text()
+	case *superqode.HostPath:
+		*v = superqode.HostPath(r.text())
+	case *[]string:
+		*v = list[string](r)
+	case *[]superqode.HostPath:
+		*v = list[superqode.HostPath](r)
+	case *bool:
+		if *v = r.take("true"); !*v && !r.take("false") {
+			r.giveUp()
+		}
+	case *int:
+		*v = r.number()
+	case encoding.TextUnmarshaler:
+		if v.UnmarshalText([]byte(r.text())) != nil {
+			r.giveUp()
+		}
+	default: // a name that the caller does not know
+		r.giveUp()
+	}
+}
+
+func (r *reader) text() string {
+	if !r.take(`"`) {
+		r.giveUp()
 		return ""
 	}
 	for i, b := range r.rest {
@@ -124,48 +138,30 @@ func (r *Reader) Text() string {
 			text := string(r.rest[:i])
 			r.rest = r.rest[i+1:]
 			if !utf8.ValidString(text) {
-				r.Unknown()
+				r.giveUp()
 				return ""
 			}
 			return text
 		case b == '\\' || b < ' ':
-			r.Unknown()
+			r.giveUp()
 			return ""
 		}
 	}
-	r.Unknown()
+	r.giveUp()
 	return ""
 }
 
-// Texts reads a list of strings; it is nil for null only.
-func (r *Reader) Texts() []string {
-	if r.Null() {
+// list reads a list of texts; it is nil for null only.
+func list[T ~string](r *reader) []T {
+	if r.take("null") {
 		return nil
 	}
-	list := []string{}
-	r.each('[', ']', func() { list = append(list, r.Text()) })
-	if r.wrong {
-		return nil
-	}
-	return list
+	all := []T{}
+	r.each("[", "]", func() { all = append(all, T(r.text())) })
+	return all
 }
 
-// Null skips a null if there is one.
-func (r *Reader) Null() bool { return r.word("null") }
-
-// Bool reads a boolean.
-func (r *Reader) Bool() bool {
-	if r.word("true") {
-		return true
-	}
-	if !r.word("false") {
-		r.Unknown()
-	}
-	return false
-}
-
-// Int reads a whole number that is not negative.
-func (r *Reader) Int() int {
+func (r *reader) number() int {
 	r.space()
 	i := 0
 	for i < len(r.rest) && i < 9 && r.rest[i] >= '0' && r.rest[i] <= '9' {
@@ -173,7 +169,7 @@ func (r *Reader) Int() int {
 	}
 	n, err := strconv.Atoi(string(r.rest[:i]))
 	if err != nil || i > 1 && r.rest[0] == '0' {
-		r.Unknown()
+		r.giveUp()
 		return 0
 	}
 	r.rest = r.rest[i:] // a fraction that follows does not end an element

@@ -16,22 +16,8 @@ type document struct {
 }
 
 func read(data []byte) (d document, ok bool) {
-	r := plainjson.New(data)
-	r.Object(func(field string) {
-		switch field {
-		case "name":
-			d.Name = r.Text()
-		case "count":
-			d.Count = r.Int()
-		case "on":
-			d.On = r.Bool()
-		case "list":
-			d.List = r.Texts()
-		default:
-			r.Unknown()
-		}
-	})
-	return d, r.Whole()
+	ok = plainjson.Read(data, plainjson.Fields{"name": &d.Name, "count": &d.Count, "on": &d.On, "list": &d.List})
+	return d, ok
 }
 
 // hold is the law: what is understood is understood as encoding/json does.
