@@ -27,15 +27,20 @@ type language struct {
 
 var languages = []language{
 	{names: "python pypy ipython", options: "c= m= W= X=", program: "c", comment: "#", filled: `\{[^{}]*\}`,
-		calls: `system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl execlp execlpe execve execvpe spawnl spawnlp
- spawnlpe spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec sh spawn`},
-	{names: "perl", options: "e= E= M= m= I= i? F?", program: "e E", comment: "#", filled: `[$@]\{?\w+\}?`, quotes: "\"`", calls: "system exec qx readpipe open"},
-	{names: "ruby jruby", options: "e= r= I= C= W? i?", program: "e", comment: "#", filled: `#\{[^{}]*\}`, quotes: "\"`",
-		calls: "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
-	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader=", program: "eval print", comment: "//",
+		calls: `system popen run call check_call check_output Popen getoutput getstatusoutput execv execvp execl
+ execlp execlpe execve execvpe spawnl spawnlp spawnlpe spawnv spawnvp spawnvpe posix_spawn posix_spawnp
+ create_subprocess_shell create_subprocess_exec sh spawn`},
+	{names: "perl", options: "e= E= M= m= I= i? F?", program: "e E", comment: "#", filled: `[$@]\{?\w+\}?`,
+		quotes: "\"`", calls: "system exec qx readpipe open"},
+	{names: "ruby jruby", options: "e= r= I= C= W? i?", program: "e", comment: "#", filled: `#\{[^{}]*\}`,
+		quotes: "\"`",
+		calls:  "system exec spawn popen popen3 capture2 capture2e capture3 sh"},
+	{names: "node nodejs bun deno tsx ts-node zx", options: "e/eval= p/print= r/require= import= input-type= loader=",
+		program: "eval print", comment: "//",
 		filled: `\$\{[^{}]*\}`, quotes: "`", needs: "child_process execa zx shelljs Bun Deno",
 		calls: "execSync exec spawn spawnSync execFile execFileSync execa execaSync execaCommand command Command"},
-	{names: "php", options: "r= B= E= d= c= z= F=", program: "r B E", comment: "//", filled: `\$\w+`, quotes: "\"`", calls: "system exec shell_exec passthru popen proc_open"},
+	{names: "php", options: "r= B= E= d= c= z= F=", program: "r B E", comment: "//", filled: `\$\w+`, quotes: "\"`",
+		calls: "system exec shell_exec passthru popen proc_open"},
 	{names: "awk gawk mawk nawk", options: "F= v= f= i=", comment: "#", calls: "system"},
 	{names: "lua luajit", options: "e= l=", program: "e", comment: "--", calls: "execute popen"},
 	{names: "R Rscript", options: "e=", program: "e", comment: "#", calls: "system system2"},
@@ -95,9 +100,11 @@ func (r *reader) scan(st *state, l *language, text string) {
 		return
 	}
 	defer leave()
-	s := &scanner{reader: r, st: st.program(), lang: l, tokens: l.tokens(text), vars: map[string]value{}, helpers: map[string]bool{}}
+	s := &scanner{reader: r, st: st.program(), lang: l, tokens: l.tokens(text), vars: map[string][]string{},
+		helpers: map[string]bool{}}
 	s.st.stdin = nil
-	s.counts = l.needs == "" || slices.ContainsFunc(strings.Fields(l.needs), func(n string) bool { return strings.Contains(text, n) })
+	s.counts = l.needs == "" || slices.ContainsFunc(strings.Fields(l.needs),
+		func(n string) bool { return strings.Contains(text, n) })
 	for i := 0; i < len(s.tokens) && r.spend(); i++ {
 		s.at(i)
 	}
@@ -109,9 +116,9 @@ type scanner struct {
 	st      *state
 	lang    *language
 	tokens  []token
-	counts  bool             // calls run commands in this program
-	vars    map[string]value // what names were set to
-	helpers map[string]bool  // functions that the program defines: do they run commands?
+	counts  bool                // calls run commands in this program
+	vars    map[string][]string // the words that names were set to
+	helpers map[string]bool     // functions that the program defines: do they run commands?
 }
 
 // token is one token of program text: a name, a text, a list such as qw(a b), a
@@ -121,17 +128,6 @@ type token struct {
 	text  string
 	first bool // it begins its line
 }
-
-// value is what an expression comes to as far as it is a text, or a list of texts;
-// the zero value is anything else.
-type value struct {
-	words []string
-	list  bool
-	deep  bool // of lists
-	each  bool // one of the list, in a loop
-}
-
-func one(s string) value { return value{words: []string{s}} }
 
 func (s *scanner) is(i int, text string) bool {
 	return i >= 0 && i < len(s.tokens) && s.tokens[i].kind == 'p' && strings.Contains(text, s.tokens[i].text)
@@ -166,22 +162,33 @@ func (s *scanner) at(i int) {
 		s.helpers[s.name(i+1)] = s.runs(i + 2)
 	case s.is(i+1, "=") && s.is(i+2, "(") && s.is(s.skip(i+2), "="): // run = (c) => …
 		s.helpers[name] = s.runs(i + 2)
+	case s.is(i+1, "+") && s.is(i+2, "=") && s.is(i+3, "["):
+		s.set(name, slices.Concat(s.vars[name], s.words(i+3, s.end(i+3))))
 	case s.is(i+1, "+") && s.is(i+2, "="):
-		v, _ := s.value(i + 3)
-		s.vars[name] = s.vars[name].plus(v)
-	case s.is(i+1, "=") && !s.is(i+2, "="):
-		s.vars[name], _ = s.value(i + 2)
-	case cmdline.In("in of", s.name(i+1)):
-		v, _ := s.value(i + 2)
-		s.vars[name] = value{words: v.words, each: v.list && !v.deep, list: true}
+		s.set(name, []string{strings.Join(slices.Concat(s.vars[name], s.words(i+3, s.end(i+3))), "")})
+	case s.is(i+1, "=") && !s.is(i+2, "="), cmdline.In("in of", s.name(i+1)):
+		s.set(name, s.words(i+2, s.end(i+2)))
 	case name == "git" && s.is(i+1, ".") && s.is(i+3, "(") && guard.IsGitCommand(s.name(i+2)): // GitPython, simple-git
-		s.command("", append([]value{one("git"), one(s.name(i + 2))}, s.args(i+3)...))
+		s.run(s.st, slices.Concat([]string{"git", s.name(i + 2)}, s.words(i+4, s.skip(i+3)-1)))
 	case s.is(i+1, "("), s.bare() && (s.kind(i+1) != 0 && strings.IndexByte("sil", s.kind(i+1)) >= 0 || s.is(i+1, "*")):
+		args := s.args(i + 1)
 		if helper && defined || !defined && s.counts && cmdline.In(s.lang.calls, name) {
-			s.command(name, s.args(i+1))
+			s.command(name, args)
 		}
-		s.writes(i)
+		s.writes(i, args)
 	}
+}
+
+// set gives a name the words that it stands for from here on.
+func (s *scanner) set(name string, words []string) {
+	size := 0
+	for _, w := range words {
+		size += len(w)
+	}
+	if size > maxValue { // doubled over and over
+		words = []string{open(name)}
+	}
+	s.vars[name] = words
 }
 
 // bare reports whether arguments may stand without brackets: system "git push".
@@ -204,8 +211,8 @@ func (s *scanner) runs(i int) bool {
 // fill puts the values of variables into a text.
 func (s *scanner) fill(text string) string {
 	for _, name := range cmdline.Parts(text) {
-		if v := s.vars[name]; v.words != nil && !v.each {
-			text = strings.ReplaceAll(text, open(name), strings.Join(v.words, " "))
+		if v := s.vars[name]; v != nil {
+			text = strings.ReplaceAll(text, open(name), strings.Join(v, " "))
 		}
 	}
 	return text
@@ -226,180 +233,112 @@ func (s *scanner) skip(i int) int {
 	return i
 }
 
-// args reads what stands in the bracket at token i, or without one the rest of the
-// statement. Of named arguments (shell=True, {args: […]}) those count that are
-// commands.
-func (s *scanner) args(i int) (list []value) {
-	end, inside := len(s.tokens), s.is(i, "([")
-	if inside {
-		end = s.skip(i) - 1
-		i++
+// end is where the expression at token i ends, and with it the statement.
+func (s *scanner) end(i int) int {
+	for i < len(s.tokens) && s.kind(i) != 'n' && !s.is(i, ";:)]}") &&
+		!cmdline.In("or and if unless while until do then end", s.name(i)) {
+		i = s.skip(i)
 	}
-	for i < end && len(list) < 64 {
-		named := s.name(i) != "" && s.is(i+1, "=:") && !s.is(i+2, ":")
-		switch {
-		case s.is(i, ";"), !inside && (s.kind(i) == 'n' || s.is(i, "}") || cmdline.In("or and if unless while until do then end", s.name(i))):
-			return list
-		case named && cmdline.In("args cmd command", s.name(i)):
-			i += 2
-		case named:
-			_, i = s.value(i + 2)
-		case s.is(i, ",{}"), s.kind(i) == 'n':
-			i++
-		default:
-			var v value
-			v, i = s.value(i)
-			list = append(list, v)
-			for i < end && !s.is(i, ",};") && (inside || s.kind(i) != 'n') {
-				i = s.skip(i) // what was not understood
-			}
-		}
-	}
-	return list
+	return i
 }
 
-// value reads one expression: operands that are joined. It returns the index of what
-// follows.
-func (s *scanner) value(i int) (v value, next int) {
-	for {
-		for s.is(i, `*!&\.+%`) || cmdline.In("new await return my our let const var", s.name(i)) {
-			i++
+// args are the words in the bracket at token i, or without one those of the rest of
+// the statement.
+func (s *scanner) args(i int) []string {
+	if s.is(i, "(") {
+		return s.words(i+1, s.skip(i)-1)
+	}
+	return s.words(i, s.end(i))
+}
+
+// textFunctions only put texts together.
+const textFunctions = "join split strip trim format encode quote list str Path String"
+
+// words are the texts between two tokens, in their order and however they are
+// nested: the words of a command. Texts with no more than an operator between them
+// are one word, a name stands for what it was set to, and anything else is open. Of
+// named arguments (shell=True, {args: […]}) those count that are commands.
+func (s *scanner) words(i, end int) (out []string) {
+	goesOn := false // the next text belongs to the last word
+	bracket := 0    // the words before the last comma or bracket
+	add := func(texts ...string) {
+		if goesOn && len(out) > 0 && len(texts) > 0 {
+			before, after, _ := strings.Cut(out[len(out)-1], "%s")
+			out[len(out)-1] = before + texts[0] + after
+			texts = texts[1:]
 		}
-		var w value
-		if w, i = s.operand(i); v.words == nil {
-			v = w
-		} else {
-			v = v.plus(w)
-		}
-		for s.is(i, ".") && s.name(i+1) != "" && v.words != nil { // text.split()
-			v, i = called(s.name(i+1), v, s.args(i+2)), i+2
-			if s.is(i, "(") {
+		out, goesOn = append(out, texts...), true
+	}
+	for ; i < end && len(out) < 64; i++ {
+		name := s.name(i)
+		v := s.vars[name]
+		switch {
+		case s.kind(i) == 's':
+			add(s.fill(s.tokens[i].text))
+		case s.kind(i) == 'l':
+			add(strings.Fields(s.tokens[i].text)...)
+		case cmdline.In("function lambda", name), s.is(i, "=") && s.is(i+1, ">"): // (error, out) => …
+			return out[:min(bracket, len(out))]
+		case s.is(i, ",[](){}"):
+			goesOn = false
+			if s.is(i, ",(") {
+				bracket = len(out)
+			}
+		case name == "", cmdline.In("new await return my our let const var environ env", name):
+		case s.is(i+1, "=:") && !s.is(i+2, ":="):
+			for i++; !cmdline.In("args cmd command", name) && i < end && !s.is(i, ","); {
 				i = s.skip(i)
 			}
-		}
-		texts := s.kind(i) == 's' && !v.list || s.kind(i) == 'n' && s.kind(i+1) == 's' && !v.list || s.kind(i) == 'i' && s.lang.is("awk")
-		if v.words == nil || !texts && !s.is(i, "+%") && !(s.is(i, ".") && s.kind(i+1) == 's') {
-			return v, i
-		}
-		if s.kind(i) == 'n' { // 'a' and 'b' on two lines
-			i++
+			goesOn = false
+		case s.is(i+1, "(") && cmdline.In(textFunctions, name):
+		case s.is(i+1, "("):
+			if !s.is(i-1, ".") || s.kind(i-2) == 'i' && s.vars[s.name(i-2)] == nil {
+				add(open(name))
+			}
+			i = s.skip(i+1) - 1
+		case v != nil && !s.is(i-1, "."):
+			add(v...)
+		case !s.is(i+1, "."):
+			add(open(name))
 		}
 	}
+	return out
 }
 
-// operand reads a text, a list, a variable, or a call.
-func (s *scanner) operand(i int) (v value, next int) {
-	switch s.kind(i) {
-	case 's':
-		return one(s.fill(s.tokens[i].text)), i + 1
-	case 'l':
-		return value{words: strings.Fields(s.tokens[i].text), list: true}, i + 1
-	case 'i':
-		v, last := s.vars[s.name(i)], s.name(i)
-		for i++; s.is(i, ".") && s.name(i+1) != "" && (v.words == nil || !s.is(i+2, "(")); i += 2 {
-			v, last = value{}, s.name(i+1)
-		}
-		if s.is(i, "(") {
-			return called(last, value{}, s.args(i)), s.skip(i)
-		}
-		return v, i
-	}
-	if !s.is(i, "([") {
-		return v, i
-	}
-	items, end := s.args(i), s.skip(i)
-	if s.is(i, "(") && len(items) == 1 && !s.is(end-2, ",") {
-		return items[0], end
-	}
-	v = value{words: []string{}, list: true}
-	for _, item := range items {
-		if item.words == nil {
-			item = one(open("item"))
-		}
-		v.words, v.deep = append(v.words, item.words...), v.deep || item.list
-	}
-	return v, end
-}
-
-// plus joins two texts, or two lists.
-func (v value) plus(w value) value {
-	switch {
-	case v.list && w.list:
-		return value{words: slices.Concat(v.words, w.words), list: true}
-	case w.words == nil:
-		w = one(open("value"))
-	}
-	text, with := strings.Join(v.words, " "), strings.Join(w.words, " ")
-	if before, after, ok := strings.Cut(text, "%s"); ok {
-		return one(before + with + after)
-	}
-	return one(text + with)
-}
-
-// called is the value of a call that only puts texts together: of a method of v, or
-// of a function.
-func called(name string, v value, args []value) value {
-	first := append(args, value{})[0]
-	switch {
-	case name == "join" && v.list: // list.join(" ")
-		return one(strings.Join(v.words, strings.Join(first.words, "")))
-	case name == "join" && v.words != nil: // " ".join(list)
-		return one(strings.Join(first.words, v.words[0]))
-	case name == "join": // os.path.join
-		var parts []string
-		for _, a := range args {
-			parts = append(parts, append(a.words, open("part"))[0])
-		}
-		return one(path.Join(parts...))
-	case cmdline.In("split strip trim format encode", name) && v.words != nil:
-		return v
-	case cmdline.In("split quote list str Path String", name):
-		return first
-	}
-	return value{}
-}
-
-// command runs what the arguments of a call amount to.
-func (s *scanner) command(name string, args []value) {
+// command runs what the words of a call amount to.
+func (s *scanner) command(name string, words []string) {
 	if name == "open" { // perl: open(F, "-|", "git", "push"), open(F, "git push |")
-		i := slices.IndexFunc(args, func(v value) bool { return len(v.words) > 0 && strings.Contains(v.words[0], "|") })
+		i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, "|") })
 		if i < 0 {
 			return
 		}
-		if args = slices.Clone(args[i:]); cmdline.In("-| |-", args[0].words[0]) {
-			args = args[1:]
-		} else {
-			args[0] = one(strings.Trim(args[0].words[0], "| "))
-		}
+		words = slices.Clone(words[i:])
+		words[0] = strings.Trim(words[0], "|- ")
 	}
-	for len(args) > 1 && args[0].words == nil { // os.spawnlp(os.P_WAIT, …)
-		args = args[1:]
+	blank := func(w string) bool {
+		return strings.TrimSpace(w) == "" || !cmdline.Known(w) && len(cmdline.Printable(w)) < 4
 	}
-	if len(args) == 0 || len(args[0].words) == 0 {
+	for len(words) > 1 && blank(words[0]) { // os.spawnlp(os.P_WAIT, …), " ".join(…)
+		words = words[1:]
+	}
+	if len(words) == 0 {
 		return
 	}
-	words, lone := args[0].words, !args[0].list
-	if args[0].each {
-		for _, line := range words {
-			s.nested(s.st, line, "a program runs it")
-		}
-		return
-	}
-	for _, a := range args[1:] {
-		if lone {
-			words = slices.Concat(words, a.words)
-		}
-	}
-	if len(words) > 1 && lone && (strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") || path.Base(words[0]) == path.Base(words[1])) {
+	if len(words) > 1 && (strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") ||
+		path.Base(words[0]) == path.Base(words[1])) {
 		words = slices.Delete(slices.Clone(words), 1, 2) // argv[0]
 	}
 	if _, own := s.helpers[name]; own && guard.IsGitCommand(words[0]) { // git("reset", "--hard")
 		words = append([]string{"git"}, words...)
 	}
-	if lone && (len(words) == 1 || strings.Contains(words[0], " ")) {
-		s.nested(s.st, words[0], "a program runs it")
-	} else {
+	if len(words) > 1 && !strings.Contains(words[0], " ") {
 		s.run(s.st, words)
+		return
+	}
+	for i, w := range words {
+		if i == 0 || strings.Contains(w, " ") {
+			s.nested(s.st, w, "a program runs it")
+		}
 	}
 }
 
@@ -407,30 +346,30 @@ func (s *scanner) command(name string, args []value) {
 // their brackets, or in those before their dot; ownWriters those that other things
 // than files have, too; copiers write the last of their files.
 const (
-	fileWriters = `rmtree removeSync unlink unlinkSync rmdir rename renameSync rmSync rm rm_rf rm_r writeFileSync writeFile appendFileSync mkdirSync makedirs
- mkdir symlink chmod truncate write_text write_bytes touch outputFileSync file_put_contents`
+	fileWriters = `rmtree removeSync unlink unlinkSync rmdir rename renameSync rmSync rm rm_rf rm_r writeFileSync
+ writeFile appendFileSync mkdirSync makedirs mkdir symlink chmod truncate write_text write_bytes touch outputFileSync
+ file_put_contents`
 	ownWriters = "remove delete move write"
 	copiers    = "copy copyfile copytree copyFileSync cpSync cp cp_r link symlinkSync"
 	fileOwners = "os fs fsp promises File FileUtils shutil Dir IO"
 )
 
 // writes looks at the call at token i for files in .git.
-func (s *scanner) writes(i int) {
+func (s *scanner) writes(i int, paths []string) {
 	name := s.name(i)
-	var paths []string
-	for _, a := range s.args(i + 1) {
-		paths = append(paths, append(a.words, "")[0])
-	}
 	switch last := max(len(paths)-1, 0); {
 	case cmdline.In("open fopen", name): // open(path, "w"), open(F, ">", path), open(F, ">path")
-		mode := slices.IndexFunc(paths, func(p string) bool { return len(p) < 4 && strings.ContainsAny(p, "wax+>") || strings.HasPrefix(p, ">") })
+		mode := slices.IndexFunc(paths, func(p string) bool {
+			return len(p) < 4 && strings.ContainsAny(p, "wax+>") || strings.HasPrefix(p, ">")
+		})
 		if mode < 0 {
 			return
 		}
 		paths[mode] = strings.TrimLeft(paths[mode], "> ")
 	case cmdline.In(copiers, name):
 		paths = paths[last:]
-	case !cmdline.In(fileWriters, name) && !(cmdline.In(ownWriters, name) && s.is(i-1, ".") && cmdline.In(fileOwners, s.name(i-2))):
+	case !cmdline.In(fileWriters, name) && !(cmdline.In(ownWriters, name) && s.is(i-1, ".") &&
+		cmdline.In(fileOwners, s.name(i-2))):
 		return
 	}
 	if s.is(i-1, ".") && s.is(i-2, ")") { // Path('.git/HEAD').unlink(), (Path('.git') / 'HEAD').unlink()
@@ -454,11 +393,13 @@ func (l *language) tokens(text string) (out []token) {
 	for i := 0; i < len(text) && len(out) < 50_000; {
 		rest := text[i:]
 		n := strings.IndexFunc(rest+" ", func(c rune) bool {
-			return c != '_' && c != '$' && c != '@' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c < 0x80
+			return c != '_' && c != '$' && c != '@' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
+				(c < '0' || c > '9') && c < 0x80
 		})
 		name, after := rest[:n], rest[n:]+"  "
 		t, end := token{kind: 'i', text: name, first: i == 0 || text[i-1] == '\n'}, n
-		operator := l.is("perl") && cmdline.In("q qq qw qx", name) || l.is("ruby") && n > 0 && i > 0 && text[i-1] == '%' && strings.IndexByte("xwWqQi", name[0]) >= 0
+		operator := l.is("perl") && cmdline.In("q qq qw qx", name) || l.is("ruby") && n > 0 && i > 0 &&
+			text[i-1] == '%' && strings.IndexByte("xwWqQi", name[0]) >= 0
 		switch {
 		case operator && strings.IndexByte("([{<|!/", after[0]) >= 0:
 			closing := strings.NewReplacer("(", ")", "[", "]", "{", "}", "<", ">").Replace(after[:1])
@@ -468,7 +409,8 @@ func (l *language) tokens(text string) (out []token) {
 			if t.kind == 0 {
 				t.kind = 's'
 			}
-		case l.is("python") && n > 0 && n <= 2 && strings.IndexByte(`"'`, after[0]) >= 0 && strings.Trim(strings.ToLower(name), "rbfu") == "":
+		case l.is("python") && n > 0 && n <= 2 && strings.IndexByte(`"'`, after[0]) >= 0 &&
+			strings.Trim(strings.ToLower(name), "rbfu") == "":
 			t.kind = 's'
 			if t.text, end = l.literal(after); strings.ContainsAny(name, "fF") {
 				t.text = l.fill(t.text)
@@ -507,7 +449,8 @@ func (l *language) fill(text string) string {
 	if l.filled == "" || !strings.ContainsAny(text, "{$@") {
 		return text
 	}
-	return regexp.MustCompile(l.filled).ReplaceAllStringFunc(text, func(v string) string { return open(strings.Trim(v, "#$@{}")) })
+	return regexp.MustCompile(l.filled).ReplaceAllStringFunc(text,
+		func(v string) string { return open(strings.Trim(v, "#$@{}")) })
 }
 
 // literal reads a text from its quote, Python's triple quotes included. end is how
