@@ -9,8 +9,8 @@ import (
 
 // commonCommands get git's bonus in the search for a misspelled command
 // (command-list.txt, the commands that "git help" lists).
-const commonCommands = `add backfill bisect branch clone commit diff fetch grep init log merge mv pull push rebase reset restore rm show
-sparse-checkout status switch tag`
+const commonCommands = `add backfill bisect branch clone commit diff fetch grep init log merge mv pull push rebase
+ reset restore rm show sparse-checkout status switch tag`
 
 // autocorrect returns the command that git would run in place of a misspelled
 // one, or "". It follows help_unknown_cmd of git's help.c (2.39 to 2.55): it runs

@@ -21,7 +21,8 @@ func (k *call) special() bool {
 	case "checkout-index":
 		p := cmdline.Parse("f/force temp prefix=", k.args)
 		prefix := p.Last("prefix")
-		if p.Help || !p.Has("force") || p.Has("temp") || prefix != "" && (!strings.HasSuffix(prefix, "/") || cmdline.Under(k.dir, prefix) != k.dir) {
+		if p.Help || !p.Has("force") || p.Has("temp") || prefix != "" &&
+			(!strings.HasSuffix(prefix, "/") || cmdline.Under(k.dir, prefix) != k.dir) {
 			k.reads(k.name)
 		} else {
 			k.op("checkout-index.force")
@@ -36,7 +37,8 @@ func (k *call) special() bool {
 		k.init()
 	case "clone":
 		k.clone()
-	case "diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "format-patch", "range-diff", "archive", "bundle":
+	case "diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files", "format-patch", "range-diff",
+		"archive", "bundle":
 		k.writesFile()
 		k.reads(k.name)
 	default:
@@ -55,7 +57,8 @@ func (k *call) starts() bool {
 		}
 	case "difftool":
 		if cmd := cmdline.Parse("t/tool= x/extcmd=", k.args).Last("extcmd"); cmd != "" {
-			k.start(Start{Line: cmd + ` "$LOCAL" "$REMOTE"`, Files: []string{"LOCAL", "REMOTE"}, Note: "difftool runs it on the files"})
+			k.start(Start{Line: cmd + ` "$LOCAL" "$REMOTE"`, Files: []string{"LOCAL", "REMOTE"},
+				Note: "difftool runs it on the files"})
 		}
 	case "grep": // "git grep -Orm" opens the files that match in a program
 		if cmd := cmdline.Parse(GrepOptions, k.args).Last("open-files-in-pager"); cmd != "" {
@@ -90,8 +93,8 @@ func (k *call) starts() bool {
 }
 
 // GrepOptions is the option table of git grep, see cmdline.Parse.
-const GrepOptions = `max-depth= C/context= B/before-context= A/after-context= threads= f= e= m/max-count= O/open-files-in-pager?
- l/files-with-matches name-only L/files-without-match h`
+const GrepOptions = `max-depth= C/context= B/before-context= A/after-context= threads= f= e= m/max-count=
+ O/open-files-in-pager? l/files-with-matches name-only L/files-without-match h`
 
 const resetOptions = "mixed soft hard merge keep p/patch pathspec-from-file= U/unified= inter-hunk-context="
 
@@ -138,8 +141,8 @@ func ofFiles(k cmdline.Kind) bool {
 	return k == cmdline.Tracked || k == cmdline.Untracked || k == cmdline.Paths
 }
 
-const checkoutOptions = `b= B= m/merge conflict= d/detach t/track? f/force orphan= 2/ours 3/theirs p/patch pathspec-from-file=
- U/unified= inter-hunk-context=`
+const checkoutOptions = `b= B= m/merge conflict= d/detach t/track? f/force orphan= 2/ours 3/theirs p/patch
+ pathspec-from-file= U/unified= inter-hunk-context=`
 
 func (k *call) checkout() {
 	p, done := k.parse(checkoutOptions)
@@ -159,7 +162,8 @@ func (k *call) checkout() {
 	switch {
 	case p.Has("B") && k.branch(p.Last("B")) != No:
 		k.op("checkout.reset-branch")
-	case p.Has("B", "b", "orphan", "detach", "track"), len(p.Args) == 0, p.Dash == 1 && len(p.Args) == 1: // "checkout X --": X is a branch
+	// "checkout X --": X is a branch
+	case p.Has("B", "b", "orphan", "detach", "track"), len(p.Args) == 0, p.Dash == 1 && len(p.Args) == 1:
 		k.op("checkout.switch")
 	case len(p.Args) > 1: // paths, with or without a revision before them
 		k.op("checkout.discard")
@@ -175,7 +179,8 @@ func (k *call) checkoutWord(x string) {
 	switch {
 	case x == "-", kind == cmdline.Commit, isHead(x), strings.HasPrefix(x, "@{-"):
 		k.op("checkout.switch")
-	case ofFiles(kind), isPathspec(x), kind != cmdline.None && looksLikePath(strings.ReplaceAll(cmdline.Printable(x), "…", "")):
+	case ofFiles(kind), isPathspec(x), kind != cmdline.None &&
+		looksLikePath(strings.ReplaceAll(cmdline.Printable(x), "…", "")):
 		k.op("checkout.discard")
 	case kind != cmdline.None:
 		k.maybe("checkout.switch", "whether the argument is a branch or a file")
@@ -190,7 +195,8 @@ func (k *call) checkoutWord(x string) {
 
 // isPathspec reports whether a word cannot name a revision.
 func isPathspec(x string) bool {
-	return x == "." || x == ".." || strings.HasPrefix(x, "./") || strings.HasPrefix(x, "../") || strings.HasPrefix(x, "/") ||
+	return x == "." || x == ".." || strings.HasPrefix(x, "./") || strings.HasPrefix(x, "../") ||
+		strings.HasPrefix(x, "/") ||
 		strings.HasPrefix(x, ":") && !isMessageRev(x) || strings.HasSuffix(x, "/") || strings.ContainsAny(x, "*?[\\")
 }
 
@@ -202,23 +208,26 @@ func isMessageRev(x string) bool {
 }
 
 // pathExtensions end the names of files, hardly ever those of branches.
-const pathExtensions = `.go .js .ts .tsx .jsx .mjs .cjs .py .rb .rs .c .h .cc .cpp .hpp .java .kt .swift .php .cs .sh .bash .zsh .md .txt .rst
- .json .yaml .yml .toml .lock .xml .html .css .scss .less .sql .proto .cfg .ini .conf .env .log .csv .tsv .svg .png .jpg .gif .pdf .bin .patch .diff .mod .sum
- .vue .svelte .lua .pl .ex .exs .erl .hs .ml .scala .clj .dart .r .ipynb .gradle .tf .bak .orig .out .dat .gitignore .gitattributes .gitmodules`
+const pathExtensions = `.go .js .ts .tsx .jsx .mjs .cjs .py .rb .rs .c .h .cc .cpp .hpp .java .kt .swift .php .cs .sh
+ .bash .zsh .md .txt .rst .json .yaml .yml .toml .lock .xml .html .css .scss .less .sql .proto .cfg .ini .conf .env
+ .log .csv .tsv .svg .png .jpg .gif .pdf .bin .patch .diff .mod .sum .vue .svelte .lua .pl .ex .exs .erl .hs .ml
+ .scala .clj .dart .r .ipynb .gradle .tf .bak .orig .out .dat .gitignore .gitattributes .gitmodules`
 
-const pathNames = `Makefile Dockerfile README LICENSE Gemfile Rakefile Procfile Vagrantfile Jenkinsfile CODEOWNERS CHANGELOG src lib pkg cmd internal
- node_modules vendor packages tests scripts public assets dist build app`
+const pathNames = `Makefile Dockerfile README LICENSE Gemfile Rakefile Procfile Vagrantfile Jenkinsfile CODEOWNERS
+ CHANGELOG src lib pkg cmd internal node_modules vendor packages tests scripts public assets dist build app`
 
 // looksLikePath judges a word by its looks, for when nobody can be asked.
 func looksLikePath(x string) bool {
 	base := path.Base(x)
 	first, _, nested := strings.Cut(x, "/")
 	return isPathspec(x) || strings.HasPrefix(base, ".") && len(base) > 1 && !strings.HasPrefix(base, "..") ||
-		cmdline.In(pathExtensions, strings.ToLower(path.Ext(base))) || cmdline.In(pathNames, base) || nested && cmdline.In(pathNames, first)
+		cmdline.In(pathExtensions, strings.ToLower(path.Ext(base))) || cmdline.In(pathNames, base) || nested &&
+		cmdline.In(pathNames, first)
 }
 
 func (k *call) apply() {
-	p, done := k.parse(`exclude= include= build-fake-ancestor= whitespace= directory= p= C= stat numstat summary check index cached apply R/reverse`)
+	p, done := k.parse(`exclude= include= build-fake-ancestor= whitespace= directory= p= C= stat numstat summary check
+ index cached apply R/reverse`)
 	patch := k.cmd.Input // "git diff -R | git apply" takes the changes away
 	if len(p.Args) > 0 && p.Args[0] != "-" {
 		patch = k.Files[cmdline.Under(k.dir, k.tilde(k.cmd.Place, p.Args[0]))]
@@ -235,8 +244,9 @@ func (k *call) apply() {
 }
 
 func (k *call) fetch() {
-	p, done := k.parse(`upload-pack= j/jobs= depth= shallow-since= shallow-exclude= deepen= submodule-prefix= recurse-submodules-default= refmap=
- o/server-option= negotiation-tip= filter= bundle-uri= f/force m/multiple p/prune P/prune-tags dry-run`)
+	p, done := k.parse(`upload-pack= j/jobs= depth= shallow-since= shallow-exclude= deepen= submodule-prefix=
+ recurse-submodules-default= refmap= o/server-option= negotiation-tip= filter= bundle-uri= f/force m/multiple p/prune
+ P/prune-tags dry-run`)
 	if done {
 		return
 	}
@@ -308,8 +318,9 @@ func extWords(line string) []string {
 	return words
 }
 
-const configOptions = `f/file= blob= t/type= default= comment= value= url= global system get get-all get-regexp get-urlmatch get-color get-colorbool
- l/list replace-all add append unset unset-all rename-section remove-section e/edit`
+const configOptions = `f/file= blob= t/type= default= comment= value= url= global system get get-all get-regexp
+ get-urlmatch get-color get-colorbool l/list replace-all add append unset unset-all rename-section remove-section
+ e/edit`
 
 // configure is git config. It tells reading from writing, in the old form (flags, or
 // a second word) and in the new one of git 2.46 (git config set).
@@ -321,9 +332,11 @@ func (k *call) configure() {
 	sub := append(p.Args, "")[0]
 	write := len(p.Args) > 1
 	switch {
-	case p.Has("get", "get-all", "get-regexp", "get-urlmatch", "list", "get-color", "get-colorbool", "blob"), sub == "list", sub == "get":
+	case p.Has("get", "get-all", "get-regexp", "get-urlmatch", "list", "get-color", "get-colorbool", "blob"),
+		sub == "list", sub == "get":
 		write = false
-	case p.Has("add", "append", "unset", "unset-all", "replace-all", "rename-section", "remove-section", "edit", "comment"),
+	case p.Has("add", "append", "unset", "unset-all", "replace-all", "rename-section", "remove-section", "edit",
+		"comment"),
 		cmdline.In("set unset edit rename-section remove-section", sub):
 		write = true
 	case !write && !cmdline.Known(sub):
@@ -336,7 +349,8 @@ func (k *call) configure() {
 		k.reads("config")
 	case p.Has("global"):
 		k.Operation("config.write", k.cmd.Argv, k.anotherHome)
-	case p.Has("system"), p.Has("file") && (k.Protects(k.cmd.Place, full) || path.Base(full) == ".gitconfig" || strings.HasSuffix(full, "/git/config") || full == "/etc/gitconfig"):
+	case p.Has("system"), p.Has("file") && (k.Protects(k.cmd.Place, full) || path.Base(full) == ".gitconfig" ||
+		strings.HasSuffix(full, "/git/config") || full == "/etc/gitconfig"):
 		k.global("config.write")
 	case p.Has("file"):
 		k.op("config.file")
@@ -363,7 +377,8 @@ func (k *call) anotherHome() bool {
 			file = xdg + "/git/config"
 		}
 	}
-	return len(k.in.UserConfig) > 0 && cmdline.Known(file) && !slices.Contains(k.in.UserConfig, realFile(cmdline.Under(k.dir, file)))
+	return len(k.in.UserConfig) > 0 && cmdline.Known(file) &&
+		!slices.Contains(k.in.UserConfig, realFile(cmdline.Under(k.dir, file)))
 }
 
 // init: over an existing repository it changes the configuration; anywhere else
@@ -384,7 +399,8 @@ func (k *call) init() {
 	case elsewhere, k.overGuarded(dir):
 		k.op("init")
 	default:
-		if rest := strings.TrimPrefix(strings.TrimPrefix(dir, k.Start()), "/"); strings.HasPrefix(rest, string(cmdline.Any)) {
+		rest := strings.TrimPrefix(strings.TrimPrefix(dir, k.Start()), "/")
+		if strings.HasPrefix(rest, string(cmdline.Any)) {
 			k.unknown = true
 		}
 		k.fresh[dir] = true
@@ -422,8 +438,9 @@ func (k *call) overGuarded(dir string) bool {
 }
 
 func (k *call) clone() {
-	p, done := k.parse(`j/jobs= template= reference= reference-if-able= o/origin= b/branch= u/upload-pack= depth= shallow-since= shallow-exclude=
- separate-git-dir= c/config= server-option= filter= bundle-uri= ref-format= revision=`)
+	p, done := k.parse(`j/jobs= template= reference= reference-if-able= o/origin= b/branch= u/upload-pack= depth=
+ shallow-since= shallow-exclude= separate-git-dir= c/config= server-option= filter= bundle-uri= ref-format=
+ revision=`)
 	if done || len(p.Args) == 0 {
 		return
 	}

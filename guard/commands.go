@@ -24,17 +24,19 @@ import (
 type form struct{ names, options, does string }
 
 const (
-	commitOptions = `F/file= author= date= m/message= c/reedit-message= C/reuse-message= fixup= squash= trailer= t/template= cleanup=
- S/gpg-sign? u/untracked-files? pathspec-from-file= U/unified= inter-hunk-context= dry-run short porcelain long z/null`
+	commitOptions = `F/file= author= date= m/message= c/reedit-message= C/reuse-message= fixup= squash= trailer=
+ t/template= cleanup= S/gpg-sign? u/untracked-files? pathspec-from-file= U/unified= inter-hunk-context= dry-run short
+ porcelain long z/null`
 	pushOptions = "repo= recurse-submodules= receive-pack= exec= o/push-option= n/dry-run"
-	pullOptions = `r/rebase? cleanup= s/strategy= X/strategy-option= S/gpg-sign? upload-pack= j/jobs? depth= shallow-since= shallow-exclude=
- deepen= refmap= o/server-option= negotiation-tip= dry-run`
+	pullOptions = `r/rebase? cleanup= s/strategy= X/strategy-option= S/gpg-sign? upload-pack= j/jobs? depth=
+ shallow-since= shallow-exclude= deepen= refmap= o/server-option= negotiation-tip= dry-run`
 	switchOptions  = "c/create= C/force-create= conflict= orphan= t/track? f/force discard-changes m/merge"
 	restoreOptions = "s/source= conflict= pathspec-from-file= U/unified= inter-hunk-context= S/staged W/worktree"
-	listOptions    = "contains= no-contains= with= without= merged= no-merged= sort= points-at= format= l/list d/delete f/force "
-	branchOptions  = listOptions + `t/track? u/set-upstream-to= set-upstream unset-upstream edit-description r/remotes a/all show-current
- D m/move M c/copy C`
-	tagOptions      = listOptions + "n? m/message= F/file= trailer= cleanup= u/local-user= v/verify"
+	listOptions    = `contains= no-contains= with= without= merged= no-merged= sort= points-at= format= l/list
+ d/delete f/force`
+	branchOptions = listOptions + ` t/track? u/set-upstream-to= set-upstream unset-upstream edit-description r/remotes
+ a/all show-current D m/move M c/copy C`
+	tagOptions      = listOptions + " n? m/message= F/file= trailer= cleanup= u/local-user= v/verify"
 	subtreeOptions  = "P/prefix= m/message= annotate= b/branch= onto= rejoin"
 	readTreeOptions = "index-output= prefix= exclude-per-directory= n/dry-run reset u"
 )
@@ -42,11 +44,13 @@ const (
 // forms is the table. A command that has no row, or whose conditions do not hold,
 // only reads, or writes what takes nothing away (objects, the index).
 var forms = []form{
-	{"commit", commitOptions, "dry-run|short|porcelain|long|null ~commit; commit"}, // --short and its kin imply --dry-run
+	// --short and its kin imply --dry-run
+	{"commit", commitOptions, "dry-run|short|porcelain|long|null ~commit; commit"},
 	{"citool,gui citool", "", "commit"},
 	{"push,send-pack,http-push", pushOptions, "dry-run ~push; push"},
 	{"receive-pack", "", "push"},
-	{"merge,merge-index,merge-octopus,merge-one-file,merge-ours,merge-recursive,merge-recursive-ours,merge-recursive-theirs,merge-resolve,merge-subtree", "", "merge"},
+	{"merge,merge-index,merge-octopus,merge-one-file,merge-ours,merge-resolve," +
+		"merge-recursive,merge-recursive-ours,merge-recursive-theirs,merge-subtree", "", "merge"},
 	{"rebase,am", "", "^--show-c ~*; *"},
 	{"cherry-pick,revert,fast-import,update-ref,gc", "", "*"},
 	{"quiltimport", "n/dry-run patches= author= series=", "dry-run ~am; am"},
@@ -57,19 +61,23 @@ var forms = []form{
 	{"stash pop,stash apply,stash drop,stash clear,stash store,stash branch", "", "stash.*"},
 	{"stash import", "", "stash.store"},
 	{"stash export", "print to-ref=", "print =; stash.store"},
-	{"switch", switchOptions, "force|discard-changes switch.force; merge|conflict switch.merge; old:force-create switch.reset-branch; switch"},
+	{"switch", switchOptions,
+		"force|discard-changes switch.force; merge|conflict switch.merge; old:force-create switch.reset-branch; switch"},
 	{"restore", restoreOptions, "staged+!worktree restore.staged; restore.worktree"},
 	{"clean", "n/dry-run e/exclude=", "dry-run ~clean; clean"},
 	{"rm", "n/dry-run cached f/force r", "dry-run ~rm; force rm.force; r+!cached rm.recursive; rm"},
 	{"mv", "n/dry-run f/force", "dry-run ~mv; force mv.force; mv"},
 	{"read-tree", readTreeOptions, "dry-run ~read-tree.update; u|reset read-tree.update"},
-	{"branch", branchOptions, "delete|D branch.delete; move|M branch.rename; C|copy+force branch.copy; list =; force branch.force;" +
-		"set-upstream|set-upstream-to|unset-upstream|edit-description branch.config;" +
+	{"branch", branchOptions, "delete|D branch.delete; move|M branch.rename; C|copy+force branch.copy; list =;" +
+		"force branch.force;set-upstream|set-upstream-to|unset-upstream|edit-description branch.config;" +
 		"!args|remotes|all|show-current|contains|no-contains|merged|no-merged|points-at =; branch.create"},
-	{"tag", tagOptions, "delete tag.delete; list|verify =; force tag.force; !args|n|contains|no-contains|merged|no-merged|points-at =; tag.create"},
+	{"tag", tagOptions,
+		"delete tag.delete; list|verify =; force tag.force; !args|n|contains|no-contains|merged|no-merged|points-at =; tag.create"},
 	{"symbolic-ref", "d/delete m=", "delete|args>1 symbolic-ref.write"},
-	{"replace", "l/list d/delete e/edit g/graft convert-graft-file format=", "list =; delete|edit|graft|convert-graft-file|args>1 replace.write"},
-	{"notes", "ref= n/dry-run", "@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
+	{"replace", "l/list d/delete e/edit g/graft convert-graft-file format=",
+		"list =; delete|edit|graft|convert-graft-file|args>1 replace.write"},
+	{"notes", "ref= n/dry-run",
+		"@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
 	{"reflog expire,reflog delete", "n/dry-run", "dry-run ~reflog.*; reflog.*"},
 	{"reflog drop,reflog write", "", "reflog.delete"},
 	{"maintenance run,maintenance start,maintenance stop,maintenance register,maintenance unregister", "", "gc"},
@@ -85,11 +93,13 @@ var forms = []form{
 	{"submodule", "", "="},
 	{"submodule deinit", "", "submodule.deinit"},
 	{"submodule update", "f/force", "force submodule.update-force"},
-	{"sparse-checkout set,sparse-checkout add,sparse-checkout init,sparse-checkout disable,sparse-checkout reapply,sparse-checkout clean", "", "sparse-checkout.set"},
+	{"sparse-checkout set,sparse-checkout add,sparse-checkout init,sparse-checkout disable," +
+		"sparse-checkout reapply,sparse-checkout clean", "", "sparse-checkout.set"},
 	{"add,stage", "", "add"},
 	{"bisect", "", "bisect"},
 	{"send-email,imap-send", "dry-run", "dry-run ~send-email; send-email"},
-	{"svn log,svn info,svn blame,svn find-rev,svn show-ignore,svn propget,svn proplist,svn show-externals,svn gc", "", "="},
+	{"svn log,svn info,svn blame,svn find-rev,svn show-ignore,svn propget,svn proplist,svn show-externals,svn gc", "",
+		"="},
 	{"svn,p4,cvsimport,cvsexportcommit,archimport", "n/dry-run", "dry-run ~svn.write; svn.write"},
 	{"subtree", subtreeOptions, "@push push; @split+!rejoin|!args =; merge"},
 	{"lfs push", "d/dry-run", "dry-run ~lfs.push; lfs.push"},

@@ -26,21 +26,23 @@ type entry struct{ key, value string }
 
 // gitCommands are the commands that git brings along ("git --list-cmds=main" of
 // 2.39.5, and those added up to 2.55). An alias cannot hide them.
-const gitCommands = `add add--interactive am annotate apply archimport archive backfill bisect bisect--helper blame branch bugreport bundle
-cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout--worker checkout-index cherry cherry-pick citool
-clean clone column commit commit-graph commit-tree config count-objects credential credential-cache credential-cache--daemon
-credential-store cvsexportcommit cvsimport cvsserver daemon describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool
-env--helper fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck
-fsck-objects fsmonitor--daemon gc get-tar-commit-id grep gui hash-object help history hook http-backend http-fetch http-push imap-send
-index-pack init init-db instaweb interpret-trailers last-modified log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge
-merge-base merge-file merge-index merge-octopus merge-one-file merge-ours merge-recursive merge-recursive-ours
-merge-recursive-theirs merge-resolve merge-subtree merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes p4
-pack-objects pack-redundant pack-refs patch-id pickaxe prune prune-packed pull push quiltimport range-diff read-tree rebase
-receive-pack reflog refs remote remote-ext remote-fd remote-ftp remote-ftps remote-http remote-https repack replace replay repo
-request-pull rerere reset restore rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index
-show-ref sparse-checkout stage stash status stripspace submodule submodule--helper subtree survey svn switch symbolic-ref tag
-unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-archive--writer upload-pack
-var verify-commit verify-pack verify-tag version whatchanged worktree write-tree`
+const gitCommands = `add add--interactive am annotate apply archimport archive backfill bisect bisect--helper blame
+ branch bugreport bundle cat-file check-attr check-ignore check-mailmap check-ref-format checkout checkout--worker
+ checkout-index cherry cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects
+ credential credential-cache credential-cache--daemon credential-store cvsexportcommit cvsimport cvsserver daemon
+ describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool env--helper fast-export fast-import fetch
+ fetch-pack filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck fsck-objects fsmonitor--daemon gc
+ get-tar-commit-id grep gui hash-object help history hook http-backend http-fetch http-push imap-send index-pack init
+ init-db instaweb interpret-trailers last-modified log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge
+ merge-base merge-file merge-index merge-octopus merge-one-file merge-ours merge-recursive merge-recursive-ours
+ merge-recursive-theirs merge-resolve merge-subtree merge-tree mergetool mktag mktree multi-pack-index mv name-rev
+ notes p4 pack-objects pack-redundant pack-refs patch-id pickaxe prune prune-packed pull push quiltimport range-diff
+ read-tree rebase receive-pack reflog refs remote remote-ext remote-fd remote-ftp remote-ftps remote-http remote-https
+ repack replace replay repo request-pull rerere reset restore rev-list rev-parse revert rm send-email send-pack shell
+ shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace submodule
+ submodule--helper subtree survey svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref
+ update-server-info upload-archive upload-archive--writer upload-pack var verify-commit verify-pack verify-tag version
+ whatchanged worktree write-tree`
 
 // companions are programs of their own that change history or send it away; "git
 // NAME" is classified here.
@@ -106,7 +108,8 @@ func (k *call) text() string { return strings.Join(k.cmd.Argv, " ") }
 
 // globalsWithValue are the global options that take the next word when no value is
 // glued on with "=".
-const globalsWithValue = "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source --shallow-file"
+const globalsWithValue = `-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source
+ --shallow-file`
 
 // call follows handle_options of git.c: global options cannot be cut short, and -h
 // or --version as a command end in help. What the configuration has git start is
@@ -182,7 +185,8 @@ func (k *call) readEnv() {
 	}
 	n, _ := strconv.Atoi(env("GIT_CONFIG_COUNT"))
 	for i := range min(n, 256) {
-		k.config = append(k.config, entry{env("GIT_CONFIG_KEY_" + strconv.Itoa(i)), env("GIT_CONFIG_VALUE_" + strconv.Itoa(i))})
+		k.config = append(k.config, entry{env("GIT_CONFIG_KEY_" + strconv.Itoa(i)),
+			env("GIT_CONFIG_VALUE_" + strconv.Itoa(i))})
 	}
 	for _, w := range cmdline.Split(env("GIT_CONFIG_PARAMETERS")) { // 'key=value' (old) or 'key'='value'
 		k.config = append(k.config, configEntry(w))
@@ -214,7 +218,8 @@ func (k *call) written(key string) (value string, ok bool) {
 		return "", false
 	}
 	var files []string
-	for _, from := range [][2]string{{"GIT_CONFIG_SYSTEM", ""}, {"GIT_CONFIG_GLOBAL", ""}, {"HOME", ".config/git/config"}, {"HOME", ".gitconfig"}, {"XDG_CONFIG_HOME", "git/config"}} {
+	for _, from := range [][2]string{{"GIT_CONFIG_SYSTEM", ""}, {"GIT_CONFIG_GLOBAL", ""},
+		{"HOME", ".config/git/config"}, {"HOME", ".gitconfig"}, {"XDG_CONFIG_HOME", "git/config"}} {
 		if v, ok := k.lookup(k.cmd.Place, from[0]); ok {
 			files = append(files, path.Join(v, from[1]))
 		}
@@ -362,18 +367,20 @@ func (k *call) start(s Start) string {
 
 // execKeys are configuration keys whose value git hands to a shell or runs; "*"
 // stands for a subsection. Source: git-config(1) of 2.39 to 2.51.
-const execKeys = `core.pager core.editor core.sshcommand core.askpass core.fsmonitor core.gitproxy core.alternaterefscommand sequence.editor
- diff.external diff.*.command diff.*.textconv difftool.*.cmd mergetool.*.cmd merge.*.driver filter.*.clean filter.*.smudge filter.*.process
- interactive.difffilter pager.* credential.helper credential.*.helper gpg.program gpg.*.program trailer.*.cmd trailer.*.command
- uploadpack.packobjectshook remote.*.uploadpack remote.*.receivepack remote.*.vcs browser.*.cmd man.*.cmd guitool.*.cmd submodule.*.update
+const execKeys = `core.pager core.editor core.sshcommand core.askpass core.fsmonitor core.gitproxy
+ core.alternaterefscommand sequence.editor diff.external diff.*.command diff.*.textconv difftool.*.cmd mergetool.*.cmd
+ merge.*.driver filter.*.clean filter.*.smudge filter.*.process interactive.difffilter pager.* credential.helper
+ credential.*.helper gpg.program gpg.*.program trailer.*.cmd trailer.*.command uploadpack.packobjectshook
+ remote.*.uploadpack remote.*.receivepack remote.*.vcs browser.*.cmd man.*.cmd guitool.*.cmd submodule.*.update
  sendemail.sendmailcmd sendemail.tocmd sendemail.cccmd init.templatedir web.browser`
 
 // execVariables are the variables that do the same.
-const execVariables = `GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER PAGER EDITOR VISUAL GIT_EXTERNAL_DIFF GIT_SSH_COMMAND GIT_SSH GIT_ASKPASS
- GIT_PROXY_COMMAND GIT_DIFFTOOL_EXTCMD`
+const execVariables = `GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER PAGER EDITOR VISUAL GIT_EXTERNAL_DIFF GIT_SSH_COMMAND
+ GIT_SSH GIT_ASKPASS GIT_PROXY_COMMAND GIT_DIFFTOOL_EXTCMD`
 
 // editing are the commands that open an editor.
-const editing = `commit tag branch rebase config notes merge revert cherry-pick am add replace send-email pull bugreport reset checkout restore stash`
+const editing = `commit tag branch rebase config notes merge revert cherry-pick am add replace send-email pull
+ bugreport reset checkout restore stash`
 
 // configured follows commands that reach git through -c or through variables that
 // the text sets. Plain programs ("less -R", "true") are passed over: what cannot
@@ -401,7 +408,8 @@ func isExecKey(key string) bool {
 	key = strings.ToLower(key)
 	for pattern := range strings.FieldsSeq(execKeys) {
 		before, after, any := strings.Cut(pattern, "*")
-		if key == pattern || any && len(key) >= len(before)+len(after) && strings.HasPrefix(key, before) && strings.HasSuffix(key, after) {
+		if key == pattern || any && len(key) >= len(before)+len(after) && strings.HasPrefix(key, before) &&
+			strings.HasSuffix(key, after) {
 			return true
 		}
 	}

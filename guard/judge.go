@@ -274,7 +274,8 @@ func (j *Judge) Elsewhere(at Place, root string) bool {
 	}
 	// A scratch repository under /tmp, while the work is not there.
 	start := j.Start()
-	return !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !superqode.Within(start, root) && !superqode.Within(root, start)
+	return !strings.ContainsAny(root, "*?[") && strings.HasPrefix(root, "/tmp/") && !superqode.Within(start, root) &&
+		!superqode.Within(root, start)
 }
 
 // LinkedWorktree reports whether a path is the root of a linked worktree of the
@@ -309,12 +310,14 @@ func (j *Judge) gitEnv(at Place) []string {
 	var out []string
 	for _, kv := range j.in.Env {
 		k, _, _ := strings.Cut(kv, "=")
-		if git.IsRedirect(k) && !slices.ContainsFunc(at.Set, func(s string) bool { n, _, _ := strings.Cut(s, "="); return n == k }) {
+		if git.IsRedirect(k) && !slices.ContainsFunc(at.Set,
+			func(s string) bool { n, _, _ := strings.Cut(s, "="); return n == k }) {
 			out = append(out, kv)
 		}
 	}
 	for _, kv := range at.Set {
-		if k, v, set := strings.Cut(kv, "="); set && cmdline.Known(v) && (strings.HasPrefix(k, "GIT_") || k == "HOME" || k == "XDG_CONFIG_HOME") {
+		if k, v, set := strings.Cut(kv, "="); set && cmdline.Known(v) &&
+			(strings.HasPrefix(k, "GIT_") || k == "HOME" || k == "XDG_CONFIG_HOME") {
 			out = append(out, kv)
 		}
 	}

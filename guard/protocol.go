@@ -129,7 +129,8 @@ func Decode(f Format, in io.Reader) (Request, error) {
 	}
 	var p payload
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), &p); err != nil {
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input is not the expected JSON object: %s", f, jsonProblem(err))
+		return Request{}, superqode.Errorf(superqode.ErrUsage,
+			"the %s hook's input is not the expected JSON object: %s", f, jsonProblem(err))
 	}
 	return p.request(f)
 }
@@ -173,7 +174,8 @@ func (p payload) request(f Format) (Request, error) {
 			r.After = true
 			return r, nil
 		}
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's input names neither a tool nor a command", f)
+		return Request{}, superqode.Errorf(superqode.ErrUsage,
+			"the %s hook's input names neither a tool nor a command", f)
 	}
 	var err error
 	if len(p.Command) > 0 && (r.Tool == "" || f == Cursor && len(raw) == 0) { // Cursor's beforeShellExecution
@@ -204,7 +206,8 @@ func (p payload) request(f Format) (Request, error) {
 		if raw[0] != '{' {
 			return r, nil // a tool whose arguments are no object runs no command
 		}
-		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments cannot be read: %s", f, jsonProblem(err))
+		return Request{}, superqode.Errorf(superqode.ErrUsage, "the %s hook's tool arguments cannot be read: %s", f,
+			jsonProblem(err))
 	}
 	return r.fill(in)
 }
@@ -272,7 +275,8 @@ func commandText(raw json.RawMessage) (string, error) {
 // writesFiles reports whether a tool is an editor.
 func writesFiles(tool string) bool {
 	switch strings.ToLower(tool) {
-	case "write", "edit", "multiedit", "notebookedit", "write_file", "replace", "create", "str_replace_editor", "str_replace_based_edit_tool", "delete", "apply_patch",
+	case "write", "edit", "multiedit", "notebookedit", "write_file", "replace", "create", "str_replace_editor",
+		"str_replace_based_edit_tool", "delete", "apply_patch",
 		"str_replace", "strreplace", "insert", "edit_file", "search_replace", "delete_file",
 		"create_file", "replace_string_in_file", "multi_replace_string_in_file", "insert_edit_into_file", "edit_notebook_file", "editfiles":
 		return true

@@ -67,7 +67,8 @@ func Block(f Format, message string) (Reply, error) { return block(f, message) }
 func block(f Format, message string) (Reply, error) {
 	var body map[string]any
 	code := codeBlocked
-	specific := map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": message}
+	specific := map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "deny",
+		"permissionDecisionReason": message}
 	switch f {
 	case Claude, Codex:
 		body = map[string]any{"hookSpecificOutput": specific}
@@ -77,7 +78,8 @@ func block(f Format, message string) (Reply, error) {
 		body = map[string]any{"permission": "deny", "user_message": message, "agent_message": message}
 	case Copilot:
 		// The command line reads the outer fields, the editor the inner ones.
-		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message, "hookSpecificOutput": specific}, 0
+		body, code = map[string]any{"permissionDecision": "deny", "permissionDecisionReason": message,
+			"hookSpecificOutput": specific}, 0
 	default:
 		return Reply{}, superqode.Errorf(superqode.ErrUsage, "unknown format %q", f)
 	}

@@ -167,7 +167,8 @@ func (r *GitResolver) External(_ context.Context, _ At, name string) Answer {
 		return No
 	}
 	for _, dir := range filepath.SplitList(r.search) {
-		if st, err := os.Stat(filepath.Join(dir, "git-"+name)); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+		if st, err := os.Stat(filepath.Join(dir, "git-"+name)); err == nil && st.Mode().IsRegular() &&
+			st.Mode()&0o111 != 0 {
 			return Yes
 		}
 	}

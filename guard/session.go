@@ -94,7 +94,8 @@ func LoadSessionState(dir string) (*SessionState, error) {
 	}
 	switch {
 	case st.SchemaVersion != sessionStateVersion:
-		return nil, fmt.Errorf("the guard's state has schema_version %d, this superqode knows %d", st.SchemaVersion, sessionStateVersion)
+		return nil, fmt.Errorf("the guard's state has schema_version %d, this superqode knows %d", st.SchemaVersion,
+			sessionStateVersion)
 	case st.Git.Bin == "" || st.ID.IsZero():
 		return nil, fmt.Errorf("the guard's state in %s is not whole", dir)
 	}
@@ -204,5 +205,6 @@ func (st *SessionState) PrivateEnv(env []string) []string {
 	if superqode.Getenv(env, "GIT_DIR") != "" {
 		return env
 	}
-	return superqode.Override(env, []string{"GIT_DIR=" + string(st.Private.Dir), "GIT_WORK_TREE=" + string(st.Workspace)})
+	return superqode.Override(env, []string{"GIT_DIR=" + string(st.Private.Dir), "GIT_WORK_TREE=" +
+		string(st.Workspace)})
 }

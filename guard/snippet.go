@@ -23,31 +23,40 @@ func AgentSnippet(f Format, program string) (Snippet, error) {
 	call := func(what string) string { return quoteJSON(text.QuotePOSIX(program) + what + string(f)) }
 	command, claims, track := call(" guard check --format "), call(" claim check --format "), call(" track --format ")
 	group := func(matcher, command string, timeout int) string {
-		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, command, timeout)
+		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, command,
+			timeout)
 	}
 	both := func(before, after, runs, edits string, timeout int) string {
-		return fmt.Sprintf(`{"hooks":{%q:[%s,%s],%q:[%s]}}`, before, group(runs+"|"+edits, command, timeout), group(edits, claims, timeout), after, group(edits, track, timeout))
+		return fmt.Sprintf(`{"hooks":{%q:[%s,%s],%q:[%s]}}`, before, group(runs+"|"+edits, command, timeout),
+			group(edits, claims, timeout), after, group(edits, track, timeout))
 	}
 	var doc string
 	var where []string
 	switch f {
 	case Claude:
 		doc = both("PreToolUse", "PostToolUse", "Bash", "Write|Edit|MultiEdit|NotebookEdit", 10)
-		where = []string{"merge into .claude/settings.json of the repository, or ~/.claude/settings.json for all of them"}
+		where = []string{"merge into .claude/settings.json of the repository, " +
+			"or ~/.claude/settings.json for all of them"}
 	case Codex:
 		doc = both("PreToolUse", "PostToolUse", "Bash", "apply_patch", 10)
-		where = []string{"merge into .codex/hooks.json of the repository, or ~/.codex/hooks.json for all of them", "Codex runs it after it was reviewed and trusted: /hooks"}
+		where = []string{"merge into .codex/hooks.json of the repository, or ~/.codex/hooks.json for all of them",
+			"Codex runs it after it was reviewed and trusted: /hooks"}
 	case Gemini:
 		doc = both("BeforeTool", "AfterTool", "run_shell_command", "write_file|replace", 10000)
-		where = []string{"merge into .gemini/settings.json of the repository, or ~/.gemini/settings.json for all of them"}
+		where = []string{"merge into .gemini/settings.json of the repository, " +
+			"or ~/.gemini/settings.json for all of them"}
 	case Cursor:
-		doc = fmt.Sprintf(`{"version":1,"hooks":{"beforeShellExecution":[{"command":%s,"timeout":10,"failClosed":true}],`+
-			`"preToolUse":[{"command":%s,"matcher":"Write|Edit|Delete","timeout":10,"failClosed":true}],"afterFileEdit":[{"command":%s,"timeout":10}]}}`, command, claims, track)
+		doc = fmt.Sprintf(`{"version":1,"hooks":{`+
+			`"beforeShellExecution":[{"command":%s,"timeout":10,"failClosed":true}],`+
+			`"preToolUse":[{"command":%s,"matcher":"Write|Edit|Delete","timeout":10,"failClosed":true}],`+
+			`"afterFileEdit":[{"command":%s,"timeout":10}]}}`, command, claims, track)
 		where = []string{"merge into .cursor/hooks.json of the repository, or ~/.cursor/hooks.json for all of them"}
 	case Copilot:
 		entry := func(command string) string { return `{"type":"command","bash":` + command + `,"timeoutSec":10}` }
-		doc = fmt.Sprintf(`{"version":1,"hooks":{"preToolUse":[%s,%s],"postToolUse":[%s]}}`, entry(command), entry(claims), entry(track))
-		where = []string{"save as .github/hooks/superqode.json of the repository, or ~/.copilot/hooks/superqode.json for all of them"}
+		doc = fmt.Sprintf(`{"version":1,"hooks":{"preToolUse":[%s,%s],"postToolUse":[%s]}}`, entry(command),
+			entry(claims), entry(track))
+		where = []string{"save as .github/hooks/superqode.json of the repository, " +
+			"or ~/.copilot/hooks/superqode.json for all of them"}
 	default:
 		return Snippet{}, superqode.Errorf(superqode.ErrUsage, "%q is no coding agent whose hooks are known", string(f))
 	}

@@ -3,6 +3,8 @@ package guard
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed-2d964004/superqode/internal/cmdline"
 )
 
 // steps are the commands that git starts by itself while it carries out one that is
@@ -16,9 +18,11 @@ func steps() [][2]string {
 		{"pull", "merge"}, {"pull", "rebase"}, {"pull", "fetch"}, {"pull", "stash"},
 		{"merge", "stash"}, {"merge", "read-tree"}, {"merge", "merge-ours"}, {"merge", "merge-octopus"},
 		{"merge", "merge-resolve"}, {"merge", "merge-recursive"}, {"merge", "merge-subtree"},
-		{"rebase", "commit"}, {"rebase", "merge"}, {"rebase", "am"}, {"rebase", "stash"}, {"rebase", "cherry-pick"}, {"rebase", "checkout"},
+		{"rebase", "commit"}, {"rebase", "merge"}, {"rebase", "am"}, {"rebase", "stash"}, {"rebase",
+			"cherry-pick"}, {"rebase", "checkout"},
 		{"cherry-pick", "commit"}, {"revert", "commit"}, {"am", "merge-recursive"},
-		{"stash", "reset"}, {"stash", "clean"}, {"stash", "checkout"}, {"stash", "checkout-index"}, {"stash", "read-tree"},
+		{"stash", "reset"}, {"stash", "clean"}, {"stash", "checkout"}, {"stash", "checkout-index"}, {"stash",
+			"read-tree"},
 		{"stash", "apply"}, {"stash", "merge-recursive"}, {"stash", "update-ref"}, {"stash", "restore"},
 		{"filter-branch", ""}, {"subtree", ""}, {"quiltimport", ""}, {"svn", ""}, {"p4", ""},
 		{"gc", ""}, {"maintenance", ""}, {"remote", ""}, {"sparse-checkout", ""}, {"lfs", ""}, {"submodule", ""},
@@ -28,7 +32,9 @@ func steps() [][2]string {
 // IsStep reports whether git starts the command child (its name alone) by itself
 // while it carries out parent.
 func IsStep(parent, child string) bool {
-	return slices.ContainsFunc(steps(), func(s [2]string) bool { return s[0] == parent && (s[1] == child || s[1] == "") })
+	return slices.ContainsFunc(steps(), func(s [2]string) bool {
+		return s[0] == parent && (s[1] == child || s[1] == "")
+	})
 }
 
 // PartOf reports whether an attempt is part of a command that was let through: the
@@ -60,13 +66,19 @@ func (a Attempt) PartOf(through Attempt) bool {
 // CommandName is git's command of an argument list that begins with git, the global
 // options passed over.
 func CommandName(argv []string) string {
+	name, _ := SplitCommand(argv)
+	return name
+}
+
+// SplitCommand is CommandName with the command's arguments.
+func SplitCommand(argv []string) (name string, args []string) {
 	for i := 1; i < len(argv); i++ {
 		switch w := argv[i]; {
-		case w == "-c" || w == "-C" || w == "--git-dir" || w == "--work-tree" || w == "--namespace" || w == "--config-env" || w == "--attr-source":
+		case cmdline.In(globalsWithValue, w):
 			i++
 		case !strings.HasPrefix(w, "-"):
-			return w
+			return w, argv[i+1:]
 		}
 	}
-	return ""
+	return "", nil
 }

@@ -23,6 +23,10 @@ type Call struct {
 	Err  io.Writer
 }
 
+// HelperFile is the name of the helper binary in a session's folder of hooks. The
+// links next to it lead to it, so that it is called by their names.
+const HelperFile = "helper"
+
 // Names of the helper that are no hooks of git's.
 const (
 	// RemoteHelper is the program that git looks for in PATH and in its own folder
@@ -104,7 +108,8 @@ func Answer(ctx context.Context, c Call) int {
 // where the user has no such hook (see alone): git calls the hook for each transaction twice
 // or three times.
 func (c Call) aside() bool {
-	if c.Name != installation.TransactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" || filepath.Base(c.Exe) != installation.TransactionHook {
+	if c.Name != installation.TransactionHook || len(c.Args) == 0 || c.Args[0] == "prepared" ||
+		filepath.Base(c.Exe) != installation.TransactionHook {
 		return false
 	}
 	st, err := os.Lstat(c.Exe)

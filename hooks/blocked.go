@@ -43,10 +43,10 @@ func (a *answer) pushing(ctx context.Context) (dry bool, code int) {
 	s := subject{verdict: guard.Refusal("push", []string{"git", "push"})}
 	chain := a.commands()
 	// Git runs "git remote-superqode-blocked", which runs this.
-	for len(chain) > 0 && "git-"+chain[0].command() == RemoteHelper {
+	for len(chain) > 0 && "git-"+chain[0].name() == RemoteHelper {
 		chain = chain[1:]
 	}
-	if len(chain) > 0 && (chain[0].command() == "push" || chain[0].command() == "send-pack") {
+	if len(chain) > 0 && (chain[0].name() == "push" || chain[0].name() == "send-pack") {
 		if s = a.judge(ctx, chain); !s.verdict.Denied() {
 			return a.policy.Decide("push") == guard.Deny, 0
 		}
@@ -88,7 +88,8 @@ func (a *answer) ownTarget(address string) (string, bool) {
 		if to.GitDir == "" || !superqode.Within(to.GitDir, dir) {
 			continue
 		}
-		ours := superqode.Within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) || superqode.Within(to.CommonDir, string(a.st.Workspace))
+		ours := superqode.Within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) ||
+			superqode.Within(to.CommonDir, string(a.st.Workspace))
 		return dir, ours && !a.st.Guards(to.CommonDir, to.WorkTree)
 	}
 	return "", false

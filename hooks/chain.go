@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,8 @@ func (i *installedCall) next(a *answer) string {
 // usersRepository is the common directory in which the user's own hooks lie: the
 // session's own git directory stands for the user's.
 func (a *answer) usersRepository() string {
-	if a.st != nil && a.st.Private != nil && superqode.Within(a.repo.CommonDir, string(a.st.Private.Dir)) && len(a.st.GitDirs) > 0 {
+	if a.st != nil && a.st.Private != nil && superqode.Within(a.repo.CommonDir, string(a.st.Private.Dir)) &&
+		len(a.st.GitDirs) > 0 {
 		return string(a.st.GitDirs[0])
 	}
 	return a.repo.CommonDir
@@ -140,17 +142,11 @@ func (a *answer) ofSession() bool {
 // environment adds. It is for repositories that came here by another way than
 // the session's own configuration.
 func (a *answer) configuredHooks(ctx context.Context) string {
-	bin := "git"
-	if a.st != nil {
-		bin = string(a.st.Git.Bin)
-	} else if g, err := git.Locate(a.Env); err == nil {
-		bin = g.Bin
-	}
 	env := git.CleanEnv(a.Env)
 	if a.repo.GitDir != "" {
 		env = append(env, "GIT_DIR="+a.repo.GitDir)
 	}
-	cmd := exec.CommandContext(ctx, bin, "config", "--type=path", "--get", "core.hooksPath")
+	cmd := exec.CommandContext(ctx, cmp.Or(a.gitBin(), "git"), "config", "--type=path", "--get", "core.hooksPath")
 	cmd.Dir, cmd.Env = a.Dir, env
 	out, err := cmd.Output()
 	if err != nil {

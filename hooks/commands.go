@@ -17,6 +17,9 @@ type command struct {
 	argv []string // git, the global options that do not name a place, the command, its arguments
 }
 
+// name is the git command alone.
+func (c command) name() string { return guard.CommandName(c.argv) }
+
 // Bounds on the way up the process table.
 const (
 	maxShells   = 2
@@ -54,7 +57,8 @@ func (a *answer) commands() []command {
 func (a *answer) caller() (proctable.Process, bool) {
 	p, ok := proctable.Read(parentPID())
 	for range maxShells {
-		if !ok || !isShell(p.Exe) || !slices.ContainsFunc(p.Args, func(w string) bool { return strings.Contains(w, filepath.Dir(a.Exe)) || strings.Contains(w, a.Name) }) {
+		if !ok || !isShell(p.Exe) || !slices.ContainsFunc(p.Args,
+			func(w string) bool { return strings.Contains(w, filepath.Dir(a.Exe)) || strings.Contains(w, a.Name) }) {
 			break
 		}
 		p, ok = proctable.Read(p.Parent)
@@ -151,25 +155,6 @@ func stripPlace(argv []string) []string {
 		}
 	}
 	return out
-}
-
-// name returns the git command and its arguments, the global options left out.
-func (c command) name() (string, []string) {
-	for i := 1; i < len(c.argv); i++ {
-		switch w := c.argv[i]; {
-		case w == "-c" || w == "--config-env" || w == "--attr-source" || w == "--shallow-file":
-			i++
-		case !strings.HasPrefix(w, "-"):
-			return w, c.argv[i+1:]
-		}
-	}
-	return "", nil
-}
-
-// command returns the git command alone.
-func (c command) command() string {
-	name, _ := c.name()
-	return name
 }
 
 // startDir is where the command was started, as far as its hook can tell: git

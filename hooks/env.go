@@ -2,6 +2,7 @@ package hooks
 
 import (
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +78,10 @@ func gitVersion(st *guard.SessionState) git.Version {
 // repository that what is pushed goes to the helper first.
 func entries(st *guard.SessionState, file string) []entry {
 	var list []entry
+	includeIf := "includeIf.gitdir:"
+	if runtime.GOOS == "darwin" { // which writes a path in the case in which it was typed
+		includeIf = "includeIf.gitdir/i:"
+	}
 	add := func(place string) {
 		// What no key can hold: then the hooks run everywhere, and find out themselves.
 		// An old GIT_CONFIG_PARAMETERS ends the key at the first "=".
@@ -84,7 +89,7 @@ func entries(st *guard.SessionState, file string) []entry {
 			list = append(list, entry{"include.path", file})
 			return
 		}
-		list = append(list, entry{condition + place + ".path", file})
+		list = append(list, entry{includeIf + place + ".path", file})
 	}
 	for _, d := range st.Trees {
 		add(text.QuotePattern(string(d)) + "/")
@@ -94,7 +99,9 @@ func entries(st *guard.SessionState, file string) []entry {
 		add(text.QuotePattern(string(st.Private.Dir)) + "/")
 	}
 	for _, d := range st.GitDirs {
-		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool { return d != t && superqode.Within(string(d), string(t)) }) {
+		if slices.ContainsFunc(st.Trees, func(t superqode.HostPath) bool {
+			return d != t && superqode.Within(string(d), string(t))
+		}) {
 			continue
 		}
 		add(text.QuotePattern(string(d)))       // the main work tree

@@ -41,5 +41,6 @@ func decides(dir, id string, repo guard.Found) bool {
 	}
 	data, err := atomicfile.Read(filepath.Join(dir, "session.json")) // with its guard off a session has no state for it
 	var r sessionRecord
-	return err == nil && json.Unmarshal(data, &r) == nil && (r.ID.String() == id || r.Parent.String() == id) && r.Guard.Off && string(r.CommonDir) == repo.CommonDir
+	return err == nil && json.Unmarshal(data, &r) == nil && (r.ID.String() == id || r.Parent.String() == id) &&
+		r.Guard.Off && string(r.CommonDir) == repo.CommonDir
 }

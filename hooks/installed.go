@@ -29,7 +29,6 @@ type installedCall struct {
 	state string // the folder of the installation's state
 	hook  string // the user's hook, which may not be there
 	in    *installation.Record
-	found string // git's path, once it was looked up
 }
 
 // AnswerInstalled answers a hook that guard install wrote into the user's own
@@ -50,7 +49,9 @@ func AnswerInstalled(ctx context.Context, c Call) int {
 	if strings.Contains(chain, under) {
 		return 0
 	}
-	c.Env = append(slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool { return kv == installation.Processors || strings.HasPrefix(kv, chainVariable+"=") }), chainVariable+"="+chain+under)
+	c.Env = append(slices.DeleteFunc(slices.Clone(c.Env),
+		func(kv string) bool { return kv == installation.Processors || strings.HasPrefix(kv, chainVariable+"=") }),
+		chainVariable+"="+chain+under)
 	a := &answer{Call: c, installed: i, repo: guard.FindRepository(c.Dir, c.Env, "", "")}
 	if inSession(c.Env, a.repo) {
 		return a.userHook(ctx, nil)

@@ -52,44 +52,42 @@ func (a *answer) judge(ctx context.Context, chain []command) subject {
 func (a *answer) verdict(ctx context.Context, c command, outer bool) guard.Verdict {
 	in := guard.Context{Dir: a.startDir(), Env: a.Env, Policy: a.policy}
 	if outer {
-		name, _ := c.name()
-		if !guard.IsGitCommand(name) {
+		if !guard.IsGitCommand(c.name()) {
 			return guard.Verdict{Decision: guard.Allow, Certainty: guard.Unknown}
 		}
 		in.Dir = a.Dir
 	}
 	switch {
 	case a.st != nil:
-		in.Find = func() guard.Resolver { r, _ := a.st.Resolver(a.Env); return r } // every repository that leads here is guarded
+		// every repository that leads here is guarded
+		in.Find = func() guard.Resolver { r, _ := a.st.Resolver(a.Env); return r }
 	case a.installed != nil:
-		in.Find = func() guard.Resolver { return a.installed.resolver(a.Env) }
+		in.Find = func() guard.Resolver {
+			if bin := a.gitBin(); bin != "" {
+				return guard.NewGitResolver(bin, a.Env)
+			}
+			return nil
+		}
 	}
 	v := shelltext.CheckArgs(ctx, c.argv, in)
-	if v.Operation == "branch.force" && v.Denied() {
-		if name, _ := c.name(); name == "worktree" {
-			// "worktree add -B new" reads so from the moment on that it has made the
-			// branch; the transaction shows whether it moves one.
-			v = guard.Verdict{Decision: guard.Allow, Operation: "worktree.add", Certainty: guard.Certain, Command: v.Command}
-		}
+	if v.Operation == "branch.force" && v.Denied() && c.name() == "worktree" {
+		// "worktree add -B new" reads so from the moment on that it has made the
+		// branch; the transaction shows whether it moves one.
+		v = guard.Verdict{Decision: guard.Allow, Operation: "worktree.add", Certainty: guard.Certain,
+			Command: v.Command}
 	}
 	return v
 }
 
-func (i *installedCall) git(env []string) string {
-	if i.found == "" {
-		if g, err := git.Locate(env); err == nil {
-			i.found = g.Bin
-		}
+// gitBin is git's path: the session's, else the one in PATH; "" when there is none.
+func (a *answer) gitBin() string {
+	if a.st != nil {
+		return string(a.st.Git.Bin)
 	}
-	return i.found
-}
-
-func (i *installedCall) resolver(env []string) guard.Resolver {
-	bin := i.git(env)
-	if bin == "" {
-		return nil
+	if g, err := git.Locate(a.Env); err == nil {
+		return g.Bin
 	}
-	return guard.NewGitResolver(bin, env)
+	return ""
 }
 
 // A step is a command that git runs by itself while it carries out another one.
@@ -105,7 +103,9 @@ type step struct {
 var steps = []step{
 	{"worktree add", "reset", (*answer).freshReset},
 	{"worktree add", "update-ref", func(_ *answer, args []string) bool { return len(args) == 2 && args[0] == "HEAD" }},
-	{"worktree add", "symbolic-ref", func(_ *answer, args []string) bool { return len(args) == 2 && args[0] == "HEAD" }},
+	{"worktree add", "symbolic-ref", func(_ *answer, args []string) bool {
+		return len(args) == 2 && args[0] == "HEAD"
+	}},
 	{"worktree add", "branch", nil},
 	{"submodule update", "checkout", (*answer).submoduleCheckout},
 	{"submodule--helper update", "checkout", (*answer).submoduleCheckout},
@@ -119,8 +119,8 @@ var steps = []step{
 // What a parent that is allowed by default does must have the exact form, since
 // such a parent may be made to run something else, by a hook that turns into it.
 func (a *answer) isStep(parent, child command) bool {
-	pname, pargs := parent.name()
-	cname, cargs := child.name()
+	pname, pargs := guard.SplitCommand(parent.argv)
+	cname, cargs := guard.SplitCommand(child.argv)
 	sub := pname
 	if i := slices.IndexFunc(pargs, func(w string) bool { return !strings.HasPrefix(w, "-") }); i >= 0 {
 		sub += " " + pargs[i]
@@ -130,14 +130,9 @@ func (a *answer) isStep(parent, child command) bool {
 			return true
 		}
 	}
-	return guard.IsStep(pname, cname) && a.allowedByUser(parent)
-}
-
-// allowedByUser reports whether a command is one that only the configuration
-// allows.
-func (a *answer) allowedByUser(c command) bool {
-	v := shelltext.CheckArgs(context.Background(), c.argv, guard.Context{})
-	return v.Denied()
+	// Of a parent that only the configuration allows every step is the user's wish.
+	return guard.IsStep(pname, cname) &&
+		shelltext.CheckArgs(context.Background(), parent.argv, guard.Context{}).Denied()
 }
 
 // freshReset is how a new worktree is filled: a hard reset where there was

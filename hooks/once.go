@@ -37,7 +37,8 @@ func (i *installedCall) letThrough(a *answer, s subject) bool {
 	}
 	for _, name := range names {
 		op, found := strings.CutSuffix(name, ".json")
-		if !found || strings.HasPrefix(name, usedPrefix) || op != string(s.verdict.Operation) && !strings.HasPrefix(string(s.verdict.Operation), op+".") {
+		if !found || strings.HasPrefix(name, usedPrefix) || op != string(s.verdict.Operation) &&
+			!strings.HasPrefix(string(s.verdict.Operation), op+".") {
 			continue
 		}
 		if !ok || !installation.Holds(filepath.Join(dir, name)) {

@@ -40,14 +40,14 @@ func agentMark(env []string) string {
 	return ""
 }
 
-// isPerson reports whether a git process was started by a person at a terminal:
+// AtTerminal reports whether a process was started by a person at a terminal:
 // it has one, it may read from it (its process group is the one in front), its
 // input or its messages are that terminal, and no coding agent marks it. why says
 // what speaks against it.
 //
 // A program that opens a terminal of its own for git (script, expect, an agent
 // that marks nothing) looks like a person; guard install --strict is for that.
-func isPerson(pid int, env []string) (yes bool, why string) {
+func AtTerminal(pid int, env []string) (yes bool, why string) {
 	if mark := agentMark(env); mark != "" {
 		return false, "a coding agent runs it (" + mark + " is set)"
 	}
@@ -56,7 +56,3 @@ func isPerson(pid int, env []string) (yes bool, why string) {
 	}
 	return atTerminal(pid)
 }
-
-// AtTerminal reports whether this very process is run by a person at a terminal,
-// by the same signs; why says what speaks against it.
-func AtTerminal(pid int, env []string) (yes bool, why string) { return isPerson(pid, env) }

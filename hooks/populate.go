@@ -49,7 +49,9 @@ func Populate(ctx context.Context, st *guard.SessionState, f Folder) error {
 	}
 	core := coreConfig(st, dir)
 	for name, text := range map[string]string{
-		coreConfigFile: core, configFile: core + remoteConfig(st, dir, known.remotes), pushConfigFile: pushConfig(known.pushPrefixes),
+		coreConfigFile: core,
+		configFile:     core + remoteConfig(st, dir, known.remotes),
+		pushConfigFile: pushConfig(known.pushPrefixes),
 	} {
 		if err := atomicfile.Replace(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return err
@@ -65,7 +67,8 @@ func fillLinks(st *guard.SessionState, dir, helper string) error {
 	if rel, err := filepath.Rel(dir, helper); err == nil {
 		target = rel
 	}
-	own := []string{installation.TransactionHook, "prepare-commit-msg", "pre-push", "pre-rebase", fsmonitorName, receiveName}
+	own := []string{installation.TransactionHook, "prepare-commit-msg", "pre-push", "pre-rebase", fsmonitorName,
+		receiveName}
 	if !gitVersion(st).Before(versionConfigHooks) {
 		own = append(own, configHookName)
 	}
@@ -107,7 +110,9 @@ func chainedHooks(st *guard.SessionState) []string {
 	}
 	var names []string
 	for _, name := range append(installation.GitHooks(), installation.PushToCheckout) {
-		there := slices.ContainsFunc(dirs, func(d string) bool { return unix.Access(filepath.Join(d, name), unix.X_OK) == nil })
+		there := slices.ContainsFunc(dirs, func(d string) bool {
+			return unix.Access(filepath.Join(d, name), unix.X_OK) == nil
+		})
 		if there || st.HooksPath != "" && name != installation.PushToCheckout {
 			names = append(names, name)
 		}
@@ -162,7 +167,8 @@ func section(name, sub string, entries ...entry) string {
 
 // coreConfig is what makes git call the helper.
 func coreConfig(st *guard.SessionState, dir string) string {
-	text := section("core", "", entry{"hooksPath", dir}, entry{"fsmonitor", shellWord(filepath.Join(dir, fsmonitorName))}, entry{"fsmonitorHookVersion", "2"})
+	text := section("core", "", entry{"hooksPath", dir},
+		entry{"fsmonitor", shellWord(filepath.Join(dir, fsmonitorName))}, entry{"fsmonitorHookVersion", "2"})
 	// A fetch ends with housekeeping, which the guard would refuse with many words.
 	if gitVersion(st).Before(versionMaintenance) {
 		return text + section("gc", "", entry{"auto", "0"})

@@ -90,18 +90,13 @@ func (r *refReader) fromPacked(ref string) (string, bool) {
 
 // ask has git read one ref.
 func (r *refReader) ask(ctx context.Context, ref string) (string, bool) {
-	bin := ""
-	switch {
-	case r.a.st != nil:
-		bin = string(r.a.st.Git.Bin)
-	case r.a.installed != nil:
-		bin = r.a.installed.git(r.a.Env)
-	}
+	bin := r.a.gitBin()
 	if bin == "" {
 		return "", false
 	}
 	g := git.At(bin, r.a.Env)
-	out, err := g.Output(ctx, git.Cmd{Args: []string{"--git-dir", r.a.repo.GitDir, "for-each-ref", "--format=%(symref) %(objectname) %(refname)", ref}})
+	out, err := g.Output(ctx, git.Cmd{Args: []string{"--git-dir", r.a.repo.GitDir, "for-each-ref",
+		"--format=%(symref) %(objectname) %(refname)", ref}})
 	if err != nil {
 		return "", false
 	}

@@ -39,7 +39,8 @@ func (a *answer) refuse(s subject) int {
 		fmt.Fprintf(a.Err, "superqode: the session's state is not there, so the strictest rules hold: %v\n", a.broken)
 		return exitRefused
 	}
-	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks, Dir: superqode.HostPath(a.Dir), Agent: a.st.Agent, Process: s.pid}
+	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks,
+		Dir: superqode.HostPath(a.Dir), Agent: a.st.Agent, Process: s.pid}
 	if a.st.Consume(a.Env, at) {
 		return 0
 	}
@@ -66,7 +67,8 @@ func (a *answer) reported(at guard.Attempt) bool {
 	}
 	list, _ := guard.ParseAttempts(data)
 	return slices.ContainsFunc(list[max(len(list)-8, 0):], func(b guard.Attempt) bool {
-		return b.Process == at.Process && b.Operation == at.Operation && b.Layer == at.Layer && !b.Allowed && time.Since(b.At) < time.Minute
+		return b.Process == at.Process && b.Operation == at.Operation && b.Layer == at.Layer && !b.Allowed &&
+			time.Since(b.At) < time.Minute
 	})
 }
 
@@ -76,7 +78,7 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 	if p, ok := a.caller(); ok {
 		caller = p.PID
 	}
-	person, why := isPerson(caller, a.Env)
+	person, why := AtTerminal(caller, a.Env)
 	switch {
 	case person && !i.in.Strict:
 		return 0
@@ -94,7 +96,8 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 	default:
 		fmt.Fprintf(&b, "  who: %s, so it counts as a program; the user does it in a terminal\n", why)
 	}
-	fmt.Fprintf(&b, "  a person, in a terminal, can let one through: superqode guard allow --once %s\n", s.verdict.Operation)
+	fmt.Fprintf(&b, "  a person, in a terminal, can let one through: superqode guard allow --once %s\n",
+		s.verdict.Operation)
 	_, _ = io.WriteString(a.Err, b.String()) // perhaps nobody listens
 	i.note(a, s)
 	return exitRefused
@@ -110,7 +113,8 @@ func (i *installedCall) note(a *answer, s subject) {
 	if st, err := os.Lstat(path); err == nil && st.Size() > maxAttempts || i.in.Helper == "" {
 		return
 	}
-	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks, Dir: superqode.HostPath(a.Dir), Process: s.pid, At: time.Now().UTC()}
+	at := guard.Attempt{Operation: s.verdict.Operation, Command: s.verdict.Command, Layer: guard.LayerHooks,
+		Dir: superqode.HostPath(a.Dir), Process: s.pid, At: time.Now().UTC()}
 	if err := at.Append(path); err != nil {
 		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
 	}

@@ -76,7 +76,8 @@ func (a *answer) transaction(ctx context.Context) (code int, input []byte) {
 			return a.undoRename(s, busy, code), input
 		}
 		return code, input
-	case repacks(chain[0]), !s.verdict.Denied() && a.byUser(s.verdict.Operation):
+	case chain[0].name() == "pack-refs", // writes refs down in another way, and leaves their values alone
+		!s.verdict.Denied() && a.byUser(s.verdict.Operation):
 		return 0, input
 	}
 	s.pid = chain[0].PID
@@ -135,13 +136,6 @@ func (a *answer) byUser(op guard.Operation) bool {
 	return ok && info.Default == guard.Deny && a.policy.Decide(op) == guard.Allow
 }
 
-// repacks reports commands that write refs down in another way and leave their
-// values alone. They delete loose refs that are packed.
-func repacks(c command) bool {
-	name, _ := c.name()
-	return name == "pack-refs"
-}
-
 // refuseRefs refuses a transaction in which something of the user's moves.
 func (a *answer) refuseRefs(ctx context.Context, list []update, s subject) int {
 	refs := refReader{a: a}
@@ -167,10 +161,12 @@ type mover struct {
 // moves returns the operation that a line is, or "" when it takes nothing away: a
 // new branch or tag, a remote-tracking ref, a ref of this work tree alone.
 func (a *answer) moves(ctx context.Context, u update, refs *refReader, by mover) guard.Operation {
-	if !strings.HasPrefix(u.ref, "refs/") || hasPrefix(u.ref, "refs/remotes/", "refs/bisect/", "refs/worktree/", "refs/rewritten/", "refs/prefetch/") {
-		return ""
-	}
+	rest, isRef := strings.CutPrefix(u.ref, "refs/")
+	kind, _, _ := strings.Cut(rest, "/")
 	switch {
+	case !isRef, slices.Contains([]string{"remotes", "bisect", "worktree", "rewritten", "prefetch"}, kind) &&
+		rest != kind:
+		return ""
 	case u.ref == "refs/stash":
 		if isZero(u.new) {
 			return "stash.drop"
@@ -204,13 +200,4 @@ func (a *answer) moves(ctx context.Context, u update, refs *refReader, by mover)
 		return "tag.force"
 	}
 	return "update-ref"
-}
-
-func hasPrefix(s string, prefixes ...string) bool {
-	for _, p := range prefixes {
-		if strings.HasPrefix(s, p) {
-			return true
-		}
-	}
-	return false
 }

@@ -55,7 +55,8 @@ func CheckRequest(ctx context.Context, req guard.Request, in guard.Context) guar
 	}
 	switch {
 	case req.After:
-		return guard.Line{Verdict: guard.Verdict{Decision: guard.Allow, Certainty: guard.Certain, Reason: "the event asks for no decision"}}
+		return guard.Line{Verdict: guard.Verdict{Decision: guard.Allow, Certainty: guard.Certain,
+			Reason: "the event asks for no decision"}}
 	case req.Command != "":
 		return Check(ctx, req.Command, in)
 	}

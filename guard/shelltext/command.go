@@ -95,7 +95,8 @@ func (r *reader) program(st *state, words []string) string {
 	if text, ok := r.Files[st.path(words[0])]; ok && strings.Contains(words[0], "/") {
 		return c.script(text, words)
 	}
-	for _, kind := range []func(*command) (string, bool){(*command).builtin, (*command).shellData, (*command).wrapped, (*command).prints} {
+	for _, kind := range []func(*command) (string, bool){(*command).builtin, (*command).shellData, (*command).wrapped,
+		(*command).prints} {
 		if out, ok := kind(c); ok {
 			return out
 		}
@@ -134,22 +135,27 @@ func (r *reader) git(st *state, argv []string) string {
 		}
 		return r.nested(n, s.Line, s.Note)
 	}})
-	st.asked = ran.Name == "status" || ran.Name == "rev-parse" && hasArg(ran, "--git-dir", "--is-inside-work-tree", "--show-toplevel")
+	st.asked = ran.Name == "status" || ran.Name == "rev-parse" &&
+		hasArg(ran, "--git-dir", "--is-inside-work-tree", "--show-toplevel")
 	return r.gitPrints(ran)
 }
 
 // companion knows programs that do git's work under another name.
 func (c *command) companion() {
-	p := cmdline.Parse("m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch prerelease", c.args)
+	p := cmdline.Parse(`m/message= preid= w/workspace= new-version= major minor patch premajor preminor prepatch
+ prerelease`, c.args)
 	words := " " + strings.Join(append([]string{c.name}, p.Args...), " ") + " "
-	tags := !slices.ContainsFunc(c.args, func(a string) bool { return a == "--no-git-tag-version" || strings.HasPrefix(a, "--git-tag-version=f") })
+	tags := !slices.ContainsFunc(c.args, func(a string) bool {
+		return a == "--no-git-tag-version" || strings.HasPrefix(a, "--git-tag-version=f")
+	})
 	switch {
 	case strings.HasPrefix(words, " jj git push "):
 		c.Operation("push", c.line, nil)
 	case strings.HasPrefix(words, " jj commit "), strings.HasPrefix(words, " jj ci "),
 		cmdline.In("npm pnpm", c.name) && strings.Contains(words, "npm version ") && len(p.Args) > 1 && tags && !p.Help,
 		// The first yarn; the second takes words, and commits nothing.
-		strings.HasPrefix(words, " yarn version ") && tags && p.Has("new-version", "major", "minor", "patch", "premajor", "preminor", "prepatch", "prerelease"):
+		strings.HasPrefix(words, " yarn version ") && tags &&
+			p.Has("new-version", "major", "minor", "patch", "premajor", "preminor", "prepatch", "prerelease"):
 		c.Operation("commit", c.line, nil)
 	}
 }
@@ -163,7 +169,9 @@ func (c *command) builtin() (out string, ok bool) {
 	switch c.name {
 	case "cd", "chdir", "pushd":
 		to := ""
-		if i := slices.IndexFunc(args, func(a string) bool { return a == "-" || !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") }); i >= 0 {
+		if i := slices.IndexFunc(args, func(a string) bool {
+			return a == "-" || !strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+")
+		}); i >= 0 {
 			to = args[i]
 		}
 		st.cd(to)
@@ -200,7 +208,8 @@ func (c *command) builtin() (out string, ok bool) {
 			c.nested(st, args[0], "trap runs it")
 		}
 	default:
-		return "", cmdline.In("hash jobs wait ulimit umask times kill disown bg fg shopt setopt complete help man whereis", c.name)
+		return "", cmdline.In(`hash jobs wait ulimit umask times kill disown bg fg shopt setopt complete help man
+ whereis`, c.name)
 	}
 	return "", true
 }
@@ -279,7 +288,8 @@ func (st *state) read(p *cmdline.Parsed) {
 		ifs = v.Str
 	}
 	if a := p.Last("a"); a != "" {
-		_ = st.Set(a, expand.Variable{Set: true, Kind: expand.Indexed, List: strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(ifs, c) })})
+		_ = st.Set(a, expand.Variable{Set: true, Kind: expand.Indexed,
+			List: strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(ifs, c) })})
 		return
 	}
 	if len(p.Args) == 0 {

@@ -36,7 +36,8 @@ func (r *reader) writeFile(st *state, name, content string, add bool) {
 	}
 	for kind, file := range cmdline.Parts(content) {
 		if kind == cmdline.Blob && r.sameFile(st, full, file) {
-			r.Operation("checkout.discard", []string{"git", "show", "…:" + file, ">", name}, func() bool { return r.Fresh(full) })
+			r.Operation("checkout.discard", []string{"git", "show", "…:" + file, ">", name},
+				func() bool { return r.Fresh(full) })
 			return
 		}
 	}
@@ -55,7 +56,8 @@ func (r *reader) writeFile(st *state, name, content string, add bool) {
 func (r *reader) sameFile(st *state, full, file string) bool {
 	full = cmdline.Tame(full)
 	start := cmdline.Tame(r.Start())
-	return full == cmdline.Tame(cmdline.Under(st.dir, file)) || superqode.Within(full, start) && strings.HasSuffix(full, "/"+cmdline.Tame(file))
+	return full == cmdline.Tame(cmdline.Under(st.dir, file)) || superqode.Within(full, start) &&
+		strings.HasSuffix(full, "/"+cmdline.Tame(file))
 }
 
 // protect records a write into .git, and reports whether it is one.
@@ -94,7 +96,8 @@ var writers = []writer{
 	{"Remove-Item ri rd del erase", "", allOperands, "", ""}, // PowerShell and cmd
 	{"cp ln ditto scp", "t/target-directory= S/suffix= i= P= F= c= l=", lastOperand, "target-directory", ""},
 	{"install", "t/target-directory= S/suffix= m/mode= o/owner= g/group=", lastOperand, "target-directory", ""},
-	{"rsync", "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files", lastOperand, "", ""},
+	{"rsync", "e/rsh= f/filter= exclude= include= exclude-from= include-from= remove-source-files", lastOperand, "",
+		""},
 	{"sed gsed", "e/expression= f/file= i/in-place? l=", allOperands, "", "in-place"},
 	{"perl", "i? e= E= l? 0? F? M? m?", allOperands, "", "i"},
 	{"ruby", "i? e= r= I=", allOperands, "", "i"},
@@ -103,7 +106,8 @@ var writers = []writer{
 	{"vim vi nvim", "c= cmd=", allOperands, "", "c"},
 	{"sort", "o/output= t= k= T= S=", noOperand, "output", ""},
 	{"curl gcc cc jq", "o/output= O?", noOperand, "output", ""},
-	{"wget", "O/output-document= o/output-file= P/directory-prefix=", noOperand, "output-document output-file directory-prefix", ""},
+	{"wget", "O/output-document= o/output-file= P/directory-prefix=", noOperand,
+		"output-document output-file directory-prefix", ""},
 	{"tar bsdtar", "C/directory= f/file= x/extract get", noOperand, "directory", "extract get"},
 	{"unzip", "d= x= P=", noOperand, "d", ""},
 	{"patch", "i/input= o/output= p/strip= d/directory= R/reverse dry-run", allOperands, "output", ""},

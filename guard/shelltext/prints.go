@@ -58,7 +58,8 @@ func (c *command) prints() (out string, ok bool) {
 		}
 	case "mktemp":
 		out = "/tmp/" + open("mktemp"+strconv.Itoa(c.work)) + "\n"
-	case "head", "tail", "sort", "uniq", "tac", "nl", "column", "grep", "egrep", "fgrep", "rg", "sed", "gsed", "awk", "gawk", "mawk", "cut", "tr", "ls", "tree", "locate", "ag", "ack", "jq", "yq", "rev", "paste", "fold":
+	case "head", "tail", "sort", "uniq", "tac", "nl", "column", "grep", "egrep", "fgrep", "rg", "sed", "gsed", "awk",
+		"gawk", "mawk", "cut", "tr", "ls", "tree", "locate", "ag", "ack", "jq", "yq", "rev", "paste", "fold":
 		c.writers()
 		if l := languageOf(c.name); l != nil {
 			c.interpreter(l)
@@ -83,17 +84,22 @@ func (c *command) filter() string {
 	in := c.st.input()
 	has := func(test func(a string) bool) bool { return slices.ContainsFunc(c.args, test) }
 	switch {
-	case c.name == "ls" && has(func(a string) bool { return guard.NamesGitDir(path.Base(a)) && slices.Contains(c.args, "-d") }):
+	case c.name == "ls" && has(func(a string) bool {
+		return guard.NamesGitDir(path.Base(a)) && slices.Contains(c.args, "-d")
+	}):
 		return ".git\n"
 	case c.name == "ls" && has(func(a string) bool { return strings.Contains(a, ".git/") && strings.Contains(a, "*") }):
 		return last(c.args) + "\n"
-	case cmdline.In("ls tree locate", c.name), cmdline.In("rg grep egrep fgrep ag ack", c.name) && has(func(a string) bool {
-		return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "lL") || cmdline.In("--files-with-matches --files", a)
-	}):
+	case cmdline.In("ls tree locate", c.name), cmdline.In("rg grep egrep fgrep ag ack", c.name) &&
+		has(func(a string) bool {
+			return strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.ContainsAny(a, "lL") ||
+				cmdline.In("--files-with-matches --files", a)
+		}):
 		return cmdline.Open(cmdline.Paths, c.name)
 	case composed(c.args) != "":
 		return composed(c.args)
-	case cmdline.In("head tail sort uniq tac grep egrep fgrep", c.name) && strings.Trim(cmdline.Printable(in), "… \n") != "":
+	case cmdline.In("head tail sort uniq tac grep egrep fgrep", c.name) &&
+		strings.Trim(cmdline.Printable(in), "… \n") != "":
 		return in
 	case cmdline.KindOf(in) == cmdline.Paths: // no longer all that find printed
 		return cmdline.Open(cmdline.Paths, c.name)
@@ -106,7 +112,8 @@ func (c *command) filter() string {
 func composed(args []string) string {
 	var b strings.Builder
 	for _, a := range args {
-		for part := range strings.FieldsFuncSeq(a, func(c rune) bool { return strings.ContainsRune("/\"'|,#{}()=\n", c) }) {
+		for part := range strings.FieldsFuncSeq(a,
+			func(c rune) bool { return strings.ContainsRune("/\"'|,#{}()=\n", c) }) {
 			if strings.HasPrefix(part, "git ") {
 				b.WriteString(part + "\n" + part + open("field") + "\n")
 			}
@@ -215,7 +222,9 @@ func hasArg(ran guard.Ran, names ...string) bool {
 }
 
 func hasFormat(ran guard.Ran) bool {
-	return slices.ContainsFunc(ran.Args, func(a string) bool { return strings.HasPrefix(a, "--format") || strings.HasPrefix(a, "--pretty") })
+	return slices.ContainsFunc(ran.Args, func(a string) bool {
+		return strings.HasPrefix(a, "--format") || strings.HasPrefix(a, "--pretty")
+	})
 }
 
 // diffPrints is what diff, show and log print.

@@ -102,7 +102,8 @@ func tooNested(text string) bool {
 		case '`', '"':
 			quotes++
 		case ' ':
-			if word := text[strings.LastIndexAny(text[max(0, i-8):i], " ;\n")+1+max(0, i-8) : i]; cmdline.In("if while until for time case coproc", word) {
+			before := text[max(0, i-8):i]
+			if cmdline.In("if while until for time case coproc", before[strings.LastIndexAny(before, " ;\n")+1:]) {
 				words++
 			}
 		case '\n', ';':
@@ -364,7 +365,8 @@ func (r *reader) caseClause(st *state, x *syntax.CaseClause) string {
 				hit = statusOpen
 				break
 			}
-			if ok, err := path.Match(strings.ReplaceAll(pattern, "/", "_"), strings.ReplaceAll(word, "/", "_")); ok && err == nil {
+			if ok, err := path.Match(strings.ReplaceAll(pattern, "/", "_"), strings.ReplaceAll(word, "/", "_")); ok &&
+				err == nil {
 				hit = statusTrue
 				break
 			}
@@ -431,7 +433,8 @@ func (r *reader) redirect(st *state, redirs []*syntax.Redirect) []target {
 				r.writeFile(st, w, open("stderr"), false)
 				continue
 			}
-			out = append(out, target{w, slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppAll, syntax.AppClob}, x.Op)})
+			out = append(out, target{w, slices.Contains([]syntax.RedirOperator{syntax.AppOut, syntax.AppAll,
+				syntax.AppClob}, x.Op)})
 		}
 	}
 	return out

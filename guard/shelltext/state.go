@@ -101,7 +101,8 @@ func statusOf(yes bool) status {
 }
 
 func (r *reader) newState() *state {
-	return &state{r: r, env: r.Env(), vars: map[string]expand.Variable{}, funcs: map[string]*syntax.Stmt{}, aliases: map[string]string{}, dir: r.Start(), oldDir: r.Start(), arg0: "sh"}
+	return &state{r: r, env: r.Env(), vars: map[string]expand.Variable{}, funcs: map[string]*syntax.Stmt{},
+		aliases: map[string]string{}, dir: r.Start(), oldDir: r.Start(), arg0: "sh"}
 }
 
 // clone is a subshell: what it changes stays in it.
@@ -157,7 +158,8 @@ func (st *state) merge(branches ...*state) {
 	for _, b := range branches {
 		for k, v := range b.vars {
 			old, had := st.vars[k]
-			if !had || old.Str != v.Str || old.Exported != v.Exported || len(old.List) != len(v.List) || len(old.Map) != len(v.Map) {
+			if !had || old.Str != v.Str || old.Exported != v.Exported || len(old.List) != len(v.List) ||
+				len(old.Map) != len(v.Map) {
 				st.vars[k] = v
 			}
 		}

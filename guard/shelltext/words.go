@@ -259,7 +259,8 @@ func (st *state) declare(x *syntax.DeclClause) {
 		case a.Value != nil:
 			flag := st.word(a.Value)
 			option := strings.HasPrefix(flag, "-")
-			exported, remove = exported || option && strings.Contains(flag, "x"), remove || option && strings.Contains(flag, "n")
+			exported, remove = exported || option && strings.Contains(flag, "x"), remove || option &&
+				strings.Contains(flag, "n")
 			if k, v, ok := strings.Cut(flag, "="); ok && cmdline.Known(k) { // export "A=b"
 				st.setExported(k, v)
 			}

@@ -13,7 +13,8 @@ import (
 // wrapped follows a command into the command that it runs.
 func (c *command) wrapped() (string, bool) {
 	switch c.name {
-	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash", "csh", "tcsh", "elvish", "nu", "xonsh":
+	case "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "rbash", "fish", "oksh", "yash", "csh", "tcsh", "elvish",
+		"nu", "xonsh":
 		return c.shellProgram(), true
 	case "xargs", "gxargs":
 		return c.xargs(), true
@@ -181,7 +182,8 @@ func (c *command) shellProgram() string {
 
 // parallel runs its words with the inputs after ":::", or every line of input.
 func (c *command) parallel() string {
-	p := cmdline.ParseUntil("j/jobs= I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= joblog= results= S/sshlogin= timeout= delay= retries= halt= dry-run", c.args)
+	p := cmdline.ParseUntil(`j/jobs= I= n/max-args= N= a/arg-file= d/delimiter= C/colsep= joblog= results= S/sshlogin=
+ timeout= delay= retries= halt= dry-run`, c.args)
 	words, inputs := p.Args, []string{c.st.input()}
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ":::") }); i >= 0 {
 		words, inputs = words[:i], words[i+1:]
@@ -204,8 +206,8 @@ func (c *command) parallel() string {
 
 // xargs appends the words of its input to a command.
 func (c *command) xargs() string {
-	p := cmdline.ParseUntil(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs= s/max-chars=
- J= R= replace? process-slot-var=`, c.args)
+	p := cmdline.ParseUntil(`0/null a/arg-file= d/delimiter= E= e? I= i? L/max-lines= l? n/max-args= P/max-procs=
+ s/max-chars= J= R= replace? process-slot-var=`, c.args)
 	in := c.st.input()
 	if file := p.Last("arg-file"); file != "" {
 		in = c.readFile(c.st, file)
@@ -321,7 +323,8 @@ func (f *findCall) primary(i int) int {
 			return f.exec(i + 1)
 		}
 	default:
-		f.named = f.named || cmdline.In("-empty -newer -mtime -mmin -ctime -cmin -atime -amin -size -user -group -perm -links -uid -gid -nouser -executable -newermt", a)
+		f.named = f.named || cmdline.In(`-empty -newer -mtime -mmin -ctime -cmin -atime -amin -size -user -group -perm
+ -links -uid -gid -nouser -executable -newermt`, a)
 	}
 	return i + 1
 }
@@ -346,9 +349,11 @@ func (f *findCall) reaches(test, pattern string) bool {
 		}
 	}
 	// As find does: "*" matches slashes and leading dots, too.
-	text := strings.NewReplacer(`\*`, ".*", `\?`, ".", `\[!`, "[^", `\[`, "[", `\]`, "]", `\^`, "^").Replace(regexp.QuoteMeta(pattern))
+	glob := strings.NewReplacer(`\*`, ".*", `\?`, ".", `\[!`, "[^", `\[`, "[", `\]`, "]", `\^`, "^")
+	text := glob.Replace(regexp.QuoteMeta(pattern))
 	re, err := regexp.Compile("^(?s:" + text + ")$")
-	return err == nil && len(pattern) < 200 && cmdline.Known(pattern) && slices.ContainsFunc(names, re.MatchString) || strings.EqualFold(pattern, ".git")
+	return err == nil && len(pattern) < 200 && cmdline.Known(pattern) && slices.ContainsFunc(names, re.MatchString) ||
+		strings.EqualFold(pattern, ".git")
 }
 
 // aboveStart reports whether one of the roots holds the directory that the text
@@ -366,7 +371,8 @@ func (f *findCall) found() string {
 	root := f.roots[0]
 	switch {
 	case f.gitNamed && !f.excluded:
-		if slices.Contains(f.roots, ".") || strings.HasPrefix(path.Base(root), ".git") || strings.Contains(root, "/.git") {
+		if slices.Contains(f.roots, ".") || strings.HasPrefix(path.Base(root), ".git") ||
+			strings.Contains(root, "/.git") {
 			return ".git"
 		}
 		return path.Join(root, ".git")
@@ -406,7 +412,8 @@ func (f *findCall) remove() {
 	for _, root := range f.roots {
 		full := f.st.path(root)
 		inside := f.Protects(f.st.place(), full)
-		if inside || !f.excluded && (f.gitNamed && !f.Elsewhere(f.st.place(), full) || f.everything() && f.wholeTree(full)) {
+		if inside || !f.excluded && (f.gitNamed && !f.Elsewhere(f.st.place(), full) || f.everything() &&
+			f.wholeTree(full)) {
 			f.Operation("gitdir.write", f.line, nil)
 			return
 		}

@@ -26,11 +26,13 @@ const (
 
 // wrappers is knowledge: programs with one form share a row.
 var wrappers = []wrapper{
-	{names: `nohup chronic unbuffer builtin noglob nocorrect busybox toybox fakeroot dbus-run-session valgrind winpty eatmydata rtk catchsegv
- wsh firejail and or not begin cross-env setarch linux64 linux32 i386 x86_64 aarch64 uname26 arch torsocks proxychains proxychains4`},
+	{names: `nohup chronic unbuffer builtin noglob nocorrect busybox toybox fakeroot dbus-run-session valgrind winpty
+ eatmydata rtk catchsegv wsh firejail and or not begin cross-env setarch linux64 linux32 i386 x86_64 aarch64 uname26
+ arch torsocks proxychains proxychains4`},
 	{names: "env", options: "u/unset= C/chdir= a/argv0="},
-	{names: "sudo doas", options: `C/close-from= g/group= h/host= p/prompt= r/role= t/type= T/command-timeout= U/other-user= u/user= D/chdir=
- R/chroot= e/edit i/login l/list s/shell v/validate V/version`, only: "list validate version edit"},
+	{names: "sudo doas", options: `C/close-from= g/group= h/host= p/prompt= r/role= t/type= T/command-timeout=
+ U/other-user= u/user= D/chdir= R/chroot= e/edit i/login l/list s/shell v/validate
+ V/version`, only: "list validate version edit"},
 	{names: "setsid screen entr", options: "S="},
 	{names: "command", options: "v V", only: "v V"},
 	{names: "exec", options: "a="},
@@ -64,13 +66,15 @@ var wrappers = []wrapper{
 	{names: "npx", options: "p/package= c/call=", shell: "call"},
 	{names: "npm", options: "c/call= package= prefix=", sub: "exec x", shell: "call"},
 	{names: "pnpm yarn bun", options: "C/dir= filter= cwd=", sub: "exec dlx x"},
-	{names: "bundle poetry pipenv pdm hatch rye mise asdf op doppler devbox dotenvx rbenv pyenv nodenv nx turbo toolbox tox lerna uv conda",
+	{names: `bundle poetry pipenv pdm hatch rye mise asdf op doppler devbox dotenvx rbenv pyenv nodenv nx turbo
+ toolbox tox lerna uv conda`,
 		options: "f= e= scope= concurrency= with= p/python= project= directory= n/name= prefix=", sub: "exec run x"},
 	{names: "perf", options: "o= e= F= p= c= C= r= x=", sub: "stat record trace"},
 	{names: "direnv", sub: "exec", skip: 1},
 	{names: "runuser", options: "c/command= s/shell= u/user= l=", shell: "command"},
 	{names: "su", options: "c/command= s/shell= g=", how: inOption, shell: "command"},
-	{names: "script nix-shell chokidar", options: "c/command= run= o= p/packages= I= A= d= i/ignore=", how: inOption, shell: "run command"},
+	{names: "script nix-shell chokidar", options: "c/command= run= o= p/packages= I= A= d= i/ignore=", how: inOption,
+		shell: "run command"},
 	{names: "nodemon", options: "x/exec= w/watch= e/ext= i/ignore=", how: inOption, shell: "exec"},
 	{names: "cargo", options: "x/exec= s/shell=", sub: "watch", shell: "shell"},
 	{names: "sg", options: "c=", skip: 1, how: each, shell: "c"},

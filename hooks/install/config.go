@@ -27,13 +27,15 @@ const (
 )
 
 // putIntoConfig is rule 2.
-func (i *Installer) putIntoConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) (changed bool, err error) {
+func (i *Installer) putIntoConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) (
+	changed bool, err error) {
 	ours := at.set && samePath(at.path, l.Own)
 	switch {
 	case ours && in.Config == nil:
 		return false, superqode.WithHint(fmt.Errorf("core.hooksPath leads to %s, and what stood there before is not known", l.Own), "git config --unset core.hooksPath")
 	case !ours:
-		in.Config = &installation.ConfigEdit{Former: superqode.HostPath(at.path), Value: superqode.HostPath(at.value), Scope: at.scope, Own: superqode.HostPath(l.Own)}
+		in.Config = &installation.ConfigEdit{Former: superqode.HostPath(at.path), Value: superqode.HostPath(at.value),
+			Scope: at.scope, Own: superqode.HostPath(l.Own)}
 	}
 	wrote, err := i.writeOwnHooks(l, in)
 	if err != nil {
@@ -70,7 +72,7 @@ func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record
 	}
 	for _, name := range passedOn(inside(i.Dir(), full)) {
 		path, text := filepath.Join(l.Own, name), script(in, name, next+name+`"`)
-		if data, err := os.ReadFile(path); err == nil && string(data) == text && executable(path) {
+		if holds(path, text) {
 			continue
 		}
 		if err := atomicfile.Write(path, []byte(text), 0o755); err != nil {
@@ -79,6 +81,12 @@ func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record
 		changed = true
 	}
 	return changed, nil
+}
+
+// holds reports whether a hook is a file of its own with this text.
+func holds(path, text string) bool {
+	data, err := os.ReadFile(path)
+	return err == nil && string(data) == text && executable(path)
 }
 
 func executable(path string) bool {
@@ -110,7 +118,9 @@ func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *i
 		return err
 	}
 	in.Config.File, in.Config.Time = superqode.HostPath(file), st.ModTime()
-	if err := errors.Join(os.MkdirAll(l.State, 0o700), atomicfile.Write(filepath.Join(l.State, configBefore), before, 0o600), atomicfile.Write(filepath.Join(l.State, configAfter), after, 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(l.State, 0o700),
+		atomicfile.Write(filepath.Join(l.State, configBefore), before, 0o600),
+		atomicfile.Write(filepath.Join(l.State, configAfter), after, 0o600)); err != nil {
 		return err
 	}
 	if _, err := in.Save(l); err != nil {
@@ -123,7 +133,8 @@ func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *i
 // editedConfig is the file with our value in it: in the place of the one that
 // stands there, so that "git config core.hooksPath X" goes on working for whoever
 // calls it; at the end when the value came from a file that this one includes.
-func (i *Installer) editedConfig(ctx context.Context, l installation.Layout, before []byte, at place, file string) ([]byte, error) {
+func (i *Installer) editedConfig(ctx context.Context, l installation.Layout, before []byte, at place, file string) (
+	[]byte, error) {
 	if (at.scope == "local" || at.scope == "worktree") && !samePath(at.origin, file) {
 		return append(withNewline(before), "[core]\n\thooksPath = "+git.QuoteConfig(l.Own)+"\n"...), nil
 	}
@@ -163,7 +174,8 @@ func replaceConfig(file string, old, fresh []byte, mod time.Time) (err error) {
 	lock := file + ".lock"
 	f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, st.Mode().Perm())
 	if errors.Is(err, fs.ErrExist) {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked, "%s is there: git is writing the configuration, or was killed while it did", lock), "rm %s", lock)
+		return superqode.WithHint(superqode.Errorf(superqode.ErrLocked,
+			"%s is there: git is writing the configuration, or was killed while it did", lock), "rm %s", lock)
 	}
 	if err != nil {
 		return err
@@ -204,7 +216,8 @@ func replaceConfig(file string, old, fresh []byte, mod time.Time) (err error) {
 // restoreConfig takes our value out of a configuration file: the saved bytes, if
 // it is as we left it; else our lines only. It reports whether the file is as it
 // was before.
-func (i *Installer) restoreConfig(ctx context.Context, l installation.Layout, e *installation.ConfigEdit) (same bool, err error) {
+func (i *Installer) restoreConfig(ctx context.Context, l installation.Layout, e *installation.ConfigEdit) (
+	same bool, err error) {
 	file := string(e.File)
 	if file == "" {
 		return true, nil // it was not come to
@@ -274,13 +287,15 @@ func startsSection(text string) bool {
 
 // unsetOurs has git take our value out, or put the former one in its place, on a
 // copy.
-func (i *Installer) unsetOurs(ctx context.Context, l installation.Layout, e *installation.ConfigEdit, now []byte) (text string, found bool, err error) {
+func (i *Installer) unsetOurs(ctx context.Context, l installation.Layout, e *installation.ConfigEdit, now []byte) (
+	text string, found bool, err error) {
 	copied := filepath.Join(l.State, ".config-new")
 	if err := os.WriteFile(copied, now, 0o600); err != nil {
 		return "", false, err
 	}
 	defer os.Remove(copied)
-	out, err := i.git.Output(ctx, git.Cmd{Args: []string{"config", "--file", copied, "-z", "--get-all", "core.hooksPath"}})
+	out, err := i.git.Output(ctx, git.Cmd{Args: []string{"config", "--file", copied, "-z", "--get-all",
+		"core.hooksPath"}})
 	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
 		return "", false, nil
 	}

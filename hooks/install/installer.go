@@ -68,12 +68,15 @@ func (i *Installer) layout() installation.Layout { return installation.LayoutOf(
 func (i *Installer) AllowOnce(op guard.Operation) (until time.Time, err error) {
 	l := i.layout()
 	if _, err := installation.Load(l.State); errors.Is(err, fs.ErrNotExist) {
-		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "the guard is not installed in %s", i.Dir()), "superqode guard install, or name a session: superqode guard allow --session S --once %s", op)
+		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound,
+			"the guard is not installed in %s", i.Dir()),
+			"superqode guard install, or name a session: superqode guard allow --session S --once %s", op)
 	} else if err != nil {
 		return time.Time{}, err
 	}
 	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
-		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
+		return time.Time{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op),
+			"superqode guard status --operations")
 	}
 	return installation.AllowOnce(l.State, op, i.Now())
 }
@@ -131,15 +134,10 @@ type Options struct {
 	Allow, Deny []string // guard.allow and guard.deny of the configuration
 }
 
-func (o Options) check() error {
-	_, err := guard.NewPolicy(o.Allow, o.Deny)
-	return err
-}
-
 // Install puts the hooks in, or brings those that are in up to date. changed is
 // false when everything was there already.
 func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err error) {
-	if err := o.check(); err != nil {
+	if _, err := guard.NewPolicy(o.Allow, o.Deny); err != nil {
 		return false, err
 	}
 	l := i.layout()
@@ -157,7 +155,8 @@ func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err e
 		return false, err
 	}
 	method := methodOf(l, at)
-	if old != nil && (old.Method != method || moved(old, l)) { // the user has hooks in another way by now, or elsewhere
+	moved := old != nil && old.Config != nil && string(old.Config.Own) != l.Own
+	if moved || old != nil && old.Method != method { // the user has hooks in another way by now, or elsewhere
 		if _, err := i.takeOut(ctx, l, old); err != nil {
 			return false, installError(err, l)
 		}
@@ -166,23 +165,18 @@ func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err e
 		}
 		old, method, changed = nil, methodOf(l, at), true
 	}
-	in := &installation.Record{InstalledAt: i.Now().UTC().Truncate(time.Second), Version: i.Version, Method: method, Strict: o.Strict, Allow: orEmpty(o.Allow), Deny: orEmpty(o.Deny), Helper: superqode.HostPath(i.Helper)}
+	in := &installation.Record{InstalledAt: i.Now().UTC().Truncate(time.Second), Version: i.Version, Method: method,
+		Strict: o.Strict, Allow: orEmpty(o.Allow), Deny: orEmpty(o.Deny), Helper: superqode.HostPath(i.Helper)}
 	if old != nil {
 		in.InstalledAt, in.MadeFolder, in.Config = old.InstalledAt, old.MadeFolder, old.Config
 	}
+	var did bool
 	if method == installation.MethodFolder {
-		did, ferr := i.putIntoFolder(l, in)
-		changed, err = changed || did, ferr
+		did, err = i.putIntoFolder(l, in)
 	} else {
-		did, cerr := i.putIntoConfig(ctx, l, in, at)
-		changed, err = changed || did, cerr
+		did, err = i.putIntoConfig(ctx, l, in, at)
 	}
-	return changed, installError(err, l)
-}
-
-// moved reports that the repository was moved, with a configuration of ours in it.
-func moved(in *installation.Record, l installation.Layout) bool {
-	return in.Config != nil && string(in.Config.Own) != l.Own
+	return changed || did, installError(err, l)
 }
 
 func orEmpty(list []string) []string {
@@ -230,7 +224,7 @@ func (i *Installer) putIntoFolder(l installation.Layout, in *installation.Record
 		return false, err
 	}
 	failpoint.Hit("guard.install.begun")
-	times := folderTimes(l.Hooks)
+	restoreTime := folderTime(l.Hooks)
 	if err := os.MkdirAll(l.Hooks, 0o777); err != nil {
 		return false, err
 	}
@@ -247,7 +241,7 @@ func (i *Installer) putIntoFolder(l installation.Layout, in *installation.Record
 	if err := mirror(l); err != nil {
 		return true, err
 	}
-	times.restore(l.Hooks)
+	restoreTime()
 	in.Done = true
 	_, err = in.Save(l)
 	return true, err
@@ -261,9 +255,7 @@ func strayHooks(l installation.Layout) []string {
 // folderTodo lists the hooks that are not in place.
 func folderTodo(in *installation.Record, l installation.Layout) []string {
 	return slices.DeleteFunc(installation.Deciders(), func(name string) bool {
-		data, err := os.ReadFile(filepath.Join(l.Hooks, name))
-		st, serr := os.Lstat(filepath.Join(l.Hooks, name))
-		return err == nil && serr == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0 && string(data) == folderScript(in, name)
+		return holds(filepath.Join(l.Hooks, name), folderScript(in, name))
 	})
 }
 
@@ -292,7 +284,8 @@ func setAside(at, aside string, st fs.FileInfo) error {
 	if err := os.MkdirAll(filepath.Dir(aside), 0o700); err != nil {
 		return err
 	}
-	if old, err := os.Lstat(aside); err == nil && !os.SameFile(old, st) { // of an earlier time: somebody replaced ours since
+	// of an earlier time: somebody replaced ours since
+	if old, err := os.Lstat(aside); err == nil && !os.SameFile(old, st) {
 		if sameContents(at, aside) {
 			err = os.Remove(aside)
 		} else {
@@ -342,7 +335,8 @@ func mirror(l installation.Layout) error {
 		if strings.HasSuffix(e.Name(), ".sample") || isOurs(filepath.Join(l.Hooks, e.Name())) {
 			continue
 		}
-		if err := os.Symlink("../hooks/"+e.Name(), filepath.Join(l.Originals, e.Name())); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink("../hooks/"+e.Name(), filepath.Join(l.Originals, e.Name())); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -356,23 +350,12 @@ func installError(err error, l installation.Layout) error {
 	return err
 }
 
-// times are a folder's own times, to be restored after its entries were changed and
-// changed back.
-type times struct {
-	mod   time.Time
-	known bool
-}
-
-func folderTimes(dir string) times {
+// folderTime remembers a folder's own time, to be restored after its entries were
+// changed and changed back.
+func folderTime(dir string) (restore func()) {
 	st, err := os.Stat(dir)
 	if err != nil {
-		return times{}
+		return func() {}
 	}
-	return times{st.ModTime(), true}
-}
-
-func (t times) restore(dir string) {
-	if t.known {
-		_ = os.Chtimes(dir, t.mod, t.mod) // a nicety: nothing depends on it
-	}
+	return func() { _ = os.Chtimes(dir, st.ModTime(), st.ModTime()) } // a nicety: nothing depends on it
 }

@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -42,7 +42,8 @@ func (i *Installer) tried(ctx context.Context, in *installation.Record, scratch 
 		return err
 	}
 	var t trial
-	if data, err := atomicfile.Read(file); err == nil && json.Unmarshal(data, &t) == nil && t.SchemaVersion == trialVersion {
+	if data, err := atomicfile.Read(file); err == nil && json.Unmarshal(data, &t) == nil &&
+		t.SchemaVersion == trialVersion {
 		if t.Failure == "" {
 			return nil
 		}
@@ -77,6 +78,9 @@ func (i *Installer) trialFile(in *installation.Record, scratch string) (string, 
 	return filepath.Join(scratch, "installed-"+hex.EncodeToString(sum.Sum(nil)[:6])+".json"), nil
 }
 
+// probeIdentity lets git commit whatever the user's configuration says.
+var probeIdentity = []string{"-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false"}
+
 // try makes a repository, installs into it in the same way, and has git do what
 // must be refused.
 func (i *Installer) try(ctx context.Context, in *installation.Record, scratch string) (err error) {
@@ -101,8 +105,7 @@ func (i *Installer) try(ctx context.Context, in *installation.Record, scratch st
 		steps = append(steps, []string{"-C", work, "config", "core.hooksPath", "former"})
 	}
 	for _, args := range steps {
-		args = append([]string{"-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false"}, args...)
-		if err := i.git.Run(ctx, git.Cmd{Args: args}); err != nil {
+		if err := i.git.Run(ctx, git.Cmd{Args: slices.Concat(probeIdentity, args)}); err != nil {
 			return err
 		}
 	}
@@ -128,12 +131,9 @@ func (i *Installer) tryAll(ctx context.Context, dir string) error {
 		"commit --allow-empty -m x", "commit --allow-empty --no-verify -m x", "push origin HEAD:refs/heads/main", "update-ref -d refs/heads/other", "branch -D other", "tag -d mark", "rebase --root",
 	}
 	for _, line := range lines {
-		cmd := exec.CommandContext(ctx, i.git.Bin, append([]string{"-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false"}, strings.Fields(line)...)...)
+		cmd := exec.CommandContext(ctx, i.git.Bin, slices.Concat(probeIdentity, strings.Fields(line))...)
 		cmd.Dir, cmd.Env = i.repo.TopLevel, i.scratchEnv(dir)
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		err := cmd.Run()
-		if err == nil {
+		if cmd.Run() == nil {
 			return fmt.Errorf("git %s was not refused", line)
 		}
 	}
@@ -164,7 +164,10 @@ func (i *Installer) refs(ctx context.Context, dir string) (string, error) {
 // configuration but the scratch repository's.
 func (i *Installer) scratchEnv(dir string) []string {
 	env := slices.DeleteFunc(git.CleanEnv(i.env), func(kv string) bool {
-		return strings.HasPrefix(kv, "SUPERQODE_") || strings.HasPrefix(kv, "HOME=") || strings.HasPrefix(kv, "XDG_CONFIG_HOME=") || strings.HasPrefix(kv, "GIT_CONFIG_GLOBAL=") || strings.HasPrefix(kv, "GIT_CONFIG_NOSYSTEM=")
+		return strings.HasPrefix(kv, "SUPERQODE_") || strings.HasPrefix(kv, "XDG_CONFIG_HOME=")
 	})
-	return append(env, "HOME="+dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true")
+	return superqode.Override(env, []string{
+		"HOME=" + dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "LC_ALL=C",
+		"GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true",
+	})
 }

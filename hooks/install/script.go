@@ -33,7 +33,8 @@ func script(in *installation.Record, name, next string) string {
 	b.WriteString("# Refuses what programs do to this repository's history; a person at a terminal\n# passes. Put in by superqode guard install, taken out by superqode guard uninstall.\n")
 	b.WriteString("next=" + next + "\n")
 	if name == installation.TransactionHook {
-		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable + `" >&2; exit 1; fi` + "\n")
+		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable +
+			`" >&2; exit 1; fi` + "\n")
 	}
 	if slices.Contains(installation.Deciders(), name) {
 		b.WriteString("guard=" + text.QuoteSingle(helper) + "\n")
@@ -48,7 +49,9 @@ func script(in *installation.Record, name, next string) string {
 			// an editor opens, or a hook of the user's runs, for nothing.
 			b.WriteString(` && { [ "$2" != message ] || [ -x "$next" ]; }`)
 		}
-		b.WriteString("; then\n\t" + `GOMAXPROCS=${GOMAXPROCS:-` + strings.TrimPrefix(installation.Processors, "GOMAXPROCS=") + `} exec "$guard" ` + installation.Command + " " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
+		b.WriteString("; then\n\t" + `GOMAXPROCS=${GOMAXPROCS:-` +
+			strings.TrimPrefix(installation.Processors, "GOMAXPROCS=") + `} exec "$guard" ` + installation.Command +
+			" " + name + ` "${0%/*}/../superqode" "$next" "$@"` + "\nfi\n")
 		if name == "prepare-commit-msg" || name == "pre-push" || name == "pre-rebase" {
 			b.WriteString(`if [ ! -x "$guard" ]; then echo "superqode: $guard is gone, so nothing guards this repository. Install superqode again, or remove this hook: $0" >&2; fi` + "\n")
 		}
@@ -75,7 +78,8 @@ func isOurs(path string) bool {
 	defer f.Close()
 	head := make([]byte, 64)
 	n, err := io.ReadFull(f, head)
-	return (err == nil || err == io.ErrUnexpectedEOF) && bytes.Contains(head[:n], []byte("\n"+scriptMark[:len(scriptMark)-3]))
+	return (err == nil || err == io.ErrUnexpectedEOF) &&
+		bytes.Contains(head[:n], []byte("\n"+scriptMark[:len(scriptMark)-3]))
 }
 
 // passedOn are the hooks that a folder of ours hands on under rule 2: all of git's
@@ -85,7 +89,8 @@ func passedOn(former string) []string {
 	var names []string
 	for _, name := range installation.GitHooks() {
 		switch name {
-		case "post-index-change", "proc-receive", "pre-receive", "update", "post-receive", "post-update", "sendemail-validate",
+		case "post-index-change", "proc-receive", "pre-receive", "update", "post-receive", "post-update",
+			"sendemail-validate",
 			"p4-changelist", "p4-post-changelist", "p4-pre-submit", "p4-prepare-changelist":
 			if st, err := os.Stat(filepath.Join(former, name)); former == "" || err != nil || st.IsDir() {
 				continue

@@ -75,11 +75,12 @@ func (i *Installer) Inspect(ctx context.Context, scratch string) (*Status, error
 	if at.set {
 		dir = inside(i.Dir(), at.path)
 	}
-	s := &Status{HooksPath: superqode.HostPath(dir), Setting: superqode.HostPath(at.value), Scope: at.scope, Hooks: []HookStatus{}, Problems: []string{}, Blocked: []guard.Attempt{}, Allow: []string{}, Deny: []string{}}
+	s := &Status{HooksPath: superqode.HostPath(dir), Setting: superqode.HostPath(at.value), Scope: at.scope,
+		Hooks: []HookStatus{}, Problems: []string{}, Blocked: []guard.Attempt{}, Allow: []string{}, Deny: []string{}}
 	in, err := installation.Load(l.State)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if i.traces(l) {
+		if traces(l) {
 			s.problem("the installation's state is gone, hooks of it are left", "superqode guard uninstall")
 		}
 	case err != nil:
@@ -104,9 +105,7 @@ func (i *Installer) Inspect(ctx context.Context, scratch string) (*Status, error
 
 func (s *Status) take(in *installation.Record) {
 	s.Installed, s.Method, s.Strict, s.Version, s.Helper = true, Method(in.Method), in.Strict, in.Version, in.Helper
-	s.Allow, s.Deny = orEmpty(in.Allow), orEmpty(in.Deny)
-	at := in.InstalledAt
-	s.InstalledAt = &at
+	s.Allow, s.Deny, s.InstalledAt = orEmpty(in.Allow), orEmpty(in.Deny), new(in.InstalledAt)
 }
 
 // problem adds one; the first remedy counts.
@@ -122,8 +121,7 @@ func (i *Installer) list(dir string, l installation.Layout, in *installation.Rec
 	list := []HookStatus{}
 	for _, name := range append(installation.GitHooks(), "push-to-checkout") {
 		path := filepath.Join(dir, name)
-		st, err := os.Stat(path)
-		if err != nil || st.IsDir() || st.Mode().Perm()&0o111 == 0 {
+		if !runs(path) {
 			continue
 		}
 		h := HookStatus{Name: name, Path: superqode.HostPath(path), By: maker(path)}
@@ -154,8 +152,7 @@ const makerSuperqode = "superqode"
 // maker names the tool that made a hook, by what tools write into theirs; "" when git would
 // not run it.
 func maker(path string) string {
-	st, err := os.Stat(path)
-	if err != nil || st.IsDir() || st.Mode().Perm()&0o111 == 0 {
+	if !runs(path) {
 		return ""
 	}
 	if isOurs(path) {
@@ -170,14 +167,22 @@ func maker(path string) string {
 	n, _ := f.Read(head)
 	text := string(head[:n])
 	for _, m := range []struct{ mark, name string }{
-		{"/h\"", "husky"}, {"husky.sh", "husky"}, {"lefthook", "lefthook"}, {"pre-commit.com", "pre-commit"}, {"hook-impl", "pre-commit"}, {"git lfs", "git-lfs"},
-		{"overcommit", "overcommit"}, {"simple-git-hooks", "simple-git-hooks"}, {"yorkie", "yorkie"}, {"ghooks", "ghooks"}, {"captainhook", "captainhook"},
+		{"/h\"", "husky"}, {"husky.sh", "husky"}, {"lefthook", "lefthook"},
+		{"pre-commit.com", "pre-commit"}, {"hook-impl", "pre-commit"}, {"git lfs", "git-lfs"},
+		{"overcommit", "overcommit"}, {"simple-git-hooks", "simple-git-hooks"}, {"yorkie", "yorkie"},
+		{"ghooks", "ghooks"}, {"captainhook", "captainhook"},
 	} {
 		if strings.Contains(text, m.mark) {
 			return m.name
 		}
 	}
 	return "hand-made"
+}
+
+// runs reports whether git would run a hook.
+func runs(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && !st.IsDir() && st.Mode().Perm()&0o111 != 0
 }
 
 // checkPlaces compares what lies there with what install put there.
@@ -191,7 +196,8 @@ func (i *Installer) checkPlaces(s *Status, l installation.Layout, in *installati
 	}
 	switch {
 	case in.Method == installation.MethodFolder && at.set:
-		s.problem(fmt.Sprintf("core.hooksPath is %s since (%s), so git no longer looks into %s%s", at.value, at.scope, l.Hooks, byWhom(dir)), again)
+		s.problem(fmt.Sprintf("core.hooksPath is %s since (%s), so git no longer looks into %s%s", at.value, at.scope,
+			l.Hooks, byWhom(dir)), again)
 		return
 	case in.Method == installation.MethodConfig && (!at.set || !samePath(at.path, l.Own)):
 		now := "is no longer set"

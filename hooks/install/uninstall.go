@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -40,13 +39,10 @@ func (i *Installer) Uninstall(ctx context.Context) (r Removal, err error) {
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	in, err := installation.Load(l.State)
-	if errors.Is(err, fs.ErrNotExist) {
-		in, err = nil, nil
+	if err != nil { // none, or one that cannot be read: undo what the files themselves show
+		in = nil
 	}
-	if err != nil { // an unreadable state: undo what the files themselves show
-		in, err = nil, nil
-	}
-	if in == nil && !i.traces(l) {
+	if in == nil && !traces(l) {
 		return Removal{Config: true}, nil
 	}
 	r, err = i.takeOut(ctx, l, in)
@@ -54,13 +50,13 @@ func (i *Installer) Uninstall(ctx context.Context) (r Removal, err error) {
 }
 
 // traces reports whether anything of ours lies in a repository.
-func (i *Installer) traces(l installation.Layout) bool {
+func traces(l installation.Layout) bool {
 	for _, dir := range []string{l.State, l.Originals, l.Own} {
 		if _, err := os.Lstat(dir); err == nil {
 			return true
 		}
 	}
-	return slices.ContainsFunc(ourHooks(l.Hooks), func(string) bool { return true })
+	return len(ourHooks(l.Hooks)) > 0
 }
 
 // ourHooks lists the files in a folder that are hooks of ours, whatever their
@@ -134,8 +130,9 @@ func (i *Installer) removeOwn(ctx context.Context, l installation.Layout) error 
 }
 
 // restoreHooks is rule 1 backwards.
-func (i *Installer) restoreHooks(l installation.Layout, in *installation.Record, interrupted bool) (kept []string, err error) {
-	times := folderTimes(l.Hooks)
+func (i *Installer) restoreHooks(l installation.Layout, in *installation.Record, interrupted bool) (
+	kept []string, err error) {
+	restoreTime := folderTime(l.Hooks)
 	for _, name := range installation.Deciders() {
 		path, err := i.restoreHook(l, name, interrupted)
 		if err != nil {
@@ -155,7 +152,7 @@ func (i *Installer) restoreHooks(l installation.Layout, in *installation.Record,
 	if kept = append(kept, left...); err != nil {
 		return kept, err
 	}
-	times.restore(l.Hooks)
+	restoreTime()
 	if in != nil && in.MadeFolder {
 		if entries, err := os.ReadDir(l.Hooks); err == nil && len(entries) == 0 {
 			return kept, os.Remove(l.Hooks)

@@ -54,13 +54,15 @@ func Open(o Options) (*Confiner, error) {
 	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off}}
 	if o.Enforce == EnforceOff {
 		if o.NoNetwork {
-			return nil, superqode.Errorf(superqode.ErrUsage, "--no-network needs the kernel layer, which --enforce off switches off")
+			return nil, superqode.Errorf(superqode.ErrUsage,
+				"--no-network needs the kernel layer, which --enforce off switches off")
 		}
 		return k, nil
 	}
 	err := k.open(o)
 	if err == nil && o.Enforce == EnforceRequired && !k.Layer.Active() {
-		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard; superqode doctor shows what this machine offers")
+		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State),
+			"--enforce auto runs with the other layers of the guard; superqode doctor shows what this machine offers")
 	}
 	if err != nil {
 		return nil, errors.Join(err, k.Close())
@@ -152,7 +154,8 @@ func (c Confinement) ruleset() (fd int, err error) {
 // addRule makes path writable. The path is resolved already: a link in it was
 // put there since.
 func addRule(rules int, path string, mask uint64) error {
-	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
 		return err
 	}
@@ -204,7 +207,8 @@ func (k *Confiner) check() error {
 		switch err := tryMake(dir); {
 		case err == nil:
 			return fmt.Errorf("%s is writable all the same", dir)
-		case !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOENT):
+		case !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) &&
+			!errors.Is(err, unix.ENOENT):
 			return fmt.Errorf("could not try to write to %s: %w", dir, err)
 		}
 	}

@@ -24,7 +24,8 @@ func Open(o Options) (*Confiner, error) {
 	k := &Confiner{Layer: Layer{State: unavailableState("Landlock is a part of Linux, and this is " + runtime.GOOS)}}
 	switch {
 	case o.Enforce == EnforceRequired:
-		return nil, superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State), "--enforce auto runs with the other layers of the guard")
+		return nil, superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State),
+			"--enforce auto runs with the other layers of the guard")
 	case o.NoNetwork:
 		return nil, fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
 	case o.Enforce == EnforceOff:

@@ -92,7 +92,8 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "superqode: %v\n", err)
 		return 125
 	}
-	k := &Confiner{Layer: Layer{Applied: true}, Plan: Confinement{ReadOnly: args[:end]}, rules: confineRules, binds: true, ownMounts: true}
+	k := &Confiner{Layer: Layer{Applied: true}, Plan: Confinement{ReadOnly: args[:end]}, rules: confineRules,
+		binds: true, ownMounts: true}
 	err := k.Confine()
 	if err == nil {
 		err = giveUpRights()

@@ -39,17 +39,6 @@ const (
 	EnforceOff      Enforce = "off"
 )
 
-// ParseEnforce accepts the three choices; "" is EnforceAuto.
-func ParseEnforce(s string) (Enforce, error) {
-	switch e := Enforce(s); e {
-	case "":
-		return EnforceAuto, nil
-	case EnforceAuto, EnforceRequired, EnforceOff:
-		return e, nil
-	}
-	return "", superqode.Errorf(superqode.ErrUsage, "enforce: must be auto, required or off, not %q", s)
-}
-
 // The states of the layer; unavailableState makes the third one.
 const (
 	Active = "active"
@@ -152,7 +141,8 @@ func (o Options) AllowWrite(path string) (string, error) {
 	look := diskView()
 	real, _, err := look.resolve(path)
 	if err != nil || look.kind(real) == missing {
-		return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--allow-write %s: it does not exist", path), "mkdir %s", path)
+		return "", superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "--allow-write %s: it does not exist",
+			path), "mkdir %s", path)
 	}
 	return real, checkAllowed(path, real, o.protected(look))
 }
@@ -160,13 +150,15 @@ func (o Options) AllowWrite(path string) (string, error) {
 func checkAllowed(asked, real string, protected []protectedDir) error {
 	for _, p := range protected {
 		if superqode.Within(real, p.path) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+				"--allow-write %s: it is in %s, which a session's program never writes to", asked, p.what),
 				"superqode run -- CMD works on a copy; superqode workspace apply brings changes into the origin")
 		}
 	}
 	for _, p := range protected {
 		if superqode.Within(p.path, real) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--allow-write %s: it holds %s (%s), which a session's program never writes to", asked, p.what, p.path),
+			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+				"--allow-write %s: it holds %s (%s), which a session's program never writes to", asked, p.what, p.path),
 				"name a folder in it that does not hold %s", p.path)
 		}
 	}

@@ -31,7 +31,8 @@ func needs(root bool) []need {
 	list := []need{
 		// Devices: terminals, and those that hold nothing.
 		{path: "/dev/null"}, {path: "/dev/zero"}, {path: "/dev/full"}, {path: "/dev/random"}, {path: "/dev/urandom"},
-		{path: "/dev/tty"}, {path: "/dev/ptmx"}, {path: "/dev/pts"}, {path: "/dev/shm", whole: true}, {path: "/dev/mqueue", whole: true},
+		{path: "/dev/tty"}, {path: "/dev/ptmx"}, {path: "/dev/pts"}, {path: "/dev/shm",
+			whole: true}, {path: "/dev/mqueue", whole: true},
 		{path: "/dev/kvm"}, {path: "/dev/dri"}, {path: "/dev/kfd"}, {path: "/dev/nvidia*"},
 		// Scratch.
 		{path: "/tmp", whole: true}, {path: "/var/tmp", whole: true}, {vars: []string{"GOTMPDIR"}},
@@ -47,18 +48,25 @@ func needs(root bool) []need {
 		{vars: []string{"CARGO_HOME"}, path: "~/.cargo", tool: "cargo"}, {vars: []string{"CARGO_TARGET_DIR"}},
 		{vars: []string{"PIP_CACHE_DIR"}}, {vars: []string{"UV_CACHE_DIR"}}, {path: "@data/uv"}, {path: "@data/virtualenv"},
 		{vars: []string{"POETRY_CACHE_DIR"}}, {vars: []string{"PIPENV_CACHE_DIR"}}, {vars: []string{"PRE_COMMIT_HOME"}}, {path: "~/.conda/pkgs"},
-		{vars: []string{"GRADLE_USER_HOME"}, path: "~/.gradle", tool: "gradle"}, {path: "~/.m2/repository", tool: "mvn"}, {path: "~/.ivy2"}, {path: "~/.sbt"},
-		{vars: []string{"NUGET_PACKAGES"}, path: "~/.nuget/packages", tool: "dotnet"}, {path: "@data/NuGet"}, {path: "~/.dotnet"},
+		{vars: []string{"GRADLE_USER_HOME"}, path: "~/.gradle", tool: "gradle"}, {path: "~/.m2/repository",
+			tool: "mvn"}, {path: "~/.ivy2"}, {path: "~/.sbt"},
+		{vars: []string{"NUGET_PACKAGES"}, path: "~/.nuget/packages",
+			tool: "dotnet"}, {path: "@data/NuGet"}, {path: "~/.dotnet"},
 		{vars: []string{"COMPOSER_HOME"}, path: "~/.composer"}, {vars: []string{"COMPOSER_CACHE_DIR"}},
-		{path: "~/.bundle/cache"}, {path: "~/.gem"}, {vars: []string{"MIX_HOME"}, path: "~/.mix"}, {vars: []string{"HEX_HOME"}, path: "~/.hex"},
-		{path: "~/.stack"}, {path: "~/.cabal"}, {path: "@state/cabal"}, {vars: []string{"PUB_CACHE"}, path: "~/.pub-cache"},
+		{path: "~/.bundle/cache"}, {path: "~/.gem"}, {vars: []string{"MIX_HOME"},
+			path: "~/.mix"}, {vars: []string{"HEX_HOME"}, path: "~/.hex"},
+		{path: "~/.stack"}, {path: "~/.cabal"}, {path: "@state/cabal"}, {vars: []string{"PUB_CACHE"},
+			path: "~/.pub-cache"},
 		{vars: []string{"CCACHE_DIR"}, path: "~/.ccache"}, {vars: []string{"SCCACHE_DIR"}}, {path: "~/.terraform.d/plugin-cache"}, {path: "~/.kube/cache"},
 		// Coding agents' own state, and that of editors.
-		{vars: []string{"CLAUDE_CONFIG_DIR"}, path: "~/.claude", tool: "claude"}, {path: "~/.claude.json"}, {path: "~/.claude.json.backup"},
-		{vars: []string{"CODEX_HOME"}, path: "~/.codex", tool: "codex"}, {path: "~/.gemini", tool: "gemini"}, {path: "~/.qwen"},
+		{vars: []string{"CLAUDE_CONFIG_DIR"}, path: "~/.claude",
+			tool: "claude"}, {path: "~/.claude.json"}, {path: "~/.claude.json.backup"},
+		{vars: []string{"CODEX_HOME"}, path: "~/.codex", tool: "codex"}, {path: "~/.gemini",
+			tool: "gemini"}, {path: "~/.qwen"},
 		{path: "~/.cursor", tool: "cursor-agent"}, {path: "@config/cursor"}, {path: "@config/github-copilot"}, {path: "~/.copilot", tool: "copilot"},
 		{path: "~/.aider*"}, {path: "~/.continue"}, {path: "~/.factory"}, {path: "~/.augment"}, {path: "~/.vibe"}, {path: "~/.openhands"},
-		{path: "@config/nvim/swap"}, {path: "@state/nvim", tool: "nvim"}, {path: "~/.vim/swap"}, {path: "~/.emacs.d/auto-save-list"},
+		{path: "@config/nvim/swap"}, {path: "@state/nvim",
+			tool: "nvim"}, {path: "~/.vim/swap"}, {path: "~/.emacs.d/auto-save-list"},
 	}
 	for _, name := range []string{"opencode", "goose", "amp", "crush", "kilo", "claude", "cursor-agent", "amazon-q"} {
 		for _, base := range []string{"@config/", "@data/", "@state/"} {

@@ -16,7 +16,9 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 	own := append(slices.Clone(o.Own), o.Allow...)
 	if o.InPlace {
 		own = append(own, o.Origin)
-		protected = slices.DeleteFunc(protected, func(p protectedDir) bool { return !p.git && superqode.Within(p.path, o.Origin) })
+		protected = slices.DeleteFunc(protected, func(p protectedDir) bool {
+			return !p.git && superqode.Within(p.path, o.Origin)
+		})
 	}
 	for _, path := range own {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
@@ -95,7 +97,9 @@ func candidates(env []string, root bool, look view) []candidate {
 func (c *Confinement) addNeeds(list []candidate, protected []protectedDir, look view, has func(string) bool) {
 	drop := func(n candidate, why string) { c.Dropped = append(c.Dropped, Dropped{n.asked, why}) }
 	for _, n := range list {
-		if i := slices.IndexFunc(protected, func(p protectedDir) bool { return superqode.Within(n.real, p.path) }); i >= 0 {
+		if i := slices.IndexFunc(protected, func(p protectedDir) bool {
+			return superqode.Within(n.real, p.path)
+		}); i >= 0 {
 			drop(n, "is in "+protected[i].what)
 			continue
 		}
@@ -133,7 +137,9 @@ func through(n candidate, list []candidate) bool {
 }
 
 func (c *Confinement) add(path string, dir bool) {
-	if !slices.ContainsFunc(c.Writable, func(w Writable) bool { return w.Dir && superqode.Within(path, w.Path) || w.Path == path }) {
+	if !slices.ContainsFunc(c.Writable, func(w Writable) bool {
+		return w.Dir && superqode.Within(path, w.Path) || w.Path == path
+	}) {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: dir})
 	}
 }

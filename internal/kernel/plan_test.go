@@ -289,18 +289,6 @@ func TestKernelState(t *testing.T) {
 	}
 }
 
-func TestParseEnforce(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]Enforce{"": EnforceAuto, "auto": EnforceAuto, "required": EnforceRequired, "off": EnforceOff} {
-		if got, err := ParseEnforce(in); err != nil || got != want {
-			t.Errorf("%q: %q %v", in, got, err)
-		}
-	}
-	if _, err := ParseEnforce("on"); err == nil {
-		t.Error("on was accepted")
-	}
-}
-
 // TestDiskView holds the real file system's answers to the fake one's.
 func TestDiskView(t *testing.T) {
 	t.Parallel()

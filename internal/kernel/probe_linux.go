@@ -29,7 +29,8 @@ func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err e
 		}
 	}
 	o := Options{
-		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir + "/home/s"}, Scratch: dir + "/home/s",
+		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir +
+			"/home/s"}, Scratch: dir + "/home/s",
 	}
 	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
 		return apart, inPlace, err

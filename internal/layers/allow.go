@@ -112,7 +112,8 @@ func (a *allowances) use(ctx context.Context, dir string, at guard.Attempt) (use
 	}
 	for _, one := range list {
 		i := slices.Index(a.known, one.ID)
-		if i < 0 || one.Operation != at.Operation && !strings.HasPrefix(string(at.Operation), string(one.Operation)+".") {
+		if i < 0 || one.Operation != at.Operation &&
+			!strings.HasPrefix(string(at.Operation), string(one.Operation)+".") {
 			continue
 		}
 		now := time.Now().UTC()
@@ -135,7 +136,8 @@ func AllowOnce(ctx context.Context, l state.Listed, op guard.Operation, now time
 		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended", l.ID)
 	}
 	if _, err := guard.NewPolicy([]string{string(op)}, nil); err != nil {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op), "superqode guard status --operations")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unknown operation %q", op),
+			"superqode guard status --operations")
 	}
 	supervisors, err := supervisor.Of(l.Dir)
 	if err != nil {
@@ -144,7 +146,9 @@ func AllowOnce(ctx context.Context, l state.Listed, op guard.Operation, now time
 	one := allowance{SchemaVersion: state.SchemaVersion, ID: rand.Text(), Operation: op, At: now.UTC()}
 	for _, sup := range supervisors {
 		if supervisor.Descends(os.Getpid(), sup.PID) {
-			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "this runs inside session %s, and only a person outside of it can let something through", l.ID), "ask the user")
+			return superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+				"this runs inside session %s, and only a person outside of it can let something through", l.ID),
+				"ask the user")
 		}
 	}
 	for _, sup := range supervisors {

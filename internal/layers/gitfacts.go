@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ func (m *Machine) makeFacts(ctx context.Context, g *git.Git, dir string) (err er
 	if err := os.MkdirAll(m.CachePath(), 0o700); err != nil {
 		return state.Unwritable(err, m.CachePath())
 	}
-	tmp := filepath.Join(m.CachePath(), ".git-"+strconv.Itoa(os.Getpid())+"-"+strconv.FormatInt(time.Now().UnixNano(), 36))
+	tmp := filepath.Join(m.CachePath(), fmt.Sprintf(".git-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	if err := os.MkdirAll(filepath.Join(tmp, "links"), 0o700); err != nil {
 		return err

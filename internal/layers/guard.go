@@ -48,17 +48,20 @@ type Options struct {
 // superqode.ErrDenied.
 func NewRecord(opt Options, enforce kernel.Enforce, p state.Project) (state.GuardRecord, error) {
 	if opt.Off && enforce == kernel.EnforceRequired {
-		return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
+		return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+			"the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
 	}
 	if opt.Off {
 		if id := supervisor.InsideOf(p); id != "" {
-			return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied, "--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
+			return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+				"--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
 		}
 	}
 	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
 		return state.GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
-	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...), Deny: append([]string{}, opt.Deny...), Shim: kernel.Off, Hooks: kernel.Off, Nested: []state.HostPath{}}
+	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...),
+		Deny: append([]string{}, opt.Deny...), Shim: kernel.Off, Hooks: kernel.Off, Nested: []state.HostPath{}}
 	return r, nil
 }
 
@@ -236,7 +239,8 @@ func (g *Guard) Unseal(ctx context.Context, seal Seal) error {
 	var changed []string
 	for name, was := range seal {
 		now, err := os.Lstat(filepath.Join(g.Folder, name))
-		if err != nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) || was.Mode() != now.Mode() {
+		if err != nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) ||
+			was.Mode() != now.Mode() {
 			changed = append(changed, name)
 		}
 	}
@@ -246,7 +250,8 @@ func (g *Guard) Unseal(ctx context.Context, seal Seal) error {
 	slices.Sort(changed)
 	for _, name := range changed {
 		g.Rec.Tampered = state.Merged(g.Rec.Tampered, []string{name})
-		g.Warn(fmt.Sprintf("the program changed the guard's own files (%s of session %s); they were put back", name, g.Rec.ID))
+		g.Warn(fmt.Sprintf("the program changed the guard's own files (%s of session %s); they were put back", name,
+			g.Rec.ID))
 	}
 	_, err := g.Seal(ctx)
 	return err
@@ -271,7 +276,8 @@ func (g *Guard) Result() artifacts.Guard {
 	}
 	res.Blocked = blocked
 	for _, a := range passed {
-		g.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)", text.Printable(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
+		g.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)",
+			text.Printable(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})
 	}
 	if g.Rec.Guard.Off {
 		g.Note([]string{"the guard was switched off: --allow-git-operations"})

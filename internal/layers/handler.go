@@ -43,7 +43,8 @@ type Handler struct {
 
 // Handle opens the handler of one run. Close ends it.
 func (g *Guard) Handle() (*Handler, error) {
-	h := &Handler{dir: g.Folder, agent: g.Actor(), warn: g.Tell, seen: map[string]bool{}, passed: map[process]guard.Attempt{}}
+	h := &Handler{dir: g.Folder, agent: g.Actor(), warn: g.Tell, seen: map[string]bool{},
+		passed: map[process]guard.Attempt{}}
 	var err error
 	if h.before, err = atomicfile.Read(h.log()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		if !errors.Is(err, atomicfile.ErrNotRegular) {
@@ -85,7 +86,8 @@ func (h *Handler) AddTo(m map[string]supervisor.Handler) map[string]supervisor.H
 			return nil, superqode.Errorf(superqode.ErrUsage, "not an allowance: %v", err)
 		}
 		if supervisor.Descends(pid, os.Getpid()) {
-			return nil, superqode.Errorf(superqode.ErrDenied, "what runs in a session cannot let anything through there")
+			return nil, superqode.Errorf(superqode.ErrDenied,
+				"what runs in a session cannot let anything through there")
 		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -172,7 +174,8 @@ func (h *Handler) restore() (tampered bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.dropped > 0 {
-		h.warn(fmt.Sprintf("%d more refused attempts are not in the log: it keeps %d of one run", h.dropped, maxAttempts))
+		h.warn(fmt.Sprintf("%d more refused attempts are not in the log: it keeps %d of one run", h.dropped,
+			maxAttempts))
 	}
 	got, rerr := atomicfile.Read(h.log())
 	if errors.Is(rerr, os.ErrNotExist) && len(h.before)+len(h.added) == 0 {
@@ -203,7 +206,8 @@ func (g *Guard) attempts() (blocked []artifacts.Blocked, passed []guard.Attempt,
 			passed = append(passed, a)
 			continue
 		}
-		blocked = append(blocked, artifacts.Blocked{Operation: string(a.Operation), Command: a.Command, Layer: string(a.Layer), At: artifacts.At(a.At), Agent: a.Agent})
+		blocked = append(blocked, artifacts.Blocked{Operation: string(a.Operation), Command: a.Command,
+			Layer: string(a.Layer), At: artifacts.At(a.At), Agent: a.Agent})
 	}
 	return blocked, passed, nil
 }

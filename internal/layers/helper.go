@@ -82,7 +82,8 @@ func (m *Machine) helperCopy() (string, error) {
 		return "", err
 	}
 	dst := filepath.Join(m.CachePath(), "shim-"+key)
-	if have, err := os.Lstat(dst); err == nil && have.Mode().IsRegular() && have.Mode().Perm() == HelperPerm && have.Size() == st.Size() && have.ModTime().Equal(st.ModTime()) {
+	if have, err := os.Lstat(dst); err == nil && have.Mode().IsRegular() && have.Mode().Perm() == HelperPerm &&
+		have.Size() == st.Size() && have.ModTime().Equal(st.ModTime()) {
 		return dst, nil
 	}
 	return dst, m.copyHelper(src, dst, st)

@@ -24,7 +24,8 @@ func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir str
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" + hooks.RemoteHelper}); err != nil {
+	if err := m.linkHelper(dir, []string{hooksHelper, "bin/" + hooks.RemoteHelper, "exec/" +
+		hooks.RemoteHelper}); err != nil {
 		return err
 	}
 	if repo == nil {
@@ -43,7 +44,8 @@ func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir str
 		}
 		return c.All(), nil
 	}
-	if err := hooks.Populate(ctx, st, hooks.Folder{Dir: folder, Helper: filepath.Join(dir, hooksHelper), Config: config}); err != nil {
+	if err := hooks.Populate(ctx, st, hooks.Folder{Dir: folder, Helper: filepath.Join(dir, hooksHelper),
+		Config: config}); err != nil {
 		return err
 	}
 	st.HookEnv = hooks.Env(st, folder)
@@ -53,7 +55,8 @@ func (m *Machine) FillHooks(ctx context.Context, st *guard.SessionState, dir str
 // HookFiles are the files that the hooks stand on.
 func HookFiles() []string {
 	list := []string{hooksHelper}
-	for _, name := range []string{"config", "config.core", "config.push", "fsmonitor", "reference-transaction", "prepare-commit-msg", "pre-push", "pre-rebase"} {
+	for _, name := range []string{"config", "config.core", "config.push", "fsmonitor", "reference-transaction",
+		"prepare-commit-msg", "pre-push", "pre-rebase"} {
 		list = append(list, "hooks/"+name)
 	}
 	return list

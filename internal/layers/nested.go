@@ -49,7 +49,8 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 			continue
 		}
 		f := guard.FindRepository(sub, nil, "", "")
-		if f.WorkTree != sub || f.CommonDir == "" || common != "" && superqode.Within(f.CommonDir, common) || slices.Contains(list, state.HostPath(f.CommonDir)) {
+		if f.WorkTree != sub || f.CommonDir == "" || common != "" && superqode.Within(f.CommonDir, common) ||
+			slices.Contains(list, state.HostPath(f.CommonDir)) {
 			continue
 		}
 		list = append(list, state.HostPath(f.CommonDir))

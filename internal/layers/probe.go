@@ -78,7 +78,8 @@ func (m *Machine) probeFile(st *guard.SessionState) (string, error) {
 	if err := unix.Uname(&u); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", gitKey, helperKey, unix.ByteSliceToString(u.Release[:]), unix.ByteSliceToString(u.Version[:])))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", gitKey, helperKey, unix.ByteSliceToString(u.Release[:]),
+		unix.ByteSliceToString(u.Version[:])))
 	return filepath.Join(m.CachePath(), "probe-"+hex.EncodeToString(sum[:6])+".json"), nil
 }
 
@@ -120,7 +121,8 @@ func layerState(err error) string {
 }
 
 func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.SessionState) (*scratch, error) {
-	c := &scratch{repo: filepath.Join(dir, "repo"), session: filepath.Join(dir, "session"), git: git.At(string(st.Git.Bin), m.Env)}
+	c := &scratch{repo: filepath.Join(dir, "repo"), session: filepath.Join(dir, "session"),
+		git: git.At(string(st.Git.Bin), m.Env)}
 	if err := os.MkdirAll(filepath.Join(c.session, "log"), 0o700); err != nil {
 		return nil, err
 	}
@@ -128,7 +130,8 @@ func (m *Machine) makeScratch(ctx context.Context, dir string, st *guard.Session
 	steps := [][]string{
 		{"init", "-q", "--template=", c.repo},
 		{"-C", c.repo, "add", "file"},
-		{"-C", c.repo, "-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false", "commit", "-q", "-m", "probe"},
+		{"-C", c.repo, "-c", "user.name=probe", "-c", "user.email=probe@localhost", "-c", "commit.gpgSign=false",
+			"commit", "-q", "-m", "probe"},
 	}
 	for i, args := range steps {
 		if i == 1 {
@@ -226,7 +229,8 @@ func (c *scratch) tryShim(ctx context.Context) error {
 			err = fmt.Errorf("exit code %d: %.200q", code, out)
 		}
 		if err = errors.Join(err, c.unchanged(ctx)); err != nil {
-			return fmt.Errorf("%s was not refused: %w", strings.Join(slices.Concat([]string{"git"}, args[1:]), " "), err)
+			return fmt.Errorf("%s was not refused: %w", strings.Join(slices.Concat([]string{"git"}, args[1:]), " "),
+				err)
 		}
 	}
 	return nil

@@ -29,7 +29,8 @@ func (m *Machine) Report(ctx context.Context, g *git.Git) (l Report, err error) 
 	}
 	f, err := m.Facts(ctx, g)
 	if err == nil {
-		st := &guard.SessionState{ID: superqode.NewSessionID(m.Now()), Git: guard.RealGit{Bin: superqode.HostPath(g.Bin), ExecPath: f.ExecPath, Version: g.Version.String()}}
+		st := &guard.SessionState{ID: superqode.NewSessionID(m.Now()),
+			Git: guard.RealGit{Bin: superqode.HostPath(g.Bin), ExecPath: f.ExecPath, Version: g.Version.String()}}
 		l.Shim, l.Hooks, err = m.Probe(ctx, st)
 	}
 	if err != nil {

@@ -40,7 +40,8 @@ func (st session) gitEnv(c Call, v guard.Verdict) (env []string) {
 	if !hooked && (guarded || v.Operation == "push") {
 		env = st.hookEnv(env)
 	}
-	if private && guarded && f.WorkTree == string(st.Workspace) && !slices.Contains([]string{"init", "init-db", "clone"}, name) {
+	if private && guarded && f.WorkTree == string(st.Workspace) &&
+		!slices.Contains([]string{"init", "init-db", "clone"}, name) {
 		env = st.PrivateEnv(env)
 	}
 	return env

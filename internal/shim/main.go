@@ -55,7 +55,8 @@ func Main(ctx context.Context, io IO) int {
 		if len(io.Args) > 1 && io.Args[1] == kernel.ConfineCommand && !Serves(io.Exe) { // as git it is no command
 			return kernel.ConfineProgram(io.Args[2:], io.Env, io.Err)
 		}
-		call := hooks.Call{Exe: io.Exe, Name: filepath.Base(io.Args[0]), Args: io.Args[1:], Env: io.Env, Dir: io.Dir, In: io.In, Out: io.Out, Err: io.Err}
+		call := hooks.Call{Exe: io.Exe, Name: filepath.Base(io.Args[0]), Args: io.Args[1:], Env: io.Env, Dir: io.Dir,
+			In: io.In, Out: io.Out, Err: io.Err}
 		if Installed(io.Args) {
 			call.Args = io.Args[2:]
 			return hooks.AnswerInstalled(ctx, call)

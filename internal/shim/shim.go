@@ -55,7 +55,8 @@ func Git(ctx context.Context, c Call) int {
 	st.Git.Bin = superqode.HostPath(bin)
 	c.Env = st.withoutPrivate(c.Env)
 	find := func() guard.Resolver { r, _ := st.Resolver(c.Env); return r }
-	in := guard.Context{Dir: c.Dir, Env: c.Env, Find: find, Guarded: st.GuardedName(), PushElsewhere: len(st.HookEnv) > 0}
+	in := guard.Context{Dir: c.Dir, Env: c.Env, Find: find, Guarded: st.GuardedName(),
+		PushElsewhere: len(st.HookEnv) > 0}
 	for _, p := range st.UserConfig {
 		in.UserConfig = append(in.UserConfig, string(p))
 	}
@@ -65,7 +66,8 @@ func Git(ctx context.Context, c Call) int {
 	}
 	v := shelltext.CheckArgs(ctx, c.command(), in)
 	if v.Denied() && !c.gitsOwn(ctx, st, in.Policy, v.Operation) {
-		a := guard.Attempt{Operation: v.Operation, Command: c.command(), Layer: guard.LayerShim, Dir: superqode.HostPath(c.Dir), Agent: st.Agent, Process: os.Getpid()}
+		a := guard.Attempt{Operation: v.Operation, Command: c.command(), Layer: guard.LayerShim,
+			Dir: superqode.HostPath(c.Dir), Agent: st.Agent, Process: os.Getpid()}
 		if !st.Consume(c.Env, a) {
 			_, _ = io.WriteString(c.Err, v.Block(st.SessionState)) // perhaps nobody listens
 			if err := st.Report(c.Env, a); err != nil {
@@ -96,7 +98,8 @@ func (c Call) broken(ctx context.Context, why error) int {
 	if !ok {
 		return c.noGit()
 	}
-	v := shelltext.CheckArgs(ctx, c.command(), guard.Context{Dir: c.Dir, Env: c.Env, Resolver: guard.NewGitResolver(bin, c.Env)})
+	v := shelltext.CheckArgs(ctx, c.command(), guard.Context{Dir: c.Dir, Env: c.Env,
+		Resolver: guard.NewGitResolver(bin, c.Env)})
 	if v.Denied() {
 		_, _ = io.WriteString(c.Err, v.Block(nil))
 		fmt.Fprintf(c.Err, "superqode: the session's state is not there, so the strictest rules hold: %v\n", why)
@@ -133,7 +136,8 @@ func (c Call) gitsOwn(ctx context.Context, st session, policy guard.Policy, op g
 	}
 	if shelltext.CheckArgs(ctx, argv, guard.Context{Dir: c.Dir, Env: c.Env}).Denied() {
 		// Only the configuration allows it: then what git makes it of is allowed, too.
-		return guard.IsStep(guard.CommandName(argv), guard.CommandName(c.command())) && !op.Leaves() && op != "config.write" && op != "gitdir.write"
+		return guard.IsStep(guard.CommandName(argv), guard.CommandName(c.command())) && !op.Leaves() &&
+			op != "config.write" && op != "gitdir.write"
 	}
 	return c.stepOf(argv, st, op)
 }
@@ -146,7 +150,8 @@ func (st session) commandOf(p proctable.Process) []string {
 	case len(args) == 0:
 		return nil
 	case p.Exe == bin, sameProgram(p.Exe, bin):
-	case len(args) > 1 && strings.HasPrefix(filepath.Base(args[1]), "git-") && slices.Contains([]string{string(st.Git.ExecPath), filepath.Join(st.Dir(), "exec")}, filepath.Dir(args[1])):
+	case len(args) > 1 && strings.HasPrefix(filepath.Base(args[1]), "git-") &&
+		slices.Contains([]string{string(st.Git.ExecPath), filepath.Join(st.Dir(), "exec")}, filepath.Dir(args[1])):
 		args = args[1:] // sh /usr/lib/git-core/git-submodule …
 	default:
 		return nil
@@ -179,7 +184,8 @@ func (c Call) stepOf(argv []string, st session, op guard.Operation) bool {
 		if superqode.Getenv(c.Env, "GIT_DIR") == "" {
 			return op == "branch.create" || op == "branch.force"
 		}
-		return slices.Contains([]guard.Operation{"reset.hard", "update-ref", "symbolic-ref.write"}, op) && st.freshWorktree(guard.FindRepository(c.Dir, c.Env, "", "").GitDir)
+		return slices.Contains([]guard.Operation{"reset.hard", "update-ref", "symbolic-ref.write"}, op) &&
+			st.freshWorktree(guard.FindRepository(c.Dir, c.Env, "", "").GitDir)
 	}
 	if words[0] != "submodule" && words[0] != "submodule--helper" || op != "checkout.force" {
 		return false
@@ -226,7 +232,8 @@ func realGit(known string, c Call) (string, bool) {
 	if err != nil {
 		self = nil
 	}
-	for _, dir := range append(filepath.SplitList(superqode.Getenv(c.Env, "PATH")), "/usr/bin", "/usr/local/bin", "/bin", "/opt/homebrew/bin") {
+	for _, dir := range append(filepath.SplitList(superqode.Getenv(c.Env, "PATH")), "/usr/bin", "/usr/local/bin",
+		"/bin", "/opt/homebrew/bin") {
 		bin := filepath.Join(dir, "git")
 		if !filepath.IsAbs(dir) || !isProgram(bin) {
 			continue
