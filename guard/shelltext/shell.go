@@ -403,9 +403,11 @@ func (r *reader) redirect(st *state, redirs []*syntax.Redirect) []target {
 		switch x.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			text := ""
-			if quoted(x.Word) {
+			switch {
+			case x.Hdoc == nil: // the line ends before it
+			case quoted(x.Word):
 				text = x.Hdoc.Lit()
-			} else {
+			default:
 				text = st.document(x.Hdoc)
 			}
 			if x.Op == syntax.DashHdoc {
