@@ -7,8 +7,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
-	"github.com/seed-2d964004/superqode/internal/attach"
-	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -132,11 +130,6 @@ func (s *Session) openAgents(ctx context.Context, list []team.AgentCommand, open
 	})
 	failpoint.Hit("agents.opened")
 	return members, err
-}
-
-// childSession is the session of an agent's own workspace, without any lock.
-func (s *Session) childSession(a *attribution.Authorship) *Session {
-	return &Session{Attached: attach.Of(a), m: &Manager{Host: a.Host}}
 }
 
 // sibling is the session for one of the agents that work in it together: a value
