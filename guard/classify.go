@@ -19,7 +19,7 @@ func (k *call) special() bool {
 	case "checkout":
 		k.checkout()
 	case "checkout-index":
-		p := cmdline.Parse("f/force temp prefix=", k.args)
+		p := cmdline.Parse("f/force temp prefix= stage=", k.args)
 		prefix := p.Last("prefix")
 		if p.Help || !p.Has("force") || p.Has("temp") || prefix != "" &&
 			(!strings.HasSuffix(prefix, "/") || cmdline.Under(k.dir, prefix) != k.dir) {

@@ -36,8 +36,10 @@ const (
  d/delete f/force`
 	branchOptions = listOptions + ` t/track? u/set-upstream-to= set-upstream unset-upstream edit-description r/remotes
  a/all show-current D m/move M c/copy C`
-	tagOptions      = listOptions + " n? m/message= F/file= trailer= cleanup= u/local-user= v/verify"
-	subtreeOptions  = "P/prefix= m/message= annotate= b/branch= onto= rejoin"
+	tagOptions     = listOptions + " n? m/message= F/file= trailer= cleanup= u/local-user= v/verify"
+	subtreeOptions = "P/prefix= m/message= annotate= b/branch= onto= rejoin"
+	repackOptions  = `d cruft cruft-expiration= unpack-unreachable= window= window-memory= depth= threads= max-pack-size=
+ keep-pack= g/geometric= expire-to= filter= filter-to= combine-cruft-below-size= max-cruft-size=`
 	readTreeOptions = "index-output= prefix= exclude-per-directory= n/dry-run reset u"
 )
 
@@ -65,7 +67,7 @@ var forms = []form{
 		"force|discard-changes switch.force; merge|conflict switch.merge; old:force-create switch.reset-branch; switch"},
 	{"restore", restoreOptions, "staged+!worktree restore.staged; restore.worktree"},
 	{"clean", "n/dry-run e/exclude=", "dry-run ~clean; clean"},
-	{"rm", "n/dry-run cached f/force r", "dry-run ~rm; force rm.force; r+!cached rm.recursive; rm"},
+	{"rm", "n/dry-run cached f/force r pathspec-from-file=", "dry-run ~rm; force rm.force; r+!cached rm.recursive; rm"},
 	{"mv", "n/dry-run f/force", "dry-run ~mv; force mv.force; mv"},
 	{"read-tree", readTreeOptions, "dry-run ~read-tree.update; u|reset read-tree.update"},
 	{"branch", branchOptions, "delete|D branch.delete; move|M branch.rename; C|copy+force branch.copy; list =;" +
@@ -76,15 +78,15 @@ var forms = []form{
 	{"symbolic-ref", "d/delete m=", "delete|args>1 symbolic-ref.write"},
 	{"replace", "l/list d/delete e/edit g/graft convert-graft-file format=",
 		"list =; delete|edit|graft|convert-graft-file|args>1 replace.write"},
-	{"notes", "ref= n/dry-run",
+	{"notes", "ref= m/message= F/file= C/reuse-message= c/reedit-message= n/dry-run",
 		"@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
-	{"reflog expire,reflog delete", "n/dry-run", "dry-run ~reflog.*; reflog.*"},
+	{"reflog expire,reflog delete", "n/dry-run expire= expire-unreachable=", "dry-run ~reflog.*; reflog.*"},
 	{"reflog drop,reflog write", "", "reflog.delete"},
 	{"maintenance run,maintenance start,maintenance stop,maintenance register,maintenance unregister", "", "gc"},
-	{"prune", "n/dry-run", "dry-run ~prune; prune"},
-	{"repack", "d", "d repack.delete"},
-	{"worktree add", "B=", "old:B branch.force; worktree.add"},
-	{"worktree prune", "n/dry-run", "dry-run ~worktree.prune; worktree.prune"},
+	{"prune", "n/dry-run expire=", "dry-run ~prune; prune"},
+	{"repack", repackOptions, "d repack.delete"},
+	{"worktree add", "B= b= reason=", "old:B branch.force; worktree.add"},
+	{"worktree prune", "n/dry-run expire=", "dry-run ~worktree.prune; worktree.prune"},
 	{"worktree remove,worktree move", "f/force", "worktree.*"},
 	{"remote", "", "="},
 	{"remote add,remote remove,remote rename,remote set-url,remote set-branches,remote set-head", "", "remote.*"},
@@ -92,7 +94,7 @@ var forms = []form{
 	{"remote prune", "n/dry-run", "dry-run ~fetch; fetch"},
 	{"submodule", "", "="},
 	{"submodule deinit", "", "submodule.deinit"},
-	{"submodule update", "f/force", "force submodule.update-force"},
+	{"submodule update", "f/force reference= depth= j/jobs= filter=", "force submodule.update-force"},
 	{"sparse-checkout set,sparse-checkout add,sparse-checkout init,sparse-checkout disable," +
 		"sparse-checkout reapply,sparse-checkout clean", "", "sparse-checkout.set"},
 	{"add,stage", "", "add"},

@@ -324,9 +324,11 @@ func (s *scanner) command(name string, words []string) {
 	if len(words) == 0 {
 		return
 	}
+	words = slices.Clone(words)
+	words[0] = strings.TrimSpace(words[0])
 	if len(words) > 1 && (strings.HasPrefix(name, "execl") || strings.HasPrefix(name, "spawnl") ||
 		path.Base(words[0]) == path.Base(words[1])) {
-		words = slices.Delete(slices.Clone(words), 1, 2) // argv[0]
+		words = slices.Delete(words, 1, 2) // argv[0]
 	}
 	if _, own := s.helpers[name]; own && guard.IsGitCommand(words[0]) { // git("reset", "--hard")
 		words = append([]string{"git"}, words...)
