@@ -170,9 +170,15 @@ func (p RelPath) In(dir string) string { return filepath.Join(dir, string(p)) }
 // MarshalJSON keeps every byte of the path.
 func (p RelPath) MarshalJSON() ([]byte, error) { return HostPath(p).MarshalJSON() }
 
-// UnmarshalJSON reads what MarshalJSON wrote and checks nothing else; see
-// ParseRelPath.
-func (p *RelPath) UnmarshalJSON(b []byte) error { return (*HostPath)(p).UnmarshalJSON(b) }
+// UnmarshalJSON accepts what MarshalJSON wrote of a path that ParseRelPath accepts,
+// and of the empty one.
+func (p *RelPath) UnmarshalJSON(b []byte) error {
+	var h HostPath
+	if err := h.UnmarshalJSON(b); err != nil {
+		return err
+	}
+	return parseText(p, []byte(h), ParseRelPath)
+}
 
 // Digest is a SHA-256 over a snapshot's entries.
 type Digest struct {

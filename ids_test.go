@@ -193,4 +193,10 @@ func TestRelPath(t *testing.T) {
 			t.Errorf("%q is %s, %v, and then %q", c.path, b, err, back)
 		}
 	}
+	for _, in := range []string{`"../x"`, `"/etc/passwd"`, `"a/../../b"`, `"a\u0000"`, `{"bytes":"Li4veA=="}`} {
+		var p superqode.RelPath
+		if err := json.Unmarshal([]byte(in), &p); err == nil {
+			t.Errorf("%s is read as %q", in, p)
+		}
+	}
 }
