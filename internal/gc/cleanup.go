@@ -273,19 +273,29 @@ func forget(ctx context.Context, h *site.Host, l state.Listed) (err error) {
 	return nil
 }
 
+// take locks a session, unless somebody has used it since it was looked at.
+func (c *cleaner) take(l state.Listed) (_ attach.Alone, ok bool) {
+	s, err := attach.At(c.At(l)).Own()
+	if err != nil {
+		c.failed(l.ID.String(), "it cannot be locked", err)
+		return s, false
+	}
+	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
+		c.spare(l.ID.String(), "in use by another process")
+		_ = s.Close() // ends with the process
+		return s, false
+	}
+	return s, true
+}
+
 // remove takes an isolated session's workspace away.
 func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
-	id, s := l.ID.String(), attach.At(c.At(l))
-	alone, err := s.Own()
-	if err != nil {
-		c.failed(id, "it cannot be locked", err)
+	s, ok := c.take(l)
+	if !ok {
 		return
 	}
 	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
-	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
-		c.spare(id, "in use by another process")
-		return
-	}
+	id := l.ID.String()
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	unsaved, err := s.Unsaved(ctx)
 	if err != nil {
@@ -308,7 +318,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		return
 	}
 	failpoint.Hit("cleanup.salvaged")
-	if err := c.Dispose(ctx, alone, d, c.opt.Force); err != nil {
+	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
 		c.failed(id, "it cannot be removed", err)
 		return
 	}
@@ -320,17 +330,12 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 // origin itself stays as it is. Where that is what it was, nothing more is
 // needed of it; else what is kept goes with Force only, as a salvage.
 func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
-	id, s := l.ID.String(), attach.At(c.At(l))
-	alone, err := s.Own()
-	if err != nil {
-		c.failed(id, "it cannot be locked", err)
+	s, ok := c.take(l)
+	if !ok {
 		return
 	}
 	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
-	if s.Rec.State != l.State || s.Rec.Pinned != l.Pinned || !s.Rec.UpdatedAt.Equal(l.UpdatedAt) {
-		c.spare(id, "in use by another process")
-		return
-	}
+	id := l.ID.String()
 	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	differs, err := mode.Differs(ctx, s.Site)
 	if err != nil {
@@ -351,7 +356,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 			return
 		}
 	}
-	if err := c.Dispose(ctx, alone, d, c.opt.Force); err != nil {
+	if err := c.Dispose(ctx, s, d, c.opt.Force); err != nil {
 		c.failed(id, "it cannot be removed", err)
 		return
 	}
