@@ -133,10 +133,15 @@ func (s *Ending) endAgents() error {
 			continue
 		}
 		alone, terr := c.Take() // of a superqode that was killed
-		err = errors.Join(err, terr, alone.EndLeftovers())
+		if terr != nil {
+			err = errors.Join(err, terr)
+			continue
+		}
+		err = errors.Join(err, alone.EndLeftovers())
 		if l.State == superqode.StateCreated {
 			err = errors.Join(err, alone.Discard())
 		}
+		err = errors.Join(err, c.Close())
 	}
 	return err
 }
