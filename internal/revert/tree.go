@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
@@ -21,15 +20,6 @@ const (
 	Stat Method = "stat"
 	Full Method = "full"
 )
-
-// ParseMethod reads a method's name.
-func ParseMethod(s string) (Method, error) {
-	switch m := Method(s); m {
-	case Stat, Full:
-		return m, nil
-	}
-	return "", superqode.Errorf(superqode.ErrUsage, "%q is not a way to verify: use stat or full", s)
-}
 
 // Tree is a directory that can be restored to a snapshot.
 type Tree struct {
