@@ -36,6 +36,17 @@ func (m *Mode) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
+// Keep says when a session's workspace outlives its end.
+type Keep string
+
+// The choices of --keep. KeepFailure is the default: the workspace of a program
+// that failed stays for a look.
+const (
+	KeepAlways  Keep = "always"
+	KeepFailure Keep = "failure"
+	KeepNever   Keep = "never"
+)
+
 // State says how far a session has come.
 type State string
 

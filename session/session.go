@@ -32,7 +32,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	machine "github.com/seed-2d964004/superqode/internal/revert"
-	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -50,17 +49,6 @@ type Config struct {
 // environment, or .superqode in its HOME. The result is absolute.
 func HomeDir(flag string, env []string) (string, error) { return life.HomeDir(flag, env) }
 
-// Keep says when a session's workspace stays after its end.
-type Keep string
-
-// The choices. KeepFailure is the default: the workspace of a program that failed
-// stays for a look.
-const (
-	KeepAlways  Keep = "always"
-	KeepFailure Keep = "failure"
-	KeepNever   Keep = "never"
-)
-
 // OpenOptions says what session to open. The zero value of every field but Dir is a
 // usable default. docs/formats.md has what each means on the command line.
 type OpenOptions struct {
@@ -69,7 +57,7 @@ type OpenOptions struct {
 	From     string            // "" is what the user sees now; else a revision
 	Name     string            // a name for people
 	Agent    superqode.AgentID // who works in the session
-	Keep     Keep              // "" is KeepFailure
+	Keep     superqode.Keep    // "" is superqode.KeepFailure
 	Include  []string          // gitignore patterns of ignored files to bring along
 	Exclude  []string          // snapshot mode: what is left out of the copy
 	Template string            // directory mode: a folder to start from; "": empty
@@ -107,9 +95,9 @@ type Ran struct {
 
 // EndOptions says how to end a session.
 type EndOptions struct {
-	Keep   Keep // "" is what the session was opened with
-	Failed bool // the program failed, for KeepFailure
-	Apply  bool // bring the changes into the origin; whatever keeps them back preserves the session
+	Keep   superqode.Keep // "" is what the session was opened with
+	Failed bool           // the program failed, for superqode.KeepFailure
+	Apply  bool           // bring the changes into the origin; whatever keeps them back preserves the session
 }
 
 // Info is one session of an origin.
@@ -141,7 +129,7 @@ func NewManager(cfg Config) *Manager {
 
 func (opt OpenOptions) options() life.OpenOptions {
 	return life.OpenOptions{
-		Dir: opt.Dir, Mode: opt.Mode, From: opt.From, Name: opt.Name, Agent: opt.Agent, Keep: state.Keep(opt.Keep),
+		Dir: opt.Dir, Mode: opt.Mode, From: opt.From, Name: opt.Name, Agent: opt.Agent, Keep: opt.Keep,
 		Include: opt.Include, Exclude: opt.Exclude, Template: opt.Template,
 		Outputs: opt.Outputs, Reports: opt.Reports, NoRedact: opt.NoRedact,
 		Guard:         life.GuardOptions{Off: opt.Unguarded, Allow: opt.Allow, Deny: opt.Deny},
@@ -264,7 +252,7 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, paths ...superq
 // something is not as it was; any other, that superqode could not do its work and
 // preserved the workspace.
 func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	return s.s.End(ctx, life.EndOptions{Keep: state.Keep(opt.Keep), Failed: opt.Failed, EndApply: life.EndApply{Apply: opt.Apply}})
+	return s.s.End(ctx, life.EndOptions{Keep: opt.Keep, Failed: opt.Failed, EndApply: life.EndApply{Apply: opt.Apply}})
 }
 
 // Close releases what the session holds and ends nothing.

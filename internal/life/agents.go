@@ -149,7 +149,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
 	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
 	if pl.Keep == "" {
-		pl.Keep = state.KeepFailure
+		pl.Keep = superqode.KeepFailure
 	}
 	if mode.Of(s.Rec.Mode).Templates {
 		pl.make.Template = string(s.Rec.Workspace)

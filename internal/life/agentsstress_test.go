@@ -23,7 +23,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // The stress of several agents: stressAgents programs make stressEdits random
@@ -176,7 +175,7 @@ func TestAgentsStress(t *testing.T) {
 	f, claims := stressRepo(t), t.TempDir()
 	env := f.Env(stressEnv(claims, seed, stressEdits, 0)...)
 	m := NewManager(Config{Home: superqode.Getenv(env, "SUPERQODE_HOME"), Env: env})
-	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: state.KeepNever}, program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{claims}}}, team.AgentsOptions{Agents: stressCommands(exe)})
+	res, err := m.RunAgents(t.Context(), OpenOptions{Dir: f.Dir, Keep: superqode.KeepNever}, program.ExecOptions{KernelOptions: program.KernelOptions{AllowWrite: []string{claims}}}, team.AgentsOptions{Agents: stressCommands(exe)})
 	if res == nil || res.ExitCode != 0 || err != nil && !errors.Is(err, superqode.ErrConflict) {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -410,7 +409,7 @@ func childTeam() int {
 		list = append(list, team.AgentCommand{Agent: id, Command: fmt.Sprintf(`echo %s >> README.md && echo %[1]s > %[1]s.txt && : > '%s'`, name, filepath.Join(filepath.Dir(dir), name))})
 	}
 	exec := program.ExecOptions{KernelOptions: program.KernelOptions{Enforce: kernel.EnforceOff}}
-	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: state.KeepNever}, exec, team.AgentsOptions{Agents: list, Parallel: 1})
+	_, err := m.RunAgents(context.Background(), OpenOptions{Dir: dir, Keep: superqode.KeepNever}, exec, team.AgentsOptions{Agents: list, Parallel: 1})
 	if err != nil && !errors.Is(err, superqode.ErrConflict) {
 		fmt.Fprintln(os.Stderr, err)
 		return 97

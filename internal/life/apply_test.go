@@ -21,7 +21,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/merge"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // childApply applies the only session of the origin.
@@ -100,7 +99,7 @@ func (a *applyTest) end() {
 	a.t.Helper()
 	s, err := a.m.Attach(a.t.Context(), a.Dir, a.id)
 	if err == nil {
-		_, err = s.End(a.t.Context(), EndOptions{Keep: state.KeepNever})
+		_, err = s.End(a.t.Context(), EndOptions{Keep: superqode.KeepNever})
 		err = errors.Join(err, s.Close())
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func TestSessionEndedByAnother(t *testing.T) {
 	if _, err := late.End(t.Context(), EndOptions{}); !errors.Is(err, superqode.ErrLocked) {
 		t.Errorf("end a session that another process holds: %v", err)
 	}
-	if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
+	if _, err := s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

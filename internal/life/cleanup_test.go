@@ -147,7 +147,7 @@ func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 			before := f.Fingerprint(".superqode", ".git/worktrees")
 			k := newKeeper(t, f)
 			done := k.runs(t, OpenOptions{Mode: mode}, "echo x > done")
-			kept := k.runs(t, OpenOptions{Mode: mode, Keep: state.KeepAlways}, "echo x > kept; mkdir -p build; echo o > build/kept.o; rm -f README.md")
+			kept := k.runs(t, OpenOptions{Mode: mode, Keep: superqode.KeepAlways}, "echo x > kept; mkdir -p build; echo o > build/kept.o; rm -f README.md")
 			idle := k.active(t, OpenOptions{Mode: mode}, "")
 			changed := k.active(t, OpenOptions{Mode: mode}, "echo new > only-here")
 			pinned := k.runs(t, OpenOptions{Mode: mode}, "true")
@@ -210,7 +210,7 @@ func TestCleanupByForceSalvages(t *testing.T) {
 	k := newKeeper(t, f)
 	changed := k.active(t, OpenOptions{}, `echo new > only-here; echo log > x.log; chmod 000 only-here; mkdir closed; echo in > closed/in; chmod 500 closed;
 		git init -q nested; echo n > nested/n; printf w > "$(printf 'odd\n\377')"; ln -s / root; mkfifo pipe`)
-	later := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > README.md")
+	later := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > README.md")
 	k.exec(t, later, "echo after the end > README.md")
 	pinned := k.active(t, OpenOptions{}, "echo pinned > p")
 	if _, err := registry.Pin(t.Context(), k.Host, f.Dir, pinned.String(), true); err != nil {
@@ -243,7 +243,7 @@ func TestCleanupSparesWhatLives(t *testing.T) {
 	f := gittest.Dirty(t)
 	k := newKeeper(t, f)
 	id := k.active(t, OpenOptions{}, "")
-	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "true")
+	kept := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "true")
 	s, err := k.Attach(t.Context(), f.Dir, id.String())
 	if err != nil {
 		t.Fatal(err)
@@ -422,7 +422,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 	f := gittest.Dirty(t)
 	before := f.Fingerprint(".superqode", ".git/worktrees")
 	k := newKeeper(t, f)
-	died := func(keep state.Keep, line string) superqode.SessionID {
+	died := func(keep superqode.Keep, line string) superqode.SessionID {
 		s, err := k.Open(t.Context(), OpenOptions{Dir: f.Dir, Owned: true, Keep: keep})
 		if err != nil {
 			t.Fatal(err)
@@ -435,7 +435,7 @@ func TestCleanupRecoversTheDead(t *testing.T) {
 		}
 		return s.Rec.ID
 	}
-	ended, failed := died(state.KeepNever, "echo x > y"), died(state.KeepFailure, "echo x > y; exit 3")
+	ended, failed := died(superqode.KeepNever, "echo x > y"), died(superqode.KeepFailure, "echo x > y; exit 3")
 	spared := map[superqode.SessionID]string{failed: "workspace preserved"}
 	want(t, k.clean(t, gc.CleanupOptions{DryRun: true}), []superqode.SessionID{ended}, spared)
 	want(t, k.clean(t, gc.CleanupOptions{}), []superqode.SessionID{ended}, spared)
@@ -453,7 +453,7 @@ func TestCleanupWithoutOrigin(t *testing.T) {
 	f := gittest.Dirty(t)
 	k := newKeeper(t, f)
 	done := k.runs(t, OpenOptions{}, "echo x > y")
-	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo x > y")
+	kept := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo x > y")
 	left := k.active(t, OpenOptions{}, "echo x > y")
 	if err := os.RemoveAll(f.Dir); err != nil {
 		t.Fatal(err)
@@ -496,7 +496,7 @@ func TestCleanupMovesLargeFiles(t *testing.T) {
 	k := newKeeper(t, f)
 	const line = "echo start > huge; truncate -s 110M huge; mkdir build; cp --sparse=always huge build/huge; echo new > only-here"
 	active := k.active(t, OpenOptions{}, line)
-	kept := k.runs(t, OpenOptions{Keep: state.KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
+	kept := k.runs(t, OpenOptions{Keep: superqode.KeepAlways, Mode: superqode.ModeSnapshot}, "rm -rf build; "+line+"; chmod 000 huge; mkdir closed; mv huge closed; chmod 500 closed")
 	k.ahead = 25 * time.Hour
 	res := k.clean(t, gc.CleanupOptions{Force: true})
 	k.restores(t, res, active, map[string]string{"only-here": "new\n"})

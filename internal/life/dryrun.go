@@ -28,7 +28,7 @@ type Preview struct {
 	Include       []string         `json:"include"`
 	Exclude       []string         `json:"exclude"` // of a snapshot copy
 	Template      state.HostPath   `json:"template"`
-	Keep          state.Keep       `json:"keep"`
+	Keep          superqode.Keep   `json:"keep"`
 	Setup         []string         `json:"setup"` // one line an entry, in their order
 	Outputs       []string         `json:"outputs"`
 	Env           []string         `json:"env"` // names of the variables that would be set

@@ -169,7 +169,7 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 			return nil, lerr
 		}
 		defer func() { err = errors.Join(err, unlock()) }()
-		asked := cmp.Or(e.opt.Keep, e.Rec.Keep) == state.KeepAlways && facts.Restores
+		asked := cmp.Or(e.opt.Keep, e.Rec.Keep) == superqode.KeepAlways && facts.Restores
 		e.stays, e.keep = !facts.Restores || e.Rec.NoRevert || asked, asked && !e.told
 	}
 	if e.from == "" {
@@ -323,9 +323,9 @@ func (e *ending) removes() bool {
 // keeps decides whether the workspace of a session stays that nothing went wrong with.
 func keeps(r *state.Record, opt EndOptions) bool {
 	switch cmp.Or(opt.Keep, r.Keep) {
-	case state.KeepAlways:
+	case superqode.KeepAlways:
 		return true
-	case state.KeepNever:
+	case superqode.KeepNever:
 		return false
 	}
 	return opt.Failed
@@ -440,7 +440,7 @@ func (e *ending) result() *artifacts.Result {
 func (e *ending) agents(ctx context.Context) error {
 	var err error
 	if !mode.Of(e.Rec.Mode).InPlace {
-		always := cmp.Or(e.opt.Keep, e.Rec.Keep) == state.KeepAlways
+		always := cmp.Or(e.opt.Keep, e.Rec.Keep) == superqode.KeepAlways
 		err = e.members.Leave(ctx, e.failedIn(stepMerge), func(a superqode.AgentID) bool { return e.keep && e.members.Keeps(a, always) })
 	}
 	var rerr error
@@ -500,7 +500,7 @@ func (s *Session) dispose(ctx context.Context, alone attach.Alone, d mode.Dispos
 		return err
 	}
 	if s.Rec.State == superqode.StateActive {
-		_, err := s.end(ctx, alone, EndOptions{Keep: state.KeepNever})
+		_, err := s.end(ctx, alone, EndOptions{Keep: superqode.KeepNever})
 		if err == nil || s.Rec.State == superqode.StateDone || !force || errors.Is(err, superqode.ErrLocked) {
 			return err
 		}

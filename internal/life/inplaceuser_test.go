@@ -15,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/internal/state"
 	door "github.com/seed-2d964004/superqode/revert"
 )
 
@@ -144,7 +143,7 @@ func TestGitSnapshotLeftAsItIs(t *testing.T) {
 		t.Parallel()
 		f := gittest.Dirty(t)
 		b := remember(t, f)
-		res, out, err := runInPlace(t, f, OpenOptions{Keep: state.KeepAlways}, "echo changed >> README.md; git branch -q made")
+		res, out, err := runInPlace(t, f, OpenOptions{Keep: superqode.KeepAlways}, "echo changed >> README.md; git branch -q made")
 		if err != nil || res.State != superqode.StatePreserved || !res.Workspace.Preserved {
 			t.Fatalf("%v %+v\n%s", err, res, out)
 		}
@@ -156,7 +155,7 @@ func TestGitSnapshotLeftAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if res, err = s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil || !res.Revert.Verified || len(res.Changes) != 1 {
+		if res, err = s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil || !res.Revert.Verified || len(res.Changes) != 1 {
 			t.Fatalf("%v %+v", err, res)
 		}
 		b.check(t, f)

@@ -31,10 +31,10 @@ func littered(t *testing.T) func(f *gittest.Fixture) {
 		k := newKeeper(t, f)
 		k.ahead = -25 * time.Hour
 		k.runs(t, OpenOptions{}, "echo one > done; mkdir -p deep/er; echo two > deep/er/x")
-		k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > kept")
+		k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
 		k.active(t, OpenOptions{}, "echo '"+keptLines[0]+"' > only-here; echo '"+keptLines[3]+"' > x.log")
 		k.active(t, OpenOptions{Mode: superqode.ModeSnapshot}, "")
-		later := k.runs(t, OpenOptions{Keep: state.KeepAlways}, "echo collected > kept")
+		later := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
 		k.exec(t, later, "echo '"+keptLines[1]+"' > kept")
 		orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
 		l, _ := k.record(t, orphan)

@@ -28,7 +28,7 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if _, err := s.End(context.WithoutCancel(t.Context()), EndOptions{Keep: state.KeepNever}); err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		if _, err := s.End(context.WithoutCancel(t.Context()), EndOptions{Keep: superqode.KeepNever}); err != nil && !errors.Is(err, superqode.ErrNotFound) {
 			t.Errorf("end: %v", err)
 		}
 	})
@@ -89,7 +89,7 @@ func TestConfinedOrigin(t *testing.T) {
 			if n < 60 || strings.Count(out, "== ") < n {
 				t.Errorf("%d scripts\n%s", n, out)
 			}
-			if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
+			if _, err := s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil {
 				t.Error(err)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode"))

@@ -121,7 +121,7 @@ type plan struct {
 // plan decides the mode and resolves the revision before anything is made.
 func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (plan, error) {
 	pl := plan{OpenOptions: opt}
-	pl.Keep = cmp.Or(pl.Keep, state.KeepFailure)
+	pl.Keep = cmp.Or(pl.Keep, superqode.KeepFailure)
 	var err error
 	pl.make, err = mode.Check(ctx, m.Host, o, mode.Options{
 		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, Template: opt.Template,

@@ -17,7 +17,7 @@ type OpenOptions struct {
 	Name     string            // a name for people
 	Agent    superqode.AgentID // who works in the session
 	Case     string            // SUPERQODE_CASE_ID
-	Keep     state.Keep        // "" is KeepFailure
+	Keep     superqode.Keep    // "" is KeepFailure
 	Exclude  []string          // snapshot mode: what is left out of the copy
 	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
 	Template string            // directory mode: a folder to start from; "": empty
@@ -43,9 +43,9 @@ type OpenOptions struct {
 
 // EndOptions says how to end a session.
 type EndOptions struct {
-	Keep   state.Keep // "" is what the session was opened with
-	Failed bool       // the program failed, for KeepFailure
-	Locked bool       // remove the worktree even when it is locked (git worktree lock)
+	Keep   superqode.Keep // "" is what the session was opened with
+	Failed bool           // the program failed, for KeepFailure
+	Locked bool           // remove the worktree even when it is locked (git worktree lock)
 	EndApply
 
 	unset error // why the workspace could not be set up, and no program ran

@@ -111,8 +111,8 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 	}
 	err := s.Update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
 	end := EndOptions{Failed: true, Locked: true, unset: failed}
-	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != state.KeepAlways {
-		end.Keep = state.KeepNever
+	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != superqode.KeepAlways {
+		end.Keep = superqode.KeepNever
 	}
 	stop := team.Ignore(exec.Signals)
 	defer stop()

@@ -20,7 +20,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/setup"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // testSetup is a file and two commands that tell how often they ran.
@@ -125,7 +124,7 @@ func TestSetupIsNoChange(t *testing.T) {
 			if s, err = m.Attach(t.Context(), f.Dir, ""); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
+			if _, err := s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil {
 				t.Fatal(err)
 			}
 			gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))

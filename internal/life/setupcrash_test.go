@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // TestSetupKilledAtEveryPoint holds that a setup that is killed is finished by
@@ -58,7 +57,7 @@ func TestSetupKilledAtEveryPoint(t *testing.T) {
 			if d := cmp.Diff([]string{}, changedPaths(t, s)); d != "" {
 				t.Error(d)
 			}
-			if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
+			if _, err := s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil {
 				t.Fatal(err)
 			}
 			checkAfterCrash(t, f, before)

@@ -65,7 +65,7 @@ func (m *Manager) findFix(ctx context.Context, opt VerifyFixOptions) (*findings.
 // tryFix runs the tests in a fresh session, on the base and with the fix.
 func (m *Manager) tryFix(ctx context.Context, t *findings.Trial, opt VerifyFixOptions) (err error) {
 	open, head := opt.Open, ""
-	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(t.Rec.Origin), true, true, "verify-fix "+t.FindingID, state.KeepNever, false
+	open.Dir, open.Owned, open.Trial, open.Name, open.Keep, open.NoRevert = string(t.Rec.Origin), true, true, "verify-fix "+t.FindingID, superqode.KeepNever, false
 	if t.Rec.GitDir != "" {
 		head = t.Rec.Base.Head
 	}
@@ -78,7 +78,7 @@ func (m *Manager) tryFix(ctx context.Context, t *findings.Trial, opt VerifyFixOp
 	defer func() {
 		stop := team.Ignore(opt.Exec.Signals)
 		defer stop()
-		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: state.KeepNever, Locked: true})
+		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: superqode.KeepNever, Locked: true})
 		err = errors.Join(err, eerr)
 	}()
 	return t.Run(ctx, findings.Workspace{

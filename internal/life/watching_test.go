@@ -61,7 +61,7 @@ func TestWatcherKilled(t *testing.T) {
 			t.Errorf("%s was first seen at %s, before %s", name, c.FirstSeen, middle)
 		}
 	}
-	if _, err := s.End(t.Context(), EndOptions{Keep: state.KeepNever}); err != nil {
+	if _, err := s.End(t.Context(), EndOptions{Keep: superqode.KeepNever}); err != nil {
 		t.Fatal(err)
 	}
 }

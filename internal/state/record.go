@@ -2,7 +2,6 @@ package state
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -25,7 +24,7 @@ type Record struct {
 	Mode          superqode.Mode      `json:"mode"`
 	State         superqode.State     `json:"state"`
 	Owned         bool                `json:"owned"` // opened by `run`: its process ends it
-	Keep          Keep                `json:"keep"`
+	Keep          superqode.Keep      `json:"keep"`
 	Agent         superqode.AgentID   `json:"agent_id"`
 	Case          HostPath            `json:"case_id"` // any bytes
 
@@ -115,10 +114,11 @@ func ReadRecord(sessionDir string) (*Record, error) {
 
 func parseRecord(data []byte, name string) (*Record, error) {
 	var r Record
-	old := struct { // what superqode wrote before there was a step
-		Reverting bool `json:"reverting"`
-	}{}
-	if err := errors.Join(json.Unmarshal(data, &r), json.Unmarshal(data, &old)); err != nil {
+	old := struct {
+		*Record
+		Reverting bool `json:"reverting"` // what superqode wrote before there was a step
+	}{Record: &r}
+	if err := json.Unmarshal(data, &old); err != nil {
 		return nil, fmt.Errorf("%w: session.json: %w", ErrBroken, err)
 	}
 	switch {

@@ -51,17 +51,6 @@ type WatcherOptions struct {
 	Ignore   []string      `json:"ignore_patterns"`
 }
 
-// Keep says when a session's workspace outlives its end.
-type Keep string
-
-// The choices of --keep. KeepFailure is the default: the workspace of a program
-// that failed stays for a look.
-const (
-	KeepAlways  Keep = "always"
-	KeepFailure Keep = "failure"
-	KeepNever   Keep = "never"
-)
-
 // Defaults are what a session keeps for the programs that are run in it: what
 // workspace create was given, and what the configuration said then. A zero field
 // says nothing.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/merge"
-	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -124,9 +123,9 @@ func parseGrace(s string) (time.Duration, error) {
 	return d, err
 }
 
-func parseKeep(s string) (state.Keep, error) {
-	switch keep := state.Keep(s); keep {
-	case state.KeepAlways, state.KeepFailure, state.KeepNever:
+func parseKeep(s string) (superqode.Keep, error) {
+	switch keep := superqode.Keep(s); keep {
+	case superqode.KeepAlways, superqode.KeepFailure, superqode.KeepNever:
 		return keep, nil
 	}
 	return "", fmt.Errorf("must be always, failure or never, not %q", s)

@@ -22,7 +22,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -201,7 +200,7 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 	title := fmt.Sprintf("An unruly script, %s:  superqode run --mode %s -- sh unruly.sh", what, kind.Mode)
 	d.say("\n%s\n", d.a.PaintOut(title, term.Bold))
 	var stdout bytes.Buffer
-	open := life.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: state.KeepNever}
+	open := life.OpenOptions{Dir: d.repo, Mode: kind.Mode, Keep: superqode.KeepNever}
 	res, err := d.sessions.Run(ctx, open, program.ExecOptions{
 		Args: []string{"sh", "unruly.sh", d.git.Bin}, Stdout: &stdout, Stderr: &bytes.Buffer{}, Timeout: time.Minute,
 	})

@@ -68,9 +68,9 @@ func (c *End) Run(ctx context.Context, a *app.App, s *life.Session) error {
 		}
 	}
 	rec := s.Record()
-	keep := state.KeepNever
-	if c.Keep || rec.Keep == state.KeepAlways && rec.State != superqode.StatePreserved {
-		keep = state.KeepAlways
+	keep := superqode.KeepNever
+	if c.Keep || rec.Keep == superqode.KeepAlways && rec.State != superqode.StatePreserved {
+		keep = superqode.KeepAlways
 	}
 	// once begun, the way down is not left half-way
 	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec)})

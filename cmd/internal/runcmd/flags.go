@@ -54,7 +54,7 @@ type openFlags struct {
 	Name        string         `help:"A name for the session."`
 	Agent       []string       `predictor:"agent" placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
 	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
-	Keep        state.Keep     `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
+	Keep        superqode.Keep `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
 	NoRevert    bool           `help:"Apply the changes to the origin at the end; in place, leave them there."`
 	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
@@ -124,9 +124,9 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 	}
 	switch {
 	case f.Preserve:
-		opt.Keep = state.KeepAlways
+		opt.Keep = superqode.KeepAlways
 	case opt.Keep == "" && !cfg.Workspace.PreserveOnError:
-		opt.Keep = state.KeepNever
+		opt.Keep = superqode.KeepNever
 	}
 	return opt, nil
 }
