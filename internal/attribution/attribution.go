@@ -201,28 +201,22 @@ func (s *Authorship) StoredEnds(ctx context.Context) (e merge.Ends, err error) {
 // OpenScratch makes a scratch folder for merges with the origin,
 // openMergeScratch one for what lies in the store.
 func (s *Authorship) OpenScratch(ctx context.Context) (*merge.Scratch, error) {
-	opt, err := s.scratchOptions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	opt.Origin = string(s.Rec.Origin)
-	return merge.Open(ctx, opt)
+	return s.openScratch(ctx, string(s.Rec.Origin))
 }
 
-func (s *Authorship) openMergeScratch(ctx context.Context) (*merge.StoreScratch, error) {
-	opt, err := s.scratchOptions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return merge.OpenStoreScratch(ctx, opt)
+func (s *Authorship) openMergeScratch(ctx context.Context) (*merge.Scratch, error) {
+	return s.openScratch(ctx, "")
 }
 
-func (s *Authorship) scratchOptions(ctx context.Context) (merge.Options, error) {
+func (s *Authorship) openScratch(ctx context.Context, origin string) (*merge.Scratch, error) {
 	if err := s.OpenStore(ctx); err != nil {
-		return merge.Options{}, err
+		return nil, err
 	}
 	g, err := s.Git(ctx)
-	return merge.Options{Git: g, Store: s.Store, Dir: s.Folder}, err
+	if err != nil {
+		return nil, err
+	}
+	return merge.Open(ctx, merge.Options{Git: g, Store: s.Store, Dir: s.Folder, Origin: origin})
 }
 
 // Past reports whether the workspace tells no more what the session changed.

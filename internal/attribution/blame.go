@@ -210,7 +210,7 @@ func (h *history) blame(ctx context.Context, b *Blame, seen time.Time) (err erro
 			f, before = &fold{}, ""
 			continue
 		case i == 0:
-			f = newFold(scratch.Scratch, content)
+			f = newFold(scratch, content)
 		default:
 			lines := splitLines(content)
 			hunks := []merge.Hunk{{NewStart: 1, NewLines: len(lines)}}

@@ -26,7 +26,7 @@ import (
 type parts struct {
 	*site.Site
 	ends  merge.Ends
-	b     *merge.StoreScratch
+	b     *merge.Scratch
 	said  map[string][]trackEvent // the agents' statements, by path
 	files []sharedFile
 }
@@ -151,7 +151,7 @@ func (p *parts) follow(ctx context.Context, f *sharedFile) error {
 	if err != nil || !isText {
 		return err
 	}
-	f.fold = newFold(p.b.Scratch, base)
+	f.fold = newFold(p.b, base)
 	for i := range events {
 		if events[i].Content == "-" {
 			continue
@@ -168,7 +168,7 @@ func (p *parts) follow(ctx context.Context, f *sharedFile) error {
 		return err
 	}
 	f.base, f.now = splitLines(base), splitLines(now)
-	hunks, err := newFold(p.b.Scratch, base).diff(ctx, f.now)
+	hunks, err := newFold(p.b, base).diff(ctx, f.now)
 	for _, h := range hunks {
 		owners, known := f.fold.owners(h)
 		f.hunks = append(f.hunks, sharedHunk{h, owners, known})

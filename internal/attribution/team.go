@@ -36,7 +36,7 @@ type AgentConflict struct {
 // TeamMerge is a merge under way.
 type TeamMerge struct {
 	s         *Authorship
-	B         *merge.StoreScratch
+	B         *merge.Scratch
 	base      *snapshot.Snapshot
 	Now       *snapshot.Snapshot // base with what was merged so far
 	Works     []*AgentWork

@@ -52,12 +52,7 @@ func (b *Base) Translate(ctx context.Context, path string, lines []Lines) ([]Lin
 	if err != nil || base == nil {
 		return whole, err
 	}
-	m := NewLineMap(base, now)
-	var out []Lines
-	for _, l := range lines {
-		out = append(out, m.ToBase(l))
-	}
-	return out, nil
+	return toBase(base, now, lines), nil
 }
 
 // contents returns a file of the base, or nil where it was none.
@@ -83,13 +78,10 @@ func (b *Base) contents(ctx context.Context, path string) ([]byte, error) {
 		return readBelow(b.Workspace, path) // as it was
 	}
 	store, err := b.Open(ctx)
-	if err != nil {
+	if err != nil || e.ID.IsZero() {
 		return nil, err
 	}
 	var buf bytes.Buffer
-	if e.ID.IsZero() {
-		return nil, nil
-	}
 	if err := store.ReadBlob(ctx, e.ID, &buf); err != nil {
 		return nil, nil // not kept: a file too large, say
 	}

@@ -44,13 +44,7 @@ func (m *LineMap) add(c change) {
 	m.changes = append(m.changes, c)
 }
 
-func splitLines(text []byte) []string {
-	lines := strings.SplitAfter(string(text), "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	return lines
-}
+func splitLines(text []byte) []string { return slices.Collect(strings.Lines(string(text))) }
 
 // anchors returns pairs of equal lines, each of which is the only one of its
 // text in both states: the longest list that is in order in both.
@@ -108,44 +102,44 @@ func longestRise(pairs [][2]int) [][2]int {
 // ToBase returns the lines of base that a range of lines of now stands for.
 // Lines that were changed stand for all lines that they were made of, and lines
 // that were inserted for the place before which they were.
-func (m LineMap) ToBase(now Lines) Lines { return m.translate(now, true) }
-
-// ToNow returns where a range of lines of base is now: an empty range where it
-// was deleted.
-func (m LineMap) ToNow(base Lines) Lines { return m.translate(base, false) }
-
-func (m LineMap) translate(l Lines, back bool) Lines {
-	if l.Whole() {
-		return l
+func (m LineMap) ToBase(now Lines) Lines {
+	switch {
+	case now.Whole():
+		return now
+	case now.End >= now.Start:
+		return Lines{m.line(now.Start).Start, m.line(now.End).End}
 	}
-	if l.End >= l.Start {
-		return Lines{m.line(l.Start, back).Start, m.line(l.End, back).End}
-	}
-	// An insertion before line l.Start. Inside of a changed run it changes the run.
-	here := m.line(l.Start, back)
-	if before := m.line(l.Start-1, back); l.Start > 1 && before == here {
+	// An insertion before line now.Start. Inside of a changed run it changes the run.
+	here := m.line(now.Start)
+	if now.Start > 1 && m.line(now.Start-1) == here {
 		return here
 	}
 	return Lines{here.Start, here.Start - 1}
 }
 
-// line translates one line into the lines that it stands for.
-func (m LineMap) line(n int, back bool) Lines {
+// line translates one line of now into the lines of base that it stands for.
+func (m LineMap) line(n int) Lines {
 	shift := 0
 	for _, c := range m.changes {
-		from, fromN, to, toN := c.base, c.baseN, c.now, c.nowN
-		if back {
-			from, fromN, to, toN = to, toN, from, fromN
-		}
-		if n < from {
+		if n < c.now {
 			break
 		}
-		if n < from+fromN {
-			return Lines{to, to + toN - 1}
+		if n < c.now+c.nowN {
+			return Lines{c.base, c.base + c.baseN - 1}
 		}
-		shift = to + toN - from - fromN
+		shift = c.base + c.baseN - c.now - c.nowN
 	}
 	return Lines{n + shift, n + shift}
+}
+
+// toBase turns lines of one state of a file into those of its base.
+func toBase(base, now []byte, lines []Lines) []Lines {
+	m := NewLineMap(base, now)
+	out := make([]Lines, len(lines))
+	for i, l := range lines {
+		out[i] = m.ToBase(l)
+	}
+	return out
 }
 
 // Changed returns the lines of base that the change from base to now concerns,

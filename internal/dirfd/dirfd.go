@@ -68,15 +68,16 @@ func Retry(call func() error) error {
 // sorted paths mostly share it. It is not safe for concurrent use.
 type Cursor struct {
 	Root   int // the handle that it was made with, closed by its owner
+	Flags  int // to open folders with: PassFlags or DirFlags
 	path   superqode.RelPath
 	folder int // handle of path, -1 while none is open
 }
 
 // NewCursor returns a cursor below an open folder, which stays the caller's.
-func NewCursor(root int) *Cursor { return &Cursor{Root: root, folder: -1} }
+func NewCursor(root int) *Cursor { return &Cursor{Root: root, Flags: PassFlags, folder: -1} }
 
-// Enter returns a handle of the folder dir, "" for the root, that is for passing
-// through only. It is valid until the next call.
+// Enter returns a handle of the folder dir, "" for the root. It is valid until the
+// next call.
 func (c *Cursor) Enter(dir superqode.RelPath) (int, error) {
 	if c.folder >= 0 && c.path == dir {
 		return c.folder, nil
@@ -84,7 +85,7 @@ func (c *Cursor) Enter(dir superqode.RelPath) (int, error) {
 	if err := c.Leave(); err != nil {
 		return -1, err
 	}
-	fd, err := OpenPath(c.Root, string(dir), PassFlags)
+	fd, err := OpenPath(c.Root, string(dir), c.Flags)
 	if err == nil {
 		c.path, c.folder = dir, fd
 	}

@@ -1,7 +1,9 @@
 package linked
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -14,6 +16,10 @@ type chooser struct {
 	entries []snapshot.Entry
 	keep    []verdict
 	ask     []int32 // entries for git to check next
+}
+
+func newChooser(c *creation) *chooser {
+	return &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}
 }
 
 type verdict uint8
@@ -30,7 +36,7 @@ const (
 // submodules and nested repositories, empty folders that are not ignored, and
 // the folders above all these.
 func (c *creation) choose(ctx context.Context) (*snapshot.Snapshot, error) {
-	ch := &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}
+	ch := newChooser(c)
 	ch.tracked()
 	if err := ch.untracked(ctx); err != nil {
 		return nil, err
@@ -194,16 +200,12 @@ func (ch *chooser) included(ctx context.Context) error {
 	return nil
 }
 
-func (ch *chooser) find(p superqode.RelPath) (int, bool) {
-	lo, hi := 0, len(ch.entries)
-	for lo < hi {
-		if mid := int(uint(lo+hi) >> 1); ch.entries[mid].Path < p {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo, lo < len(ch.entries) && ch.entries[lo].Path == p
+func (ch *chooser) find(p superqode.RelPath) (int, bool) { return findEntry(ch.entries, p) }
+
+func findEntry(entries []snapshot.Entry, path superqode.RelPath) (int, bool) {
+	return slices.BinarySearchFunc(entries, path, func(e snapshot.Entry, p superqode.RelPath) int {
+		return cmp.Compare(e.Path, p)
+	})
 }
 
 // parents keeps the folders above everything that is kept.

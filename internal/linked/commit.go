@@ -1,13 +1,11 @@
 package linked
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -86,7 +84,7 @@ func (c *creation) attributesDiffer(wanted *git.Index) bool {
 // named reports whether the origin's index confirms that the file at path is
 // the checked-out blob oid.
 func (c *creation) named(path superqode.RelPath, oid string) bool {
-	i, ok := slices.BinarySearchFunc(c.origin.Entries, path, func(e snapshot.Entry, p superqode.RelPath) int { return cmp.Compare(e.Path, p) })
+	i, ok := findEntry(c.origin.Entries, path)
 	return ok && c.facts[i].clean && c.index.At(int(c.facts[i].pos)).OID == oid
 }
 
@@ -94,13 +92,10 @@ func (c *creation) named(path superqode.RelPath, oid string) bool {
 // origin's index calls them clean only after a conversion (CRLF that git would
 // store as LF), and a checkout would write other bytes.
 func (c *creation) dropConverted() error {
-	pos, n := 0, c.index.Len()
+	at := cursor{Index: c.index}
 	kept := c.base.Entries[:0]
 	for _, e := range c.base.Entries {
-		for pos < n && c.index.Path(pos) < e.Path {
-			pos++
-		}
-		if e.Kind == snapshot.File && (pos == n || c.index.Path(pos) != e.Path || c.index.At(pos).OID != string(e.ID.Bytes())) {
+		if found := at.find(e.Path); e.Kind == snapshot.File && (!found || at.At(at.pos).OID != string(e.ID.Bytes())) {
 			if err := os.Remove(e.Path.In(c.Path)); err != nil {
 				return err
 			}
@@ -115,20 +110,14 @@ func (c *creation) dropConverted() error {
 // unmodified returns the files of the origin that are, by its index, what the
 // commit has at their paths, and the folders above them.
 func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
-	ch := &chooser{c: c, entries: c.origin.Entries, keep: make([]verdict, len(c.origin.Entries))}
-	pos, n := 0, wanted.Len()
+	ch := newChooser(c)
+	at := cursor{Index: wanted}
 	for i := range ch.entries {
 		e := &ch.entries[i]
-		for pos < n && wanted.Path(pos) < e.Path {
-			pos++
-		}
-		if pos == n {
-			break
-		}
-		if wanted.Path(pos) != e.Path {
+		if !at.find(e.Path) {
 			continue
 		}
-		switch ie := wanted.At(pos); {
+		switch ie := wanted.At(at.pos); {
 		case ie.Mode&modeType == modeLink && e.Kind == snapshot.Dir:
 			ch.keep[i] = kept // an empty folder, as git makes for a submodule
 		case !sameType(&ie, e) || !c.facts[i].clean || c.index.At(int(c.facts[i].pos)).OID != ie.OID:
@@ -147,13 +136,8 @@ func plainMode(perm uint32) bool {
 
 // complete reports whether base holds every entry of the index.
 func (c *creation) complete() bool {
-	to, b := c.base.Entries, 0
 	for i := range c.index.Len() {
-		p := c.index.Path(i)
-		for b < len(to) && to[b].Path < p {
-			b++
-		}
-		if b == len(to) || to[b].Path != p {
+		if c.base.Find(c.index.Path(i)) == nil {
 			return false
 		}
 	}
@@ -176,7 +160,8 @@ func (c *creation) checkout(ctx context.Context) error {
 	if c.index, err = c.readIndex(); err != nil {
 		return err
 	}
-	opt := snapshot.ScanOptions{Format: c.Format, Skip: func(p string, _ snapshot.Kind) bool { return isDotGit(filepath.Base(p)) }}
+	skip := func(p string, _ snapshot.Kind) bool { return isDotGit(filepath.Base(p)) }
+	opt := snapshot.ScanOptions{Format: c.Format, Skip: skip}
 	if c.base != nil {
 		opt.Known = copies{c.base}
 	}

@@ -86,7 +86,9 @@ func Create(ctx context.Context, opt Options) (res *Result, err error) {
 	if err := failpoint.Err("worktree.indexed"); err != nil {
 		return nil, err
 	}
-	return &Result{Base: c.base, Origin: c.origin, Missing: c.missing(), Head: c.Head, AdminDir: c.admin, Warnings: c.warnings}, nil
+	return &Result{
+		Base: c.base, Origin: c.origin, Missing: c.missing(), Head: c.Head, AdminDir: c.admin, Warnings: c.warnings,
+	}, nil
 }
 
 // creation is one Create.
@@ -95,8 +97,9 @@ type creation struct {
 	config   *git.Config
 	index    *git.Index // of the workspace to be: the origin's, or one that git read the commit into
 	origin   *snapshot.Snapshot
-	nested   []nestedRepo // folders of the origin that hold a .git, sorted by path
-	facts    []fact       // what the index says about each entry of origin
+	problems []snapshot.Problem // what of origin could not be read
+	nested   []nestedRepo       // folders of the origin that hold a .git, sorted by path
+	facts    []fact             // what the index says about each entry of origin
 	attrs    *attributes
 	asStored func(path string) bool // equal bytes in file and blob make a clean file
 	base     *snapshot.Snapshot
@@ -108,7 +111,8 @@ type creation struct {
 func (c *creation) check(ctx context.Context) error {
 	switch {
 	case c.Repo.Bare || c.Repo.TopLevel == "":
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", c.Repo.GitDir), "git clone %s DIR", c.Repo.GitDir)
+		err := superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", c.Repo.GitDir)
+		return superqode.WithHint(err, "git clone %s DIR", c.Repo.GitDir)
 	case c.ID.IsZero() || filepath.Base(c.Path) != c.ID.String() || !filepath.IsAbs(c.Path):
 		return fmt.Errorf("%q is not a valid place for workspace %q", c.Path, c.ID)
 	case c.From == "":
@@ -125,7 +129,8 @@ func (c *creation) check(ctx context.Context) error {
 	}
 	var err error
 	if c.Head, err = c.Repo.Head(ctx); err == nil && c.Head == "" {
-		err = superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", c.Repo.TopLevel), "superqode run --snapshot -- CMD, or commit first")
+		err = superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", c.Repo.TopLevel)
+		err = superqode.WithHint(err, "superqode run --snapshot -- CMD, or commit first")
 	}
 	return err
 }
@@ -134,20 +139,11 @@ func (c *creation) check(ctx context.Context) error {
 func (c *creation) prepare(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.add(ctx) })
-	g.Go(func() (err error) {
-		c.config, err = c.Repo.Config(ctx)
-		return err
-	})
-	g.Go(c.readOwnIndex)
-	var problems []snapshot.Problem
-	g.Go(func() (err error) {
-		problems, err = c.scan(ctx)
-		return err
-	})
+	c.read(ctx, g, false, nil)
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return c.tell(problems)
+	return c.tell()
 }
 
 func (c *creation) warn(format string, args ...any) {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -43,28 +45,44 @@ func (c *creation) readOwnIndex() (err error) {
 	return nil
 }
 
+// read reads the origin's configuration, index and work tree in goroutines of g.
+// inPlace is for a session that works in the origin itself: nested repositories and
+// submodules are plain trees there, their .git included. previous is an earlier
+// look, if there was one.
+func (c *creation) read(ctx context.Context, g *errgroup.Group, inPlace bool, previous *snapshot.Snapshot) {
+	g.Go(func() (err error) {
+		c.config, err = c.Repo.Config(ctx)
+		return err
+	})
+	g.Go(c.readOwnIndex)
+	g.Go(func() error { return c.scan(ctx, inPlace, previous) })
+}
+
 // scan lists the origin's work tree, once, without reading any file's contents.
-func (c *creation) scan(ctx context.Context) ([]snapshot.Problem, error) {
+func (c *creation) scan(ctx context.Context, inPlace bool, previous *snapshot.Snapshot) (err error) {
 	var mu sync.Mutex
 	skip := func(p string, kind snapshot.Kind) bool {
-		if p == ownFolder {
-			return true
-		}
 		dir, name := path.Split(p)
 		if !isDotGit(name) {
-			return false
+			return p == ownFolder
 		}
 		if dir != "" {
 			mu.Lock()
 			c.nested = append(c.nested, nestedRepo{dir[:len(dir)-1], kind == snapshot.Dir})
 			mu.Unlock()
 		}
-		return true
+		return !inPlace || SkipInPlace(p, kind)
 	}
-	scanned, problems, err := snapshot.Scan(ctx, c.Repo.TopLevel, snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly, Skip: skip})
-	c.origin = scanned
+	opt := snapshot.ScanOptions{Format: c.Format, Previous: previous, Contents: snapshot.StatOnly, Skip: skip}
+	c.origin, c.problems, err = snapshot.Scan(ctx, c.Repo.TopLevel, opt)
 	slices.SortFunc(c.nested, func(a, b nestedRepo) int { return cmp.Compare(a.path, b.path) })
-	return problems, err
+	return err
+}
+
+// SkipInPlace leaves superqode's own folder and the repository itself out of a
+// work tree's snapshot. A .git file is part of it.
+func SkipInPlace(p string, kind snapshot.Kind) bool {
+	return p == ownFolder || kind == snapshot.Dir && p == ".git"
 }
 
 // isDotGit reports whether a name may be .git on some file system; none of these
@@ -73,8 +91,8 @@ func isDotGit(name string) bool { return len(name) == 4 && strings.EqualFold(nam
 
 // tell makes an error of a tracked file that could not be read, since a
 // workspace without it would show it as deleted; the rest is a warning.
-func (c *creation) tell(problems []snapshot.Problem) error {
-	for _, p := range problems {
+func (c *creation) tell() error {
+	for _, p := range c.problems {
 		_, tracked := c.index.Search(p.Path)
 		if _, below := c.index.SearchDir(p.Path); tracked || below || p.Path == "" {
 			return superqode.WithHint(fmt.Errorf("read %s: %w", c.Repo.TopLevel, p), "make it readable, or use --from HEAD")
@@ -99,18 +117,14 @@ func (c *creation) collectFacts(ctx context.Context) (err error) {
 	x, entries := c.index, c.origin.Entries
 	c.facts = make([]fact, len(entries))
 	cutoff := x.ModTime.Add(-clockTick).UnixNano()
-	pos, n := 0, x.Len()
+	at := cursor{Index: x}
 	for i := range entries {
 		e := &entries[i]
-		c.facts[i].pos = -1
-		for pos < n && x.Path(pos) < e.Path {
-			pos++
-		}
-		if pos == n || x.Path(pos) != e.Path {
+		if c.facts[i].pos = -1; !at.find(e.Path) {
 			continue
 		}
-		c.facts[i].pos = int32(pos)
-		ie := x.At(pos)
+		c.facts[i].pos = int32(at.pos)
+		ie := x.At(at.pos)
 		if !isClean(&ie, e, cutoff) {
 			continue
 		}
@@ -120,6 +134,20 @@ func (c *creation) collectFacts(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// cursor walks an index beside a list in the same order.
+type cursor struct {
+	*git.Index
+	pos int
+}
+
+// find moves on to a path and reports whether the index has it.
+func (c *cursor) find(path superqode.RelPath) bool {
+	for c.pos < c.Len() && c.Path(c.pos) < path {
+		c.pos++
+	}
+	return c.pos < c.Len() && c.Path(c.pos) == path
 }
 
 // The file types of an index entry.

@@ -110,17 +110,15 @@ func sameContents(from, to *snapshot.Entry) bool {
 // missing lists the entries of base whose contents no index entry names.
 func (c *creation) missing() []snapshot.Entry {
 	var list []snapshot.Entry
-	pos, n := 0, c.index.Len()
+	at := cursor{Index: c.index}
 	for i := range c.base.Entries {
 		e := &c.base.Entries[i]
 		if e.Kind != snapshot.File && e.Kind != snapshot.Link {
 			continue
 		}
-		for pos < n && c.index.Path(pos) < e.Path {
-			pos++
-		}
+		at.find(e.Path)
 		known := false
-		for k := pos; k < n && c.index.Path(k) == e.Path && !known; k++ {
+		for k := at.pos; k < at.Len() && at.Path(k) == e.Path && !known; k++ {
 			ie := c.index.At(k)
 			known = ie.OID == string(e.ID.Bytes()) && !ie.IntentToAdd
 		}

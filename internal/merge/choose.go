@@ -24,7 +24,7 @@ func (b *Scratch) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges
 	if err := b.store.Diff(ctx, do, &patch); err != nil {
 		return nil, err
 	}
-	files, err := splitPatch(&patch)
+	files, err := splitPatch(patch.Bytes())
 	if err != nil {
 		return nil, err
 	}

@@ -74,31 +74,57 @@ func (r *HunkReader) Next(line []byte) patchLine {
 	case bytes.Equal(line, []byte("GIT binary patch")):
 		return lineBinary
 	}
-	if old, fresh, ok := hunkSizes(line); ok {
-		r.old, r.new = old, fresh
+	if h, ok := parseHunk(line); ok {
+		r.old, r.new = h.OldLines, h.NewLines
 		return LineHunk
 	}
 	return lineHeader
 }
 
-// hunkSizes reads the two numbers of lines in "@@ -a,b +c,d @@".
-func hunkSizes(line []byte) (old, fresh int, ok bool) {
-	f := bytes.SplitN(line, []byte{' '}, 4)
-	if len(f) < 4 || string(f[0]) != "@@" || !bytes.HasPrefix(f[1], []byte{'-'}) || !bytes.HasPrefix(f[2], []byte{'+'}) || !bytes.HasPrefix(f[3], []byte("@@")) {
-		return 0, 0, false
+// parseHunk reads "@@ -a,b +c,d @@"; a number of lines that is not there is 1.
+func parseHunk(line []byte) (h Hunk, ok bool) {
+	f := strings.SplitN(string(line), " ", 4)
+	if len(f) < 4 || f[0] != "@@" || !strings.HasPrefix(f[3], "@@") {
+		return h, false
 	}
-	size := func(b []byte) int {
-		_, count, given := bytes.Cut(b, []byte{','})
-		if !given {
-			return 1
-		}
-		n, err := strconv.Atoi(string(count))
-		if err != nil {
-			return 0
-		}
-		return n
+	old, ok1 := strings.CutPrefix(f[1], "-")
+	fresh, ok2 := strings.CutPrefix(f[2], "+")
+	h.OldStart, h.OldLines = parseSpan(old)
+	h.NewStart, h.NewLines = parseSpan(fresh)
+	return h, ok1 && ok2
+}
+
+func parseSpan(s string) (start, n int) {
+	first, count, given := strings.Cut(s, ",")
+	if !given {
+		count = "1"
 	}
-	return size(f[1]), size(f[2]), true
+	return parseNumber(first), parseNumber(count)
+}
+
+// parseNumber returns 0 for what git does not write.
+func parseNumber(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// lineSplitter gathers lines from pieces of any size.
+type lineSplitter []byte
+
+// split calls each with every line that is complete by now, without its newline.
+func (l *lineSplitter) split(b []byte, each func(line []byte)) {
+	for {
+		part, rest, whole := bytes.Cut(b, []byte("\n"))
+		*l = append(*l, part...)
+		if !whole {
+			return
+		}
+		each(*l)
+		*l, b = (*l)[:0], rest
+	}
 }
 
 // numberWriter passes a patch on with each hunk's number behind its second "@@",
@@ -106,7 +132,7 @@ func hunkSizes(line []byte) (old, fresh int, ok bool) {
 type numberWriter struct {
 	w       *bufio.Writer
 	reader  HunkReader
-	line    []byte
+	line    lineSplitter
 	n       int
 	pending bool // inside a file's header that has no number yet
 }
@@ -116,22 +142,12 @@ func NewNumberWriter(w io.Writer) *numberWriter { return &numberWriter{w: bufio.
 
 // Write takes pieces of any size and passes on whole lines.
 func (n *numberWriter) Write(b []byte) (int, error) {
-	for rest := b; len(rest) > 0; {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			n.line = append(n.line, rest...)
-			break
-		}
-		n.line = append(n.line, rest[:i]...)
-		n.flushLine()
-		rest = rest[i+1:]
-	}
+	n.line.split(b, n.writeLine)
 	return len(b), nil
 }
 
-func (n *numberWriter) flushLine() {
-	kind := n.reader.Next(n.line)
-	line := n.line
+func (n *numberWriter) writeLine(line []byte) {
+	kind := n.reader.Next(line)
 	switch kind {
 	case LineFile, lineBinary:
 		n.whole()
@@ -144,7 +160,6 @@ func (n *numberWriter) flushLine() {
 	}
 	_, _ = n.w.Write(line)
 	_ = n.w.WriteByte('\n') // Close reports the error of a write
-	n.line = n.line[:0]
 }
 
 // whole gives a number to a file that has no hunks.
@@ -159,7 +174,7 @@ func (n *numberWriter) whole() {
 // Close writes what is left.
 func (n *numberWriter) Close() error {
 	if len(n.line) > 0 {
-		n.flushLine()
+		n.writeLine(n.line)
 	}
 	n.whole()
 	return n.w.Flush()
@@ -189,36 +204,28 @@ func (s *section) isOf(c *Change) bool {
 func (s *section) count() int { return max(len(s.hunks), 1) }
 
 // splitPatch cuts a patch into its files and their hunks.
-func splitPatch(r io.Reader) ([]section, error) {
+func splitPatch(patch []byte) ([]section, error) {
 	var files []section
 	var reader HunkReader
-	in := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) > 0 {
-			kind := reader.Next(bytes.TrimSuffix(line, []byte("\n")))
-			if kind == LineFile {
-				files = append(files, section{header: strings.TrimSuffix(string(line), "\n")})
-			}
-			if len(files) == 0 {
-				return nil, errors.New("the patch does not begin with a file")
-			}
-			f := &files[len(files)-1]
-			switch {
-			case kind == LineHunk:
-				f.hunks = append(f.hunks, line)
-			case kind == LineBody && len(f.hunks) > 0:
-				last := len(f.hunks) - 1
-				f.hunks[last] = append(f.hunks[last], line...)
-			}
+	for line := range bytes.Lines(patch) {
+		bare := bytes.TrimSuffix(line, []byte("\n"))
+		kind := reader.Next(bare)
+		if kind == LineFile {
+			files = append(files, section{header: string(bare)})
 		}
-		if errors.Is(err, io.EOF) {
-			return files, nil
+		if len(files) == 0 {
+			return nil, errors.New("the patch does not begin with a file")
 		}
-		if err != nil {
-			return nil, err
+		f := &files[len(files)-1]
+		switch {
+		case kind == LineHunk:
+			f.hunks = append(f.hunks, bytes.Clone(line))
+		case kind == LineBody && len(f.hunks) > 0:
+			last := len(f.hunks) - 1
+			f.hunks[last] = append(f.hunks[last], line...)
 		}
 	}
+	return files, nil
 }
 
 // selection says which hunks of a patch were chosen.

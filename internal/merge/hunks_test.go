@@ -102,7 +102,7 @@ func TestNumbering(t *testing.T) {
 			t.Errorf("chunks of %d:\n%s", chunk, out.String())
 		}
 	}
-	files, err := splitPatch(strings.NewReader(samplePatch))
+	files, err := splitPatch([]byte(samplePatch))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func testHunks(t *testing.T, f *gittest.Fixture, rnd *rand.Rand, base, final str
 	if patch == "" {
 		return
 	}
-	files, err := splitPatch(strings.NewReader(patch))
+	files, err := splitPatch([]byte(patch))
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
@@ -240,7 +240,7 @@ func FuzzHunks(f *testing.F) {
 		if got != want {
 			t.Errorf("%q became %q", want, out.String())
 		}
-		files, err := splitPatch(bytes.NewReader(patch))
+		files, err := splitPatch(patch)
 		if err != nil || bytes.Contains(patch, []byte("GIT binary patch")) { // no git puts hunks behind it
 			return
 		}

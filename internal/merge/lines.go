@@ -1,7 +1,5 @@
 package merge
 
-import "bytes"
-
 // LineRange is a range of lines, counted from 1, both ends included. A place
 // between two lines is the range after the first of them: End is Start-1.
 type LineRange struct {
@@ -54,29 +52,23 @@ func overlaps(a, b []Hunk) []LineRange {
 // to it, by file.
 type HunkCollector struct {
 	reader HunkReader
-	line   []byte
+	line   lineSplitter
 	Files  [][]Hunk
 }
 
 // Write takes pieces of any size.
 func (c *HunkCollector) Write(b []byte) (int, error) {
-	for rest := b; len(rest) > 0; {
-		i := bytes.IndexByte(rest, '\n')
-		if i < 0 {
-			c.line = append(c.line, rest...)
-			break
-		}
-		c.line = append(c.line, rest[:i]...)
-		switch c.reader.Next(c.line) {
+	c.line.split(b, func(line []byte) {
+		switch c.reader.Next(line) {
 		case LineFile:
 			c.Files = append(c.Files, nil)
 		case LineHunk:
 			if n := len(c.Files); n > 0 {
-				c.Files[n-1] = append(c.Files[n-1], parseHunk(c.line))
+				h, _ := parseHunk(line)
+				c.Files[n-1] = append(c.Files[n-1], h)
 			}
 		}
-		c.line, rest = c.line[:0], rest[i+1:]
-	}
+	})
 	return len(b), nil
 }
 
@@ -86,25 +78,4 @@ func (c *HunkCollector) hunks() []Hunk {
 		return nil
 	}
 	return c.Files[0]
-}
-
-// parseHunk reads "@@ -a,b +c,d @@".
-func parseHunk(line []byte) (h Hunk) {
-	f := bytes.SplitN(line, []byte{' '}, 4)
-	if len(f) < 4 {
-		return h
-	}
-	h.OldLines, h.NewLines, _ = hunkSizes(line)
-	h.OldStart, h.NewStart = leadingInt(f[1][1:]), leadingInt(f[2][1:])
-	return h
-}
-
-func leadingInt(b []byte) (n int) {
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			break
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n
 }

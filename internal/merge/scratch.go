@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -30,6 +31,8 @@ type Scratch struct {
 	Format snapshot.Format
 	n      int               // number of names given out
 	Made   map[string]string // content ids of the results, in hex, and the files that have them
+	kept   int               // how many of these are in the store
+	Labels [2]string         // of the two sides, in files with conflict markers
 }
 
 // Fresh returns a name that no file of the folder has: two results may have the
@@ -93,13 +96,9 @@ func (b *Scratch) Drop(name string) error { return os.Remove(b.Path(name)) }
 // content, or the result of an earlier merge.
 func (b *Scratch) fetchNow(name string, e *snapshot.Entry) error {
 	if b.origin != "" {
-		return b.fetchOrigin(name, e)
+		return b.FetchFrom(b.origin, name, e)
 	}
-	f, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	return errors.Join(b.Fill(e.ID.String(), f), f.Close())
+	return b.create(name, func(w io.Writer) error { return b.Fill(e.ID.String(), w) })
 }
 
 // Write writes a text into a file of the folder.
@@ -125,11 +124,16 @@ func (b *Scratch) result(name string) (snapshot.Entry, error) {
 
 // Fetch writes contents of the store into a file.
 func (b *Scratch) Fetch(name string, id snapshot.ID) error {
+	return b.create(name, func(w io.Writer) error { return b.blobs.Copy(id, w) })
+}
+
+// create writes a file of the folder.
+func (b *Scratch) create(name string, fill func(w io.Writer) error) error {
 	f, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.blobs.Copy(id, f), f.Close())
+	return errors.Join(fill(f), f.Close())
 }
 
 // Text fetches contents of the store into a file and returns them if they are
@@ -145,13 +149,8 @@ func (b *Scratch) Text(name string, id snapshot.ID) (data []byte, isText bool, e
 	return data, true, err
 }
 
-// fetchOrigin writes what a file of the origin holds into a file. It must not
-// have changed since Look.
-func (b *Scratch) fetchOrigin(name string, e *snapshot.Entry) error {
-	return b.FetchFrom(b.origin, name, e)
-}
-
-// FetchFrom is fetchOrigin for any folder.
+// FetchFrom writes what a file of a folder holds into a file. It must not have
+// changed since Look.
 func (b *Scratch) FetchFrom(dir, name string, e *snapshot.Entry) error {
 	root, err := atomicfile.OpenRoot(dir)
 	if err != nil {
@@ -163,55 +162,71 @@ func (b *Scratch) FetchFrom(dir, name string, e *snapshot.Entry) error {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
 	h := b.Format.NewBlobHash(e.Size)
-	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, e.Size+1))
-	if err = errors.Join(err, out.Close()); err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
+	err = b.create(name, func(w io.Writer) error {
+		_, err := io.Copy(io.MultiWriter(w, h), io.LimitReader(in, e.Size+1))
+		return err
+	})
+	if err == nil && snapshot.IDFrom(h.Sum(nil)) != e.ID {
 		err = superqode.Errorf(superqode.ErrConflict, "%s changed meanwhile", text.Printable(e.Path))
 	}
 	return err
 }
 
-// Merge merges with git merge-file.
+// Merge merges with git merge-file. Of files in the store those that are too big
+// for it count as binary: git does not merge files of that size either.
 func (b *Scratch) Merge(ctx context.Context) merger {
 	return func(base, ours, theirs *snapshot.Entry) (merged snapshot.Entry, ok, binary bool, err error) {
-		if err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID)); err != nil {
-			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
-		}
-		for _, name := range []string{"base", "ours", "theirs"} {
-			if binary, err = IsBinary(b.Path(name)); binary || err != nil {
-				return merged, false, binary, err
-			}
+		if b.origin == "" && (base.IsLarge() || ours.IsLarge() || theirs.IsLarge()) {
+			return merged, false, true, nil
 		}
 		name := b.Fresh("merged-")
-		ok, err = b.MergeFile(ctx, name)
-		if err != nil {
-			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
+		err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID))
+		if err == nil {
+			ok, binary, err = b.MergeTexts(ctx, name)
 		}
-		if !ok {
-			return merged, false, false, os.Remove(b.Path(name))
+		switch {
+		case err != nil:
+			return merged, false, false, fmt.Errorf("merge %s: %w", text.Printable(ours.Path), err)
+		case binary:
+			return merged, false, true, nil
+		case !ok:
+			return merged, false, false, b.Drop(name)
 		}
 		merged, err = b.result(name)
 		return merged, true, false, err
 	}
 }
 
-// MergeFile reports whether the three files merge without a conflict.
-func (b *Scratch) MergeFile(ctx context.Context, name string) (bool, error) {
-	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return false, err
+// MergeTexts reports whether the files base, ours and theirs merge without a
+// conflict, unless one of them is binary, and writes the merge.
+func (b *Scratch) MergeTexts(ctx context.Context, name string) (ok, binary bool, err error) {
+	if binary, err = b.anyBinary("base", "ours", "theirs"); binary || err != nil {
+		return false, binary, err
 	}
-	err = b.git.Run(ctx, git.Cmd{
-		Dir: b.Dir, Stdout: out, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir)},
-		Args: []string{"merge-file", "-p", "-q", "-L", sideOrigin, "-L", "base", "-L", sideSession, "ours", "base", "theirs"},
+	ok, err = b.mergeFile(ctx, name, "-L", sideOrigin, "-L", "base", "-L", sideSession)
+	return ok, false, err
+}
+
+func (b *Scratch) anyBinary(names ...string) (bool, error) {
+	for _, name := range names {
+		if binary, err := IsBinary(b.Path(name)); binary || err != nil {
+			return binary, err
+		}
+	}
+	return false, nil
+}
+
+// mergeFile runs git merge-file. It reports whether there was no conflict.
+func (b *Scratch) mergeFile(ctx context.Context, name string, args ...string) (bool, error) {
+	err := b.create(name, func(w io.Writer) error {
+		return b.git.Run(ctx, git.Cmd{
+			Dir: b.Dir, Stdout: w, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir)},
+			Args: slices.Concat([]string{"merge-file", "-p", "-q"}, args, []string{"ours", "base", "theirs"}),
+		})
 	})
-	err = errors.Join(err, out.Close())
-	var exit *git.ExitError
-	if errors.As(err, &exit) && exit.Code > 0 && exit.Code < 128 { // the number of conflicts
+	exit, failed := errors.AsType[*git.ExitError](err)
+	if failed && exit.Code > 0 && exit.Code < 128 { // the number of conflicts
 		return false, nil
 	}
 	return err == nil, err
@@ -238,4 +253,84 @@ func IsBinary(path string) (bool, error) {
 		err = nil
 	}
 	return bytes.IndexByte(head[:n], 0) >= 0, err
+}
+
+// Marks writes the merge of two conflicting texts, with git's conflict markers
+// around each place and the base between them, and returns the lines of the
+// base that both sides changed.
+func (b *Scratch) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", nil, err
+	}
+	if base == nil {
+		err = os.WriteFile(b.Path("base"), nil, 0o600)
+	} else {
+		err = b.Fetch("base", base.ID)
+	}
+	if err = errors.Join(err, b.fetchNow("ours", ours), b.fetchNow("theirs", theirs)); err != nil {
+		return "", nil, err
+	}
+	if binary, err := b.anyBinary("ours", "theirs"); binary || err != nil {
+		return "", nil, err
+	}
+	name = b.Fresh("marked-")
+	if _, err := b.mergeFile(ctx, name, "--diff3", "-L", b.Labels[0], "-L", "base", "-L", b.Labels[1]); err != nil {
+		return "", nil, err
+	}
+	lines, err = b.Overlap(ctx)
+	return name, lines, err
+}
+
+// Overlap returns the lines of the base that both sides changed.
+func (b *Scratch) Overlap(ctx context.Context) ([]LineRange, error) {
+	ours, err := b.Hunks(ctx, "base", "ours")
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := b.Hunks(ctx, "base", "theirs")
+	if err != nil {
+		return nil, err
+	}
+	return overlaps(ours, theirs), nil
+}
+
+// Hunks compares two files of the folder line by line.
+func (b *Scratch) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) {
+	var read HunkCollector
+	err := b.git.Run(ctx, git.Cmd{
+		Dir: b.Dir, Stdout: &read, Env: []string{
+			"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir), "GIT_DIR=" + b.store.Dir(),
+			"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + b.Dir, "XDG_CONFIG_HOME=" + b.Dir,
+		},
+		Args: []string{"diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "--text", "-U0", "--", old, fresh},
+	})
+	var exit *git.ExitError
+	if errors.As(err, &exit) && exit.Code == 1 { // they differ
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compare two versions: %w", err)
+	}
+	return read.hunks(), nil
+}
+
+// Keep puts the results of merges into the store.
+func (b *Scratch) Keep(ctx context.Context) error {
+	if len(b.Made) == b.kept {
+		return context.Cause(ctx)
+	}
+	var list []snapshot.Entry
+	for hex, name := range b.Made {
+		id, err := snapshot.ParseID(hex)
+		if err != nil {
+			return err
+		}
+		st, err := os.Stat(b.Path(name))
+		if err != nil {
+			return err
+		}
+		list = append(list, snapshot.Entry{Path: superqode.RelPath(name), Kind: snapshot.File, Perm: 0o600, Size: st.Size(), ID: id})
+	}
+	b.kept = len(b.Made)
+	return b.store.WriteBlobs(ctx, b.Dir, list)
 }

@@ -6,7 +6,8 @@ package proctable
 type Process struct {
 	PID    int
 	Parent int
-	Start  uint64   // when it was started, in the system's own unit; number and start together identify a process for ever
+	Start  uint64   // in the system's own unit; number and start together identify a process for ever
+	Dead   bool     // it has ended and its parent has not looked yet, where the system says so
 	Exe    string   // the program's file; "" if the system does not say
 	Args   []string // as the program sees them; a program can change its own
 }

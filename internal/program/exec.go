@@ -119,7 +119,8 @@ func (r *run) spec(env []string) runner.Spec {
 	opt := &r.opt
 	spec := runner.Spec{
 		Args: opt.Args, Dir: r.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr, Timeout: opt.Timeout,
-		Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, Marker: Marker(r.runDir),
+		Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, TTY: opt.TTY,
+		Marker: Marker(r.runDir),
 	}
 	if opt.StdoutToo {
 		spec.Stdout = opt.Stderr
@@ -132,9 +133,6 @@ func (r *run) spec(env []string) runner.Spec {
 	}
 	if opt.Setup { // a cap of the log, not of what is passed on
 		spec.MaxPassed, spec.MaxOutput = 0, maxSetupOutput
-	}
-	if opt.TTY {
-		spec.TTY = runner.TTYAlways
 	}
 	if spec.Limits.Disk > 0 {
 		spec.Limits.DiskFolders = []string{string(r.Rec.Workspace), filepath.Join(r.Folder, "tmp"), r.ArtifactDir()}

@@ -222,18 +222,17 @@ func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merg
 			if base.IsLarge() || ours.IsLarge() || theirs.IsLarge() {
 				return snapshot.Entry{}, false, true, nil
 			}
-			err := errors.Join(scratch.Fetch("base", base.ID), scratch.FetchFrom(roots[0], "ours", ours), scratch.FetchFrom(roots[1], "theirs", theirs))
+			err := errors.Join(scratch.Fetch("base", base.ID),
+				scratch.FetchFrom(roots[0], "ours", ours), scratch.FetchFrom(roots[1], "theirs", theirs))
 			if err != nil {
 				return snapshot.Entry{}, false, false, err
 			}
-			for _, name := range []string{"base", "ours", "theirs"} {
-				if binary, err := merge.IsBinary(scratch.Path(name)); binary || err != nil {
-					return snapshot.Entry{}, false, binary, err
-				}
-			}
 			name := scratch.Fresh("merged-")
-			ok, err := scratch.MergeFile(ctx, name)
-			if err == nil && !ok {
+			ok, binary, err := scratch.MergeTexts(ctx, name)
+			if binary || err != nil {
+				return snapshot.Entry{}, false, binary, err
+			}
+			if !ok {
 				lines[theirs.Path], err = scratch.Overlap(ctx)
 			}
 			return *theirs, ok, false, errors.Join(err, scratch.Drop(name))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 // keyboard copies our stdin to the program's terminal, with ours in raw mode so
@@ -21,7 +20,6 @@ type keyboard struct {
 	isTerm bool
 
 	mu       sync.Mutex
-	saved    *term.State // set while the terminal is raw
 	attached bool
 	stopped  bool
 }
@@ -54,24 +52,9 @@ func (k *keyboard) attach() bool {
 	if !foreground(k.in) {
 		return k.attached
 	}
-	_ = control(k.in, func(fd int) error {
-		st, err := term.MakeRaw(fd)
-		if err == nil && k.saved == nil {
-			k.saved = st
-		}
-		return err
-	})
+	_ = makeRaw(k.in) // streams.keep has what it was
 	k.attached = true
 	return true
-}
-
-// restore puts the terminal back; attach makes it raw again.
-func (k *keyboard) restore() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.saved != nil && foreground(k.in) {
-		_ = control(k.in, func(fd int) error { return term.Restore(fd, k.saved) })
-	}
 }
 
 func (k *keyboard) run() {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,26 +26,26 @@ const (
 // hold enforces the limits of one run.
 type hold struct {
 	Limits
-	group    *cgroup  // version 2, with limits in it
-	old      []string // groups of version 1 for the program
+	noCgroup bool
+	group    *cgroup            // version 2, with limits in it
+	old      map[string]*cgroup // controller → its group of version 1
 	rlimits  map[int]uint64
 	holdings []Holding
 	by       map[string]string
-	oldOf    map[string]string // controller → its group of version 1
 	sampler  sampler
 }
 
 // newHold prepares everything that is possible before the program starts;
 // release it. noCgroup is for tests.
 func newHold(l Limits, noCgroup bool) (*hold, error) {
-	h := &hold{Limits: l, rlimits: map[int]uint64{}, by: map[string]string{}, oldOf: map[string]string{}}
+	h := &hold{Limits: l, noCgroup: noCgroup, old: map[string]*cgroup{}, rlimits: map[int]uint64{}, by: map[string]string{}}
 	if !noCgroup {
 		h.group = limitedCgroup(l)
 	}
 	for _, one := range []struct {
 		limit string
 		value int64
-		find  func(noCgroup bool) error
+		find  func() error
 	}{
 		{LimitMemory, l.Memory, h.findMemory}, {LimitPids, int64(l.Pids), h.findPids},
 		{LimitCPU, int64(l.CPUTime), h.findCPU}, {LimitDisk, l.Disk, h.findDisk},
@@ -54,7 +53,7 @@ func newHold(l Limits, noCgroup bool) (*hold, error) {
 		if one.value <= 0 {
 			continue
 		}
-		if err := one.find(noCgroup); err != nil {
+		if err := one.find(); err != nil {
 			h.release()
 			return nil, err
 		}
@@ -63,15 +62,34 @@ func newHold(l Limits, noCgroup bool) (*hold, error) {
 	return h, nil
 }
 
-func (h *hold) findMemory(noCgroup bool) error {
-	if h.group != nil {
-		h.by[LimitMemory] = byCgroup2
-		return nil
+// inGroup reports whether a group of either version enforces a limit. settings are
+// those of version 1; see cgroup.set.
+func (h *hold) inGroup(limit, controller string, settings ...[2]string) bool {
+	if h.group != nil && (limit != LimitCPU || h.group.has("cpu.stat")) {
+		h.by[limit] = byCgroup2
+		return true
 	}
+	if h.noCgroup {
+		return false
+	}
+	group := makeCgroup(ownGroup(controller))
+	if group == nil {
+		return false
+	}
+	if !group.set(settings) {
+		group.remove()
+		return false
+	}
+	h.old[controller], h.by[limit] = group, byCgroup1
+	return true
+}
+
+func (h *hold) findMemory() error {
 	value := strconv.FormatInt(h.Memory, 10)
 	// memsw is memory and swap; the file is missing if the kernel does not
 	// account for swap.
-	if !noCgroup && h.oldGroup("memory", LimitMemory, [][2]string{{"memory.limit_in_bytes", value}, {"?memory.memsw.limit_in_bytes", value}}) {
+	settings := [][2]string{{"memory.limit_in_bytes", value}, {"?memory.memsw.limit_in_bytes", value}}
+	if h.inGroup(LimitMemory, "memory", settings...) {
 		return nil
 	}
 	// RLIMIT_AS would count what a runtime only reserves: node does not start
@@ -82,12 +100,8 @@ func (h *hold) findMemory(noCgroup bool) error {
 	return nil
 }
 
-func (h *hold) findPids(noCgroup bool) error {
-	if h.group != nil {
-		h.by[LimitPids] = byCgroup2
-		return nil
-	}
-	if !noCgroup && h.oldGroup("pids", LimitPids, [][2]string{{"pids.max", strconv.Itoa(h.Pids)}}) {
+func (h *hold) findPids() error {
+	if h.inGroup(LimitPids, "pids", [2]string{"pids.max", strconv.Itoa(h.Pids)}) {
 		return nil
 	}
 	if unboundByNproc() {
@@ -98,16 +112,10 @@ func (h *hold) findPids(noCgroup bool) error {
 	return nil
 }
 
-func (h *hold) findCPU(noCgroup bool) error {
-	switch {
-	case h.group != nil && h.group.has("cpu.stat"):
-		h.by[LimitCPU] = byCgroup2
-	case !noCgroup && h.oldGroup("cpuacct", LimitCPU, nil):
-	default:
+func (h *hold) findCPU() error {
+	if !h.inGroup(LimitCPU, "cpuacct") {
 		h.by[LimitCPU] = bySampling
-		if h.rlimits != nil { // of one process, in case sampling comes too late
-			h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2
-		}
+		h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2 // of one process, in case sampling comes too late
 	}
 	return nil
 }
@@ -116,31 +124,13 @@ func (h *hold) findCPU(noCgroup bool) error {
 // next measurement of the folders sees it.
 const fileSlack = 1 << 20
 
-func (h *hold) findDisk(bool) error {
+func (h *hold) findDisk() error {
 	if len(h.DiskFolders) == 0 {
 		return h.refuse(LimitDisk, "there are no folders to measure")
 	}
 	h.by[LimitDisk] = bySampling
 	h.rlimits[unix.RLIMIT_FSIZE] = uint64(h.Disk) + fileSlack
 	return nil
-}
-
-// oldGroup makes a group of version 1 with the given settings and records it. A
-// setting that begins with "?" may be missing.
-func (h *hold) oldGroup(controller, limit string, settings [][2]string) bool {
-	path := newOldGroup(controller)
-	if path == "" {
-		return false
-	}
-	for _, s := range settings {
-		file, optional := strings.CutPrefix(s[0], "?")
-		if err := writeGroup(path, file, s[1]); err != nil && !(optional && errors.Is(err, os.ErrNotExist)) {
-			_ = unix.Rmdir(path)
-			return false
-		}
-	}
-	h.old, h.oldOf[controller], h.by[limit] = append(h.old, path), path, byCgroup1
-	return true
 }
 
 // stops reports whether the program must stop at its first instruction to get
@@ -150,8 +140,8 @@ func (h *hold) stops() bool { return h != nil && (len(h.old) > 0 || len(h.rlimit
 // bind sets the limits that a process does not inherit. The process must not
 // run yet.
 func (h *hold) bind(pid int) error {
-	for _, path := range h.old {
-		if err := writeGroup(path, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+	for _, group := range h.old {
+		if err := group.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return fmt.Errorf("put the program into its group: %w", err)
 		}
 	}
@@ -226,13 +216,8 @@ func (h *hold) release() {
 		return
 	}
 	h.group.remove()
-	for _, path := range h.old {
-		for i := range 5 {
-			if removeGroups(path) {
-				break
-			}
-			time.Sleep(time.Millisecond << i)
-		}
+	for _, group := range h.old {
+		group.remove()
 	}
 }
 
@@ -263,7 +248,7 @@ func (h *hold) overMemory(tree sample) bool {
 	case byCgroup2:
 		return h.group.number("memory.events", "oom_kill") > 0
 	case byCgroup1:
-		return groupNumber(h.oldOf["memory"], "memory.oom_control", "oom_kill") > 0
+		return h.old["memory"].number("memory.oom_control", "oom_kill") > 0
 	}
 	// Resident pages that processes share count once for each of them; only if
 	// that is too much the exact count, which is expensive, decides.
@@ -275,7 +260,7 @@ func (h *hold) cpu(tree sample) time.Duration {
 	case byCgroup2:
 		return time.Duration(h.group.number("cpu.stat", "usage_usec")) * time.Microsecond
 	case byCgroup1:
-		return time.Duration(groupNumber(h.oldOf["cpuacct"], "cpuacct.usage", ""))
+		return time.Duration(h.old["cpuacct"].number("cpuacct.usage", ""))
 	}
 	return tree.cpu
 }
@@ -296,7 +281,7 @@ func (h *hold) hits() []string {
 	case byCgroup2:
 		n = h.group.number("pids.events", "max")
 	case byCgroup1:
-		n = groupNumber(h.oldOf["pids"], "pids.events", "max")
+		n = h.old["pids"].number("pids.events", "max")
 	case byRlimit: // the kernel does not say; a full tree was refused
 		if h.sampler.tasks >= h.Pids {
 			n = 1

@@ -148,26 +148,18 @@ func (s *sink) stream() byte {
 }
 
 func (s *sink) toLog(p []byte) {
-	if s.maxLog <= 0 {
-		if s.log.write(s.stream(), p) {
-			s.logged.Add(int64(len(p)))
-		}
-		return
-	}
 	room := s.maxLog - s.logged.Load()
-	if room < 0 {
-		return // the cut line is there already
-	}
-	if int64(len(p)) <= room {
+	switch {
+	case s.maxLog <= 0 || room >= int64(len(p)):
 		if s.log.write(s.stream(), p) {
 			s.logged.Add(int64(len(p)))
 		}
-		return
+	case room >= 0: // below 0 the cut line is there already
+		s.log.write(s.stream(), p[:room])
+		s.logged.Store(s.maxLog + 1) // one above the limit marks the cut
+		s.truncated.Store(true)
+		s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %d bytes]", s.name, s.maxLog))
 	}
-	s.log.write(s.stream(), p[:room])
-	s.logged.Store(s.maxLog + 1) // one above the limit marks the cut
-	s.truncated.Store(true)
-	s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %d bytes]", s.name, s.maxLog))
 }
 
 func (s *sink) result() Stream {

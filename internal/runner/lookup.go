@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
 )
 
 // defaultPath is what execvp uses without a PATH (confstr _CS_PATH).
@@ -19,25 +22,14 @@ var errNotInPath = errors.New("command not found in PATH")
 // childEnv returns spec's environment with one entry for each key, PWD and the
 // marker.
 func childEnv(spec Spec) []string {
-	env := spec.Env
+	env := slices.Clone(spec.Env)
 	if spec.Marker != "" {
-		env = append(env[:len(env):len(env)], spec.Marker)
+		env = append(env, spec.Marker)
 	}
 	if spec.Dir != "" {
-		env = append(env[:len(env):len(env)], "PWD="+spec.Dir)
+		env = append(env, "PWD="+spec.Dir)
 	}
-	last := make(map[string]int, len(env))
-	for i, kv := range env {
-		k, _, _ := strings.Cut(kv, "=")
-		last[k] = i
-	}
-	out := make([]string, 0, len(last))
-	for i, kv := range env {
-		if k, _, _ := strings.Cut(kv, "="); last[k] == i {
-			out = append(out, kv)
-		}
-	}
-	return out
+	return superqode.Override(nil, env)
 }
 
 // lookPath finds the path to execute for a program's name as execvp does, but
@@ -54,14 +46,12 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 		}
 		return name, nil
 	}
-	path := defaultPath
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
-		}
+	path, ok := superqode.LookupEnv(env, "PATH")
+	if !ok {
+		path = defaultPath
 	}
 	var denied error
-	for _, d := range strings.Split(path, ":") {
+	for d := range strings.SplitSeq(path, ":") {
 		if name == "" {
 			break
 		}

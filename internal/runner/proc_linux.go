@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // proc is one process as /proc/<pid>/stat shows it. A pid alone does not
@@ -32,26 +34,12 @@ func readProc(pid int, buf []byte) (p proc, ok bool) {
 	return parseStat(pid, buf[:n])
 }
 
-// parseStat reads the fields of proc_pid_stat(5). The name, in parentheses, may
-// hold anything, so it ends at the last ")".
-func parseStat(pid int, stat []byte) (p proc, ok bool) {
-	i := bytes.LastIndexByte(stat, ')')
-	if i < 0 {
+func parseStat(pid int, raw []byte) (p proc, ok bool) {
+	stat, ok := proctable.ParseStat(raw)
+	if !ok {
 		return proc{}, false
 	}
-	f := bytes.Fields(stat[i+1:])
-	if len(f) < 20 {
-		return proc{}, false
-	}
-	p.pid = pid
-	p.ppid, _ = strconv.Atoi(string(f[1]))
-	p.sid, _ = strconv.Atoi(string(f[3]))
-	p.start, _ = strconv.ParseUint(string(f[19]), 10, 64)
-	threads, _ := strconv.Atoi(string(f[17]))
-	state := f[0][0]
-	// A process whose first thread has ended shows Z while other threads run on.
-	p.dead = state == 'X' || state == 'Z' && threads <= 1
-	return p, true
+	return proc{pid: pid, ppid: stat.Parent(), sid: int(stat.Int(6)), start: stat.Start(), dead: stat.Dead()}, true
 }
 
 // allProcs reads the whole process table. It is not a consistent picture: it

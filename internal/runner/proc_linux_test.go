@@ -49,17 +49,8 @@ func TestFindCgroup(t *testing.T) {
 		{hybrid, "/../out", ""},
 	}
 	for _, tt := range tests {
-		if got := findCgroup(bufio.NewScanner(strings.NewReader(tt.mounts)), tt.group); got != tt.want {
+		if got := findGroup(bufio.NewScanner(strings.NewReader(tt.mounts)), tt.group, ""); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.group, got, tt.want)
-		}
-	}
-}
-
-func TestAbilities(t *testing.T) {
-	t.Parallel()
-	for _, a := range Abilities() {
-		if a.Name == "" || a.Detail == "" || a.Name == "reaper" && !a.Have {
-			t.Errorf("%+v", a)
 		}
 	}
 }

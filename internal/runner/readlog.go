@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // LogReader reads one stream, or both, of a log that Run writes or wrote; see
@@ -34,7 +33,7 @@ type part struct {
 // OpenLog opens a log; stream is "stdout", "stderr" or "" for all of it, in the
 // order in which it came.
 func OpenLog(log, index, stream string) (*LogReader, error) {
-	f, err := openPlain(log)
+	f, err := atomicfile.Open(log)
 	if err != nil {
 		return nil, err
 	}
@@ -49,23 +48,11 @@ func OpenLog(log, index, stream string) (*LogReader, error) {
 	default:
 		return nil, errors.Join(fmt.Errorf("%q is not an output stream", stream), f.Close())
 	}
-	if r.file, err = openPlain(index); err != nil {
+	if r.file, err = atomicfile.Open(index); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	r.index = bufio.NewReader(r.file)
 	return r, nil
-}
-
-// openPlain opens a regular file, never through a link.
-func openPlain(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, errors.Join(err, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}, f.Close())
-	}
-	return f, nil
 }
 
 // Close closes the files.

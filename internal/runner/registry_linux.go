@@ -120,15 +120,7 @@ func (g *registry) orphan(p proc) bool {
 		g.self = os.Getpid()
 		g.sid, _ = unix.Getsid(0)
 	}
-	if p.ppid != g.self || p.sid == g.sid || g.trees[p.pid] != nil {
-		return false
-	}
-	for _, t := range g.trees {
-		if t.spare != nil && t.spare(p.pid) {
-			return false
-		}
-	}
-	return true
+	return p.ppid == g.self && p.sid != g.sid && g.trees[p.pid] == nil
 }
 
 // alone reports whether no other run may still claim an orphan; mu is held.

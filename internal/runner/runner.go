@@ -14,8 +14,7 @@
 // The program's bytes arrive unchanged and complete, its terminal stays a
 // terminal, its signals and its exit code pass through. When Run returns, no
 // process of the program's tree is alive, or Result.Survivors names those that
-// could not be ended (Alive). Abilities reports which of these promises the
-// platform cannot keep.
+// could not be ended (Alive).
 //
 // # The tree
 //
@@ -24,8 +23,7 @@
 // program forks, detaches or double-forks stays below us, and since a process can
 // never enter a foreign session, a child of ours in another session than ours is
 // always the work of a program and never a git that another goroutine started.
-// Children that other code starts in a session of their own must be named by
-// Spec.Spare. A cgroup (version 2) is used in addition where one can be made.
+// A cgroup (version 2) is used in addition where one can be made.
 //
 // # When this process is killed
 //
@@ -46,24 +44,6 @@ import (
 	"time"
 )
 
-// TTY says when the program gets a pseudo-terminal.
-type TTY int
-
-const (
-	// TTYAuto replaces a terminal by a terminal. If stdin and stdout are both
-	// terminals, the program gets a controlling one, and ours is raw while it
-	// runs. If only one is, the keyboard stays as it is, because other programs
-	// of the same pipeline may be using it: the program inherits a terminal on
-	// stdin (except in a background job), and gets a write-only pseudo-terminal
-	// in place of one on stdout or stderr.
-	TTYAuto TTY = iota
-	// TTYAlways connects all three streams to one controlling terminal,
-	// whatever ours are.
-	TTYAlways
-	// TTYNever uses pipes for stdout and stderr even on a terminal.
-	TTYNever
-)
-
 // Spec describes one run. The zero value of every field but Args is usable.
 type Spec struct {
 	// Args is the program and its arguments. A name without a slash is looked up
@@ -80,8 +60,14 @@ type Spec struct {
 	// Stdout and Stderr may be nil. If both lead to the same file they share
 	// one pipe, which keeps the exact order of what the program wrote.
 	Stdout, Stderr io.Writer
-	// TTY is the terminal policy.
-	TTY TTY
+	// TTY connects all three streams to one controlling terminal, whatever ours
+	// are. Otherwise a terminal replaces a terminal: if stdin and stdout are both
+	// terminals, the program gets a controlling one, and ours is raw while it
+	// runs. If only one is, the keyboard stays as it is, because other programs
+	// of the same pipeline may be using it: the program inherits a terminal on
+	// stdin (except in a background job), and gets a write-only pseudo-terminal
+	// in place of one on stdout or stderr.
+	TTY bool
 	// Timeout ends the run with exit code 124; 0 is none.
 	Timeout time.Duration
 	// Grace lies between TERM and KILL; 0 is 5 seconds.
@@ -116,9 +102,6 @@ type Spec struct {
 	Signals <-chan os.Signal
 	// Started is called once the program runs; nil is none.
 	Started func(pid int)
-	// Spare reports children of this process that are not the program's although
-	// they run in a session of their own; nil is none.
-	Spare func(pid int) bool
 	// Run calls Confine on the thread that starts the program, just before it
 	// does. The program, and nobody else, inherits what Confine does to that
 	// thread (a Landlock domain, mounts of its own): the thread does nothing

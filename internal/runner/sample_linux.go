@@ -1,13 +1,14 @@
 package runner
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // sample is one look at a tree through the process table.
@@ -74,27 +75,18 @@ type procUsage struct {
 }
 
 func readUsage(pid int) (u procUsage, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return u, false
 	}
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
+	stat, ok := proctable.ParseStat(raw)
+	if !ok {
 		return u, false
 	}
-	f := strings.Fields(string(b[i+1:])) // f[0] is field 3 of proc_pid_stat(5)
-	if len(f) < 22 {
-		return u, false
-	}
-	number := func(field int) int64 {
-		n, _ := strconv.ParseInt(f[field-3], 10, 64)
-		return n
-	}
-	u.start = uint64(number(22))
-	u.threads = int(number(20))
-	u.resident = number(24) * int64(os.Getpagesize())
-	u.cpu = time.Duration(number(14)+number(15)+number(16)+number(17)) * clockTick
-	return u, true
+	ticks := stat.Int(14) + stat.Int(15) + stat.Int(16) + stat.Int(17) // user and system time, and the same of children
+	return procUsage{
+		start: stat.Start(), threads: stat.Threads(), resident: stat.Resident() * int64(os.Getpagesize()), cpu: time.Duration(ticks) * clockTick,
+	}, true
 }
 
 // proportional returns the memory of the processes, counting what they share

@@ -50,7 +50,7 @@ func openStreams(spec Spec) (s *streams, err error) {
 	if inTTY {
 		s.keep = saveTerminal(in)
 	}
-	if spec.TTY == TTYAlways || spec.TTY == TTYAuto && inTTY && outTTY {
+	if spec.TTY || inTTY && outTTY {
 		return s, s.openTerminal(spec)
 	}
 	if err = s.openStdin(spec.Stdin); err != nil {
@@ -61,7 +61,7 @@ func openStreams(spec Spec) (s *streams, err error) {
 			s.child[2] = s.child[1]
 			break
 		}
-		if err = s.openOutput(spec, i, w); err != nil {
+		if err = s.openOutput(i, w); err != nil {
 			return nil, err
 		}
 	}
@@ -115,8 +115,8 @@ func (s *streams) openStdin(r io.Reader) error {
 
 // openOutput gives the program stdout (0) or stderr (1): a write-only terminal
 // if ours is a terminal, otherwise a pipe.
-func (s *streams) openOutput(spec Spec, i int, w io.Writer) error {
-	if f, tty := terminal(w); tty && spec.TTY == TTYAuto {
+func (s *streams) openOutput(i int, w io.Writer) error {
+	if f, tty := terminal(w); tty {
 		p, err := openPTY(f)
 		if err != nil {
 			return err
@@ -235,9 +235,6 @@ func (s *streams) stopInput() {
 }
 
 func (s *streams) restoreTerminal() {
-	if s.keys != nil {
-		s.keys.restore()
-	}
 	if s.keep != nil {
 		s.keep.restore()
 	}

@@ -35,6 +35,13 @@ func control(f *os.File, fn func(fd int) error) error {
 	return err
 }
 
+func makeRaw(f *os.File) error {
+	return control(f, func(fd int) error {
+		_, err := term.MakeRaw(fd)
+		return err
+	})
+}
+
 // foreground reports whether we may read and set f: we are in its foreground
 // process group, or it does no job control for us. In the background either would
 // stop this process (SIGTTIN, SIGTTOU).
@@ -119,7 +126,7 @@ func (p *ptyPair) resize() {
 // terminal does the output processing. A program that falls back to reading
 // keys from its stderr gets an error instead of waiting for ever.
 func (p *ptyPair) writeOnly() (*os.File, error) {
-	if err := control(p.slave, func(fd int) error { _, err := term.MakeRaw(fd); return err }); err != nil {
+	if err := makeRaw(p.slave); err != nil {
 		return nil, fmt.Errorf("make a terminal: %w", err)
 	}
 	f, err := os.OpenFile(p.slave.Name(), os.O_WRONLY|unix.O_NOCTTY, 0)
@@ -151,10 +158,10 @@ func (s *streams) openTerminal(spec Spec) error {
 	s.child = [3]*os.File{p.slave, p.slave, p.slave}
 	s.sinks[0].name = "terminal"
 	s.addPump(p.master, s.sinks[0])
-	if spec.TTY == TTYAlways {
+	if spec.TTY {
 		s.sinks[1] = s.sinks[0]
 	} else if s.sinks[1] != s.sinks[0] {
-		if err := s.openOutput(spec, 1, spec.Stderr); err != nil {
+		if err := s.openOutput(1, spec.Stderr); err != nil {
 			return err
 		}
 	}

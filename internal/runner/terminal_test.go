@@ -275,8 +275,7 @@ func TestMixedStreams(t *testing.T) {
 		"input from a file":  {func(s *Spec) { s.Stdin = strings.NewReader("in\n") }, "12", "out\r\nerr\r\nin\r\n"},
 		"only stderr":        {func(s *Spec) { s.Stdin, s.Stdout = nil, &lockedBuffer{} }, "2", "err\r\n"},
 		"stderr into a file": {func(s *Spec) { s.Stderr = &lockedBuffer{} }, "01", "out\r\n"},
-		"never":              {func(s *Spec) { s.TTY = TTYNever }, "0", "out\r\nerr\r\n"},
-		"always":             {func(s *Spec) { s.TTY, s.Stdin = TTYAlways, strings.NewReader("in\n") }, "012", "err\r\r\n"},
+		"always":             {func(s *Spec) { s.TTY, s.Stdin = true, strings.NewReader("in\n") }, "012", "err\r\r\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +307,7 @@ func TestTerminalForAProgramThatHasNone(t *testing.T) {
 	}
 	defer in.Close()
 	spec := shell(t, "stty size; cat; echo; exit 2")
-	spec.TTY, spec.Stdin = TTYAlways, in
+	spec.TTY, spec.Stdin = true, in
 	res, out, _, err := output(t, spec)
 	if err != nil || res.ExitCode != 2 || !strings.Contains(out, "24 80\r\n") || strings.Count(out, "unfinished") != 2 {
 		t.Errorf("%+v %q %v", res, out, err)

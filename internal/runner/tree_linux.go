@@ -17,7 +17,6 @@ type tree struct {
 	pid    int
 	exited chan struct{} // closed when the program has ended
 	marker string
-	spare  func(int) bool
 	cg     *cgroup // nil: not available
 	hold   *hold   // nil: no limits
 
@@ -36,7 +35,7 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 		return nil, err
 	}
 	t := &tree{
-		marker: spec.Marker, spare: spec.Spare, exited: make(chan struct{}),
+		marker: spec.Marker, exited: make(chan struct{}),
 		known: map[int]uint64{}, sids: map[int]bool{}, immune: map[int]uint64{},
 	}
 	if spec.Limits.any() {

@@ -233,27 +233,8 @@ func TestManyRunsKeepApart(t *testing.T) {
 	wg.Wait()
 }
 
-func TestSparedChildrenLive(t *testing.T) {
-	t.Parallel()
-	c := exec.Command("sleep", "1000")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	startSpared(t, c)
-	spec := shell(t, "exit 0")
-	spec.Spare = func(pid int) bool { return pid == c.Process.Pid }
-	res, err := finished(t, spec)
-	if err != nil || res.Survivors != nil {
-		t.Errorf("%+v %v", res, err)
-	}
-	if err := c.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	if err := c.Wait(); err == nil || c.ProcessState.String() != "signal: killed" {
-		t.Error(err)
-	}
-}
-
 // startSpared starts a child with a session of its own that no test's run takes
-// for an orphan: as if each of them had named it in Spec.Spare.
+// for an orphan.
 func startSpared(t *testing.T, c *exec.Cmd) {
 	t.Helper()
 	children.mu.Lock()
@@ -262,12 +243,11 @@ func startSpared(t *testing.T, c *exec.Cmd) {
 		t.Fatal(err)
 	}
 	pid := c.Process.Pid
-	guard := &tree{pid: -pid, leaving: true, spare: func(p int) bool { return p == pid }}
-	children.trees[guard.pid] = guard
+	children.trees[pid] = &tree{pid: pid, leaving: true}
 	t.Cleanup(func() {
 		children.mu.Lock()
 		defer children.mu.Unlock()
-		delete(children.trees, guard.pid)
+		delete(children.trees, pid)
 	})
 }
 
@@ -335,8 +315,8 @@ func TestAlone(t *testing.T) {
 			if err := os.WriteFile(bad, []byte("no format"), 0o755); err != nil {
 				t.Error(err)
 			}
-			_, _ = Run(context.Background(), Spec{Args: []string{bad}, Env: testEnv(), Stdin: strings.NewReader("x"), TTY: TTYAlways})
-			_, _ = Run(context.Background(), Spec{Args: []string{"true"}, Env: testEnv(), Stdin: strings.NewReader("x"), TTY: TTYAlways})
+			_, _ = Run(context.Background(), Spec{Args: []string{bad}, Env: testEnv(), Stdin: strings.NewReader("x"), TTY: true})
+			_, _ = Run(context.Background(), Spec{Args: []string{"true"}, Env: testEnv(), Stdin: strings.NewReader("x"), TTY: true})
 		}
 		once()
 		files, routines := openFiles(), goroutines()

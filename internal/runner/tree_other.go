@@ -14,23 +14,6 @@ import (
 // init.
 func Subreaper() error { return nil }
 
-// Abilities reports what the runner can do here. Without Linux's reaper and
-// cgroups it ends only the program's process group: a process that made itself
-// a session of its own (setsid, a daemon) lives on and is not named as a
-// survivor, and a program does not end when superqode is killed.
-func Abilities() []Ability {
-	list := []Ability{
-		{"reaper", false, "superqode ends only the program's process group; daemons that it started live on"},
-		{"cgroup", false, "Linux only"},
-		{"terminal", false, "no pseudo-terminal is available: programs get pipes"},
-	}
-	if p, err := openPTY(nil); err == nil {
-		list[2].Have, list[2].Detail = true, "a terminal stays a terminal"
-		_, _ = p.master.Close(), p.slave.Close()
-	}
-	return list
-}
-
 // tree is a running program with its process group, whose number is the
 // program's.
 type tree struct {

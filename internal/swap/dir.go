@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
@@ -13,14 +14,8 @@ import (
 // concurrent use. Close it.
 type Dir struct {
 	root    int
-	folders [2]folder // a rename needs two at a time
-	plain   bool      // in tests: the file system can neither exchange names nor rename only to a free one
-}
-
-// folder is the last folder that was opened, so that neighbours share it.
-type folder struct {
-	path string
-	fd   int // -1 while none is open
+	folders [2]*dirfd.Cursor // a rename needs two at a time; neighbours share the folder
+	plain   bool             // in tests: the file system can neither exchange names nor rename only to a free one
 }
 
 // Open opens the directory at path.
@@ -29,7 +24,12 @@ func Open(path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	return &Dir{root: fd, folders: [2]folder{{fd: -1}, {fd: -1}}}, nil
+	d := &Dir{root: fd}
+	for i := range d.folders {
+		d.folders[i] = dirfd.NewCursor(fd)
+		d.folders[i].Flags = dirfd.DirFlags
+	}
+	return d, nil
 }
 
 // Close closes the directory.
@@ -40,11 +40,8 @@ func (d *Dir) Close() error {
 
 // leave closes the open folders: from now on their names may mean others.
 func (d *Dir) leave() {
-	for i := range d.folders {
-		if d.folders[i].fd >= 0 {
-			_ = unix.Close(d.folders[i].fd) // a folder's handle has nothing to flush
-		}
-		d.folders[i] = folder{fd: -1}
+	for _, c := range d.folders {
+		_ = c.Leave() // a folder's handle has nothing to flush
 	}
 }
 
@@ -52,20 +49,9 @@ func (d *Dir) leave() {
 // and returns its handle, valid until the slot is used again, and the last name
 // of path.
 func (d *Dir) at(slot int, path string) (fd int, name string, err error) {
-	dir, name := dirfd.Split(path)
-	f := &d.folders[slot]
-	if f.fd >= 0 && f.path == dir {
-		return f.fd, name, nil
-	}
-	if f.fd >= 0 {
-		_ = unix.Close(f.fd)
-		f.fd = -1
-	}
-	if fd, err = dirfd.OpenPath(d.root, dir, dirfd.DirFlags); err != nil {
-		return -1, name, err
-	}
-	*f = folder{dir, fd}
-	return fd, name, nil
+	dir, name := dirfd.Split(superqode.RelPath(path))
+	fd, err = d.folders[slot].Enter(dir)
+	return fd, name, err
 }
 
 // state returns what is at path, nil for nothing, also if something above it is

@@ -117,7 +117,9 @@ func (d *stager) stage(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	d.giveBack(dir, name, s)
+	if s.Link != "" && s.Was != nil && os.Geteuid() == 0 {
+		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // a link's owner does not matter
+	}
 	if s.New, err = d.state(1, fresh); err == nil && s.New == nil {
 		err = unix.ENOENT
 	}
@@ -173,13 +175,6 @@ func (h *holeWriter) Write(b []byte) (written int, err error) {
 		h.off, written, b = h.off+int64(n), written+n, b[n:]
 	}
 	return written, nil
-}
-
-// giveBack gives a link the owner of what it replaces, if possible.
-func (d *Dir) giveBack(dir int, name string, s *Step) {
-	if s.Link != "" && s.Was != nil && os.Geteuid() == 0 {
-		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // a link's owner does not matter
-	}
 }
 
 // Discard deletes what Stage wrote, wholly or in part.
