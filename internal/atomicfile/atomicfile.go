@@ -26,7 +26,34 @@ func Write(path string, data []byte, perm os.FileMode) error {
 // Replace is Write without waiting for the disk: a reader sees the old contents
 // or the new ones, a machine that comes back after a power cut may see neither.
 // It is for files that are recreated then.
-func Replace(path string, data []byte, perm os.FileMode) (err error) {
+func Replace(path string, data []byte, perm os.FileMode) error {
+	return replace(path, perm, false, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFunc replaces the file at path by what fill writes. On any error the
+// temporary file is removed and the old file stays; only if the folder cannot
+// be synced after the rename does it return an error with the new file in
+// place. A symbolic link at path is replaced, not followed.
+func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) error {
+	if err := failpoint.Err("atomicfile.create"); err != nil {
+		return err
+	}
+	if err := replace(path, perm, true, fill); err != nil {
+		return err
+	}
+	failpoint.Hit("atomicfile.renamed")
+	return SyncDir(filepath.Dir(path))
+}
+
+// maxName keeps the temporary file's name below the 255 bytes that file systems
+// allow, however long the target's name is.
+const maxName = 200
+
+// replace writes a temporary file, with sync to the disk, and renames it.
+func replace(path string, perm os.FileMode, sync bool, fill func(io.Writer) error) (err error) {
 	name := filepath.Base(path)
 	f, err := os.CreateTemp(filepath.Dir(path), "."+name[:min(len(name), maxName)]+".tmp-*")
 	if err != nil {
@@ -37,57 +64,20 @@ func Replace(path string, data []byte, perm os.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	_, werr := f.Write(data)
-	if err := errors.Join(werr, f.Chmod(perm), f.Close()); err != nil {
+	err = fill(f)
+	if err == nil {
+		err = f.Chmod(perm)
+	}
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
+	}
+	if sync {
+		failpoint.Hit("atomicfile.written")
 	}
 	return os.Rename(f.Name(), path)
-}
-
-// maxName keeps the temporary file's name below the 255 bytes that file systems
-// allow, however long the target's name is.
-const maxName = 200
-
-// WriteFunc replaces the file at path by what fill writes. On any error the
-// temporary file is removed and the old file stays; only if the folder cannot
-// be synced after the rename does it return an error with the new file in
-// place. A symbolic link at path is replaced, not followed.
-func WriteFunc(path string, perm os.FileMode, fill func(io.Writer) error) (err error) {
-	dir, name := filepath.Dir(path), filepath.Base(path)
-	name = name[:min(len(name), maxName)]
-	if err := failpoint.Err("atomicfile.create"); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+name+".tmp-*")
-	if err != nil {
-		return err
-	}
-	renamed := false
-	defer func() {
-		if err != nil && !renamed {
-			_ = f.Close() // already closed on the later paths; the first error is the one to report
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err = fill(f); err != nil {
-		return err
-	}
-	if err = f.Chmod(perm); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	failpoint.Hit("atomicfile.written")
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	renamed = true
-	failpoint.Hit("atomicfile.renamed")
-	return SyncDir(dir)
 }
 
 // SyncDir flushes a folder's entries to disk.
@@ -108,7 +98,8 @@ func WriteJSON(path string, v any) error {
 		return err
 	}
 	old, err := Read(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotRegular) { // what is not a file has no keys
+	// what is not a file has no keys
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrNotRegular) {
 		return err
 	}
 	if data, err = mergeUnknown(old, data); err != nil {

@@ -2,7 +2,9 @@ package atomicfile
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,7 +80,8 @@ func ReadLine(path string) string {
 func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, perm)
 	switch {
-	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.EISDIR): // a link, a FIFO or socket, a folder
+	// a link, a FIFO or socket, a folder
+	case errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.EISDIR):
 		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
 	case err != nil:
 		return nil, err
@@ -91,4 +94,56 @@ func openRegular(path string, flag int, perm os.FileMode) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// Hash reads a regular file and returns the sha256 of its bytes. The error is
+// that of Open.
+func Hash(path string) (sum [sha256.Size]byte, err error) {
+	f, err := Open(path)
+	if err != nil {
+		return sum, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	h.Sum(sum[:0])
+	return sum, err
+}
+
+// Exists reports whether something is at path; a dangling link counts.
+func Exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// SameFile reports whether two names belong to one file.
+func SameFile(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// ReadBelow reads a small file below a folder without following any link, and
+// returns its text without the white space around it, "" for none.
+func ReadBelow(dir, name string) string {
+	if st, err := os.Lstat(dir); err != nil || !st.IsDir() { // a FIFO that the program put there would never open
+		return ""
+	}
+	root, err := OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	st, err := root.Lstat(name)
+	if err != nil || !st.Mode().IsRegular() || st.Size() > 8<<10 {
+		return ""
+	}
+	data, err := root.ReadFile(name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }

@@ -67,7 +67,8 @@ func (s *Authorship) Describe(ctx context.Context, l *mode.Look) error {
 	var err error
 	small, large := l.TakeLarge(l.Changes)
 	if l.Stored {
-		small, err = s.Store.DescribeStored(ctx, l.Base, l.Final, small, [2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
+		small, err = s.Store.DescribeStored(ctx, l.Base, l.Final, small,
+			[2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
 	} else {
 		small, err = s.Store.Describe(ctx, l.Base, l.Final, small)
 	}
@@ -77,11 +78,7 @@ func (s *Authorship) Describe(ctx context.Context, l *mode.Look) error {
 	l.Changes = append(small, large...)
 	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return cmp.Compare(a.Path, b.Path) })
 	if s.Tracked() {
-		e, err := s.endsOf(ctx, l)
-		if err != nil {
-			return err
-		}
-		p, err := s.openParts(ctx, e)
+		p, err := s.partsOf(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -100,7 +97,8 @@ func (s *Authorship) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if s.Past() {
 		return mode.ReadChanges(s.Site)
 	}
-	go func() { _, _ = s.Git(ctx) }() // found and checked while the files are looked at; describe asks again and sees the error
+	// found and checked while the files are looked at; describe asks again and sees the error
+	go func() { _, _ = s.Git(ctx) }()
 	l, err := s.Look(ctx)
 	if err != nil {
 		return nil, err

@@ -99,7 +99,8 @@ func (s *Authorship) RefuseUnclaimed(
 		if why := check.refuses(ctx, agent, &list[i]); why != "" {
 			path := list[i].Path()
 			out = append(out, artifacts.ApplyConflict{
-				Path: path, Kind: string(merge.ConflictClaim), Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
+				Path: path, Kind: string(merge.ConflictClaim),
+				Message: "CONFLICT (claim): " + text.Printable(path) + ": " + why,
 			})
 		}
 	}

@@ -114,8 +114,10 @@ func (s *Authorship) AgentRuns() (artifacts.AgentRuns, error) {
 	for i, a := range s.Rec.Agents {
 		r := &runs[i]
 		*r = artifacts.AgentRun{
-			Agent: a.Agent, Command: a.Command, ExitCode: state.ExitUnknown, TimedOut: a.TimedOut, StartedAt: artifacts.At(a.StartedAt),
-			DurationSeconds: text.Seconds(a.EndedAt.Sub(a.StartedAt)), Workspace: artifacts.Workspace{Path: string(s.Rec.Workspace)},
+			Agent: a.Agent, Command: a.Command, ExitCode: state.ExitUnknown, TimedOut: a.TimedOut,
+			StartedAt:       artifacts.At(a.StartedAt),
+			DurationSeconds: text.Seconds(a.EndedAt.Sub(a.StartedAt)),
+			Workspace:       artifacts.Workspace{Path: string(s.Rec.Workspace)},
 		}
 		if a.ExitCode != nil {
 			r.ExitCode = *a.ExitCode
@@ -163,7 +165,8 @@ func (m *TeamMerge) Commit(ctx context.Context) error {
 	for i, w := range m.Works {
 		list = append(list, store.CommitRequest{
 			Ref: s.mergedRef(i), Snap: mode.WithoutLarge(m.stages[i]), OnPrevious: true,
-			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.Agent.String(), When: s.Rec.CreatedAt},
+			CommitOptions: store.CommitOptions{Message: "with the changes of agent " + w.Agent.String(),
+				When: s.Rec.CreatedAt},
 		})
 	}
 	if _, err := s.Store.CommitAll(ctx, list); err != nil {

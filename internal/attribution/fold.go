@@ -158,7 +158,8 @@ func occurrences(content []byte, text string) []merge.LineRange {
 		}
 		start := at + i
 		first := 1 + bytes.Count(content[:start], []byte("\n"))
-		list = append(list, merge.LineRange{Start: first, End: first + bytes.Count([]byte(text[:len(text)-1]), []byte("\n"))})
+		list = append(list, merge.LineRange{Start: first,
+			End: first + bytes.Count([]byte(text[:len(text)-1]), []byte("\n"))})
 		at = start + len(text)
 	}
 }
@@ -174,7 +175,8 @@ func (f *fold) diff(ctx context.Context, next [][]byte) ([]merge.Hunk, error) {
 	for tail < min(len(old), len(next))-head && bytes.Equal(old[len(old)-1-tail], next[len(next)-1-tail]) {
 		tail++
 	}
-	h := merge.Hunk{OldStart: head + 1, OldLines: len(old) - tail - head, NewStart: head + 1, NewLines: len(next) - tail - head}
+	h := merge.Hunk{OldStart: head + 1, OldLines: len(old) - tail - head, NewStart: head + 1,
+		NewLines: len(next) - tail - head}
 	if h.OldLines == 0 {
 		h.OldStart--
 	}

@@ -60,7 +60,8 @@ func (m *TeamMerge) redirect(w *AgentWork, changes []merge.Change) []merge.Chang
 // place remembers that a file which an agent made at one path is at another one.
 func (m *TeamMerge) place(w *AgentWork, from, to superqode.RelPath) {
 	m.placed[to] = from
-	w.Notes = append(w.Notes, text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
+	w.Notes = append(w.Notes,
+		text.Printable(from)+" is merged as "+text.Printable(to)+", because its folder was renamed")
 }
 
 // follow takes what agents before made in folders along that this one has renamed.
@@ -81,7 +82,8 @@ func (m *TeamMerge) follow(w *AgentWork, steps []merge.Step, entries map[superqo
 	for _, p := range slices.Sorted(maps.Keys(entries)) {
 		e := entries[p]
 		to, ok := merge.Along(moves, p)
-		if _, taken := entries[to]; !ok || taken || e.Kind == snapshot.Dir || e.IsLarge() || w.Final.Find(p) != nil || m.blocked(to, entries) {
+		if _, taken := entries[to]; !ok || taken || e.Kind == snapshot.Dir || e.IsLarge() || w.Final.Find(p) != nil ||
+			m.blocked(to, entries) {
 			continue
 		}
 		delete(entries, p)

@@ -44,6 +44,15 @@ func (s *Authorship) openParts(ctx context.Context, e merge.Ends) (*parts, error
 	return p, nil
 }
 
+// partsOf is openParts for what a look has found.
+func (s *Authorship) partsOf(ctx context.Context, l *mode.Look) (*parts, error) {
+	e, err := s.endsOf(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	return s.openParts(ctx, e)
+}
+
 func (p *parts) Close() error { return p.b.Close() }
 
 func (p *parts) read(ctx context.Context) (err error) {
@@ -293,7 +302,9 @@ func (s *Authorship) sharedEnds(ctx context.Context, agent superqode.AgentID) (e
 
 // SharedPart returns what lies between two commits of the store and is known to
 // be one agent's.
-func (s *Authorship) SharedPart(ctx context.Context, all *merge.Ends, agent superqode.AgentID) (e merge.Ends, err error) {
+func (s *Authorship) SharedPart(
+	ctx context.Context, all *merge.Ends, agent superqode.AgentID,
+) (e merge.Ends, err error) {
 	p, err := s.openParts(ctx, *all)
 	if err != nil {
 		return e, err
@@ -316,7 +327,8 @@ func (p *parts) of(ctx context.Context, agent superqode.AgentID) (e merge.Ends, 
 			return e, err
 		}
 		if mixed {
-			e.Left = append(e.Left, text.Printable(f.Path())+": places that "+agent.String()+" and others, or nobody known, changed together")
+			e.Left = append(e.Left, text.Printable(f.Path())+": places that "+agent.String()+
+				" and others, or nobody known, changed together")
 		}
 		if entry == nil {
 			continue
@@ -401,17 +413,15 @@ type AgentReverted struct {
 
 // TakeBack reverts what is known to be one agent's in a workspace that it shares
 // with others, and tells in r what it did.
-func (s *Authorship) TakeBack(ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted) (err error) {
+func (s *Authorship) TakeBack(
+	ctx context.Context, agent superqode.AgentID, opt mode.RevertOptions, r *AgentReverted,
+) (err error) {
 	l, err := s.Look(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
-	e, err := s.endsOf(ctx, l)
-	if err != nil {
-		return err
-	}
-	p, err := s.openParts(ctx, e)
+	p, err := s.partsOf(ctx, l)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,8 @@ func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works [
 	}
 	m := &TeamMerge{
 		s: s, B: b, base: base, Now: base, Works: works,
-		moved: map[superqode.RelPath]superqode.RelPath{}, origins: map[superqode.RelPath]superqode.RelPath{}, placed: map[superqode.RelPath]superqode.RelPath{}, touched: map[superqode.RelPath][]superqode.AgentID{},
+		moved: map[superqode.RelPath]superqode.RelPath{}, origins: map[superqode.RelPath]superqode.RelPath{},
+		placed: map[superqode.RelPath]superqode.RelPath{}, touched: map[superqode.RelPath][]superqode.AgentID{},
 	}
 	if m.claims, err = s.claimCheck(ctx); err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -78,7 +79,8 @@ func (m *TeamMerge) Close() error { return m.B.Close() }
 // upon again without them: one may have needed what the other would have done.
 func (m *TeamMerge) add(ctx context.Context, w *AgentWork) error {
 	m.B.Labels[1] = w.Agent.String()
-	d := &merge.Decider{Now: m.Now, Merge: m.B.Merge(ctx), Similar: m.B.Similar, Ours: m.before, Theirs: w.Agent.String(), Moved: m.moved}
+	d := &merge.Decider{Now: m.Now, Merge: m.B.Merge(ctx), Similar: m.B.Similar, Ours: m.before,
+		Theirs: w.Agent.String(), Moved: m.moved}
 	todo := m.redirect(w, m.refuseUnclaimed(ctx, w))
 	for {
 		steps, err := d.Decide(todo)
@@ -108,8 +110,8 @@ func (m *TeamMerge) refuseUnclaimed(ctx context.Context, w *AgentWork) []merge.C
 	return slices.DeleteFunc(slices.Concat(w.changes, w.Large), func(c merge.Change) bool {
 		why := m.claims.refuses(ctx, w.Agent, &c)
 		if why != "" {
-			p := c.Path()
-			m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: p, Kind: merge.ConflictClaim, Message: "CONFLICT (claim): " + why})
+			m.Conflicts = append(m.Conflicts, AgentConflict{Agent: w.Agent, Path: c.Path(), Kind: merge.ConflictClaim,
+				Message: "CONFLICT (claim): " + why})
 		}
 		return why != ""
 	})
@@ -242,7 +244,8 @@ func (m *TeamMerge) put(w *AgentWork, st *merge.Step, entries map[superqode.RelP
 		if from := w.Final.Find(st.Path()); from != nil && !st.Bits {
 			mtime = from.Stat.Mtime
 		}
-		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID} // it is not the file of the workspace whose stat data it came with
+		// it is not the file of the workspace whose stat data it came with
+		e.Stat = snapshot.Stat{Mtime: mtime, UID: e.Stat.UID, GID: e.Stat.GID}
 		m.stand(w, e, entries)
 		m.credit(e.Path, append(before, w.Agent))
 	}

@@ -94,7 +94,8 @@ func (s *Authorship) TrackHandler() supervisor.Handler {
 			a.Agent = actor
 		}
 		if several && a.Agent != actor {
-			return nil, superqode.Errorf(superqode.ErrDenied, "this is agent %s, which cannot speak for %s", actor, a.Agent)
+			return nil, superqode.Errorf(superqode.ErrDenied, "this is agent %s, which cannot speak for %s", actor,
+				a.Agent)
 		}
 		path, err := superqode.ParseRelPath(string(a.Path))
 		if err != nil {
@@ -132,7 +133,8 @@ func (l statements) path() string { return filepath.Join(l.Folder, "track.jsonl"
 // add keeps a statement and what its file holds now.
 func (l statements) add(t Track) error {
 	e := trackEvent{
-		SchemaVersion: state.SchemaVersion, At: l.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()), Lines: t.Lines, Edits: t.Edits,
+		SchemaVersion: state.SchemaVersion, At: l.Now().UTC(), Agent: t.Agent, Path: []byte(t.Path.String()),
+		Lines: t.Lines, Edits: t.Edits,
 	}
 	if err := l.keepContent(&e); err != nil {
 		return err
@@ -206,7 +208,8 @@ func (l statements) content(e *trackEvent) ([]byte, error) {
 		return nil, err
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != e.Content {
-		return nil, superqode.Errorf(superqode.ErrVerification, "what is kept of %s is damaged", text.Printable(string(e.Path)))
+		return nil, superqode.Errorf(superqode.ErrVerification, "what is kept of %s is damaged",
+			text.Printable(string(e.Path)))
 	}
 	return data, nil
 }

@@ -20,10 +20,11 @@ import (
 
 // AgentWork is what one agent did in its own workspace.
 type AgentWork struct {
-	Agent   superqode.AgentID
-	Child   *Authorship        // nil: it never had a workspace, or that is gone with its session
-	Final   *snapshot.Snapshot // nil: it changed nothing
-	Base    string             // the commit that it is compared with: the session's base with what the agent's setup made
+	Agent superqode.AgentID
+	Child *Authorship        // nil: it never had a workspace, or that is gone with its session
+	Final *snapshot.Snapshot // nil: it changed nothing
+	// the commit that it is compared with: the session's base with what the agent's setup made
+	Base    string
 	Commit  string             // of final in the store; "" when it changed nothing that git can hold
 	List    []superqode.Change // with line counts, sorted by path
 	changes []merge.Change     // the same as the merge takes them

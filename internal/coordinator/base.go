@@ -74,7 +74,8 @@ func (b *Base) contents(ctx context.Context, path string) ([]byte, error) {
 			return data, nil
 		}
 	}
-	if st, err := snapshot.StatEntry(filepath.Join(b.Workspace, path)); err == nil && st.Stat == e.Stat && st.Size == e.Size {
+	if st, err := snapshot.StatEntry(filepath.Join(b.Workspace, path)); err == nil && st.Stat == e.Stat &&
+		st.Size == e.Size {
 		return readBelow(b.Workspace, path) // as it was
 	}
 	store, err := b.Open(ctx)

@@ -212,7 +212,8 @@ func Check(leases []Lease, o Owner, edits []Edit) Verdict {
 			file := Target{KindFile, string(e.Path), Lines{}}
 			switch {
 			case l.Owner != o:
-				told := slices.ContainsFunc(v.Held, func(h Lease) bool { return h.Fence == l.Fence && h.Target == l.Target })
+				told := slices.ContainsFunc(v.Held,
+					func(h Lease) bool { return h.Fence == l.Fence && h.Target == l.Target })
 				if !told && l.Target.Overlaps(file) && (l.Target.Kind != KindFile || l.Target.Lines.Overlaps(e.Lines)) {
 					v.Held = append(v.Held, l)
 				}

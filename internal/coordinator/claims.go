@@ -323,7 +323,8 @@ func (h *Handler) answer(ctx context.Context, op string, c Call) (a Answer, err 
 			case h.slots <- struct{}{}:
 				defer func() { <-h.slots }()
 			default:
-				return a, superqode.Errorf(superqode.ErrLocked, "%d requests of this run wait for claims already", maxWaits)
+				return a, superqode.Errorf(superqode.ErrLocked, "%d requests of this run wait for claims already",
+					maxWaits)
 			}
 		}
 	}
@@ -347,7 +348,8 @@ func (h *Handler) owner(asked superqode.AgentID) (Owner, error) {
 		o.Agent, err = superqode.ParseAgentID(h.Session.String())
 		return o, err
 	case !asked.IsZero() && asked != o.Agent:
-		return o, superqode.Errorf(superqode.ErrDenied, "this is the run of agent %s, which cannot speak for %s", o.Agent, asked)
+		return o, superqode.Errorf(superqode.ErrDenied, "this is the run of agent %s, which cannot speak for %s",
+			o.Agent, asked)
 	}
 	return o, nil
 }

@@ -51,7 +51,8 @@ func (b *book) obstacles(r *Request, before uint64) (held []Lease, ahead []Waite
 	}
 	for i := range b.Waiters {
 		w := &b.Waiters[i]
-		if w.Ticket != before && (before == 0 || w.Ticket < before) && w.pending() && w.Owner != r.Owner && r.meets(&w.Request) {
+		if w.Ticket != before && (before == 0 || w.Ticket < before) && w.pending() && w.Owner != r.Owner &&
+			r.meets(&w.Request) {
 			ahead = append(ahead, *w)
 		}
 	}
@@ -89,7 +90,8 @@ func (b *book) enqueue(r Request, now moment) (ticket uint64, circle []Edge, err
 		return 0, circle, nil
 	}
 	if len(b.Waiters) >= maxWaiters {
-		return 0, nil, superqode.Errorf(superqode.ErrLocked, "%d requests wait for claims of this origin already", len(b.Waiters))
+		return 0, nil, superqode.Errorf(superqode.ErrLocked, "%d requests wait for claims of this origin already",
+			len(b.Waiters))
 	}
 	b.Ticket++
 	b.Waiters = append(b.Waiters, Waiter{Ticket: b.Ticket, Request: r, Since: now.wall})
@@ -115,7 +117,8 @@ func (b *book) add(l Lease) Lease {
 	for again := true; again; {
 		again = false
 		b.Leases = slices.DeleteFunc(b.Leases, func(old Lease) bool {
-			same := old.Owner == l.Owner && old.Holder == l.Holder && old.Target.Kind == l.Target.Kind && old.Target.Path == l.Target.Path
+			same := old.Owner == l.Owner && old.Holder == l.Holder && old.Target.Kind == l.Target.Kind &&
+				old.Target.Path == l.Target.Path
 			if !same || !old.Target.Lines.touches(l.Target.Lines) {
 				return false
 			}
@@ -347,14 +350,16 @@ func (e *ConflictError) Error() string {
 		if i > 0 {
 			b.WriteString(";")
 		}
-		fmt.Fprintf(&b, " is claimed by %s: %s since %s, %s", l.Owner, quoted(l.Target.String()), clock(l.Since), until(l))
+		fmt.Fprintf(&b, " is claimed by %s: %s since %s, %s", l.Owner, quoted(l.Target.String()), clock(l.Since),
+			until(l))
 	}
 	if n := len(e.Held) - most; n > 0 {
 		fmt.Fprintf(&b, "; and %d more", n)
 	}
 	if len(e.Held) == 0 && len(e.Ahead) > 0 {
 		w := e.Ahead[0]
-		fmt.Fprintf(&b, " is waited for by %s, who asked earlier (%s since %s)", w.Owner, targetList(w.Targets), clock(w.Since))
+		fmt.Fprintf(&b, " is waited for by %s, who asked earlier (%s since %s)", w.Owner, targetList(w.Targets),
+			clock(w.Since))
 	}
 	if e.Waited > 0 {
 		fmt.Fprintf(&b, "; waited %s", e.Waited.Round(time.Millisecond))

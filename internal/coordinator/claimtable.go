@@ -390,7 +390,8 @@ func (t *Table) locked(change func(b *book, now moment) (bool, error)) (served [
 
 func (t *Table) homeError(err error) error {
 	if errors.Is(err, os.ErrPermission) {
-		return superqode.WithHint(fmt.Errorf("cannot write the claims: %w", err), "superqode --home DIR … with a folder that you may write")
+		err := fmt.Errorf("cannot write the claims: %w", err)
+		return superqode.WithHint(err, "superqode --home DIR … with a folder that you may write")
 	}
 	return err
 }
@@ -436,7 +437,8 @@ func (t *Table) sweep(b *book, conflict *Conflict) (bool, error) {
 // before it knew.
 func (b *book) unfetched(held []Lease, waits func(ticket uint64) bool) bool {
 	return slices.ContainsFunc(b.Waiters, func(w Waiter) bool {
-		return slices.ContainsFunc(held, func(l Lease) bool { return slices.Contains(w.Granted, l.Fence) }) && !waits(w.Ticket)
+		return slices.ContainsFunc(held, func(l Lease) bool { return slices.Contains(w.Granted, l.Fence) }) &&
+			!waits(w.Ticket)
 	})
 }
 

@@ -57,7 +57,8 @@ func SplitRange(arg string) (name string, lines Lines, err error) {
 		last = first
 	}
 	bad := func(why string) error {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q: %q is not a range of lines: %s", arg, text, why),
+		err := superqode.Errorf(superqode.ErrUsage, "%q: %q is not a range of lines: %s", arg, text, why)
+		return superqode.WithHint(err,
 			"FILE:10-20; a file whose name ends that way is written with a colon behind it: %q", arg+":")
 	}
 	if lines.Start, err = lineNumber(first); err != nil {
@@ -204,7 +205,8 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	}
 	_, rel, ok := locate(roots, full)
 	if !ok {
-		return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg), text.Printable(roots[0]))
+		return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg),
+			text.Printable(roots[0]))
 	}
 	if rel == "." {
 		kind = KindDir

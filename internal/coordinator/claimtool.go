@@ -88,7 +88,8 @@ func ToolEdits(payload []byte, files []string) []ToolEdit {
 		Input json.RawMessage `json:"tool_input"`
 		Args  json.RawMessage `json:"toolArgs"`
 	}
-	_ = json.Unmarshal(bytes.TrimPrefix(payload, []byte(byteOrderMark)), &p) // what is not understood changes whole files
+	// what is not understood changes whole files
+	_ = json.Unmarshal(bytes.TrimPrefix(payload, []byte(byteOrderMark)), &p)
 	raw := p.Input
 	if len(raw) == 0 {
 		raw = p.Args
@@ -108,7 +109,8 @@ func ToolEdits(payload []byte, files []string) []ToolEdit {
 			known[e.Path] = e
 		}
 	}
-	if name := cmp.Or(args.FilePath, args.Path, args.CamelPath); name != "" && name == args.FilePath+args.Path+args.CamelPath {
+	if name := cmp.Or(args.FilePath, args.Path, args.CamelPath); name != "" &&
+		name == args.FilePath+args.Path+args.CamelPath {
 		if e, ok := args.edit(name); ok {
 			known[name] = e
 		}
@@ -155,7 +157,8 @@ func (a *toolArgs) edit(name string) (ToolEdit, bool) {
 		return ToolEdit{Path: name, rewrite: func([]byte) ([]byte, bool) { return []byte(*content), true }}, true
 	case a.Line != nil:
 		at := *a.Line
-		return ToolEdit{name, []Replaced{{New: fresh}}, func(now []byte) ([]byte, bool) { return insertAt(now, at, fresh) }}, true
+		return ToolEdit{name, []Replaced{{New: fresh}},
+			func(now []byte) ([]byte, bool) { return insertAt(now, at, fresh) }}, true
 	case len(list) > 0:
 		return replacing(name, list), true
 	}
@@ -307,7 +310,8 @@ func applyHunks(now []byte, hunks []hunkText) ([]byte, bool) {
 	from := 0
 	for _, h := range hunks {
 		for _, a := range h.anchors {
-			at := slices.IndexFunc(lines[from:], func(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(a) })
+			at := slices.IndexFunc(lines[from:],
+				func(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(a) })
 			if at < 0 {
 				return nil, false
 			}

@@ -51,7 +51,9 @@ type attributeRules struct {
 
 // readAttributes reads every place that can have attributes for the origin's
 // files.
-func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origin *snapshot.Snapshot, x *git.Index) (*attributes, error) {
+func readAttributes(
+	ctx context.Context, repo *git.Repo, conf *git.Config, origin *snapshot.Snapshot, x *git.Index,
+) (*attributes, error) {
 	crlf := conf.Bool("core.autocrlf", false)
 	a := &attributes{eol: crlf || strings.EqualFold(conf.Get("core.eol"), "crlf")}
 	a.in.all = crlf || strings.EqualFold(conf.Get("core.autocrlf"), "input") || conf.Get("attr.tree") != ""
@@ -64,8 +66,10 @@ func readAttributes(ctx context.Context, repo *git.Repo, conf *git.Config, origi
 		return nil, err
 	}
 	prefix := filepath.Dir(filepath.Dir(repo.Bin))
-	for _, p := range []string{global, filepath.Join(repo.CommonDir, "info/attributes"), filepath.Join(prefix, "etc/gitattributes"),
-		"/etc/gitattributes", "/usr/local/etc/gitattributes", "/opt/homebrew/etc/gitattributes"} {
+	for _, p := range []string{
+		global, filepath.Join(repo.CommonDir, "info/attributes"), filepath.Join(prefix, "etc/gitattributes"),
+		"/etc/gitattributes", "/usr/local/etc/gitattributes", "/opt/homebrew/etc/gitattributes",
+	} {
 		a.file("", p)
 	}
 	for i := range origin.Entries {

@@ -67,7 +67,8 @@ func (ch *chooser) tracked() {
 		}
 		pos, any := x.SearchDir(e.Path)
 		switch {
-		case ch.c.isSubmodule(i), any && isSparseDir(x.Path(pos), e.Path): // and files where a sparse checkout expects none
+		// and files where a sparse checkout expects none
+		case ch.c.isSubmodule(i), any && isSparseDir(x.Path(pos), e.Path):
 			ch.keepAll(i)
 		case !any:
 			lo, hi := below(ch.entries, e.Path)

@@ -20,14 +20,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // Working is the From of a workspace that holds what the user sees now.
@@ -35,13 +39,14 @@ const Working = "working"
 
 // Options says which workspace to make of which origin.
 type Options struct {
-	Repo    *git.Repo
-	ID      superqode.SessionID // the admin folder's name
-	Path    string              // the workspace; it does not exist yet, and its base name is the id
-	From    string              // Working, or a commit id: that commit's clean tree
-	Head    string              // the workspace's HEAD; "" means From, or the origin's HEAD
-	Include []string            // patterns (gitignore syntax) of ignored files to bring along, in addition to .worktreeinclude
-	Format  snapshot.Format     // the repository's object format
+	Repo *git.Repo
+	ID   superqode.SessionID // the admin folder's name
+	Path string              // the workspace; it does not exist yet, and its base name is the id
+	From string              // Working, or a commit id: that commit's clean tree
+	Head string              // the workspace's HEAD; "" means From, or the origin's HEAD
+	// patterns (gitignore syntax) of ignored files to bring along, in addition to .worktreeinclude
+	Include []string
+	Format  snapshot.Format // the repository's object format
 	// Lock takes the project lock, which must be held around every change in
 	// .git/worktrees: parallel git worktree add fails one time in ten. nil means
 	// that the caller holds it.
@@ -52,12 +57,14 @@ type Options struct {
 
 // Result is a workspace that was made.
 type Result struct {
-	Base     *snapshot.Snapshot // the workspace, without .git; every content id is known
-	Origin   *snapshot.Snapshot // the origin's work tree, ignored files included, without .git and .superqode; ids only where the index knew them
-	Missing  []snapshot.Entry   // entries of Base whose contents, according to the index, are not in the origin's object database
-	Head     string             // the commit that HEAD names
-	AdminDir string             // .git/worktrees/<id>
-	Warnings []string           // what could not come along
+	Base *snapshot.Snapshot // the workspace, without .git; every content id is known
+	// the origin's work tree, ignored files included, without .git and .superqode; ids only where the index knew them
+	Origin *snapshot.Snapshot
+	// entries of Base whose contents, according to the index, are not in the origin's object database
+	Missing  []snapshot.Entry
+	Head     string   // the commit that HEAD names
+	AdminDir string   // .git/worktrees/<id>
+	Warnings []string // what could not come along
 }
 
 // Create makes the workspace. On an error, and when ctx ends, neither workspace
@@ -111,7 +118,8 @@ type creation struct {
 func (c *creation) check(ctx context.Context) error {
 	switch {
 	case c.Repo.Bare || c.Repo.TopLevel == "":
-		err := superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", c.Repo.GitDir)
+		err := superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of",
+			c.Repo.GitDir)
 		return superqode.WithHint(err, "git clone %s DIR", c.Repo.GitDir)
 	case c.ID.IsZero() || filepath.Base(c.Path) != c.ID.String() || !filepath.IsAbs(c.Path):
 		return fmt.Errorf("%q is not a valid place for workspace %q", c.Path, c.ID)
@@ -129,7 +137,8 @@ func (c *creation) check(ctx context.Context) error {
 	}
 	var err error
 	if c.Head, err = c.Repo.Head(ctx); err == nil && c.Head == "" {
-		err = superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", c.Repo.TopLevel)
+		err = superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only",
+			c.Repo.TopLevel)
 		err = superqode.WithHint(err, "superqode run --snapshot -- CMD, or commit first")
 	}
 	return err
@@ -148,4 +157,107 @@ func (c *creation) prepare(ctx context.Context) error {
 
 func (c *creation) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// addTries is how often git worktree add is started. It fails when another git
+// makes or prunes a worktree in the same moment.
+const addTries = 4
+
+// undoTime bounds the removal of a half-made workspace.
+const undoTime = time.Minute
+
+// add makes the admin folder and the empty workspace.
+func (c *creation) add(ctx context.Context) error {
+	if err := failpoint.Err("worktree.add"); err != nil {
+		return err
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.addLocked(ctx)
+	if uerr := unlock(); err == nil {
+		err = uerr
+	}
+	if err == nil {
+		err = failpoint.Err("worktree.added")
+	}
+	return err
+}
+
+func (c *creation) lock(ctx context.Context) (func() error, error) {
+	if c.Lock == nil {
+		return func() error { return nil }, nil
+	}
+	return c.Lock(ctx)
+}
+
+func (c *creation) addLocked(ctx context.Context) error {
+	c.tried = true
+	// guessRemote and useRelativePaths would change the origin's configuration
+	// or the form of the files that are compared below.
+	args := []string{"-c", "worktree.useRelativePaths=false", "-c", "gc.auto=0", "worktree", "add", "--detach",
+		"--no-checkout", c.Path, c.Head}
+	for try := 1; ; try++ {
+		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
+		if err == nil {
+			break
+		}
+		if _, serr := os.Lstat(c.Path); try == addTries || ctx.Err() != nil || !errors.Is(serr, fs.ErrNotExist) ||
+			full(err) {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(try*try) * 10 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	var err error
+	c.admin, err = adminDir(c.Repo, c.Path)
+	return err
+}
+
+// full recognizes a git that ran out of space, where trying again only costs
+// time. git reports no errno, so this matches its words, which LC_ALL=C fixes;
+// a miss means three more tries.
+func full(err error) bool {
+	var exit *git.ExitError
+	return errors.As(err, &exit) && (strings.Contains(exit.Stderr, "No space left") ||
+		strings.Contains(exit.Stderr, "Read-only file system") || strings.Contains(exit.Stderr, "Permission denied"))
+}
+
+// adminDir reads which admin folder the workspace at path belongs to.
+func adminDir(repo *git.Repo, path string) (string, error) {
+	data, err := atomicfile.Read(filepath.Join(path, ".git"))
+	if err != nil {
+		return "", err
+	}
+	dir, ok := strings.CutPrefix(strings.TrimSuffix(string(data), "\n"), "gitdir: ")
+	if !ok {
+		return "", fmt.Errorf("%s is not a git worktree", path)
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(path, dir)
+	}
+	return dir, checkAdmin(repo, dir, path)
+}
+
+// undo removes what a failed Create left.
+func (c *creation) undo(ctx context.Context) error {
+	if !c.tried {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+	defer cancel()
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	admin := c.admin
+	if admin == "" { // git was interrupted, or refused
+		admin = filepath.Join(c.Repo.CommonDir, "worktrees", c.ID.String())
+	}
+	err = removeAdmin(c.Repo, admin, c.Path)
+	return errors.Join(err, trash.RemoveTree(ctx, c.Path), unlock())
 }

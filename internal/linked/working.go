@@ -140,7 +140,8 @@ func (c *creation) copyNested(ctx context.Context) error {
 			continue
 		}
 		from, to := filepath.Join(c.Repo.TopLevel, n.path, ".git"), filepath.Join(c.Path, n.path, ".git")
-		src, problems, err := snapshot.Scan(ctx, from, snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly})
+		src, problems, err := snapshot.Scan(ctx, from,
+			snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly})
 		if err != nil {
 			return err
 		}
@@ -182,7 +183,8 @@ func (c *creation) keepSparse(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Join(c.admin, "info"), 0o777); err != nil {
 		return err
 	}
-	if err := copySmall(filepath.Join(c.Repo.GitDir, "info/sparse-checkout"), filepath.Join(c.admin, "info/sparse-checkout")); err != nil {
+	if err := copySmall(filepath.Join(c.Repo.GitDir, "info/sparse-checkout"),
+		filepath.Join(c.admin, "info/sparse-checkout")); err != nil {
 		return err
 	}
 	own := filepath.Join(c.admin, "config.worktree")
@@ -194,7 +196,8 @@ func (c *creation) keepSparse(ctx context.Context) error {
 	}
 	for _, key := range []string{"core.worktree", "core.bare"} { // they refer to the origin
 		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Path, Args: []string{"config", "--file", own, "--unset-all", key}})
-		if exit := (*git.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 5) { // 5: there was none
+		// 5: there was none
+		if exit := (*git.ExitError)(nil); err != nil && !(errors.As(err, &exit) && exit.Code == 5) {
 			return err
 		}
 	}

@@ -1,6 +1,29 @@
+// Package merge decides what happens to one side's changes if another side has
+// changed things too, and merges the contents. It writes only files of its own
+// Scratch.
+//
+// Ends are the two states of a session's patch, and Ends.Pairs the changes
+// between them. Look reads the part of a folder that they affect, a Decider
+// makes a Step or a Conflict of each, and Plan sorts the steps so that they can
+// be carried out. The rules are those of git's three-way merge with the base in
+// the middle, the origin as "ours" and the session as "theirs":
+//
+//   - what only one side changed, that side wins; what both changed alike is done
+//   - two texts are merged line by line; permission bits are merged bit by bit
+//   - links and binary files are whole: two different changes are a conflict
+//   - an edit follows a rename by the session; an edit against a deletion is a
+//     conflict
+//   - anything in the way that the session did not know is a conflict: a file, a
+//     folder that would not be empty, a link or file where a folder is needed
+//
+// Hunks of a patch can be chosen one by one: they are numbered from 1 over the
+// whole diff as it is printed.
 package merge
 
 import (
+	"path"
+	"strings"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -151,19 +174,22 @@ func (d *Decider) delete(s *Step) {
 	now := d.Now.Find(d.at(s.Old.Path))
 	switch {
 	case now != nil && now.Path != s.Old.Path:
-		s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(now.Path)+" in "+d.before(now.Path)+", but deleted in "+d.side()+".")
+		s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(now.Path)+" in "+
+			d.before(now.Path)+", but deleted in "+d.side()+".")
 	case now == nil, now.Kind == snapshot.Dir: // whatever is there, the file is not
 	case alike(now, s.Old):
 		s.Remove = now
 	default:
-		s.fail(ConflictModifyDelete, text.Printable(s.Old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.Old.Path)+".")
+		s.fail(ConflictModifyDelete,
+			text.Printable(s.Old.Path)+" deleted in "+d.side()+" and modified in "+d.before(s.Old.Path)+".")
 	}
 }
 
 func (d *Decider) modify(s *Step) error {
 	now := d.Now.Find(d.at(s.New.Path))
 	if now == nil {
-		s.fail(ConflictModifyDelete, text.Printable(s.New.Path)+" deleted in "+d.before(s.New.Path)+" and modified in "+d.side()+".")
+		s.fail(ConflictModifyDelete,
+			text.Printable(s.New.Path)+" deleted in "+d.before(s.New.Path)+" and modified in "+d.side()+".")
 		return nil
 	}
 	want, err := d.threeWay(s, now)
@@ -208,7 +234,8 @@ func (d *Decider) rename(s *Step) error {
 	case to == nil, to.Kind == snapshot.Dir:
 		s.Put = fresh(&want, s.New.Path)
 	case !alike(to, &want):
-		s.fail(ConflictRenameAdd, "Rename "+text.Printable(s.Old.Path)+"->"+text.Printable(s.New.Path)+" in "+d.side()+".  Added "+text.Printable(s.New.Path)+" in "+d.before(s.New.Path))
+		s.fail(ConflictRenameAdd, "Rename "+text.Printable(s.Old.Path)+"->"+text.Printable(s.New.Path)+" in "+d.side()+
+			".  Added "+text.Printable(s.New.Path)+" in "+d.before(s.New.Path))
 		return nil
 	}
 	s.Remove = from
@@ -238,10 +265,12 @@ func (d *Decider) renameGone(s *Step, to *snapshot.Entry) error {
 		}
 	}
 	if at := d.at(s.Old.Path); at != s.Old.Path {
-		s.fail(ConflictRenameRename, text.Printable(s.Old.Path)+" renamed to "+text.Printable(at)+" in "+d.before(at)+" and to "+text.Printable(s.New.Path)+" in "+d.side()+".")
+		s.fail(ConflictRenameRename, text.Printable(s.Old.Path)+" renamed to "+text.Printable(at)+" in "+d.before(at)+
+			" and to "+text.Printable(s.New.Path)+" in "+d.side()+".")
 		return nil
 	}
-	s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(s.New.Path)+" in "+d.side()+", but deleted in "+d.before(s.Old.Path)+".")
+	s.fail(ConflictRenameDelete, text.Printable(s.Old.Path)+" renamed to "+text.Printable(s.New.Path)+" in "+d.side()+
+		", but deleted in "+d.before(s.Old.Path)+".")
 	return nil
 }
 
@@ -289,7 +318,8 @@ func (d *Decider) threeWay(s *Step, now *snapshot.Entry) (snapshot.Entry, error)
 func (s *Step) fail(kind ConflictKind, message string) {
 	shown := kind
 	if kind == ConflictBinary {
-		shown, message = ConflictContent, "Merge conflict in "+text.Printable(s.Path())+" (binary files cannot be merged)"
+		shown, message = ConflictContent,
+			"Merge conflict in "+text.Printable(s.Path())+" (binary files cannot be merged)"
 	}
 	s.Conflict = &Conflict{Path: s.Path(), Kind: kind, Message: "CONFLICT (" + string(shown) + "): " + message}
 	s.Put, s.Remove, s.Merged, s.Bits = nil, nil, false, false
@@ -308,9 +338,11 @@ func (d *Decider) inTheWay(s *Step, removed map[superqode.RelPath]bool) *Conflic
 			continue
 		}
 		if e.Kind == snapshot.Link {
-			s.fail(ConflictLink, text.Printable(dir)+" is a symbolic link in "+d.before(dir)+"; "+text.Printable(s.Path())+" is not written through it.")
+			s.fail(ConflictLink, text.Printable(dir)+" is a symbolic link in "+d.before(dir)+"; "+
+				text.Printable(s.Path())+" is not written through it.")
 		} else {
-			s.fail(ConflictFolder, text.Printable(dir)+" is a file in "+d.before(dir)+", in the way of "+text.Printable(s.Path())+" from "+d.side()+".")
+			s.fail(ConflictFolder, text.Printable(dir)+" is a file in "+d.before(dir)+", in the way of "+
+				text.Printable(s.Path())+" from "+d.side()+".")
 		}
 		return s.Conflict
 	}
@@ -319,7 +351,8 @@ func (d *Decider) inTheWay(s *Step, removed map[superqode.RelPath]bool) *Conflic
 	}
 	for _, e := range d.Now.Below(s.Put.Path) {
 		if e.Kind != snapshot.Dir && !removed[e.Path] {
-			s.fail(ConflictFolder, "directory in the way of "+text.Printable(s.Path())+" from "+d.side()+": it holds "+text.Printable(e.Path)+".")
+			s.fail(ConflictFolder, "directory in the way of "+text.Printable(s.Path())+" from "+d.side()+": it holds "+
+				text.Printable(e.Path)+".")
 			return s.Conflict
 		}
 	}
@@ -335,4 +368,52 @@ func fresh(e *snapshot.Entry, at superqode.RelPath) *snapshot.Entry {
 // alike compares as git does: contents, and the execute bit.
 func alike(a, b *snapshot.Entry) bool {
 	return a.SameContent(b) && (a.Kind == snapshot.Link || (a.Perm^b.Perm)&0o100 == 0)
+}
+
+// FolderMoves returns the renamed folders by their old names, given the renamed
+// files and whether a folder is left empty: those whose files mostly went to
+// one other folder, as git's merge-ort decides. The new name "" is the
+// workspace itself.
+func FolderMoves(
+	renames map[superqode.RelPath]superqode.RelPath, empty func(dir superqode.RelPath) bool,
+) map[superqode.RelPath]string {
+	counts := map[superqode.RelPath]map[string]int{}
+	for old, fresh := range renames {
+		for from, to := old.Parent(), fresh.Parent(); from != "" && from != to; from, to = from.Parent(), to.Parent() {
+			if counts[from] == nil {
+				counts[from] = map[string]int{}
+			}
+			counts[from][string(to)]++
+			if to == "" || from.Name() != to.Name() {
+				break // the folders above have different names, too, or none
+			}
+		}
+	}
+	moves := map[superqode.RelPath]string{}
+	for from, to := range counts {
+		best, most, alike := "", 0, false
+		for dir, n := range to {
+			switch {
+			case n > most:
+				best, most, alike = dir, n, false
+			case n == most:
+				alike = true
+			}
+		}
+		if !alike && empty(from) {
+			moves[from] = best
+		}
+	}
+	return moves
+}
+
+// Along returns where a path goes with the renamed folders: with the nearest
+// one above it.
+func Along(moves map[superqode.RelPath]string, p superqode.RelPath) (to superqode.RelPath, ok bool) {
+	for dir := p.Parent(); dir != ""; dir = dir.Parent() {
+		if fresh, moved := moves[dir]; moved {
+			return superqode.RelPath(strings.TrimPrefix(path.Join(fresh, string(p[len(dir):])), "/")), true
+		}
+	}
+	return "", false
 }

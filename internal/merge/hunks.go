@@ -3,6 +3,7 @@ package merge
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -32,7 +35,8 @@ func ParseHunks(s string) (HunkRange, error) {
 	first, err1 := strconv.ParseUint(a, 10, 31)
 	last, err2 := strconv.ParseUint(b, 10, 31)
 	if err1 != nil || err2 != nil || first == 0 || last < first {
-		return HunkRange{}, superqode.Errorf(superqode.ErrUsage, "%q is not a hunk: give a number, or a range such as 2-5", s)
+		return HunkRange{}, superqode.Errorf(superqode.ErrUsage,
+			"%q is not a hunk: give a number, or a range such as 2-5", s)
 	}
 	return HunkRange{int(first), int(last)}, nil
 }
@@ -236,7 +240,8 @@ func selectHunks(ranges []HunkRange, total int) (selection, error) {
 	sel := selection{}
 	for _, r := range ranges {
 		if r.Last > total {
-			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last, text.Plural(total, "hunk"))
+			return nil, superqode.Errorf(superqode.ErrUsage, "there is no hunk %d: the diff has %s", r.Last,
+				text.Plural(total, "hunk"))
 		}
 		for n := r.First; n <= r.Last; n++ {
 			sel[n] = true
@@ -280,4 +285,205 @@ func patchFile(w io.Writer, base *os.File, s *section, which []int) (added, remo
 		return 0, 0, fmt.Errorf("apply hunks: %w", err)
 	}
 	return added, removed, out.Flush()
+}
+
+// LineRange is a range of lines, counted from 1, both ends included. A place
+// between two lines is the range after the first of them: End is Start-1.
+type LineRange struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Hunk is one place where two versions of a file differ, without context.
+type Hunk struct{ OldStart, OldLines, NewStart, NewLines int }
+
+// Old is the hunk's lines in the old version.
+func (h Hunk) Old() LineRange {
+	if h.OldLines == 0 { // diff names the line before
+		return LineRange{h.OldStart + 1, h.OldStart}
+	}
+	return LineRange{h.OldStart, h.OldStart + h.OldLines - 1}
+}
+
+// New is the hunk's lines in the new version.
+func (h Hunk) New() LineRange { return Hunk{OldStart: h.NewStart, OldLines: h.NewLines}.Old() }
+
+// Touches reports whether two hunks of the same old version meet, as in git's
+// merge: hunks one line apart do not.
+func (h Hunk) Touches(o Hunk) bool {
+	a, b := h.Old(), o.Old()
+	return a.Start <= b.End+1 && b.Start <= a.End+1
+}
+
+// overlaps returns the lines of a file that two sides changed.
+func overlaps(a, b []Hunk) []LineRange {
+	var list []LineRange
+	for _, h := range a {
+		for _, o := range b {
+			if !h.Touches(o) {
+				continue
+			}
+			x, y := h.Old(), o.Old()
+			r := LineRange{min(x.Start, y.Start), max(x.End, y.End)}
+			if n := len(list); n > 0 && r.Start <= list[n-1].End+1 {
+				list[n-1] = LineRange{min(list[n-1].Start, r.Start), max(list[n-1].End, r.End)}
+			} else {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// HunkCollector collects the hunks of a patch without context that is written
+// to it, by file.
+type HunkCollector struct {
+	reader HunkReader
+	line   lineSplitter
+	Files  [][]Hunk
+}
+
+// Write takes pieces of any size.
+func (c *HunkCollector) Write(b []byte) (int, error) {
+	c.line.split(b, func(line []byte) {
+		switch c.reader.Next(line) {
+		case LineFile:
+			c.Files = append(c.Files, nil)
+		case LineHunk:
+			if n := len(c.Files); n > 0 {
+				h, _ := parseHunk(line)
+				c.Files[n-1] = append(c.Files[n-1], h)
+			}
+		}
+	})
+	return len(b), nil
+}
+
+// hunks are those of the only file.
+func (c *HunkCollector) hunks() []Hunk {
+	if len(c.Files) == 0 {
+		return nil
+	}
+	return c.Files[0]
+}
+
+// OnlyHunks reduces the changes to the chosen hunks. The changes are in the
+// order of the patch; it drops those that the patch does not show.
+func (b *Scratch) OnlyHunks(ctx context.Context, e *Ends, paths []string, ranges []HunkRange) ([]Change, error) {
+	if e.Base == "" {
+		_, err := selectHunks(ranges, 0)
+		return nil, errors.Join(err, context.Cause(ctx))
+	}
+	do := store.DiffOptions{Base: e.Base, Final: e.Final, Paths: paths}
+	var patch bytes.Buffer
+	if err := b.store.Diff(ctx, do, &patch); err != nil {
+		return nil, err
+	}
+	files, err := splitPatch(patch.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for i := range files {
+		total += files[i].count()
+	}
+	sel, err := selectHunks(ranges, total)
+	if err != nil {
+		return nil, err
+	}
+	shown := *e
+	shown.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(c superqode.Change) bool {
+		return c.Type == superqode.ChangeMode && (c.OldMode^c.NewMode)&0o100 == 0
+	})
+	list, err := shown.Pairs(ctx, b.store, paths)
+	if err != nil {
+		return nil, err
+	}
+	e.Left = nil // what has no number was not chosen
+	return b.chooseHunks(ctx, list, files, sel)
+}
+
+var ErrNotThePatch = errors.New("the patch and the list of its files do not match")
+
+// chooseHunks goes through the patch's files and the changes side by side. A path
+// that turned from file to link, or back, is two files of a patch.
+func (b *Scratch) chooseHunks(ctx context.Context, list []Change, files []section, sel selection) ([]Change, error) {
+	var out []Change
+	number := 1
+	take := func(c *Change) (*section, []int, error) {
+		if len(files) == 0 || !files[0].isOf(c) {
+			return nil, nil, ErrNotThePatch
+		}
+		f := &files[0]
+		chosen := sel.chosen(f, number)
+		number += f.count()
+		files = files[1:]
+		return f, chosen, nil
+	}
+	for _, c := range list {
+		f, chosen, err := take(&c)
+		if err != nil {
+			return nil, err
+		}
+		if c.Old != nil && c.New != nil && c.Old.Kind != c.New.Kind {
+			_, made, err := take(&c)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case len(made) > 0:
+				out = append(out, c)
+			case len(chosen) > 0:
+				c.New = nil
+				out = append(out, c)
+			}
+			continue
+		}
+		if len(chosen) == 0 {
+			continue
+		}
+		if len(chosen) < f.count() {
+			if err := b.partly(ctx, &c, f, chosen); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, c)
+	}
+	if len(files) > 0 {
+		return nil, ErrNotThePatch
+	}
+	return out, nil
+}
+
+// partly makes a change of some of its hunks. Any of them brings the name and
+// the mode along.
+func (b *Scratch) partly(ctx context.Context, c *Change, f *section, chosen []int) error {
+	if c.Old == nil || c.New == nil || c.Old.Kind != snapshot.File {
+		return ErrNotThePatch // a file that is made or deleted, or a link, has one hunk
+	}
+	if err := b.Fetch("base", c.Old.ID); err != nil {
+		return err
+	}
+	base, err := os.Open(b.Path("base"))
+	if err != nil {
+		return err
+	}
+	defer base.Close()
+	name := b.Fresh("hunks-")
+	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	c.Added, c.Removed, err = patchFile(out, base, f, chosen)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	made, err := b.result(name)
+	if err != nil {
+		return err
+	}
+	part := *c.New
+	part.ID, part.Size = made.ID, made.Size
+	c.New = &part
+	return ctx.Err()
 }

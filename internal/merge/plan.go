@@ -1,14 +1,20 @@
 package merge
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/swap"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // layout finds the order of the steps: removals first, then folders from the
@@ -26,7 +32,8 @@ type layout struct {
 // Plan turns steps without conflicts into a plan.
 func Plan(view *View, steps []Step, keep string) *swap.Plan {
 	l := &layout{
-		view: view, steps: steps, keep: keep, removed: map[superqode.RelPath]bool{}, cleared: map[superqode.RelPath]bool{}, made: map[superqode.RelPath]uint32{},
+		view: view, steps: steps, keep: keep, removed: map[superqode.RelPath]bool{},
+		cleared: map[superqode.RelPath]bool{}, made: map[superqode.RelPath]uint32{},
 		plan: &swap.Plan{Phase: swap.Staging, Nonce: strings.ToLower(rand.Text()[:12])},
 	}
 	for i := range steps {
@@ -42,10 +49,12 @@ func Plan(view *View, steps []Step, keep string) *swap.Plan {
 	}
 	l.clearEmptied()
 	for _, path := range slices.Sorted(maps.Keys(l.removed)) {
-		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path), Was: stateOf(view.Now.Find(path))})
+		l.add(swap.Step{Op: swap.Remove, Path: superqode.HostPath(path), Side: l.side(path),
+			Was: stateOf(view.Now.Find(path))})
 	}
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(l.cleared))) { // what is in a folder sorts after it
-		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.Now.Find(path)), Optional: !l.cleared[path]})
+		l.add(swap.Step{Op: swap.Rmdir, Path: superqode.HostPath(path), Was: stateOf(view.Now.Find(path)),
+			Optional: !l.cleared[path]})
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.made)) {
 		l.add(swap.Step{Op: swap.Mkdir, Path: superqode.HostPath(path), Side: l.side(path), Perm: l.made[path]})
@@ -62,7 +71,8 @@ func (l *layout) addPuts() {
 		if e == nil {
 			continue
 		}
-		s := swap.Step{Op: swap.Put, Path: superqode.HostPath(e.Path), Side: l.side(e.Path), Perm: e.Perm, Link: superqode.HostPath(e.Link)}
+		s := swap.Step{Op: swap.Put, Path: superqode.HostPath(e.Path), Side: l.side(e.Path), Perm: e.Perm,
+			Link: superqode.HostPath(e.Link)}
 		if e.Kind == snapshot.File {
 			s.Data = e.ID.String()
 		}
@@ -129,7 +139,8 @@ func (l *layout) clearEmptied() {
 		}
 		for dir := path.Parent(); dir != ""; dir = dir.Parent() {
 			left[dir]--
-			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] || superqode.Within(l.keep, string(dir)) {
+			if _, gone := l.cleared[dir]; gone || left[dir] > 0 || l.view.others[dir] ||
+				superqode.Within(l.keep, string(dir)) {
 				break
 			}
 			l.cleared[dir] = false
@@ -152,6 +163,76 @@ func (l *layout) side(path superqode.RelPath) superqode.HostPath {
 // stateOf is an entry as package swap knows it.
 func stateOf(e *snapshot.Entry) *swap.State {
 	return &swap.State{
-		Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime, Ctime: e.Stat.Ctime, Mode: e.Mode(), Nlink: e.Stat.Nlink, UID: e.Stat.UID, GID: e.Stat.GID,
+		Ino: e.Stat.Ino, Size: e.Size, Mtime: e.Stat.Mtime, Ctime: e.Stat.Ctime, Mode: e.Mode(), Nlink: e.Stat.Nlink,
+		UID: e.Stat.UID, GID: e.Stat.GID,
 	}
+}
+
+// View is the part of the origin that an apply affects.
+type View struct {
+	Now      *snapshot.Snapshot         // see decider
+	others   map[superqode.RelPath]bool // folders with something that Look did not read
+	Problems []snapshot.Problem         // what could not be read
+}
+
+// Err is what could not be read, for callers that need it.
+func (v *View) Err() error {
+	var err error
+	for _, p := range v.Problems {
+		err = errors.Join(err, &os.PathError{Op: "read in the origin", Path: text.Printable(p.Path), Err: p.Err})
+	}
+	return err
+}
+
+// Look reads the paths of the changes with their contents, the folders above
+// them and what is below, and nothing else.
+func Look(ctx context.Context, root string, format snapshot.Format, changes []Change) (*View, error) {
+	wanted, above := map[superqode.RelPath]bool{}, map[superqode.RelPath]bool{}
+	for _, c := range changes {
+		for _, e := range []*snapshot.Entry{c.Old, c.New} {
+			if e == nil {
+				continue
+			}
+			wanted[e.Path] = true
+			for dir := e.Path.Parent(); dir != ""; dir = dir.Parent() {
+				above[dir] = true
+			}
+		}
+	}
+	v := &View{others: map[superqode.RelPath]bool{}}
+	var mu sync.Mutex
+	skip := func(path string, _ snapshot.Kind) bool {
+		p := superqode.RelPath(path)
+		for at := p; at != ""; at = at.Parent() {
+			if wanted[at] || at == p && above[at] {
+				return false
+			}
+		}
+		mu.Lock()
+		v.others[p.Parent()] = true
+		mu.Unlock()
+		return true
+	}
+	var err error
+	v.Now, v.Problems, err = snapshot.Scan(ctx, root,
+		snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	read := &snapshot.Snapshot{Root: v.Now.Root, Format: format, Taken: v.Now.Taken}
+	var at []int
+	for i := range v.Now.Entries {
+		if e := &v.Now.Entries[i]; e.Kind == snapshot.File && wanted[e.Path] {
+			read.Entries, at = append(read.Entries, *e), append(at, i)
+		}
+	}
+	more, err := snapshot.HashMissing(ctx, read)
+	if err != nil {
+		return nil, fmt.Errorf("look at the origin: %w", err)
+	}
+	for i, k := range at {
+		v.Now.Entries[k] = read.Entries[i]
+	}
+	v.Problems = append(v.Problems, more...)
+	return v, nil
 }

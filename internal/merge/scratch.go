@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -62,7 +63,8 @@ func Open(ctx context.Context, opt Options) (*Scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Scratch{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(), Made: map[string]string{}}
+	b := &Scratch{git: opt.Git, store: opt.Store, Dir: dir, origin: opt.Origin, Format: opt.Store.Format(),
+		Made: map[string]string{}}
 	if b.blobs, err = opt.Store.OpenReader(ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -111,7 +113,8 @@ func (b *Scratch) Write(name string, text []byte) (snapshot.Entry, error) {
 
 // result takes a finished file and returns its contents as an entry.
 func (b *Scratch) result(name string) (snapshot.Entry, error) {
-	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format, Entries: []snapshot.Entry{{Path: superqode.RelPath(name), Kind: snapshot.File}}}
+	sn := &snapshot.Snapshot{Root: b.Dir, Format: b.Format,
+		Entries: []snapshot.Entry{{Path: superqode.RelPath(name), Kind: snapshot.File}}}
 	problems, err := snapshot.HashMissing(context.Background(), sn)
 	if err == nil && len(problems) > 0 {
 		err = problems[0]
@@ -181,7 +184,8 @@ func (b *Scratch) Merge(ctx context.Context) merger {
 			return merged, false, true, nil
 		}
 		name := b.Fresh("merged-")
-		err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours), b.Fetch("theirs", theirs.ID))
+		err = errors.Join(context.Cause(ctx), b.Fetch("base", base.ID), b.fetchNow("ours", ours),
+			b.Fetch("theirs", theirs.ID))
 		if err == nil {
 			ok, binary, err = b.MergeTexts(ctx, name)
 		}
@@ -258,7 +262,9 @@ func IsBinary(path string) (bool, error) {
 // Marks writes the merge of two conflicting texts, with git's conflict markers
 // around each place and the base between them, and returns the lines of the
 // base that both sides changed.
-func (b *Scratch) Marks(ctx context.Context, base, ours, theirs *snapshot.Entry) (name string, lines []LineRange, err error) {
+func (b *Scratch) Marks(
+	ctx context.Context, base, ours, theirs *snapshot.Entry,
+) (name string, lines []LineRange, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", nil, err
 	}
@@ -302,7 +308,8 @@ func (b *Scratch) Hunks(ctx context.Context, old, fresh string) ([]Hunk, error) 
 			"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir), "GIT_DIR=" + b.store.Dir(),
 			"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "HOME=" + b.Dir, "XDG_CONFIG_HOME=" + b.Dir,
 		},
-		Args: []string{"diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "--text", "-U0", "--", old, fresh},
+		Args: []string{"diff", "--no-index", "--no-ext-diff", "--no-textconv", "--no-color", "--text", "-U0", "--", old,
+			fresh},
 	})
 	var exit *git.ExitError
 	if errors.As(err, &exit) && exit.Code == 1 { // they differ
@@ -333,4 +340,63 @@ func (b *Scratch) Keep(ctx context.Context) error {
 	}
 	b.kept = len(b.Made)
 	return b.store.WriteBlobs(ctx, b.Dir, list)
+}
+
+// Similar reports whether at least half of two files is the same, counted in
+// bytes of common lines (of 64 bytes at most, as in git's diffcore-delta.c)
+// against the bigger file. That is git's -M50%.
+func (b *Scratch) Similar(base, now *snapshot.Entry) (bool, error) {
+	if max(base.Size, now.Size) > maxSimilar || 2*min(base.Size, now.Size) < max(base.Size, now.Size) {
+		return false, nil
+	}
+	if err := errors.Join(b.Fetch("base", base.ID), b.fetchNow("ours", now)); err != nil {
+		return false, fmt.Errorf("compare %s with %s: %w", text.Printable(now.Path), text.Printable(base.Path), err)
+	}
+	old, err := spans(b.Path("base"))
+	if err != nil {
+		return false, err
+	}
+	fresh, err := spans(b.Path("ours"))
+	if err != nil {
+		return false, err
+	}
+	common := int64(0)
+	for span, n := range old {
+		common += min(n, fresh[span])
+	}
+	return 2*common >= max(base.Size, now.Size), nil
+}
+
+// maxSimilar bounds the memory that a comparison takes. A bigger file that was
+// renamed and edited by both sides is a conflict.
+const maxSimilar = 32 << 20
+
+// spans counts the bytes of each line of a file, or of its pieces where it is
+// long.
+func spans(path string) (map[[64]byte]int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	list := map[[64]byte]int64{}
+	in := bufio.NewReaderSize(f, 64<<10)
+	piece := make([]byte, 0, 64)
+	for {
+		c, err := in.ReadByte()
+		if err == nil {
+			piece = append(piece, c)
+		}
+		if len(piece) > 0 && (err != nil || c == '\n' || len(piece) == cap(piece)) {
+			list[[64]byte(piece[:64])] += int64(len(piece))
+			clear(piece[:64])
+			piece = piece[:0]
+		}
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }

@@ -43,7 +43,8 @@ func ParseBlocks(markdown []byte) ([]Block, error) {
 		if err != nil {
 			return ast.WalkContinue, nil
 		}
-		b := Block{Index: len(blocks) + 1, Lang: lang, Line: 2 + bytes.Count(markdown[:f.Info.Segment.Start], []byte("\n"))}
+		b := Block{Index: len(blocks) + 1, Lang: lang,
+			Line: 2 + bytes.Count(markdown[:f.Info.Segment.Start], []byte("\n"))}
 		for i := range f.Lines().Len() {
 			line := f.Lines().At(i)
 			b.Text = append(b.Text, line.Value(markdown)...)
@@ -92,7 +93,8 @@ func (s *Program) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 		}
 		res, err := s.Exec(ctx, one)
 		out.ExitCode, out.TimedOut, out.Limit, out.Truncated = res.ExitCode, res.TimedOut, res.Limit, res.Truncated
-		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = text.Seconds(res.Ended.Sub(res.Started)), res.Stdout.Bytes, res.Stderr.Bytes
+		out.DurationSeconds, out.StdoutBytes, out.StderrBytes = text.Seconds(res.Ended.Sub(res.Started)),
+			res.Stdout.Bytes, res.Stderr.Bytes
 		if err != nil {
 			out.Error, out.Failed = err.Error(), err
 		}
@@ -106,7 +108,8 @@ func (s *Program) ExecAll(ctx context.Context, opt ExecOptions) (runner.Result, 
 			return total, err
 		}
 	}
-	return total, s.Update(context.WithoutCancel(ctx), func(r *state.Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
+	return total, s.Update(context.WithoutCancel(ctx),
+		func(r *state.Record) { r.ExitCode, r.TimedOut, r.Limit = &total.ExitCode, total.TimedOut, total.Limit })
 }
 
 // Code is a program given as text.

@@ -45,8 +45,11 @@ func (r *run) environ() []string {
 		"TMPDIR=" + r.TmpDir(),
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(r.Folder, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
-	}, append(append(r.portEnv(), addGitConfig(layers.Of(r.Site).Environ(), r.gitConfig(env))...), r.opt.Env...)...)
-	return superqode.Override(env, set)
+	}, addGitConfig(layers.Of(r.Site).Environ(), r.gitConfig(env))...)
+	if r.Rec.Port != 0 {
+		set = append(set, "SUPERQODE_PORT="+strconv.Itoa(r.Rec.Port))
+	}
+	return superqode.Override(env, append(set, r.opt.Env...))
 }
 
 // cleanNames are the variables that --clean-env leaves: what a program needs to
@@ -59,24 +62,16 @@ func cleanNames() []string {
 // for: ports of their own, git's large files where git-lfs is not there, and the
 // user's hooks where their folder did not come along.
 
-// portEnv is SUPERQODE_PORT where the session has one.
-func (s *Program) portEnv() []string {
-	if s.Rec.Port == 0 {
-		return nil
-	}
-	return []string{"SUPERQODE_PORT=" + strconv.Itoa(s.Rec.Port)}
-}
-
 // gitConfig is the configuration that the session's git gets besides the guard's.
-func (s *Program) gitConfig(env []string) [][2]string {
-	if s.Rec.CommonDir == "" {
+func (r *run) gitConfig(env []string) [][2]string {
+	if r.Rec.CommonDir == "" {
 		return nil
 	}
 	var list [][2]string
 	if !git.HasLFS(env) {
 		list = append(list, git.WithoutLFS()...)
 	}
-	if dir := s.hooksPath(); dir != "" {
+	if dir := r.hooksPath(); dir != "" {
 		list = append(list, [2]string{"core.hooksPath", dir})
 	}
 	return list
@@ -85,15 +80,16 @@ func (s *Program) gitConfig(env []string) [][2]string {
 // hooksPath is where the user's core.hooksPath leads when it is relative and its
 // folder, one that git ignores for example, is in the origin alone. Where the guard's
 // hooks are active they call the user's, and core.hooksPath is theirs.
-func (s *Program) hooksPath() string {
-	if mode.Of(s.Rec.Mode).InPlace || s.Rec.Guard.Hooks == kernel.Active {
+func (r *run) hooksPath() string {
+	if mode.Of(r.Rec.Mode).InPlace || r.Rec.Guard.Hooks == kernel.Active {
 		return ""
 	}
-	st, err := guard.LoadSessionState(s.Folder)
+	st, err := guard.LoadSessionState(r.Folder)
 	if err != nil || st.HooksPath == "" || filepath.IsAbs(string(st.HooksPath)) {
 		return ""
 	}
-	here, there := filepath.Join(string(s.Rec.Workspace), string(st.HooksPath)), filepath.Join(string(s.Rec.Origin), string(st.HooksPath))
+	here, there := filepath.Join(string(r.Rec.Workspace), string(st.HooksPath)),
+		filepath.Join(string(r.Rec.Origin), string(st.HooksPath))
 	if atomicfile.Exists(here) || !atomicfile.Exists(there) {
 		return ""
 	}
@@ -106,7 +102,8 @@ func addGitConfig(env []string, list [][2]string) []string {
 		return env
 	}
 	n, _ := strconv.Atoi(superqode.Getenv(env, "GIT_CONFIG_COUNT")) // 0 without one
-	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
+	env = slices.DeleteFunc(slices.Clone(env),
+		func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
 	for i, e := range list {
 		at := strconv.Itoa(n + i)
 		env = append(env, "GIT_CONFIG_KEY_"+at+"="+e[0], "GIT_CONFIG_VALUE_"+at+"="+e[1])

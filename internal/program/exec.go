@@ -42,7 +42,8 @@ func (s *Program) Exec(ctx context.Context, opt ExecOptions) (runner.Result, err
 	if err := r.prepare(); err != nil {
 		return runner.Result{}, err
 	}
-	unlock, err := lockfile.TryLock(r.lock) // held until the end is recorded: a run whose lock is free has ended, or died
+	// held until the end is recorded: a run whose lock is free has ended, or died
+	unlock, err := lockfile.TryLock(r.lock)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -82,7 +83,8 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	side := r.openSidecar(r.opt)
 	kill := make(chan time.Duration)
-	sup, err := supervisor.Listen(r.socket, side.handlers(blocked.AddTo(findings.Handle(r.handlers(kill), r.Findings().AddAll))))
+	sup, err := supervisor.Listen(r.socket,
+		side.handlers(blocked.AddTo(findings.Handle(r.handlers(kill), r.Findings().AddAll))))
 	if err != nil {
 		err = errors.Join(err, r.custody.Close(), kernel.Close())
 		r.custody = nil
@@ -97,7 +99,8 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 		spec.Confine = kernel.Confine
 	}
 	res, runErr := runner.Run(ctx, spec)
-	r.Log.Info().Stringer("session", r.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", res.Ended.Sub(res.Started)).Msg("program ended")
+	took := res.Ended.Sub(res.Started)
+	r.Log.Info().Stringer("session", r.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", took).Msg("program ended")
 	after := context.WithoutCancel(ctx)
 	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), r.custody.Release(r.Site), r.keepLog())
 	r.custody = nil
@@ -108,7 +111,8 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	err = errors.Join(err, r.Update(after, func(rec *state.Record) {
 		rec.Kernel = state.Weaker(rec.Kernel, kernel.Layer.State)
 		if !r.opt.Setup {
-			rec.ExitCode, rec.TimedOut, rec.Limit, rec.Truncated = &res.ExitCode, res.TimedOut, res.Limit, rec.Truncated || res.Truncated
+			rec.ExitCode, rec.TimedOut, rec.Limit, rec.Truncated = &res.ExitCode, res.TimedOut, res.Limit,
+				rec.Truncated || res.Truncated
 		}
 	}), r.recordEnd(res))
 	return res, errors.Join(hintStart(runErr, r.opt), err)
@@ -118,9 +122,9 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 func (r *run) spec(env []string) runner.Spec {
 	opt := &r.opt
 	spec := runner.Spec{
-		Args: opt.Args, Dir: r.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr, Timeout: opt.Timeout,
-		Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged, Signals: opt.Signals, TTY: opt.TTY,
-		Marker: Marker(r.runDir),
+		Args: opt.Args, Dir: r.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
+		Timeout: opt.Timeout, Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged,
+		Signals: opt.Signals, TTY: opt.TTY, Marker: Marker(r.runDir),
 	}
 	if opt.StdoutToo {
 		spec.Stdout = opt.Stderr
@@ -163,7 +167,8 @@ func warnings(res runner.Result) []string {
 		if p.Alive {
 			fate = "could not be ended"
 		}
-		list = append(list, fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate, text.Printable(strings.Join(p.Args, " "))))
+		list = append(list, fmt.Sprintf("process %d outlived the program and %s: %s", p.PID, fate,
+			text.Printable(strings.Join(p.Args, " "))))
 	}
 	if res.LogErr != nil {
 		list = append(list, "the log of the program's output is not complete: "+res.LogErr.Error())
@@ -172,10 +177,12 @@ func warnings(res runner.Result) []string {
 	switch {
 	case !res.Truncated:
 	case (out.Passed < out.Bytes || errs.Passed < errs.Bytes) && out.Logged >= out.Bytes && errs.Logged >= errs.Bytes:
-		list = append(list, fmt.Sprintf("the program's output was cut (%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
+		list = append(list, fmt.Sprintf("the program's output was cut "+
+			"(%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
 			out.Passed, out.Bytes, errs.Passed, errs.Bytes))
 	default:
-		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", out.Logged, errs.Logged))
+		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", out.Logged,
+			errs.Logged))
 	}
 	if res.Limit != "" {
 		return append(list, limitSentence(res))

@@ -30,13 +30,15 @@ type OutputOptions struct {
 // folders. It changes nothing there.
 func (s *Program) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Outputs, error) {
 	if s.Rec.State == superqode.StateDone {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID), "superqode artifacts list --session %s", s.Rec.ID)
+		err := superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID)
+		return nil, superqode.WithHint(err, "superqode artifacts list --session %s", s.Rec.ID)
 	}
 	if len(opt.Patterns) == 0 {
 		return nil, superqode.Errorf(superqode.ErrUsage, "no pattern says what to collect")
 	}
 	sel, err := outputs.Select(ctx, outputs.Options{
-		Roots: s.outputRoots(), Patterns: opt.Patterns, MaxFiles: opt.MaxFiles, MaxFileBytes: opt.MaxFileBytes, MaxTotalBytes: opt.MaxTotalBytes, Inline: opt.Inline,
+		Roots: s.outputRoots(), Patterns: opt.Patterns, MaxFiles: opt.MaxFiles, MaxFileBytes: opt.MaxFileBytes,
+		MaxTotalBytes: opt.MaxTotalBytes, Inline: opt.Inline,
 	})
 	if err != nil {
 		return nil, err
@@ -69,7 +71,9 @@ func CheckOutputs(patterns []string) error {
 
 // CollectOutputs saves what the session was opened to give back, as artifacts of
 // owner. The warnings, which were shown, say what is missing.
-func (s *Program) CollectOutputs(ctx context.Context, store *artifacts.Store, owner superqode.SessionID) (out *artifacts.Outputs, saved []artifacts.Artifact, warnings []string, err error) {
+func (s *Program) CollectOutputs(
+	ctx context.Context, store *artifacts.Store, owner superqode.SessionID,
+) (out *artifacts.Outputs, saved []artifacts.Artifact, warnings []string, err error) {
 	if len(s.Rec.Outputs) == 0 {
 		return nil, nil, nil, nil
 	}
@@ -101,7 +105,8 @@ func outputWarnings(sel *outputs.Selection) []string {
 		list = append(list, "no file matches the output pattern "+text.Printable(p))
 	}
 	if c := sel.Cut; c != nil {
-		list = append(list, fmt.Sprintf("%d outputs with %d bytes were cut: %s", c.Files, c.Bytes, strings.Join(c.Reasons, "; ")))
+		list = append(list, fmt.Sprintf("%d outputs with %d bytes were cut: %s", c.Files, c.Bytes,
+			strings.Join(c.Reasons, "; ")))
 	}
 	return list
 }
@@ -116,13 +121,17 @@ type savedOutputs struct {
 // saveOutputs stores the selected files as versions of their names and notes which
 // in out. A file that changed since it was selected is stored as it is now, and out
 // says so.
-func (s *Program) saveOutputs(ctx context.Context, store *artifacts.Store, sel *outputs.Selection, out savedOutputs) ([]artifacts.Artifact, error) {
+func (s *Program) saveOutputs(
+	ctx context.Context, store *artifacts.Store, sel *outputs.Selection, out savedOutputs,
+) ([]artifacts.Artifact, error) {
 	var list []artifacts.New
 	names := outputNames(sel.Files)
 	for i, f := range sel.Files {
 		list = append(list, artifacts.New{
-			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session", OriginalFile: f.Path,
-			Open: func() (io.ReadCloser, error) { return sel.Open(f) }, Session: out.owner, Agent: s.Rec.Agent, Again: out.again,
+			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session",
+			OriginalFile: f.Path,
+			Open:         func() (io.ReadCloser, error) { return sel.Open(f) }, Session: out.owner, Agent: s.Rec.Agent,
+			Again: out.again,
 		})
 	}
 	saved, err := store.SaveAll(ctx, list)

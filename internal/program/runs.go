@@ -73,7 +73,8 @@ func (r *run) recordStart(pid int) {
 
 func (r *run) record() RunRecord {
 	return RunRecord{
-		SchemaVersion: state.SchemaVersion, Run: r.number, SessionID: r.Rec.ID, Agent: r.Actor(), Command: r.opt.Args, Cwd: state.HostPath(r.cwd),
+		SchemaVersion: state.SchemaVersion, Run: r.number, SessionID: r.Rec.ID, Agent: r.Actor(), Command: r.opt.Args,
+		Cwd:        state.HostPath(r.cwd),
 		Supervisor: os.Getpid(), Detached: r.opt.Detached, StartedAt: r.Now().UTC(), Limits: []runner.Holding{},
 	}
 }
@@ -181,7 +182,8 @@ func FindRun(l *state.Listed, number int) (RunRecord, error) {
 	if number == 0 {
 		what = "no run yet"
 	}
-	return RunRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "session %s has %s", l.ID, what), "superqode workspace ps --session %s", l.ID)
+	err = superqode.Errorf(superqode.ErrNotFound, "session %s has %s", l.ID, what)
+	return RunRecord{}, superqode.WithHint(err, "superqode workspace ps --session %s", l.ID)
 }
 
 // outputTail is how many bytes of a run's output a report shows.
@@ -197,8 +199,10 @@ func (s *Program) CommandRuns() ([]artifacts.CommandRun, error) {
 	list := make([]artifacts.CommandRun, 0, len(runs))
 	for _, r := range runs {
 		c := artifacts.CommandRun{
-			Run: r.Run, Agent: r.Agent, Command: r.Command, ExitCode: state.ExitUnknown, TimedOut: r.TimedOut, Limit: r.Limit,
-			StartedAt: artifacts.At(r.StartedAt), DurationSeconds: r.DurationSeconds, OutputBytes: r.StdoutBytes + r.StderrBytes, Truncated: r.Truncated,
+			Run: r.Run, Agent: r.Agent, Command: r.Command, ExitCode: state.ExitUnknown, TimedOut: r.TimedOut,
+			Limit:     r.Limit,
+			StartedAt: artifacts.At(r.StartedAt), DurationSeconds: r.DurationSeconds,
+			OutputBytes: r.StdoutBytes + r.StderrBytes, Truncated: r.Truncated,
 		}
 		if r.ExitCode != nil {
 			c.ExitCode = *r.ExitCode
@@ -254,7 +258,8 @@ func KillRun(ctx context.Context, l *state.Listed, number int, grace time.Durati
 		_, err := runner.EndMarked(Marker(filepath.Join(l.Dir, "tmp", "run-"+strconv.Itoa(run.Run))))
 		return run, err
 	}
-	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()}, &struct{}{})
+	err = supervisor.CallSocket(ctx, socketOf(l.Dir, run.Run), "run.kill", killRequest{grace.Milliseconds()},
+		&struct{}{})
 	if err != nil && !errors.Is(err, superqode.ErrNotFound) { // not found: it ended this very moment
 		return run, err
 	}

@@ -2,15 +2,20 @@ package program
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/watch"
 )
 
@@ -20,7 +25,8 @@ func WatchOptions(r *state.Record) watch.Options {
 	if mode.Of(r.Mode).InPlace {
 		ignore = append(ignore, ".superqode")
 	}
-	return watch.Options{Root: string(r.Workspace), Ignore: append(ignore, r.Watcher.Ignore...), Debounce: r.Watcher.Debounce}
+	return watch.Options{Root: string(r.Workspace), Ignore: append(ignore, r.Watcher.Ignore...),
+		Debounce: r.Watcher.Debounce}
 }
 
 const (
@@ -169,4 +175,51 @@ func stampOf(e *snapshot.Entry) watch.Stamp {
 		s.Mode |= fs.ModeIrregular // of a special file only that it is there counts
 	}
 	return s
+}
+
+// sidecar is what goes on next to one run of a program and ends with it: its
+// agent's claims, and the watching.
+type sidecar struct {
+	s      *Program
+	claims *coordinator.Handler
+	watch  *watching
+}
+
+func (s *Program) openSidecar(opt ExecOptions) *sidecar {
+	b := &sidecar{s: s, claims: s.claimRun().Handle()}
+	if !opt.Setup {
+		b.watch = s.StartWatching()
+	}
+	return b
+}
+
+func (b *sidecar) handlers(m map[string]supervisor.Handler) map[string]supervisor.Handler {
+	return b.claims.AddTo(m)
+}
+
+func (b *sidecar) close(ctx context.Context) error {
+	return errors.Join(b.claims.Close(ctx), b.s.StopWatching(b.watch))
+}
+
+// claimRun is what a program of the session may ask for.
+func (s *Program) claimRun() coordinator.Run {
+	id := s.PublicID()
+	return coordinator.Run{
+		Project: s.Project.Dir, Agent: s.Actor(), Session: id, Folder: s.Folder,
+		Public: s.Project.SessionPath(id.String()), Base: s.ClaimBase(),
+	}
+}
+
+func (s *Program) ClaimBase() *coordinator.Base {
+	own := &site.Site{Host: s.Host, Project: s.Project, Source: s.Source, Folder: s.Folder, Rec: s.Rec,
+		Distrusted: s.Distrusted}
+	b := &coordinator.Base{Workspace: string(s.Rec.Workspace), List: filepath.Join(s.Folder, "base.snap"),
+		Snapshot: s.Base, Open: func(ctx context.Context) (*store.Store, error) {
+			err := own.OpenStore(ctx)
+			return own.Store, err
+		}}
+	if mode.Of(s.Rec.Mode).InPlace {
+		b.Aside = filepath.Join(s.AsideDir(), "tree")
+	}
+	return b
 }

@@ -5,12 +5,17 @@ package radar
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -248,8 +253,8 @@ func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merg
 	var list []Conflict
 	for i := range steps {
 		if c := steps[i].Conflict; c != nil {
-			path := c.Path
-			list = append(list, Conflict{A: a.Side, B: b.Side, Path: path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message})
+			list = append(list, Conflict{A: a.Side, B: b.Side, Path: c.Path, Kind: c.Kind, Lines: lines[steps[i].Path()],
+				Message: c.Message})
 		}
 	}
 	return list, nil
@@ -263,4 +268,142 @@ func (r Side) name() string {
 		return short
 	}
 	return r.Agent.String()
+}
+
+// A listing of sessions looks into their workspaces itself as long as nobody
+// notices that; beyond these limits it tells what the radar of running agents, or
+// `workspace conflicts`, saw last.
+const (
+	listedSides = 12
+	listedFiles = 5000 // of all workspaces together
+)
+
+// ListedConflicts returns what would conflict among the given sessions of the
+// origin around dir, and whether that was found out just now. look asks for a
+// look whatever it costs.
+func Listed(
+	ctx context.Context, m *site.Host, dir string, list []state.Listed, look bool,
+) (conflicts []Conflict, fresh bool, err error) {
+	open, files := 0, 0
+	for i := range list {
+		l := &list[i]
+		if l.State != superqode.StateActive && l.State != superqode.StatePreserved {
+			continue
+		}
+		n := 1
+		if len(l.Agents) > 0 && !l.Shared && !l.Merged {
+			n = len(l.Agents)
+		}
+		open, files = open+n, files+n*l.Base.Files
+	}
+	switch {
+	case open < 2:
+		return nil, true, nil
+	case look || open <= listedSides && files <= listedFiles:
+		conflicts, err = Look(ctx, m, dir)
+		return conflicts, true, err
+	}
+	p, err := registry.Locate(ctx, m, dir)
+	if err != nil {
+		return nil, false, err
+	}
+	conflicts, err = read(p)
+	return stillOpen(conflicts, list), false, err
+}
+
+// stillOpen leaves out what concerns a session that has ended since.
+func stillOpen(conflicts []Conflict, list []state.Listed) []Conflict {
+	open := map[superqode.SessionID]bool{}
+	for i := range list {
+		open[list[i].ID] = list[i].State != superqode.StateDone
+	}
+	var out []Conflict
+	for _, c := range conflicts {
+		if open[c.A.Session] && open[c.B.Session] {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ConflictsOf returns those of the conflicts that a session, or an agent in it,
+// takes part in; never nil.
+func ConflictsOf(list []Conflict, id superqode.SessionID) []Conflict {
+	out := []Conflict{}
+	for _, c := range list {
+		if c.A.Session == id || c.B.Session == id {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// MarshalJSON writes paths as every document of superqode's does.
+func (c Conflict) MarshalJSON() ([]byte, error) {
+	j := radarJSON{A: c.A, B: c.B, Kind: c.Kind, Lines: c.Lines, Message: c.Message}
+	j.Path, j.PathBytes = superqode.JSONPath(c.Path.String())
+	if j.Lines == nil {
+		j.Lines = []merge.LineRange{}
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Conflict) UnmarshalJSON(b []byte) error {
+	var j radarJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*c = Conflict{A: j.A, B: j.B, Kind: j.Kind, Lines: j.Lines, Message: j.Message}
+	var err error
+	c.Path, err = superqode.PathFromJSON(j.Path, j.PathBytes)
+	return err
+}
+
+type radarJSON struct {
+	A         Side               `json:"a"`
+	B         Side               `json:"b"`
+	Path      string             `json:"path"`
+	PathBytes string             `json:"path_bytes,omitempty"`
+	Kind      merge.ConflictKind `json:"kind"`
+	Lines     []merge.LineRange  `json:"lines"` // of the base
+	Message   string             `json:"message"`
+}
+
+// radarFile is a project's radar.json: what the radar saw when it last looked.
+type radarFile struct {
+	SchemaVersion int        `json:"schema_version"`
+	At            time.Time  `json:"at"`
+	Conflicts     []Conflict `json:"conflicts"`
+}
+
+func radarPath(p state.Project) string { return filepath.Join(p.Dir, "radar.json") }
+
+// write keeps what was seen, for who has no time to look. A file that says
+// the same is left alone, but for one that is empty.
+func write(p state.Project, at time.Time, list []Conflict) error {
+	if list == nil {
+		list = []Conflict{}
+	}
+	if len(list) == 0 && !atomicfile.Exists(radarPath(p)) {
+		return nil
+	}
+	return atomicfile.WriteJSON(radarPath(p), radarFile{state.SchemaVersion, at.UTC(), list})
+}
+
+// read returns what was seen last. A file that cannot be understood counts
+// as none: it is a convenience, and the next look writes it anew.
+func read(p state.Project) ([]Conflict, error) {
+	data, err := atomicfile.Read(radarPath(p))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var f radarFile
+	if json.Unmarshal(data, &f) != nil {
+		return nil, nil
+	}
+	return f.Conflicts, nil
 }

@@ -1,14 +1,21 @@
+// Package registry finds sessions: where the project of an origin lies, which
+// sessions there are, and which one a person means.
 package registry
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -76,9 +83,11 @@ func Resolve(ctx context.Context, m *site.Host, dir, ref string) (state.Listed, 
 		}
 	}
 	if ref == "" {
-		return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no open session of this origin"), "superqode workspace list")
+		err := superqode.Errorf(superqode.ErrNotFound, "no open session of this origin")
+		return state.Listed{}, superqode.WithHint(err, "superqode workspace list")
 	}
-	return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref), "superqode workspace list --all")
+	err := superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref)
+	return state.Listed{}, superqode.WithHint(err, "superqode workspace list --all")
 }
 
 func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Listed, error) {
@@ -98,7 +107,8 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 	}
 	// A name is given to be used: that some id happens to end in the same letters
 	// makes it no less clear.
-	if named := slices.DeleteFunc(slices.Clone(hits), func(l state.Listed) bool { return ref == "" || l.Name != ref }); len(named) > 0 {
+	if named := slices.DeleteFunc(slices.Clone(hits),
+		func(l state.Listed) bool { return ref == "" || l.Name != ref }); len(named) > 0 {
 		hits = named
 	}
 	for _, b := range broken {
@@ -117,7 +127,144 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 		names = append(names, l.ID.String())
 	}
 	if ref == "" {
-		return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%d sessions are open here, and none was named: %s", len(hits), strings.Join(names, ", ")), "--session %s", names[0])
+		err := superqode.Errorf(superqode.ErrUsage, "%d sessions are open here, and none was named: %s", len(hits),
+			strings.Join(names, ", "))
+		return state.Listed{}, superqode.WithHint(err, "--session %s", names[0])
 	}
-	return state.Listed{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d sessions (%s)", ref, len(hits), strings.Join(names, ", ")), "type more of the id, for example --session %s", names[0])
+	err := superqode.Errorf(superqode.ErrUsage, "%q is ambiguous: it matches %d sessions (%s)", ref, len(hits),
+		strings.Join(names, ", "))
+	return state.Listed{}, superqode.WithHint(err, "type more of the id, for example --session %s", names[0])
+}
+
+// Locate finds the project folder of the origin around dir for commands that
+// only look at sessions. Starting git three times costs more than reading five
+// hundred records, so the common cases are found by looking for .git as git
+// does; a project folder that exists under the hash of exactly that path is
+// proof enough. Whatever is not found that way git decides.
+func Locate(ctx context.Context, m *site.Host, dir string) (state.Project, error) {
+	if p, _, ok := mode.Pointed(m, dir); ok {
+		return p, nil
+	}
+	real, err := filepath.Abs(dir)
+	if err == nil {
+		real, err = filepath.EvalSymlinks(real)
+	}
+	if err != nil {
+		return state.Project{}, site.NotFoundOr(err, dir)
+	}
+	for d := real; ; d = filepath.Dir(d) {
+		if common := CommonDirOf(d); common != "" {
+			if p := m.ProjectOf(&site.Origin{Top: d, Repo: &git.Repo{CommonDir: common}}); p.Exists() {
+				return p, nil
+			}
+			break
+		}
+		if p := m.ProjectOf(&site.Origin{Top: d}); p.Exists() {
+			return p, nil
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	o, err := m.Resolve(ctx, dir)
+	if err != nil {
+		return state.Project{}, err
+	}
+	return m.ProjectOf(o), nil
+}
+
+// CommonDirOf returns the git common dir of the work tree whose root is dir, its
+// links resolved, or "" when dir is no such root.
+func CommonDirOf(dir string) string {
+	gitDir := filepath.Join(dir, ".git")
+	st, err := os.Stat(gitDir)
+	if err != nil {
+		return ""
+	}
+	if !st.IsDir() {
+		target, ok := strings.CutPrefix(atomicfile.ReadLine(gitDir), "gitdir: ")
+		if !ok {
+			return ""
+		}
+		gitDir = superqode.Under(dir, target)
+	}
+	if common := atomicfile.ReadLine(filepath.Join(gitDir, "commondir")); common != "" {
+		gitDir = superqode.Under(gitDir, common)
+	}
+	if _, err := os.Lstat(filepath.Join(gitDir, "HEAD")); err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(gitDir)
+	if err != nil {
+		return ""
+	}
+	return real
+}
+
+// OriginOf returns the origin of the session in whose workspace dir lies; false
+// when it lies in none. It reads the session's record and asks no git.
+func OriginOf(m *site.Host, dir string) (string, bool) {
+	working, err := filepath.EvalSymlinks(m.WorkingPath())
+	if err != nil {
+		return "", false
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(working, dir)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	parts := strings.Split(rel, string(filepath.Separator)) // project, "qe", session, …
+	if len(parts) < 3 || parts[1] != "qe" {
+		return "", false
+	}
+	if _, err := superqode.ParseSessionID(parts[2]); err != nil {
+		return "", false
+	}
+	l, err := state.Load(state.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
+	return string(l.Origin), err == nil && l.Origin != ""
+}
+
+// Pin sets or clears the mark that keeps cleanup away from a session: from its
+// workspace, its record and its salvages. A session that runs can be pinned, and
+// one that has ended. Unlike Session.update it goes by the record as it lies
+// there: another process may be ending the session.
+func Pin(ctx context.Context, m *site.Host, dir, ref string, pinned bool) (id superqode.SessionID, err error) {
+	l, err := Resolve(ctx, m, dir, ref)
+	if err != nil {
+		return id, err
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(l.Dir, "record.lock"))
+	if err != nil {
+		return id, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	rec, err := state.ReadRecord(l.Dir)
+	if err != nil {
+		return id, err
+	}
+	rec.Pinned, rec.UpdatedAt = pinned, m.Now().UTC()
+	return rec.ID, state.WriteRecord(l.Dir, rec)
+}
+
+// KeptSessions returns the sessions of an origin whose artifacts must stay: those
+// that are open, preserved or pinned.
+func KeptSessions(ctx context.Context, m *site.Host, dir string) (map[superqode.SessionID]bool, error) {
+	list, broken, err := List(ctx, m, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[superqode.SessionID]bool{}
+	for _, b := range broken { // nobody knows what they are
+		if id, err := superqode.ParseSessionID(b.ID); err == nil {
+			kept[id] = true
+		}
+	}
+	for _, l := range list {
+		if l.State != superqode.StateDone || l.Pinned {
+			kept[l.ID] = true
+		}
+	}
+	return kept, nil
 }

@@ -70,7 +70,8 @@ func Folder(parent *os.Root, name string, create bool) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: path.Join(parent.Name(), name), Err: fmt.Errorf("%s where a folder should be", KindOf(info.Mode()))}
+		return nil, &fs.PathError{Op: "open", Path: path.Join(parent.Name(), name),
+			Err: fmt.Errorf("%s where a folder should be", KindOf(info.Mode()))}
 	}
 	sub, err := parent.OpenRoot(name)
 	if err != nil {

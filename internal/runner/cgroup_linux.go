@@ -211,7 +211,8 @@ func boundCgroup(need []string, settings [][2]string) *cgroup {
 		}
 		// The parent may have to hand the controllers down first.
 		above := &cgroup{path: parent}
-		offers := cg.offers(need) || above.write("cgroup.subtree_control", "+"+strings.Join(need, " +")) == nil && cg.offers(need)
+		offers := cg.offers(need) || above.write("cgroup.subtree_control", "+"+strings.Join(need, " +")) == nil &&
+			cg.offers(need)
 		if offers && cg.set(settings) {
 			return cg
 		}

@@ -38,7 +38,8 @@ type hold struct {
 // newHold prepares everything that is possible before the program starts;
 // release it. noCgroup is for tests.
 func newHold(l Limits, noCgroup bool) (*hold, error) {
-	h := &hold{Limits: l, noCgroup: noCgroup, old: map[string]*cgroup{}, rlimits: map[int]uint64{}, by: map[string]string{}}
+	h := &hold{Limits: l, noCgroup: noCgroup, old: map[string]*cgroup{}, rlimits: map[int]uint64{},
+		by: map[string]string{}}
 	if !noCgroup {
 		h.group = limitedCgroup(l)
 	}
@@ -105,7 +106,8 @@ func (h *hold) findPids() error {
 		return nil
 	}
 	if unboundByNproc() {
-		return h.refuse(LimitPids, "no cgroup with the pids controller is writable, and RLIMIT_NPROC does not bind root")
+		return h.refuse(LimitPids,
+			"no cgroup with the pids controller is writable, and RLIMIT_NPROC does not bind root")
 	}
 	h.by[LimitPids] = byRlimit
 	h.rlimits[unix.RLIMIT_NPROC] = 0 // set when the program starts: it counts all of the user's
@@ -115,7 +117,8 @@ func (h *hold) findPids() error {
 func (h *hold) findCPU() error {
 	if !h.inGroup(LimitCPU, "cpuacct") {
 		h.by[LimitCPU] = bySampling
-		h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2 // of one process, in case sampling comes too late
+		// of one process, in case sampling comes too late
+		h.rlimits[unix.RLIMIT_CPU] = uint64(h.CPUTime/time.Second) + 2
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -63,7 +64,8 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 		switch {
 		case err == nil:
 			return p, nil
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil && searchable(under(dir, p)):
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil &&
+			searchable(under(dir, p)):
 			denied = fmt.Errorf("%s: %w", p, err)
 		}
 	}
@@ -137,4 +139,18 @@ func execError(name string, err error) error {
 		return &StartError{name, exitNotFound, fmt.Errorf("its interpreter was not found: %w", errno)}
 	}
 	return startError(name, errno)
+}
+
+// startProcess is os.StartProcess that retries after ETXTBSY: a file that was
+// just written cannot be executed while a child that another goroutine is
+// forking at the same moment still holds it open for writing (Go issue 22315).
+func startProcess(path string, argv []string, attr *os.ProcAttr) (p *os.Process, err error) {
+	for i := range 6 {
+		p, err = os.StartProcess(path, argv, attr)
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return p, err
+		}
+		time.Sleep(5 * time.Millisecond << i)
+	}
+	return p, err
 }

@@ -236,7 +236,8 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 		if st, err := os.Stat(spec.Dir); err != nil {
 			return res, fmt.Errorf("run in workspace: %w", err)
 		} else if !st.IsDir() {
-			return res, fmt.Errorf("run in workspace: %w", &os.PathError{Op: "chdir", Path: spec.Dir, Err: syscall.ENOTDIR})
+			return res, fmt.Errorf("run in workspace: %w",
+				&os.PathError{Op: "chdir", Path: spec.Dir, Err: syscall.ENOTDIR})
 		}
 	}
 	if ctx.Err() != nil {

@@ -85,7 +85,8 @@ func readUsage(pid int) (u procUsage, ok bool) {
 	}
 	ticks := stat.Int(14) + stat.Int(15) + stat.Int(16) + stat.Int(17) // user and system time, and the same of children
 	return procUsage{
-		start: stat.Start(), threads: stat.Threads(), resident: stat.Resident() * int64(os.Getpagesize()), cpu: time.Duration(ticks) * clockTick,
+		start: stat.Start(), threads: stat.Threads(), resident: stat.Resident() * int64(os.Getpagesize()),
+		cpu: time.Duration(ticks) * clockTick,
 	}, true
 }
 

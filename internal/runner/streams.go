@@ -10,6 +10,10 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // streams holds the program's three streams: what the child gets, what we read
@@ -277,3 +281,326 @@ func (s *streams) close() {
 	}
 	_ = s.log.close()
 }
+
+// pump copies one output stream until its end.
+type pump struct {
+	from *os.File
+	to   *sink
+	done chan struct{}
+	err  error // why it ended early; read after done
+}
+
+const (
+	chunk = 64 << 10
+	// drainTime is how long to read a pipe after the tree has ended if someone
+	// outside the tree still holds it open.
+	drainTime = 200 * time.Millisecond
+)
+
+// run copies until the stream's end. If the user's writer fails it closes the
+// reading end, so the program gets the same EPIPE as without us.
+func (p *pump) run() error {
+	defer p.from.Close()
+	buf := make([]byte, chunk)
+	late, got, budget := false, 0, 4<<20
+	for budget > 0 {
+		n, err := p.from.Read(buf)
+		if n > 0 {
+			if werr := p.to.write(buf[:n]); werr != nil {
+				return werr
+			}
+			got += n
+		}
+		if late {
+			budget -= n
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			// Take what the pipe held when the tree ended, but not what a
+			// stranger writes afterwards.
+			if late && got == 0 {
+				return nil
+			}
+			late, got = true, 0
+			_ = p.from.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO), errors.Is(err, os.ErrClosed):
+			return nil // EIO is a terminal's end
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// terminal returns w's file if it is a terminal.
+func terminal(w any) (*os.File, bool) {
+	f, ok := w.(*os.File)
+	if !ok || f == nil {
+		return nil, false
+	}
+	return f, control(f, func(fd int) error {
+		_, err := term.GetState(fd)
+		return err
+	}) == nil
+}
+
+// control calls fn with f's descriptor and leaves f's blocking mode as it is,
+// which f.Fd does not.
+func control(f *os.File, fn func(fd int) error) error {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if cerr := c.Control(func(fd uintptr) { err = fn(int(fd)) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+func makeRaw(f *os.File) error {
+	return control(f, func(fd int) error {
+		_, err := term.MakeRaw(fd)
+		return err
+	})
+}
+
+// foreground reports whether we may read and set f: we are in its foreground
+// process group, or it does no job control for us. In the background either would
+// stop this process (SIGTTIN, SIGTTOU).
+func foreground(f *os.File) bool {
+	front := true
+	_ = control(f, func(fd int) error {
+		if pgrp, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil {
+			front = pgrp == unix.Getpgrp()
+		}
+		return nil
+	})
+	return front
+}
+
+// terminalState is the state of a terminal before the program ran.
+type terminalState struct {
+	f     *os.File
+	saved *term.State
+}
+
+func saveTerminal(f *os.File) *terminalState {
+	t := &terminalState{f: f}
+	if control(f, func(fd int) (err error) { t.saved, err = term.GetState(fd); return err }) != nil {
+		return nil
+	}
+	return t
+}
+
+// restore undoes what a killed program had set, echo off for example.
+func (t *terminalState) restore() {
+	if foreground(t.f) {
+		_ = control(t.f, func(fd int) error { return term.Restore(fd, t.saved) })
+	}
+}
+
+// ptyPair is a pseudo-terminal. We hold the slave open until the tree has
+// ended: otherwise a program that closes its terminal for a moment would end
+// our reading.
+type ptyPair struct {
+	master, slave *os.File
+	like          *os.File // the terminal whose size it has, or nil
+}
+
+func openPTY(like *os.File) (*ptyPair, error) {
+	m, s, err := pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	// pty.Open leaves the master in blocking mode, where no deadline works.
+	var fd int
+	if err = control(m, func(old int) (err error) {
+		if fd, err = unix.FcntlInt(uintptr(old), unix.F_DUPFD_CLOEXEC, 3); err == nil {
+			err = unix.SetNonblock(fd, true)
+		}
+		return err
+	}); err != nil {
+		_, _ = m.Close(), s.Close()
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	_ = m.Close()
+	p := &ptyPair{master: os.NewFile(uintptr(fd), m.Name()), slave: s, like: like}
+	p.resize()
+	return p, nil
+}
+
+// resize gives the pseudo-terminal the size of ours, or 80x24 if there is none.
+// The kernel signals the foreground group with SIGWINCH.
+func (p *ptyPair) resize() {
+	size := &unix.Winsize{Row: 24, Col: 80}
+	if p.like != nil {
+		_ = control(p.like, func(fd int) error {
+			if ws, err := unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
+				size = ws
+			}
+			return nil
+		})
+	}
+	_ = control(p.master, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
+}
+
+// writeOnly opens the slave for output alone and makes it transparent: our own
+// terminal does the output processing. A program that falls back to reading
+// keys from its stderr gets an error instead of waiting for ever.
+func (p *ptyPair) writeOnly() (*os.File, error) {
+	if err := makeRaw(p.slave); err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	f, err := os.OpenFile(p.slave.Name(), os.O_WRONLY|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a terminal: %w", err)
+	}
+	return f, nil
+}
+
+func (p *ptyPair) hangUp() { _ = p.slave.Close() }
+
+// openTerminal gives the program a controlling terminal.
+func (s *streams) openTerminal(spec Spec) error {
+	out, outTTY := terminal(spec.Stdout)
+	in, inTTY := terminal(spec.Stdin)
+	like := out
+	if !outTTY {
+		like = in
+	}
+	if !outTTY && !inTTY {
+		like = nil
+	}
+	p, err := openPTY(like)
+	if err != nil {
+		return err
+	}
+	s.ptys = append(s.ptys, p)
+	s.ctty = true
+	s.child = [3]*os.File{p.slave, p.slave, p.slave}
+	s.sinks[0].name = "terminal"
+	s.addPump(p.master, s.sinks[0])
+	if spec.TTY {
+		s.sinks[1] = s.sinks[0]
+	} else if s.sinks[1] != s.sinks[0] {
+		if err := s.openOutput(1, spec.Stderr); err != nil {
+			return err
+		}
+	}
+	return s.openKeys(spec.Stdin, p)
+}
+
+// openKeys connects stdin with the program's terminal.
+func (s *streams) openKeys(r io.Reader, p *ptyPair) (err error) {
+	switch f := r.(type) {
+	case nil:
+	case *os.File:
+		s.keys, err = newKeyboard(f, p.master)
+		return err
+	default:
+		s.in, s.inTo = r, p.master
+	}
+	return nil
+}
+
+// keyboard copies our stdin to the program's terminal, with ours in raw mode so
+// that the program gets every key, Ctrl-C included. While we are a background
+// job it leaves our terminal alone and looks again twice a second.
+type keyboard struct {
+	in     *os.File
+	to     *os.File
+	wake   *os.File // its write end ends run
+	woken  *os.File
+	isTerm bool
+
+	mu       sync.Mutex
+	attached bool
+	stopped  bool
+}
+
+const lookAgain = 500 * time.Millisecond
+
+func newKeyboard(in, to *os.File) (*keyboard, error) {
+	woken, wake, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make stdin: %w", err)
+	}
+	k := &keyboard{in: in, to: to, wake: wake, woken: woken}
+	_, k.isTerm = terminal(in)
+	k.attach()
+	return k, nil
+}
+
+// attach makes the terminal raw if we are in its foreground. Call it again
+// after a stop, when the shell may have changed the modes.
+func (k *keyboard) attach() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return false
+	}
+	if !k.isTerm {
+		k.attached = true
+		return true
+	}
+	if !foreground(k.in) {
+		return k.attached
+	}
+	_ = makeRaw(k.in) // streams.keep has what it was
+	k.attached = true
+	return true
+}
+
+func (k *keyboard) run() {
+	buf, eof := make([]byte, 4096), []byte{4} // VEOF, a terminal's only end of file
+	for {
+		if !k.attachOnce() {
+			if woken, _ := waitReadable(nil, k.woken, lookAgain); woken {
+				return
+			}
+			continue
+		}
+		woken, ready := waitReadable(k.in, k.woken, -1)
+		if woken || !ready {
+			return
+		}
+		n := 0
+		err := control(k.in, func(fd int) (err error) { n, err = unix.Read(fd, buf); return err })
+		if err == unix.EINTR || err == unix.EAGAIN {
+			continue
+		}
+		if n <= 0 {
+			if !k.isTerm {
+				_, _ = k.to.Write(eof)
+			}
+			return
+		}
+		if eof = []byte{4}; buf[n-1] != '\n' {
+			eof = []byte{4, 4} // the first one only ends the unfinished line
+		}
+		if _, err := k.to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (k *keyboard) attachOnce() bool {
+	k.mu.Lock()
+	done := k.attached
+	k.mu.Unlock()
+	return done || k.attach()
+}
+
+// stop ends run; do not attach after it.
+func (k *keyboard) stop() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.stopped {
+		k.stopped = true
+		_ = k.wake.Close()
+		_ = k.to.SetWriteDeadline(time.Now())
+	}
+}
+
+func (k *keyboard) close() { _ = k.woken.Close() }

@@ -33,7 +33,8 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 	if err != nil {
 		return nil, err
 	}
-	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}
+	attr := &os.ProcAttr{Dir: spec.Dir, Env: spec.Env, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0}}
 	p, err := startProcess(path, spec.Args, attr)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -15,12 +16,9 @@ func peer(c *net.UnixConn) (pid, uid int, err error) {
 		return 0, 0, err
 	}
 	var cred *unix.Ucred
-	var serr error
-	if err := raw.Control(func(fd uintptr) { cred, serr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
+	cerr := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err = cmp.Or(cerr, err); err != nil {
 		return 0, 0, err
-	}
-	if serr != nil {
-		return 0, 0, serr
 	}
 	return int(cred.Pid), int(cred.Uid), nil
 }

@@ -1,3 +1,17 @@
+// Package supervisor is the socket between a session's programs and the process
+// that runs them, which alone writes the session's state: a Server answers with
+// Handlers, Call asks, and Of and InsideOf ask the kernel who listens where.
+//
+// Over the unix socket SUPERQODE_SOCKET the program sends one JSON object a line and
+// gets one JSON object a line back.
+//
+//	→ {"schema_version":1,"op":"finding.add","args":{…}}
+//	← {"schema_version":1,"ok":true,"reply":{…}}
+//	← {"schema_version":1,"ok":false,"error":{"code":"usage","message":"…"}}
+//
+// A line is at most 1 MiB. The server answers only processes of the same user;
+// the kernel names the peer. No operation changes what the session is, what it
+// has done or what was blocked.
 package supervisor
 
 import (
@@ -8,11 +22,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/seed-2d964004/superqode/internal/state"
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // MaxConnections is how many connections one supervisor serves at a time.
@@ -175,7 +192,8 @@ func (s *Server) answer(ctx context.Context, pid int, line []byte) response {
 		return response{Error: &Refusal{"usage", "not a JSON object: " + err.Error()}}
 	}
 	if q.SchemaVersion != state.SchemaVersion {
-		return response{Error: &Refusal{"usage", fmt.Sprintf("schema_version is %d, this superqode knows 1", q.SchemaVersion)}}
+		return response{Error: &Refusal{"usage",
+			fmt.Sprintf("schema_version is %d, this superqode knows 1", q.SchemaVersion)}}
 	}
 	h, ok := s.handlers[q.Op]
 	if !ok {
@@ -200,4 +218,67 @@ func reply(c *net.UnixConn, r response) error {
 	}
 	_, err = c.Write(append(line, '\n'))
 	return err
+}
+
+// maxSocketPath is the longest path that fits into sockaddr_un on every system
+// that superqode runs on (104 bytes on macOS, 108 on Linux, with a final NUL).
+const maxSocketPath = 103
+
+// socketAddr returns an address for a socket file. If its path is too long for
+// a socket address, the address leads through an open handle of its folder.
+func socketAddr(path string) (addr string, release func(), err error) {
+	if len(path) <= maxSocketPath {
+		return path, func() {}, nil
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return "", nil, err
+	}
+	short, err := viaHandle(dir, filepath.Base(path))
+	if err != nil {
+		return "", nil, errors.Join(err, dir.Close())
+	}
+	return short, func() { _ = dir.Close() }, nil // read-only handle: closing it can lose nothing
+}
+
+// Refusal is an error in the form that crosses a socket or a pipe.
+type Refusal struct {
+	Code    string `json:"code"` // one of codes, or "error"
+	Message string `json:"message"`
+}
+
+// Refuse turns an error into a Refusal.
+func Refuse(err error) *Refusal {
+	for _, c := range codes() {
+		if errors.Is(err, c.err) {
+			return &Refusal{c.code, err.Error()}
+		}
+	}
+	return &Refusal{"error", err.Error()}
+}
+
+// Err turns a received Refusal into an error.
+func (r *Refusal) Err() error {
+	for _, c := range codes() {
+		if c.code == r.Code {
+			return superqode.Errorf(c.err, "%s", r.Message)
+		}
+	}
+	return errors.New(r.Message)
+}
+
+// codes pairs the protocol's error codes with the sentinels of package
+// superqode, so that both ends branch on the same errors.
+func codes() []struct {
+	code string
+	err  error
+} {
+	return []struct {
+		code string
+		err  error
+	}{
+		{"denied", superqode.ErrDenied}, {"conflict", superqode.ErrConflict}, {"locked", superqode.ErrLocked},
+		{"not_found", superqode.ErrNotFound}, {"usage", superqode.ErrUsage},
+		{"verification", superqode.ErrVerification},
+	}
 }

@@ -118,7 +118,8 @@ func (d *stager) stage(ctx context.Context, i int) error {
 		return err
 	}
 	if s.Link != "" && s.Was != nil && os.Geteuid() == 0 {
-		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW) // a link's owner does not matter
+		// a link's owner does not matter
+		_ = unix.Fchownat(dir, name, int(s.Was.UID), int(s.Was.GID), unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if s.New, err = d.state(1, fresh); err == nil && s.New == nil {
 		err = unix.ENOENT

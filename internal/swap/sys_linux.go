@@ -49,7 +49,9 @@ func chmodAt(dir int, name string, ino uint64, perm uint32) error {
 // setBits turns the set-id and sticky bits of a st_mode into Go's.
 func setBits(perm uint32) os.FileMode {
 	var m os.FileMode
-	for bit, mode := range map[uint32]os.FileMode{unix.S_ISUID: os.ModeSetuid, unix.S_ISGID: os.ModeSetgid, unix.S_ISVTX: os.ModeSticky} {
+	for bit, mode := range map[uint32]os.FileMode{
+		unix.S_ISUID: os.ModeSetuid, unix.S_ISGID: os.ModeSetgid, unix.S_ISVTX: os.ModeSticky,
+	} {
 		if perm&bit != 0 {
 			m |= mode
 		}
