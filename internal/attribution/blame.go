@@ -72,8 +72,8 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 			if len(b.Agents) > 0 {
 				who = "agent " + b.Agents[0].String()
 			}
-			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s", text.Printable(path.String()),
-				who)
+			return nil, superqode.Errorf(superqode.ErrNotFound, "%s was deleted by %s",
+				text.Printable(path.String()), who)
 		}
 	}
 	if err := h.find(ctx, path); err != nil {
@@ -81,8 +81,8 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 	}
 	last := h.versions[len(h.versions)-1].entry
 	if last == nil {
-		err := superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s", s.Rec.ID,
-			text.Printable(path.String()))
+		err := superqode.Errorf(superqode.ErrNotFound, "session %s has no file %s",
+			s.Rec.ID, text.Printable(path.String()))
 		return nil, superqode.WithHint(err, "superqode workspace changes --session %s", s.Rec.ID)
 	}
 	if b.Link = last.Kind == snapshot.Link; b.Link {
@@ -106,8 +106,8 @@ func (s *Authorship) Blame(ctx context.Context, path superqode.RelPath) (*Blame,
 // renamed is the error for the old name of a file.
 func (s *Authorship) renamed(c *superqode.Change) error {
 	to := c.Path.String()
-	err := superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s", text.Printable(c.OldPath.String()),
-		text.Printable(to))
+	err := superqode.Errorf(superqode.ErrNotFound, "%s was renamed to %s",
+		text.Printable(c.OldPath.String()), text.Printable(to))
 	return superqode.WithHint(err, "superqode workspace blame --session %s %s", s.Rec.ID, text.QuotePOSIX(to))
 }
 

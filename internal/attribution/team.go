@@ -1,6 +1,7 @@
 package attribution
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -192,7 +193,7 @@ func (m *TeamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) 
 	switch {
 	case st.Conflict.Kind == merge.ConflictAddAdd:
 	case st.Conflict.Kind == merge.ConflictContent && st.Old != nil:
-		at = m.at(st.Old.Path)
+		at = cmp.Or(m.moved[st.Old.Path], st.Old.Path)
 	default:
 		return nil
 	}
@@ -203,13 +204,6 @@ func (m *TeamMerge) mark(ctx context.Context, c *AgentConflict, st *merge.Step) 
 	m.B.Labels[0] = m.before(ours.Path)
 	c.File, c.Lines, err = m.B.Marks(ctx, st.Old, ours, st.New)
 	return err
-}
-
-func (m *TeamMerge) at(path superqode.RelPath) superqode.RelPath {
-	if to, ok := m.moved[path]; ok {
-		return to
-	}
-	return path
 }
 
 // take does the steps in m.now.

@@ -94,8 +94,8 @@ func (s *Authorship) TrackHandler() supervisor.Handler {
 			a.Agent = actor
 		}
 		if several && a.Agent != actor {
-			return nil, superqode.Errorf(superqode.ErrDenied, "this is agent %s, which cannot speak for %s", actor,
-				a.Agent)
+			return nil, superqode.Errorf(superqode.ErrDenied, "this is agent %s, which cannot speak for %s",
+				actor, a.Agent)
 		}
 		path, err := superqode.ParseRelPath(string(a.Path))
 		if err != nil {

@@ -350,16 +350,16 @@ func (e *ConflictError) Error() string {
 		if i > 0 {
 			b.WriteString(";")
 		}
-		fmt.Fprintf(&b, " is claimed by %s: %s since %s, %s", l.Owner, quoted(l.Target.String()), clock(l.Since),
-			until(l))
+		fmt.Fprintf(&b, " is claimed by %s: %s since %s, %s",
+			l.Owner, quoted(l.Target.String()), clock(l.Since), until(l))
 	}
 	if n := len(e.Held) - most; n > 0 {
 		fmt.Fprintf(&b, "; and %d more", n)
 	}
 	if len(e.Held) == 0 && len(e.Ahead) > 0 {
 		w := e.Ahead[0]
-		fmt.Fprintf(&b, " is waited for by %s, who asked earlier (%s since %s)", w.Owner, targetList(w.Targets),
-			clock(w.Since))
+		fmt.Fprintf(&b, " is waited for by %s, who asked earlier (%s since %s)",
+			w.Owner, targetList(w.Targets), clock(w.Since))
 	}
 	if e.Waited > 0 {
 		fmt.Fprintf(&b, "; waited %s", e.Waited.Round(time.Millisecond))

@@ -13,6 +13,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -191,7 +192,7 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	if name == "" {
 		return Target{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%q names no file", arg), "FILE:10-20")
 	}
-	if name != arg && !isThere(superqode.Under(dir, name)) && isThere(superqode.Under(dir, arg)) {
+	if name != arg && !atomicfile.Exists(superqode.Under(dir, name)) && atomicfile.Exists(superqode.Under(dir, arg)) {
 		name, lines = arg, Lines{} // a:1-2 is a file, and a is none
 	}
 	full := filepath.Clean(superqode.Under(dir, name))
@@ -205,8 +206,8 @@ func ParseTarget(dir string, roots []string, arg string) (Target, error) {
 	}
 	_, rel, ok := locate(roots, full)
 	if !ok {
-		return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s", text.Printable(arg),
-			text.Printable(roots[0]))
+		return Target{}, superqode.Errorf(superqode.ErrUsage, "%s is outside of %s",
+			text.Printable(arg), text.Printable(roots[0]))
 	}
 	if rel == "." {
 		kind = KindDir
@@ -244,9 +245,4 @@ func EditsOf(list []ToolEdit, dir string, roots []string) []CallEdit {
 		out = append(out, CallEdit{Bytes: []byte(rel), Lines: lines})
 	}
 	return out
-}
-
-func isThere(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

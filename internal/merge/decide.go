@@ -21,6 +21,7 @@
 package merge
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -117,12 +118,7 @@ func (d *Decider) before(path superqode.RelPath) string {
 }
 
 // side names whose changes these are.
-func (d *Decider) side() string {
-	if d.Theirs == "" {
-		return sideSession
-	}
-	return d.Theirs
-}
+func (d *Decider) side() string { return cmp.Or(d.Theirs, sideSession) }
 
 // Decide returns a step for each change, in their order.
 func (d *Decider) Decide(changes []Change) ([]Step, error) {
@@ -202,10 +198,7 @@ func (d *Decider) modify(s *Step) error {
 
 // at returns where a file of the base is by now.
 func (d *Decider) at(path superqode.RelPath) superqode.RelPath {
-	if to, ok := d.Moved[path]; ok {
-		return to
-	}
-	return path
+	return cmp.Or(d.Moved[path], path)
 }
 
 // replace plans to replace what is there by what is wanted.

@@ -181,8 +181,8 @@ func warnings(res runner.Result) []string {
 			"(%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
 			out.Passed, out.Bytes, errs.Passed, errs.Bytes))
 	default:
-		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only", out.Logged,
-			errs.Logged))
+		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only",
+			out.Logged, errs.Logged))
 	}
 	if res.Limit != "" {
 		return append(list, limitSentence(res))
