@@ -429,7 +429,8 @@ func (s Supervised) Ask(ctx context.Context, op string, c Call) (a Answer, err e
 	return a, err
 }
 
-// Close ends the run's claims: the agent is done.
+// Close ends the run's claims: the agent is done. The lock that says so is released
+// even when ctx has ended, and a second Close does nothing.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
