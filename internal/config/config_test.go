@@ -72,7 +72,7 @@ func TestDefault(t *testing.T) {
 		ExcludePatterns: []string{"node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"}, Include: []string{".env"},
 		Watcher: config.Watcher{Enabled: true, Debounce: 100 * time.Millisecond, IgnorePatterns: []string{"node_modules/**", ".git/**", "*.pyc", "__pycache__/**"}},
 	}
-	for name, c := range map[string]*config.Config{"Default": config.Default(), "nothing there": load(t, layers(t, nil)), "no HOME": load(t, config.Sources{})} {
+	for name, c := range map[string]*config.Config{"nothing there": load(t, layers(t, nil)), "no HOME": load(t, config.Sources{})} {
 		if d := cmp.Diff(want, c.Workspace); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
@@ -270,7 +270,7 @@ func TestVariables(t *testing.T) {
 	if commands := c.Commands(); len(commands) != 3 || commands[0].Origin.Layer != config.LayerEnv || commands[2].Line != "mine" {
 		t.Errorf("%+v", commands)
 	}
-	for _, v := range config.Default().Values() {
+	for _, v := range load(t, config.Sources{}).Values() {
 		name := "SUPERQODE_" + strings.ToUpper(strings.ReplaceAll(v.Key, ".", "_"))
 		if _, err := config.Load(t.Context(), config.Sources{Env: []string{name + "={["}}); err == nil || !strings.Contains(err.Error(), name) {
 			if _, isList := v.Value.([]any); !isList {

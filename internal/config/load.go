@@ -125,12 +125,6 @@ func Paths(src Sources) []Path {
 	return out
 }
 
-// Default returns the configuration without any settings.
-func Default() *Config {
-	l := newLoader()
-	return l.config()
-}
-
 // Load reads every layer. It skips files that do not exist, except the one that
 // --config names.
 func Load(ctx context.Context, src Sources) (*Config, error) {

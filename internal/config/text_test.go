@@ -55,7 +55,7 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 		}
 		return at(next, m[2])
 	}
-	for _, v := range config.Default().Values() {
+	for _, v := range load(t, config.Sources{}).Values() {
 		b, err := json.Marshal(v.Value)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestInit(t *testing.T) {
 	}
 	all := regexp.MustCompile(`(?m)^( *)#([a-z_]+: .*)$`).ReplaceAllString(text, "$1$2")
 	c = load(t, layers(t, map[string]string{"origin": all}))
-	for i, v := range config.Default().Values() {
+	for i, v := range load(t, config.Sources{}).Values() {
 		got := c.Values()[i]
 		if v.Key != got.Key || cmp.Diff(v.Value, got.Value) != "" || got.Origin.Layer != config.LayerOrigin {
 			t.Errorf("%s is %v from %s, default %v", got.Key, got.Value, got.Origin, v.Value)

@@ -209,17 +209,6 @@ func (x *Index) SearchDir(dir superqode.RelPath) (int, bool) {
 	return i, i < x.Len() && below(x.Path(i))
 }
 
-// HasExtension reports whether the file carries the extension with this
-// four-letter signature.
-func (x *Index) HasExtension(sig string) bool {
-	for _, e := range x.exts {
-		if e.sig == sig {
-			return true
-		}
-	}
-	return false
-}
-
 func be32(s string, i int) uint32 {
 	_ = s[i+3]
 	return uint32(s[i])<<24 | uint32(s[i+1])<<16 | uint32(s[i+2])<<8 | uint32(s[i+3])

@@ -2,7 +2,6 @@ package git
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 )
 
@@ -143,39 +142,4 @@ func (x *Index) checkOrder() error {
 
 func (x *Index) stage(i int) uint8 {
 	return uint8(be16(x.data, int(x.starts[i])+entryFixed+x.hashSize) >> 12 & 3)
-}
-
-// TreeIDs returns the raw ids of the tree objects that the index's TREE
-// extension holds as valid: git has written them, so they exist. An extension
-// that cannot be understood gives none, as in git.
-func (x *Index) TreeIDs() []string {
-	for _, e := range x.exts {
-		if e.sig == "TREE" {
-			return parseTrees(x.data[e.start:e.end], x.hashSize)
-		}
-	}
-	return nil
-}
-
-// parseTrees reads the records "name NUL entries SP subtrees LF [id]": entries
-// is -1 and the id missing where the tree is not valid.
-func parseTrees(s string, hashSize int) []string {
-	var ids []string
-	for s != "" {
-		_, rest, ok := strings.Cut(s, "\x00")
-		line, rest, ok2 := strings.Cut(rest, "\n")
-		entries, _, ok3 := strings.Cut(line, " ")
-		n, err := strconv.Atoi(entries)
-		if !ok || !ok2 || !ok3 || err != nil {
-			return nil
-		}
-		if n >= 0 {
-			if len(rest) < hashSize {
-				return nil
-			}
-			ids, rest = append(ids, rest[:hashSize]), rest[hashSize:]
-		}
-		s = rest
-	}
-	return ids
 }

@@ -11,17 +11,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
-
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// ErrHeld means that another process holds the lock. The error's text ends with
-// what the holder wrote into the file, when it wrote anything.
+// ErrHeld means that another process holds the lock.
 var ErrHeld = errors.New("lock is held")
 
 // open prepares a lock without opening anything. Opening must not wait for a
@@ -100,9 +96,6 @@ func try(path string, lock func(*flock.Flock) (bool, error)) (unlock func() erro
 		}
 		time.Sleep(pause)
 	}
-	if who := Holder(path); who != "" {
-		return nil, fmt.Errorf("%s: %w by %s", path, ErrHeld, who)
-	}
 	return nil, fmt.Errorf("%s: %w", path, ErrHeld)
 }
 
@@ -121,17 +114,4 @@ func IsHeld(path string) (bool, error) {
 		return false, l.Unlock()
 	}
 	return true, nil
-}
-
-// SetHolder writes who holds the lock into the lock file, for Holder. Only the
-// holder may call it.
-func SetHolder(path, who string) error { return os.WriteFile(path, []byte(who+"\n"), 0o600) }
-
-// Holder returns what the last holder wrote with SetHolder, or "".
-func Holder(path string) string {
-	b, err := atomicfile.Read(path)
-	if err != nil || len(b) > 4096 {
-		return ""
-	}
-	return strings.TrimSpace(string(b))
 }

@@ -32,9 +32,6 @@ func TestMain(m *testing.M) {
 		defer cancel()
 	}
 	unlock, err := lockfile.Lock(ctx, p)
-	if err == nil {
-		err = lockfile.SetHolder(p, os.Getenv("LOCKFILE_TEST_WHO"))
-	}
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -55,10 +52,10 @@ type other struct {
 }
 
 // start starts a process that takes the lock on p, or gives up after timeout.
-func start(t *testing.T, p, who, timeout string) *other {
+func start(t *testing.T, p, timeout string) *other {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LOCKFILE_TEST_HOLD="+p, "LOCKFILE_TEST_WHO="+who, "LOCKFILE_TEST_TIMEOUT="+timeout)
+	cmd.Env = append(os.Environ(), "LOCKFILE_TEST_HOLD="+p, "LOCKFILE_TEST_TIMEOUT="+timeout)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -85,9 +82,9 @@ func (o *other) say(t *testing.T) string {
 }
 
 // hold starts a process that holds the lock on p, and waits until it does.
-func hold(t *testing.T, p, who string) *other {
+func hold(t *testing.T, p string) *other {
 	t.Helper()
-	o := start(t, p, who, "")
+	o := start(t, p, "")
 	if line := o.say(t); line != "locked\n" {
 		t.Fatalf("other process said %q", line)
 	}
@@ -118,20 +115,6 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-func TestHolderIsNamed(t *testing.T) {
-	t.Parallel()
-	p := filepath.Join(t.TempDir(), "lock")
-	if who := lockfile.Holder(p); who != "" {
-		t.Errorf("holder of nothing is %q", who)
-	}
-	o := hold(t, p, "session qe-x (pid 7)")
-	_, err := lockfile.TryLock(p)
-	if !errors.Is(err, lockfile.ErrHeld) || !strings.HasSuffix(err.Error(), "lock is held by session qe-x (pid 7)") {
-		t.Errorf("error is %v", err)
-	}
-	_ = o.stdin.Close()
-}
-
 func TestIsHeld(t *testing.T) {
 	t.Parallel()
 	p := filepath.Join(t.TempDir(), "lock")
@@ -145,7 +128,7 @@ func TestIsHeld(t *testing.T) {
 	if _, err := os.Stat(p); err == nil {
 		t.Error("asking made the file")
 	}
-	o := hold(t, p, "other")
+	o := hold(t, p)
 	check("held by another process", true)
 	_ = o.stdin.Close()
 	if err := o.cmd.Wait(); err != nil {
@@ -168,7 +151,7 @@ func TestIsHeld(t *testing.T) {
 func TestBlocksInBothDirections(t *testing.T) {
 	t.Parallel()
 	p := filepath.Join(t.TempDir(), "lock")
-	o := hold(t, p, "other")
+	o := hold(t, p)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := lockfile.Lock(ctx, p); !errors.Is(err, context.DeadlineExceeded) {
@@ -179,10 +162,10 @@ func TestBlocksInBothDirections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if line := start(t, p, "other", "20ms").say(t); !strings.Contains(line, context.DeadlineExceeded.Error()) {
+	if line := start(t, p, "20ms").say(t); !strings.Contains(line, context.DeadlineExceeded.Error()) {
 		t.Errorf("while this process holds it the other said %q", line)
 	}
-	waiting := start(t, p, "other", "")
+	waiting := start(t, p, "")
 	if err := unlock(); err != nil {
 		t.Error(err)
 	}
@@ -195,7 +178,7 @@ func TestBlocksInBothDirections(t *testing.T) {
 func TestDeathFreesTheLock(t *testing.T) {
 	t.Parallel()
 	p := filepath.Join(t.TempDir(), "lock")
-	o := hold(t, p, "doomed")
+	o := hold(t, p)
 	if err := o.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

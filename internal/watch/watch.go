@@ -85,11 +85,11 @@ const (
 // ErrRootGone means that the watched folder was deleted or moved away.
 var ErrRootGone = errors.New("the watched folder is gone")
 
-// Watcher watches until its context ends or Close is called.
+// Watcher watches until its context ends. Then it reports at once what it has
+// noticed: go on reading until the channel is closed.
 type Watcher struct {
-	e      *engine
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	e    *engine
+	done sync.WaitGroup
 }
 
 // Start begins to watch and returns when it watches every folder: from then on
@@ -123,15 +123,13 @@ func Start(ctx context.Context, opt Options) (*Watcher, error) {
 	if opt.Warn == nil {
 		opt.Warn = func(string) {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	w := &Watcher{e: newEngine(opt, st), cancel: cancel}
+	w := &Watcher{e: newEngine(opt, st)}
 	ready := make(chan error, 1)
 	w.done.Go(func() {
 		defer close(w.e.out)
 		w.run(ctx, ready)
 	})
 	if err := <-ready; err != nil {
-		cancel()
 		for range w.e.out { // nothing comes any more
 		}
 		return nil, err
@@ -186,10 +184,6 @@ func (e *engine) hints(ctx context.Context, ready func()) error {
 // Events returns the channel of events, which is closed when the watcher ends.
 // A slow reader delays the reports; the watcher still notices everything.
 func (w *Watcher) Events() <-chan Event { return w.e.out }
-
-// Close ends the watcher. It reports what it has noticed at once: go on reading
-// until the channel is closed.
-func (w *Watcher) Close() { w.cancel() }
 
 // Err returns why the watcher ended by itself, after its channel was closed.
 func (w *Watcher) Err() error {

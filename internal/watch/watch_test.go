@@ -58,10 +58,7 @@ func begin(t *testing.T, opt Options) *watched {
 			x.mu.Unlock()
 		}
 	}()
-	t.Cleanup(func() {
-		w.Close()
-		<-x.end
-	})
+	t.Cleanup(func() { <-x.end }) // the context has ended by then
 	return x
 }
 
