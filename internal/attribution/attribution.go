@@ -196,16 +196,13 @@ func (s *Authorship) StoredEnds(ctx context.Context) (e merge.Ends, err error) {
 	return e, s.OpenStore(ctx)
 }
 
-// OpenScratch makes a scratch folder for merges with the origin,
-// openMergeScratch one for what lies in the store.
+// OpenScratch makes a scratch folder for merges with the origin.
 func (s *Authorship) OpenScratch(ctx context.Context) (*merge.Scratch, error) {
 	return s.openScratch(ctx, string(s.Rec.Origin))
 }
 
-func (s *Authorship) openMergeScratch(ctx context.Context) (*merge.Scratch, error) {
-	return s.openScratch(ctx, "")
-}
-
+// openScratch makes a scratch folder for merges with what lies in the store, or in
+// an origin.
 func (s *Authorship) openScratch(ctx context.Context, origin string) (*merge.Scratch, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err

@@ -192,7 +192,7 @@ func (h *history) find(ctx context.Context, path superqode.RelPath) (err error) 
 
 // blame follows the lines of the file through its versions.
 func (h *history) blame(ctx context.Context, b *Blame, seen time.Time) (err error) {
-	scratch, err := h.openMergeScratch(ctx)
+	scratch, err := h.openScratch(ctx, "")
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ type parts struct {
 
 // openParts finds out who changed what. Close it.
 func (s *Authorship) openParts(ctx context.Context, e merge.Ends) (*parts, error) {
-	b, err := s.openMergeScratch(ctx)
+	b, err := s.openScratch(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ type TeamMerge struct {
 
 // Merge merges what the agents did. Close it.
 func (s *Authorship) Merge(ctx context.Context, base *snapshot.Snapshot, works []*AgentWork) (*TeamMerge, error) {
-	b, err := s.openMergeScratch(ctx)
+	b, err := s.openScratch(ctx, "")
 	if err != nil {
 		return nil, err
 	}

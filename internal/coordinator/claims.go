@@ -266,31 +266,24 @@ type Answer struct {
 // the supervisor has room for the others.
 const maxWaits = supervisor.MaxConnections / 2
 
-// Run is one agent's run in a session, whose program may ask for claims.
-type Run struct {
-	Project string // the project's folder, with the table of claims
-	Session superqode.SessionID
-	Agent   superqode.AgentID // zero: the program says for whom it asks
-	Folder  string            // the session's folder
-	Public  string            // the folder of the session that people see, see KeepGrants
-	Base    *Base             // what the session's files were at its base
-}
-
 // Handler answers the claim operations of one run. The claims that it grants are
 // held by a lock of the supervisor's, which the kernel drops with it.
 type Handler struct {
-	Run
-	table *Table
-	slots chan struct{}
+	claims Claims // its Agent is zero where the program says for whom it asks
+	locks  string // the folder for the lock
+	slots  chan struct{}
 
 	mu     sync.Mutex
 	holder Holder // from the first claim on
 	unlock func() error
 }
 
-// Handle prepares a Handler. It costs nothing until something is asked.
-func (r Run) Handle() *Handler {
-	return &Handler{Run: r, table: OpenTable(r.Project), slots: make(chan struct{}, maxWaits)}
+// Handle prepares a Handler for an agent's run in a session, whose own folder takes
+// the lock. It costs nothing until something is asked.
+func (p Place) Handle(agent superqode.AgentID, folder string) *Handler {
+	h := &Handler{claims: *p.Open(), locks: filepath.Join(folder, "exec"), slots: make(chan struct{}, maxWaits)}
+	h.claims.Agent = agent
+	return h
 }
 
 // AddTo adds the operations to those that a program may ask for.
@@ -312,8 +305,8 @@ func (h *Handler) answer(ctx context.Context, op string, c Call) (a Answer, err 
 	if a.Owner, err = h.owner(c.Agent); err != nil {
 		return a, err
 	}
-	place := Place{Project: h.Project, Session: h.Session, Folder: h.Public, Base: h.Base}
-	claims := &Claims{Place: place, Table: h.table, Agent: a.Owner.Agent}
+	claims := h.claims
+	claims.Agent = a.Owner.Agent
 	if op == OpAcquire {
 		if claims.Holder, err = h.hold(ctx); err != nil {
 			return a, err
@@ -338,14 +331,14 @@ func (h *Handler) answer(ctx context.Context, op string, c Call) (a Answer, err 
 // owner decides in whose name a program speaks: its own agent's, or, where the
 // run has none, whom it names, or the session itself.
 func (h *Handler) owner(asked superqode.AgentID) (Owner, error) {
-	o := Owner{Session: h.Session, Agent: h.Agent}
+	o := Owner{Session: h.claims.Session, Agent: h.claims.Agent}
 	switch {
 	case o.Agent.IsZero():
 		if o.Agent = asked; !asked.IsZero() {
 			return o, nil
 		}
 		var err error
-		o.Agent, err = superqode.ParseAgentID(h.Session.String())
+		o.Agent, err = superqode.ParseAgentID(o.Session.String())
 		return o, err
 	case !asked.IsZero() && asked != o.Agent:
 		return o, superqode.Errorf(superqode.ErrDenied, "this is the run of agent %s, which cannot speak for %s",
@@ -359,7 +352,7 @@ func (h *Handler) hold(ctx context.Context) (Holder, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for n := 1; h.unlock == nil; n++ {
-		path := filepath.Join(h.Folder, "exec", "claims-"+strconv.Itoa(n)+".lock")
+		path := filepath.Join(h.locks, "claims-"+strconv.Itoa(n)+".lock")
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return Holder{}, err
 		}
@@ -371,7 +364,7 @@ func (h *Handler) hold(ctx context.Context) (Holder, error) {
 			return Holder{}, err
 		}
 		h.holder, h.unlock = LockHolder(path), unlock
-		if err := h.table.End(ctx, h.holder); err != nil { // what a dead supervisor left under this lock
+		if err := h.claims.Table.End(ctx, h.holder); err != nil { // what a dead supervisor left under this lock
 			return h.holder, err
 		}
 	}
@@ -437,7 +430,7 @@ func (h *Handler) Close(ctx context.Context) error {
 	if h.unlock == nil {
 		return nil
 	}
-	err := errors.Join(h.table.End(ctx, h.holder), h.unlock())
+	err := errors.Join(h.claims.Table.End(ctx, h.holder), h.unlock())
 	h.unlock = nil
 	return err
 }

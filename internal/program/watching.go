@@ -186,7 +186,7 @@ type sidecar struct {
 }
 
 func (s *Program) openSidecar(opt ExecOptions) *sidecar {
-	b := &sidecar{s: s, claims: s.claimRun().Handle()}
+	b := &sidecar{s: s, claims: s.claims()}
 	if !opt.Setup {
 		b.watch = s.StartWatching()
 	}
@@ -201,13 +201,12 @@ func (b *sidecar) close(ctx context.Context) error {
 	return errors.Join(b.claims.Close(ctx), b.s.StopWatching(b.watch))
 }
 
-// claimRun is what a program of the session may ask for.
-func (s *Program) claimRun() coordinator.Run {
+// claims is what a program of the session may ask for.
+func (s *Program) claims() *coordinator.Handler {
 	id := s.PublicID()
-	return coordinator.Run{
-		Project: s.Project.Dir, Agent: s.Actor(), Session: id, Folder: s.Folder,
-		Public: s.Project.SessionPath(id.String()), Base: s.ClaimBase(),
-	}
+	place := coordinator.Place{Project: s.Project.Dir, Session: id, Folder: s.Project.SessionPath(id.String()),
+		Base: s.ClaimBase()}
+	return place.Handle(s.Actor(), s.Folder)
 }
 
 func (s *Program) ClaimBase() *coordinator.Base {

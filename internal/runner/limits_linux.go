@@ -255,7 +255,7 @@ func (h *hold) overMemory(tree sample) bool {
 	}
 	// Resident pages that processes share count once for each of them; only if
 	// that is too much the exact count, which is expensive, decides.
-	return tree.resident > h.Memory && proportional(tree.pids) > h.Memory
+	return tree.resident > h.Memory && proportional(tree.procs) > h.Memory
 }
 
 func (h *hold) cpu(tree sample) time.Duration {

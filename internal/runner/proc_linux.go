@@ -20,7 +20,14 @@ type proc struct {
 	pid, ppid, sid int
 	start          uint64 // clock ticks since boot
 	dead           bool   // a zombie: nothing of it runs
+	threads        int
+	resident       int64         // bytes
+	cpu            time.Duration // its own, and that of the children it waited for
 }
+
+// clockTick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on every
+// architecture that Go runs on.
+const clockTick = 10 * time.Millisecond
 
 // readProc reads one process; ok is false if there is none. buf is scratch.
 func readProc(pid int, buf []byte) (p proc, ok bool) {
@@ -41,7 +48,12 @@ func parseStat(pid int, raw []byte) (p proc, ok bool) {
 	if !ok {
 		return proc{}, false
 	}
-	return proc{pid: pid, ppid: stat.Parent(), sid: int(stat.Int(6)), start: stat.Start(), dead: stat.Dead()}, true
+	ticks := stat.Int(14) + stat.Int(15) + stat.Int(16) + stat.Int(17) // user and system time, and the same of children
+	return proc{
+		pid: pid, ppid: stat.Parent(), sid: int(stat.Int(6)), start: stat.Start(), dead: stat.Dead(),
+		threads: stat.Threads(), resident: stat.Resident() * int64(os.Getpagesize()),
+		cpu: time.Duration(ticks) * clockTick,
+	}, true
 }
 
 // allProcs reads the whole process table. It is not a consistent picture: it

@@ -16,10 +16,10 @@ func TestParseStat(t *testing.T) {
 		ok   bool
 		want proc
 	}{
-		{"10 (sh) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
-		{"10 (a) Z (b) c) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
-		{"10 (sh) Z" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, dead: true}},
-		{"10 (sh) Z" + fmt.Sprintf(tail, 2), true, proc{pid: 10, ppid: 1, sid: 3, start: 777}},
+		{"10 (sh) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, threads: 1}},
+		{"10 (a) Z (b) c) S" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, threads: 1}},
+		{"10 (sh) Z" + fmt.Sprintf(tail, 1), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, dead: true, threads: 1}},
+		{"10 (sh) Z" + fmt.Sprintf(tail, 2), true, proc{pid: 10, ppid: 1, sid: 3, start: 777, threads: 2}},
 		{"", false, proc{}},
 		{"10 (sh) S 1 2", false, proc{}},
 		{"10 sh", false, proc{}},
@@ -62,7 +62,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, raw []byte) {
 		_, _ = parseStat(1, raw)
 		stat := "10 (" + name + ") S 1 2 3 4 0 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0\n"
-		if p, ok := parseStat(10, []byte(stat)); !ok || p != (proc{pid: 10, ppid: 1, sid: 3, start: 777}) {
+		if p, ok := parseStat(10, []byte(stat)); !ok || p != (proc{pid: 10, ppid: 1, sid: 3, start: 777, threads: 1}) {
 			t.Errorf("%q: %+v", stat, p)
 		}
 	})

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // sample is one look at a tree through the process table.
 type sample struct {
-	pids     []int
+	procs    []proc
 	tasks    int   // processes and threads
 	resident int64 // bytes
 	cpu      time.Duration
@@ -22,84 +20,44 @@ type sample struct {
 // sampler adds up processor time over several looks: the time of a process that
 // ended is lost if nobody in the tree waited for it.
 type sampler struct {
-	last map[int]proctime // what was seen at the last look
-	lost time.Duration    // of orphans that are gone
+	last []proc        // what was seen at the last look
+	lost time.Duration // of orphans that are gone
 	most time.Duration
 
 	tasks int // the most seen at one time
 }
 
-type proctime struct {
-	start uint64
-	total time.Duration // its own, and that of the children it waited for
-	ours  bool          // its parent was this process, which is not part of the tree
-}
-
-// clockTick is the unit of /proc/<pid>/stat: USER_HZ, which is 100 on every
-// architecture that Go runs on.
-const clockTick = 10 * time.Millisecond
-
 func (s *sampler) take(t *tree) sample {
-	var out sample
-	now, self := map[int]proctime{}, os.Getpid()
+	out := sample{procs: t.members()}
+	start := map[int]uint64{}
 	var sum time.Duration
-	for _, p := range t.members() {
-		st, ok := readUsage(p.pid)
-		if !ok || st.start != p.start {
-			continue
-		}
-		out.pids = append(out.pids, p.pid)
-		out.tasks += st.threads
-		out.resident += st.resident
-		now[p.pid] = proctime{p.start, st.cpu, p.ppid == self && p.pid != t.pid}
-		sum += st.cpu
+	for _, p := range out.procs {
+		out.tasks += p.threads
+		out.resident += p.resident
+		sum += p.cpu
+		start[p.pid] = p.start
 	}
-	for pid, was := range s.last {
-		if is, there := now[pid]; was.ours && (!there || is.start != was.start) {
-			s.lost += was.total
+	for _, was := range s.last {
+		// Its parent was this process, which is not part of the tree.
+		if was.ppid == os.Getpid() && was.pid != t.pid && start[was.pid] != was.start {
+			s.lost += was.cpu
 		}
 	}
-	s.last = now
+	s.last = out.procs
 	s.most = max(s.most, sum+s.lost)
 	s.tasks = max(s.tasks, out.tasks)
 	out.cpu = s.most
 	return out
 }
 
-// procUsage is what one process uses.
-type procUsage struct {
-	start    uint64
-	threads  int
-	resident int64
-	cpu      time.Duration
-}
-
-func readUsage(pid int) (u procUsage, ok bool) {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return u, false
-	}
-	stat, ok := proctable.ParseStat(raw)
-	if !ok {
-		return u, false
-	}
-	ticks := stat.Int(14) + stat.Int(15) + stat.Int(16) + stat.Int(17) // user and system time, and the same of children
-	return procUsage{
-		start: stat.Start(), threads: stat.Threads(), resident: stat.Resident() * int64(os.Getpagesize()),
-		cpu: time.Duration(ticks) * clockTick,
-	}, true
-}
-
 // proportional returns the memory of the processes, counting what they share
 // once. For a process that we may not inspect its resident pages count.
-func proportional(pids []int) int64 {
+func proportional(procs []proc) int64 {
 	var sum int64
-	for _, pid := range pids {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	for _, p := range procs {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/smaps_rollup")
 		if err != nil {
-			if u, ok := readUsage(pid); ok {
-				sum += u.resident
-			}
+			sum += p.resident
 			continue
 		}
 		for line := range strings.Lines(string(b)) {
@@ -115,24 +73,11 @@ func proportional(pids []int) int64 {
 
 // tasksOf counts the processes and threads of a user, as RLIMIT_NPROC does.
 func tasksOf(uid int) int {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return 0
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
 	n := 0
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue
-		}
+	for pid, p := range allProcs() {
 		var st unix.Stat_t
-		if unix.Stat("/proc/"+name, &st) != nil || int(st.Uid) != uid {
-			continue
-		}
-		if u, ok := readUsage(pid); ok {
-			n += u.threads
+		if unix.Stat("/proc/"+strconv.Itoa(pid), &st) == nil && int(st.Uid) == uid {
+			n += p.threads
 		}
 	}
 	return n
