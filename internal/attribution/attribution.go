@@ -46,7 +46,8 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 		return nil, errors.Join(err, l.Close(string(s.Rec.Workspace)))
 	}
 	spared, err := mode.SetupIgnored(s.Site)
-	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, func(p string) bool { return !spared[superqode.RelPath(p)] }) {
+	others := func(p string) bool { return !spared[superqode.RelPath(p)] }
+	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, others) {
 		l.Ignored = 0 // all of it is the setup's
 	}
 	l.Changes = snapshot.Compare(l.Base, l.Final, snapshot.CompareOptions{Renames: true})

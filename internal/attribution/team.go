@@ -15,7 +15,7 @@ import (
 
 // The merge of several agents' work: one after the other, in the order given,
 // each agent's changes are brought into what the ones before made of the base,
-// by the rules of applydecide.go with the base in the middle. Texts are merged
+// by the rules of package merge with the base in the middle. Texts are merged
 // by git merge-file. What conflicts is left out as a whole file, so that the
 // earlier agent's version stays as it was written, and is reported; it is in
 // the agent's own patch, and a text's conflict also as a file with git's marks.
@@ -44,7 +44,7 @@ type TeamMerge struct {
 	moved     map[superqode.RelPath]superqode.RelPath   // paths of the base that were renamed
 	origins   map[superqode.RelPath]superqode.RelPath   // and back
 	went      map[superqode.RelPath]string              // folders that the agents before the one at hand have renamed
-	placed    map[superqode.RelPath]superqode.RelPath   // files that went along with a folder: the names that they were made under
+	placed    map[superqode.RelPath]superqode.RelPath   // files that went along with a folder: their first names
 	touched   map[superqode.RelPath][]superqode.AgentID // who changed what stands at a path now, in order
 	Conflicts []AgentConflict
 	stages    []*snapshot.Snapshot // now, after each agent

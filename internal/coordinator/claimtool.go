@@ -231,7 +231,6 @@ func replaceAll(now []byte, list []replacement) ([]byte, bool) {
 type hunkText struct {
 	anchors    []string // from the @@ lines: where to look, after these lines
 	old, fresh []string
-	end        bool // *** End of File
 }
 
 // patchEdits reads the edits of an apply_patch text (*** Begin Patch). Files that
@@ -260,10 +259,7 @@ func patchEdits(text string) []ToolEdit {
 				name = arg
 			case "Move to":
 				name = "" // all of it goes elsewhere
-			case "End of File":
-				if len(hunks) > 0 {
-					hunks[len(hunks)-1].end = true
-				}
+			case "End of File": // the file goes on after it in the patch
 			default:
 				finish()
 			}

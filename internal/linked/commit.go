@@ -121,7 +121,8 @@ func (c *creation) unmodified(wanted *git.Index) *snapshot.Snapshot {
 		case ie.Mode&modeType == modeLink && e.Kind == snapshot.Dir:
 			ch.keep[i] = kept // an empty folder, as git makes for a submodule
 		case !sameType(&ie, e) || !c.facts[i].clean || c.index.At(int(c.facts[i].pos)).OID != ie.OID:
-		case e.Kind == snapshot.Link || c.attrs.plain(string(e.Path)) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
+		case e.Kind == snapshot.Link,
+			c.attrs.plain(string(e.Path)) && plainMode(e.Perm) && ie.Mode&0o100 == e.Perm&0o100:
 			ch.keep[i] = kept
 		}
 	}

@@ -42,7 +42,8 @@ func (c *creation) judge(ctx context.Context) (judge, error) {
 // folders in turn. Without --no-index it would compare every path with the
 // whole index.
 func (c *creation) checkIgnore(ctx context.Context) (judge, error) {
-	cmd := c.Repo.Command(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"}})
+	args := []string{"check-ignore", "-z", "--stdin", "--verbose", "--non-matching", "--no-index"}
+	cmd := c.Repo.Command(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
 	j := &checkIgnore{wait: cmd.Wait}
 	cmd.Stderr = &j.stderr
 	in, err := cmd.StdinPipe()
@@ -127,7 +128,8 @@ func (j *checkIgnore) close() {
 type ignoredSet map[string]bool
 
 func (c *creation) listIgnored(ctx context.Context) (judge, error) {
-	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}})
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}
+	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
 	set := ignoredSet{}
 	for p := range strings.SplitSeq(string(out), "\x00") {
 		set[strings.TrimSuffix(p, "/")] = true

@@ -55,7 +55,10 @@ func (c *creation) plainJudge(ctx context.Context) (*plainIgnore, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plainIgnore{top: c.Repo.TopLevel, origin: c.origin, inTree: map[string]ignoredFolder{}, ask: func() (judge, error) { return c.checkIgnore(ctx) }}
+	p := &plainIgnore{
+		top: c.Repo.TopLevel, origin: c.origin, inTree: map[string]ignoredFolder{},
+		ask: func() (judge, error) { return c.checkIgnore(ctx) },
+	}
 	for _, file := range []string{user, filepath.Join(c.Repo.CommonDir, "info", "exclude")} {
 		list, err := readIgnoreFile(file)
 		if err != nil {
@@ -125,7 +128,8 @@ func parseIgnorePattern(text string) (p ignorePattern, ok bool) {
 	text, p.dirOnly = strings.CutSuffix(text, "/")
 	p.whole = strings.Contains(text, "/")
 	p.glob = strings.TrimPrefix(text, "/")
-	plain := p.glob != "" && p.glob[0] != '/' && p.glob[len(p.glob)-1] != '/' && !strings.ContainsAny(p.glob, "?[\\\x00\r") && !strings.Contains(p.glob, "**")
+	plain := p.glob != "" && p.glob[0] != '/' && p.glob[len(p.glob)-1] != '/' &&
+		!strings.ContainsAny(p.glob, "?[\\\x00\r") && !strings.Contains(p.glob, "**")
 	return p, plain
 }
 

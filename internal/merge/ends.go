@@ -88,7 +88,8 @@ func (e *Ends) addUnseen(list []Change, told map[superqode.RelPath]bool, paths [
 // InPaths reports whether a path is one of paths or is below one; none means
 // all.
 func InPaths(path superqode.RelPath, paths []string) bool {
-	return len(paths) == 0 || slices.ContainsFunc(paths, func(p string) bool { return superqode.Within(path, superqode.RelPath(p)) })
+	in := func(p string) bool { return superqode.Within(path, superqode.RelPath(p)) }
+	return len(paths) == 0 || slices.ContainsFunc(paths, in)
 }
 
 // WithoutOwn leaves superqode's own folder alone; a rename out of it, or into it,

@@ -24,7 +24,7 @@ type layout struct {
 	steps   []Step
 	keep    string                     // a folder of the origin that stays even if it is empty
 	removed map[superqode.RelPath]bool // files and links to remove
-	cleared map[superqode.RelPath]bool // folders to remove: true if a file takes their place, false if they only become empty
+	cleared map[superqode.RelPath]bool // folders to remove: true if a file takes their place, false if they become empty
 	made    map[superqode.RelPath]uint32
 	plan    *swap.Plan
 }

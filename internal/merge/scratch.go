@@ -336,7 +336,9 @@ func (b *Scratch) Keep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		list = append(list, snapshot.Entry{Path: superqode.RelPath(name), Kind: snapshot.File, Perm: 0o600, Size: st.Size(), ID: id})
+		list = append(list, snapshot.Entry{
+			Path: superqode.RelPath(name), Kind: snapshot.File, Perm: 0o600, Size: st.Size(), ID: id,
+		})
 	}
 	b.kept = len(b.Made)
 	return b.store.WriteBlobs(ctx, b.Dir, list)

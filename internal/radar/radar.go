@@ -253,8 +253,9 @@ func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merg
 	var list []Conflict
 	for i := range steps {
 		if c := steps[i].Conflict; c != nil {
-			list = append(list, Conflict{A: a.Side, B: b.Side, Path: c.Path, Kind: c.Kind, Lines: lines[steps[i].Path()],
-				Message: c.Message})
+			list = append(list, Conflict{
+				A: a.Side, B: b.Side, Path: c.Path, Kind: c.Kind, Lines: lines[steps[i].Path()], Message: c.Message,
+			})
 		}
 	}
 	return list, nil

@@ -33,7 +33,8 @@ func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
 		return err
 	}
 	if !res.Verified {
-		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s", mode.IsAre(len(res.Differences)), mode.FirstOf(res.Differences))
+		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s",
+			mode.IsAre(len(res.Differences)), mode.FirstOf(res.Differences))
 	}
 	if err := s.checkOutLarge(ctx, m); err != nil {
 		return err
@@ -84,10 +85,12 @@ func (s *Ending) checkOutLarge(ctx context.Context, m *attribution.TeamMerge) er
 		if len(paths) == 0 {
 			continue
 		}
-		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.Now, Skip: mode.Skip(s.Site), Store: s.Store, Aside: string(w.Child.Rec.Workspace)}
+		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.Now, Skip: mode.Skip(s.Site), Store: s.Store,
+			Aside: string(w.Child.Rec.Workspace)}
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
-			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s", mode.IsAre(len(res.Differences)), w.Agent, mode.FirstOf(res.Differences))
+			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s",
+				mode.IsAre(len(res.Differences)), w.Agent, mode.FirstOf(res.Differences))
 		}
 		if err != nil {
 			return err

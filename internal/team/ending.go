@@ -36,7 +36,8 @@ import (
 type Ending struct {
 	*attach.Attached
 	Conflicts []attribution.AgentConflict // what could not be merged, once Merge has merged for good
-	Outputs   *artifacts.Outputs          // what the agents' workspaces had of the outputs asked for, once Merge has taken them
+	// what the agents' workspaces had of the outputs asked for, once Merge has taken them
+	Outputs *artifacts.Outputs
 }
 
 // MergeError says that changes of agents conflict. They are in the agents' own
@@ -50,7 +51,8 @@ func (e *MergeError) Error() string {
 	if n := len(e.Conflicts) - 1; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", text.Plural(len(e.Conflicts), "change"), text.Printable(first.Path.String()), first.Agent, more)
+	return fmt.Sprintf("%s of agents could not be merged: %s (%s)%s", text.Plural(len(e.Conflicts), "change"),
+		text.Printable(first.Path.String()), first.Agent, more)
 }
 
 // Unwrap returns superqode.ErrConflict.
@@ -151,13 +153,15 @@ func (s *Ending) endAgents() error {
 func (s *Ending) Conflict() error {
 	for _, w := range s.SeenWorks {
 		if w.Gone != "" {
-			return superqode.Errorf(superqode.ErrVerification, "agent %s: %s; what it did there is not known", w.Agent, w.Gone)
+			return superqode.Errorf(superqode.ErrVerification, "agent %s: %s; what it did there is not known",
+				w.Agent, w.Gone)
 		}
 	}
 	if len(s.Conflicts) == 0 {
 		return nil
 	}
-	return superqode.WithHint(&MergeError{s.Conflicts}, "superqode workspace diff --session %s --agent %s", s.Rec.ID, s.Conflicts[0].Agent)
+	return superqode.WithHint(&MergeError{s.Conflicts}, "superqode workspace diff --session %s --agent %s",
+		s.Rec.ID, s.Conflicts[0].Agent)
 }
 
 // Keeps decides whether an agent's own workspace stays, beside the session's:
@@ -261,7 +265,8 @@ func (s *Ending) removeOne(ctx context.Context, c *attach.Attached, keep bool) (
 			return err
 		}
 		return c.Update(ctx, func(r *state.Record) {
-			r.State, r.Final.Digest, r.Collected, r.EndedAt = superqode.StatePreserved, digest, !digest.IsZero(), s.Now().UTC()
+			r.State, r.EndedAt = superqode.StatePreserved, s.Now().UTC()
+			r.Final.Digest, r.Collected = digest, !digest.IsZero()
 		})
 	}
 	if c.Rec.State == superqode.StatePreserved {
@@ -287,7 +292,8 @@ func (s *Ending) removeOne(ctx context.Context, c *attach.Attached, keep bool) (
 		return err
 	}
 	failpoint.Hit("agents.taken")
-	if err := c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StateDone, s.Now().UTC() }); err != nil {
+	err = c.Update(ctx, func(r *state.Record) { r.State, r.EndedAt = superqode.StateDone, s.Now().UTC() })
+	if err != nil {
 		return err
 	}
 	if atomicfile.Exists(filepath.Join(c.Folder, "large")) || atomicfile.Exists(salvage.Dir(c.Folder)) {
@@ -338,16 +344,11 @@ func (s *Ending) saveLost(ctx context.Context, c *attach.Attached) error {
 
 // entryAt looks at one path of a workspace; nil where nothing is.
 func entryAt(dir, path string) (*snapshot.Entry, error) {
-	sn, _, err := snapshot.Scan(context.Background(), dir, snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly, Skip: func(p string, _ snapshot.Kind) bool {
-		return p != path && !pathAbove(p, path)
-	}})
+	skip := func(p string, _ snapshot.Kind) bool { return !superqode.Within(path, p) }
+	sn, _, err := snapshot.Scan(context.Background(), dir,
+		snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly, Skip: skip})
 	if err != nil {
 		return nil, err
 	}
 	return sn.Find(superqode.RelPath(path)), nil
-}
-
-// pathAbove reports whether dir is a folder above path.
-func pathAbove(dir, path string) bool {
-	return len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/'
 }

@@ -31,7 +31,9 @@ func (s *Ending) storeParts(ctx context.Context, m *attribution.TeamMerge) (*att
 	}
 	f := &attribution.AgentsFile{}
 	for _, w := range m.Works {
-		r := attribution.AgentResult{Agent: w.Agent, Changes: w.List, Conflicts: []attribution.ConflictEntry{}, HasFinal: w.Commit != ""}
+		r := attribution.AgentResult{
+			Agent: w.Agent, Changes: w.List, Conflicts: []attribution.ConflictEntry{}, HasFinal: w.Commit != "",
+		}
 		for _, n := range append(w.Notes, w.Left...) {
 			s.Note([]string{w.Agent.String() + ": " + n})
 		}
@@ -39,11 +41,7 @@ func (s *Ending) storeParts(ctx context.Context, m *attribution.TeamMerge) (*att
 		if err != nil {
 			return nil, err
 		}
-		more, err := s.conflictFiles(m, w.Agent, &r)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := store.AddAll(ctx, append(list, more...)); err != nil {
+		if _, err := store.AddAll(ctx, append(list, s.conflictFiles(m, w.Agent, &r)...)); err != nil {
 			return nil, err
 		}
 		for _, n := range list {
@@ -63,7 +61,9 @@ func (s *Ending) storeParts(ctx context.Context, m *attribution.TeamMerge) (*att
 }
 
 // partsOf lists an agent's patch and log.
-func (s *Ending) partsOf(ctx context.Context, w *attribution.AgentWork, r *attribution.AgentResult) ([]artifacts.New, error) {
+func (s *Ending) partsOf(
+	ctx context.Context, w *attribution.AgentWork, r *attribution.AgentResult,
+) ([]artifacts.New, error) {
 	var list []artifacts.New
 	if w.Commit != "" {
 		patch, err := mode.PatchOf(ctx, s.Site, w.Base, w.Commit)
@@ -72,7 +72,8 @@ func (s *Ending) partsOf(ctx context.Context, w *attribution.AgentWork, r *attri
 		}
 		if patch != nil {
 			patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, w.Agent), w.Agent
-			patch.Description = "the changes of agent " + w.Agent.String() + "; git apply brings them into the origin as it was at the start"
+			patch.Description = "the changes of agent " + w.Agent.String() +
+				"; git apply brings them into the origin as it was at the start"
 			r.Patch = patch.Path
 			list = append(list, *patch)
 		}
@@ -92,7 +93,10 @@ func (s *Ending) partsOf(ctx context.Context, w *attribution.AgentWork, r *attri
 		if st, err := os.Lstat(file); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
-		n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, w.Agent.String()+"-"+kind), Description: "output of agent " + w.Agent.String(), File: file, Session: s.Rec.ID, Agent: w.Agent}
+		n := artifacts.New{
+			Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, w.Agent.String()+"-"+kind), File: file,
+			Description: "output of agent " + w.Agent.String(), Session: s.Rec.ID, Agent: w.Agent,
+		}
 		if kind == "command" { // it was masked when its program had ended
 			r.Log = n.Path
 		} else {
@@ -104,13 +108,16 @@ func (s *Ending) partsOf(ctx context.Context, w *attribution.AgentWork, r *attri
 }
 
 // conflictFiles lists an agent's conflicts and the files with git's marks.
-func (s *Ending) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentID, r *attribution.AgentResult) ([]artifacts.New, error) {
-	var list []artifacts.New
+func (s *Ending) conflictFiles(
+	m *attribution.TeamMerge, agent superqode.AgentID, r *attribution.AgentResult,
+) (list []artifacts.New) {
 	for _, c := range m.Conflicts {
 		if c.Agent != agent {
 			continue
 		}
-		e := attribution.ConflictEntry{Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines}
+		e := attribution.ConflictEntry{
+			Path: []byte(c.Path.String()), Kind: c.Kind, Message: c.Message, With: c.With, Lines: c.Lines,
+		}
 		if c.File != "" {
 			e.File = attribution.EvidencePath(s.Rec.ID, agent, c.Path.String())
 			list = append(list, artifacts.New{
@@ -121,13 +128,15 @@ func (s *Ending) conflictFiles(m *attribution.TeamMerge, agent superqode.AgentID
 		s.Note([]string{agent.String() + ": " + c.Message})
 		r.Conflicts = append(r.Conflicts, e)
 	}
-	return list, nil
+	return list
 }
 
 // inherit takes over what an agent's own session holds beside its workspace.
 func (s *Ending) inherit(ctx context.Context, w *attribution.AgentWork, store *artifacts.Store) error {
 	c := attach.Of(w.Child)
-	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Redactor().IfText})
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{
+		Folder: c.ArtifactDir(), Session: s.Rec.ID, Agent: w.Agent, Mask: s.Redactor().IfText,
+	})
 	if err != nil {
 		return err
 	}
@@ -149,7 +158,8 @@ func (s *Ending) inherit(ctx context.Context, w *attribution.AgentWork, store *a
 	for _, name := range c.Rec.Tampered {
 		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{w.Agent.String() + ": " + name})
 	}
-	return errors.Join(s.inheritRuns(c), s.Findings().Inherit(c.Findings().Log), s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
+	return errors.Join(s.inheritRuns(c), s.Findings().Inherit(c.Findings().Log),
+		s.inheritLines(c, filepath.Join("log", "guard.jsonl")))
 }
 
 // inheritOutputs saves what an agent's workspace has of the outputs that the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -17,11 +18,15 @@ import (
 // each one's: its changes and the patch of them. A session without statements of
 // its agents has no parts;
 // changes and stored are the session's; the result is what was added.
-func ShareParts(ctx context.Context, s *attach.Attached, store *artifacts.Store, changes []superqode.Change, stored []artifacts.Artifact) (added []artifacts.Artifact, err error) {
+func ShareParts(
+	ctx context.Context, s *attach.Attached, store *artifacts.Store, changes []superqode.Change,
+	stored []artifacts.Artifact,
+) (added []artifacts.Artifact, err error) {
 	f := &attribution.AgentsFile{}
 	for _, a := range s.Rec.Agents {
 		r := attribution.AgentResult{Agent: a.Agent, Conflicts: []attribution.ConflictEntry{}}
-		if log := artifacts.SessionLog(s.Rec.ID, a.Agent.String()+"-command"); has(stored, log) {
+		log := artifacts.SessionLog(s.Rec.ID, a.Agent.String()+"-command")
+		if slices.ContainsFunc(stored, func(a artifacts.Artifact) bool { return a.Path.String() == log }) {
 			r.Log = log
 		}
 		if s.Tracked() && s.Rec.HasFinal {
@@ -36,7 +41,10 @@ func ShareParts(ctx context.Context, s *attach.Attached, store *artifacts.Store,
 	return added, s.WriteAgents(f, nil)
 }
 
-func sharePart(ctx context.Context, s *attach.Attached, store *artifacts.Store, changes []superqode.Change, r *attribution.AgentResult) ([]artifacts.Artifact, error) {
+func sharePart(
+	ctx context.Context, s *attach.Attached, store *artifacts.Store, changes []superqode.Change,
+	r *attribution.AgentResult,
+) ([]artifacts.Artifact, error) {
 	all := merge.Ends{Base: s.Ref("base"), Final: s.Ref("final"), Changes: changes}
 	part, err := s.SharedPart(ctx, &all, r.Agent)
 	if err != nil || part.Base == "" {
@@ -49,16 +57,8 @@ func sharePart(ctx context.Context, s *attach.Attached, store *artifacts.Store, 
 	}
 	defer os.Remove(patch.File)
 	patch.Path, patch.Agent = artifacts.AgentPatch(s.Rec.ID, r.Agent), r.Agent
-	patch.Description = "what is known to be agent " + r.Agent.String() + "'s; git apply brings it into the origin as it was at the start"
+	patch.Description = "what is known to be agent " + r.Agent.String() +
+		"'s; git apply brings it into the origin as it was at the start"
 	r.Patch = patch.Path
 	return store.AddAll(ctx, []artifacts.New{*patch})
-}
-
-func has(list []artifacts.Artifact, path string) bool {
-	for _, a := range list {
-		if a.Path.String() == path {
-			return true
-		}
-	}
-	return false
 }

@@ -208,7 +208,8 @@ func (t *Team) NotApplied(err error) string {
 		case a.ExitCode == nil:
 			return fmt.Sprintf("agent %s did not run", a.Agent)
 		case a.TimedOut || *a.ExitCode != 0:
-			return fmt.Sprintf("agent %s: %s", a.Agent, NotApplied(runner.Result{ExitCode: *a.ExitCode, TimedOut: a.TimedOut}, t.errs[i]))
+			res := runner.Result{ExitCode: *a.ExitCode, TimedOut: a.TimedOut}
+			return fmt.Sprintf("agent %s: %s", a.Agent, NotApplied(res, t.errs[i]))
 		}
 	}
 	if err != nil {

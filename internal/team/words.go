@@ -26,14 +26,16 @@ func CheckAgents(list []AgentCommand) error {
 		case a.Agent.IsZero():
 			return superqode.Errorf(superqode.ErrUsage, "an agent without a name")
 		case a.Command == "":
-			return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "agent %s has no command", name), "superqode run --agent '%s=SHELL COMMAND'", name)
+			err := superqode.Errorf(superqode.ErrUsage, "agent %s has no command", name)
+			return superqode.WithHint(err, "superqode run --agent '%s=SHELL COMMAND'", name)
 		case seen[name]:
 			return superqode.Errorf(superqode.ErrUsage, "agent %s is given twice", name)
 		}
 		seen[name] = true
 	}
 	if len(list) == 0 {
-		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no agent to run"), "superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no agent to run"),
+			"superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
 	}
 	return nil
 }

@@ -171,7 +171,8 @@ type batch struct {
 
 func newBatch(e *engine) *batch {
 	return &batch{
-		e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{}, inside: map[string]bool{},
+		e: e, gone: map[string]found{}, fresh: map[string]found{}, changed: map[string]found{},
+		inside: map[string]bool{},
 	}
 }
 

@@ -35,7 +35,9 @@ func (e *engine) sweep(ctx context.Context, learn bool, first func(rel string) e
 	return nil
 }
 
-func (e *engine) sweepDir(ctx context.Context, rel string, learn bool, seen map[string]struct{}, first func(string) error) error {
+func (e *engine) sweepDir(
+	ctx context.Context, rel string, learn bool, seen map[string]struct{}, first func(string) error,
+) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -79,7 +79,9 @@ const copyChunk = 512
 //
 // All work is relative to open folders and follows no link, so a program that
 // moves folders about meanwhile cannot lead it elsewhere.
-func Copy(ctx context.Context, src *snapshot.Snapshot, dst string, opt CopyOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
+func Copy(
+	ctx context.Context, src *snapshot.Snapshot, dst string, opt CopyOptions,
+) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, nil, fmt.Errorf("copy %s to %s: %w", src.Root, dst, err)
 	}
@@ -371,7 +373,8 @@ func (c *copier) settle(path superqode.RelPath, err error) {
 	if err == nil {
 		return
 	}
-	if s, ok := errors.AsType[sourceError](err); ok && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
+	full := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	if s, ok := errors.AsType[sourceError](err); ok && !full {
 		c.problem(path, s.error)
 		return
 	}
@@ -408,7 +411,7 @@ func (w *copyWorker) openDir(d int32, dir *copyDir, name string) (err error) {
 		err = syscall.ENOTDIR
 	}
 	if err != nil {
-		w.closeSource(dir)
+		dir.closeSource()
 		return sourceError{fmt.Errorf("stat: %w", err)}
 	}
 	dir.perm, dir.mtime = uint32(st.Mode)&0o7777, st.Mtim
@@ -416,14 +419,14 @@ func (w *copyWorker) openDir(d int32, dir *copyDir, name string) (err error) {
 		dir.dst, err = dirfd.Open(parent.dst, name, dirfd.DirFlags, 0)
 	}
 	if err != nil {
-		w.closeSource(dir)
+		dir.closeSource()
 		return targetError("make folder", err)
 	}
 	w.entered(d)
 	return nil
 }
 
-func (w *copyWorker) closeSource(dir *copyDir) {
+func (dir *copyDir) closeSource() {
 	if dir.src >= 0 {
 		_ = unix.Close(dir.src) // opened for reading only
 	}
@@ -438,34 +441,31 @@ func (c *copier) release(d int32) {
 	}
 	if dir.entry >= 0 && !c.stop.Load() {
 		e := &c.in[dir.entry]
-		if err := c.finishDir(dir, e, &c.out[dir.entry]); err != nil {
+		st, err := finish(dir.dst, dir.mtime, dir.perm)
+		if err != nil {
 			c.settle(e.Path, targetError("set mode and time", err))
+		} else {
+			c.out[dir.entry] = snapshot.Entry{
+				Path: e.Path, Kind: snapshot.Dir, Perm: uint32(st.Mode) & 0o7777, Stat: snapshot.StatOf(&st),
+			}
 		}
 	}
-	if dir.src >= 0 {
-		_ = unix.Close(dir.src) // opened for reading only
-	}
+	dir.closeSource()
 	_ = unix.Close(dir.dst) // a folder handle has nothing to flush
 }
 
-func (c *copier) finishDir(dir *copyDir, e, out *snapshot.Entry) error {
-	var st unix.Stat_t
-	if err := dirfd.SetTime(dir.dst, dir.mtime); err != nil {
-		return err
+// finish gives what was written its time and mode, and returns what it has become.
+func finish(fd int, mtime unix.Timespec, perm uint32) (st unix.Stat_t, err error) {
+	if err = dirfd.SetTime(fd, mtime); err == nil {
+		err = unix.Fstat(fd, &st)
 	}
-	if err := unix.Fstat(dir.dst, &st); err != nil {
-		return err
-	}
-	if uint32(st.Mode)&0o7777 != dir.perm {
-		if err := unix.Fchmod(dir.dst, dir.perm); err != nil {
-			return err
-		}
-		if err := unix.Fstat(dir.dst, &st); err != nil {
-			return err
+	// The umask, or a set-id bit that the write cleared, shows here; usually not.
+	if err == nil && uint32(st.Mode)&0o7777 != perm {
+		if err = unix.Fchmod(fd, perm); err == nil {
+			err = unix.Fstat(fd, &st)
 		}
 	}
-	*out = snapshot.Entry{Path: e.Path, Kind: snapshot.Dir, Perm: uint32(st.Mode) & 0o7777, Stat: snapshot.StatOf(&st)}
-	return nil
+	return st, err
 }
 
 // targetError wraps an error of the destination. A name that its file system can
@@ -557,7 +557,12 @@ func (w *copyWorker) file(d *copyDir, name string, e, out *snapshot.Entry) error
 		changed, err = true, nil
 	}
 	if err == nil {
-		err = finishFile(fd, e.Path, id, &st, out)
+		if st, err = finish(fd, st.Mtim, uint32(st.Mode)&0o7777); err == nil {
+			*out = snapshot.Entry{
+				Path: e.Path, Kind: snapshot.File, Perm: uint32(st.Mode) & 0o7777, Size: st.Size, ID: id,
+				Stat: snapshot.StatOf(&st),
+			}
+		}
 	}
 	if cerr := unix.Close(fd); err == nil && cerr != nil {
 		err = cerr // network file systems tell here that the disk is full
@@ -576,33 +581,11 @@ func (w *copyWorker) file(d *copyDir, name string, e, out *snapshot.Entry) error
 // the state that was scanned.
 func (w *copyWorker) trustedID(e *snapshot.Entry, st *unix.Stat_t) snapshot.ID {
 	s := snapshot.StatOf(st)
-	if e.Size != st.Size || e.Stat.Dev != s.Dev || e.Stat.Ino != s.Ino || e.Stat.Mtime != s.Mtime || e.Stat.Ctime != s.Ctime ||
-		s.Mtime >= w.cutoff || s.Ctime >= w.cutoff {
+	if e.Size != st.Size || e.Stat.Dev != s.Dev || e.Stat.Ino != s.Ino || e.Stat.Mtime != s.Mtime ||
+		e.Stat.Ctime != s.Ctime || s.Mtime >= w.cutoff || s.Ctime >= w.cutoff {
 		return snapshot.ID{}
 	}
 	return e.ID
-}
-
-// finishFile gives the file its time and mode and records what it has become.
-func finishFile(fd int, path superqode.RelPath, id snapshot.ID, src *unix.Stat_t, out *snapshot.Entry) error {
-	var st unix.Stat_t
-	if err := dirfd.SetTime(fd, src.Mtim); err != nil {
-		return err
-	}
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	// The umask, or a set-id bit that the write cleared, shows here; usually not.
-	if (st.Mode^src.Mode)&0o7777 != 0 {
-		if err := unix.Fchmod(fd, uint32(src.Mode)&0o7777); err != nil {
-			return err
-		}
-		if err := unix.Fstat(fd, &st); err != nil {
-			return err
-		}
-	}
-	*out = snapshot.Entry{Path: path, Kind: snapshot.File, Perm: uint32(st.Mode) & 0o7777, Size: st.Size, ID: id, Stat: snapshot.StatOf(&st)}
-	return nil
 }
 
 func (w *copyWorker) hashBytes(b []byte) snapshot.ID {

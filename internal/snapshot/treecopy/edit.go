@@ -125,7 +125,8 @@ func (c *treeEditor) erase(e *snapshot.Entry) error {
 		return elsewhere(err, e.Path)
 	}
 	err = unmoved(at, name, e.Path, e)
-	if _, moved := errors.AsType[*MovedError](err); moved && unix.Faccessat(at, name, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
+	if _, moved := errors.AsType[*MovedError](err); moved &&
+		unix.Faccessat(at, name, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW) == unix.ENOENT {
 		return nil
 	}
 	if err != nil {
@@ -237,7 +238,8 @@ func (c *treeEditor) moveOut(ctx context.Context, dir, to string, format snapsho
 	if err != unix.EXDEV {
 		return err
 	}
-	_, problems, err := Copy(ctx, &snapshot.Snapshot{Root: dir, Format: format, Entries: []snapshot.Entry{*e}}, to, CopyOptions{Existing: true})
+	one := &snapshot.Snapshot{Root: dir, Format: format, Entries: []snapshot.Entry{*e}}
+	_, problems, err := Copy(ctx, one, to, CopyOptions{Existing: true})
 	for _, p := range problems {
 		err = errors.Join(err, p)
 	}

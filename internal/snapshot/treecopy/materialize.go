@@ -52,7 +52,9 @@ type MaterializeOptions struct {
 // follow that, into .git for example). Contents are checked against their ids
 // while they are written. Special files that are not made are named in the
 // problems with ErrSpecial.
-func Materialize(ctx context.Context, snap *snapshot.Snapshot, st *store.Store, dst string, opt MaterializeOptions) (_ []snapshot.Problem, err error) {
+func Materialize(
+	ctx context.Context, snap *snapshot.Snapshot, st *store.Store, dst string, opt MaterializeOptions,
+) (_ []snapshot.Problem, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +66,9 @@ func Materialize(ctx context.Context, snap *snapshot.Snapshot, st *store.Store, 
 	if err != nil {
 		return nil, fmt.Errorf("materialize: open %s: %w", dst, err)
 	}
-	m := &materializer{Cursor: dirfd.NewCursor(root), opt: opt, format: snap.Format, store: st, chown: os.Geteuid() == 0}
+	m := &materializer{
+		Cursor: dirfd.NewCursor(root), opt: opt, format: snap.Format, store: st, chown: os.Geteuid() == 0,
+	}
 	defer func() { err = errors.Join(err, m.Leave(), unix.Close(root)) }()
 	defer func() { err = errors.Join(err, m.closeSources()) }()
 	if err := m.openAside(); err != nil {
@@ -158,7 +162,8 @@ func (m *materializer) entry(ctx context.Context, e *snapshot.Entry) error {
 			if err := makeSpecial(at, name, e); err != nil {
 				return err
 			}
-			return errors.Join(m.own(at, name, e), unix.Fchmodat(at, name, e.Perm, 0), dirfd.SetTimeAt(at, name, e.Stat.Mtime))
+			return errors.Join(m.own(at, name, e), unix.Fchmodat(at, name, e.Perm, 0),
+				dirfd.SetTimeAt(at, name, e.Stat.Mtime))
 		})
 	}
 	if errors.Is(err, ErrSpecial) || errors.Is(err, unix.EPERM) {
@@ -288,7 +293,8 @@ func (m *materializer) finishDir(e *snapshot.Entry) error {
 	if err != nil {
 		return m.moved(err, e.Path)
 	}
-	return errors.Join(m.own(at, name, e), unix.Fchmod(fd, e.Perm), dirfd.SetTime(fd, unix.NsecToTimespec(e.Stat.Mtime)), unix.Close(fd))
+	return errors.Join(m.own(at, name, e), unix.Fchmod(fd, e.Perm),
+		dirfd.SetTime(fd, unix.NsecToTimespec(e.Stat.Mtime)), unix.Close(fd))
 }
 
 // copySparse copies a file into an empty one, its holes as holes, and writes all
@@ -444,7 +450,8 @@ func (m *materializer) hardLink(at int, name string, e *snapshot.Entry) bool {
 	if err != nil {
 		return false
 	}
-	if now, err := snapshot.StatAt(at, name); err == nil && now.Kind == snapshot.File && inodeOf(&now) == t.inode && now.Size == e.Size {
+	now, err := snapshot.StatAt(at, name)
+	if err == nil && now.Kind == snapshot.File && inodeOf(&now) == t.inode && now.Size == e.Size {
 		return true
 	}
 	_ = unix.Unlinkat(at, name, 0) // somebody put another file there meanwhile
