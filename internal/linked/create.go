@@ -175,14 +175,10 @@ func (c *creation) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.addLocked(ctx)
-	if uerr := unlock(); err == nil {
-		err = uerr
+	if err := errors.Join(c.addLocked(ctx), unlock()); err != nil {
+		return err
 	}
-	if err == nil {
-		err = failpoint.Err("worktree.added")
-	}
-	return err
+	return failpoint.Err("worktree.added")
 }
 
 func (c *creation) lock(ctx context.Context) (func() error, error) {

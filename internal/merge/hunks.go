@@ -470,12 +470,11 @@ func (b *Scratch) partly(ctx context.Context, c *Change, f *section, chosen []in
 	}
 	defer base.Close()
 	name := b.Fresh("hunks-")
-	out, err := os.OpenFile(b.Path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
+	err = b.create(name, func(w io.Writer) (err error) {
+		c.Added, c.Removed, err = patchFile(w, base, f, chosen)
 		return err
-	}
-	c.Added, c.Removed, err = patchFile(out, base, f, chosen)
-	if err = errors.Join(err, out.Close()); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	made, err := b.result(name)

@@ -108,15 +108,22 @@ type diskWatch struct {
 // long the pause is ten times as long.
 const lookPause = 100 * time.Millisecond
 
+// watchDisk prepares a watch from what the folders hold now.
 func watchDisk(l Limits) *diskWatch {
-	ctx, cancel := context.WithCancel(context.Background())
-	w := &diskWatch{folders: l.DiskFolders, limit: l.Disk, over: make(chan struct{}), cancel: cancel,
-		done: make(chan struct{})}
-	w.before = diskUsage(ctx, w.folders)
-	return w
+	return &diskWatch{
+		folders: l.DiskFolders, limit: l.Disk, before: diskUsage(context.Background(), l.DiskFolders),
+		over: make(chan struct{}), done: make(chan struct{}),
+	}
 }
 
-func (w *diskWatch) start(ctx context.Context) {
+// start begins to measure, until cancel is called.
+func (w *diskWatch) start() {
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(context.Background())
+	go w.run(ctx)
+}
+
+func (w *diskWatch) run(ctx context.Context) {
 	defer close(w.done)
 	for {
 		begin := time.Now()

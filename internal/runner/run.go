@@ -50,7 +50,6 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 	}()
 	if r.spec.Limits.Disk > 0 {
 		r.disk = watchDisk(r.spec.Limits)
-		defer r.disk.cancel()
 	}
 	res.Started = time.Now()
 	if r.tree, err = startTree(r.path, r.spec, r.st.child[:], r.st.ctty); err != nil {
@@ -69,9 +68,8 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 	}
 	res.PID, res.Holdings = r.tree.pid, r.tree.hold.list()
 	if r.disk != nil {
-		watch, cancel := context.WithCancel(context.Background())
-		r.disk.cancel = cancel
-		go r.disk.start(watch)
+		r.disk.start()
+		defer r.disk.cancel()
 	}
 	r.st.start()
 	if r.spec.Started != nil {
