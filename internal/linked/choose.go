@@ -110,7 +110,7 @@ func (ch *chooser) untracked(ctx context.Context) error {
 	if len(ch.ask) == 0 {
 		return nil
 	}
-	nested := map[string]bool{}
+	nested := map[superqode.RelPath]bool{}
 	for _, n := range ch.c.nested {
 		nested[n.path] = true
 	}
@@ -142,9 +142,9 @@ func (ch *chooser) untracked(ctx context.Context) error {
 }
 
 // take keeps an entry that is not ignored, or queues what is in it.
-func (ch *chooser) take(i int, nested map[string]bool) {
+func (ch *chooser) take(i int, nested map[superqode.RelPath]bool) {
 	e := &ch.entries[i]
-	if e.Kind != snapshot.Dir || nested[string(e.Path)] {
+	if e.Kind != snapshot.Dir || nested[e.Path] {
 		ch.keepAll(i)
 		return
 	}

@@ -28,7 +28,7 @@ const clockTick = 20 * time.Millisecond
 
 // nestedRepo is a folder below the origin that holds a .git of its own.
 type nestedRepo struct {
-	path  string
+	path  superqode.RelPath
 	isDir bool // its .git is a folder; otherwise it is a file that names one
 }
 
@@ -68,7 +68,7 @@ func (c *creation) scan(ctx context.Context, inPlace bool, previous *snapshot.Sn
 		}
 		if dir != "" {
 			mu.Lock()
-			c.nested = append(c.nested, nestedRepo{dir[:len(dir)-1], kind == snapshot.Dir})
+			c.nested = append(c.nested, nestedRepo{superqode.RelPath(dir[:len(dir)-1]), kind == snapshot.Dir})
 			mu.Unlock()
 		}
 		return !inPlace || SkipInPlace(p, kind)

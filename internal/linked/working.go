@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -135,11 +134,11 @@ func (c *creation) missing() []snapshot.Entry {
 // modules through them.
 func (c *creation) copyNested(ctx context.Context) error {
 	for _, n := range c.nested {
-		e := c.base.Find(superqode.RelPath(n.path))
+		e := c.base.Find(n.path)
 		if !n.isDir || e == nil || e.Kind != snapshot.Dir || c.inSubmodule(n.path) {
 			continue
 		}
-		from, to := filepath.Join(c.Repo.TopLevel, n.path, ".git"), filepath.Join(c.Path, n.path, ".git")
+		from, to := filepath.Join(n.path.In(c.Repo.TopLevel), ".git"), filepath.Join(n.path.In(c.Path), ".git")
 		src, problems, err := snapshot.Scan(ctx, from,
 			snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly})
 		if err != nil {
@@ -161,17 +160,13 @@ func (c *creation) copyNested(ctx context.Context) error {
 
 // inSubmodule reports whether the index names dir, or a folder above it, as a
 // submodule.
-func (c *creation) inSubmodule(dir string) bool {
-	for p := dir; ; {
-		if i, ok := c.index.Search(superqode.RelPath(p)); ok && c.index.At(i).Mode&modeType == modeLink {
+func (c *creation) inSubmodule(dir superqode.RelPath) bool {
+	for ; dir != ""; dir = dir.Parent() {
+		if i, ok := c.index.Search(dir); ok && c.index.At(i).Mode&modeType == modeLink {
 			return true
 		}
-		cut := strings.LastIndexByte(p, '/')
-		if cut < 0 {
-			return false
-		}
-		p = p[:cut]
 	}
+	return false
 }
 
 // keepSparse copies what makes a sparse checkout sparse; git worktree add does so

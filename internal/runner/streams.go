@@ -540,14 +540,12 @@ func (k *keyboard) attach() bool {
 	if k.stopped {
 		return false
 	}
-	if !k.isTerm {
-		k.attached = true
-		return true
+	if k.isTerm {
+		if !foreground(k.in) {
+			return k.attached
+		}
+		_ = makeRaw(k.in) // streams.keep has what it was
 	}
-	if !foreground(k.in) {
-		return k.attached
-	}
-	_ = makeRaw(k.in) // streams.keep has what it was
 	k.attached = true
 	return true
 }
