@@ -27,9 +27,7 @@ var userTemplate = gittest.Template{Build: func(f *gittest.Fixture) {
 // every test: nothing but the hooks stands in the way.
 func userRepo(t *testing.T) *gittest.Fixture {
 	t.Helper()
-	f := userTemplate.Make(t)
-	f.GitIn(filepath.Join(f.Dir, "..", "side"), "update-index", "-q", "--refresh")
-	return f
+	return userTemplate.Make(t)
 }
 
 // damage looks at everything that is the user's: the work tree, refs, reflogs,
@@ -54,8 +52,14 @@ func damage(t *testing.T, f *gittest.Fixture) func() []string {
 				}
 			}
 		}
-		out, err := exec.Command("git", "-C", f.Dir, "-c", "core.fsmonitor=", "ls-files", "-s", "-v", "-z").Output()
-		p["INDEX"] = fmt.Sprint(string(out), err)
+		index, err := git.ReadIndex(f.Path(".git/index"), "sha1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, e := range index.Entries() {
+			e.Stat = git.IndexStat{}
+			p[fmt.Sprintf("INDEX/%d %s", i, e.Path)] = fmt.Sprintf("%+v", e)
+		}
 		return p
 	}
 	before := look()

@@ -31,7 +31,15 @@ mkdir -p "$SUPERQODE_ARTIFACT_DIR/evidence" && echo shot > "$SUPERQODE_ARTIFACT_
 // point.
 func smallOrigin(t *testing.T) *gittest.Fixture {
 	t.Helper()
-	f := gittest.Repo(t)
+	f := smallTemplate.Make(t)
+	if err := os.Chmod(f.Path("kept"), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var smallTemplate = gittest.Template{Build: func(f *gittest.Fixture) {
+	f.Git("init", "-q")
 	f.Write("README.md", "hello\n")
 	f.Write("src/a.go", "package a\n")
 	f.WriteMode("tool.sh", "#!/bin/sh\n", 0o755)
@@ -48,9 +56,7 @@ func smallOrigin(t *testing.T) *gittest.Fixture {
 	f.Write("debug.log", "ignored")
 	f.Mkdir("empty")
 	f.Write("kept/read-only", "y")
-	_ = os.Chmod(f.Path("kept"), 0o555)
-	return f
-}
+}}
 
 // oftenAlike are the points that are reached for each file of a tree, for each
 // artifact, and before each record or pack is in its place.

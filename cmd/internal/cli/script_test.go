@@ -28,7 +28,7 @@ import (
 // TestMain installs this test binary as "superqode" for the scripts, with a shim
 // that is built for them.
 func TestMain(m *testing.M) {
-	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode, "gogit": goGit})
+	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode, "gogit": goGit, "scribble": scribble})
 }
 
 type withShim struct{ m *testing.M }
@@ -59,6 +59,20 @@ func superqode() {
 	os.Exit(cli.Main(context.Background(), cli.IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ(), Dir: dir, Signals: signals, Version: "v0.0.0-test", Shim: os.Getenv("SUPERQODE_TEST_SHIM"),
 	}, os.Args[1:]...))
+}
+
+// scribble appends lines to its first argument, many in every moment, until its second exists.
+func scribble() {
+	f, err := os.OpenFile(os.Args[1], os.O_APPEND|os.O_WRONLY, 0)
+	for err == nil {
+		if _, err = os.Lstat(os.Args[2]); err == nil {
+			return
+		}
+		_, err = f.WriteString("more\n")
+		time.Sleep(50 * time.Microsecond)
+	}
+	fmt.Fprintln(os.Stderr, "scribble:", err)
+	os.Exit(1)
 }
 
 // TestScripts runs testdata/script. Each script has its own HOME,
