@@ -16,14 +16,20 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 )
 
-// recorder is a user's hook that writes down all that it is given.
+// recorder is a user's hook that writes down all that it is given. It starts no
+// other program: it runs for each change of a ref.
 const recorder = `#!/bin/sh
 {
-	echo "== $(basename "$0") in $(pwd)"
+	printf '== %s in ' "${0##*/}"
+	pwd
 	for a; do echo "arg <$a>"; done
-	env | grep -E '^GIT_(DIR|WORK_TREE|INDEX_FILE|PREFIX|REFLOG_ACTION|EDITOR|AUTHOR_NAME|EXEC_PATH|PUSH_OPTION)' | sort
-	case "$(basename "$0")" in
-		reference-transaction|pre-push|post-rewrite) sed 's/^/in /' ;;
+	export -p | while read -r line; do
+		case "${line#export }" in
+		GIT_DIR*|GIT_WORK_TREE*|GIT_INDEX_FILE*|GIT_PREFIX*|GIT_REFLOG_ACTION*|GIT_EDITOR*|GIT_AUTHOR_NAME*|GIT_EXEC_PATH*|GIT_PUSH_OPTION*) echo "$line" ;;
+		esac
+	done
+	case "${0##*/}" in
+	reference-transaction|pre-push|post-rewrite) while read -r line; do echo "in $line"; done ;;
 	esac
 } >> "$RECORD"
 `

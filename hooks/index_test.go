@@ -146,6 +146,7 @@ func afterSession(t *testing.T, f *gittest.Fixture) {
 			}
 		}
 	}
+	f.Git("write-tree") // git leaves trees of a sparse index unwritten until it needs them
 	f.Git("fsck", "--no-dangling")
 	f.Git("-c", "core.fsmonitor=", "update-index", "-q", "--really-refresh", "--add", "--remove", "src/fresh.go")
 	data, err := os.ReadFile(f.Path(".git/index"))
