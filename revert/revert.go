@@ -105,7 +105,7 @@ func open(ctx context.Context, opt Options) (*Snapshot, error) {
 	}
 	s := &Snapshot{}
 	if opt.Skip != nil {
-		s.tree.Skip = func(path string, _ snapshot.Kind) bool { return opt.Skip(path) }
+		s.tree.Skip = func(p superqode.RelPath, _ snapshot.Kind) bool { return opt.Skip(string(p)) }
 	}
 	s.tree.Store, err = store.Open(ctx, g, opt.Store, "", snapshot.SHA1)
 	return s, err

@@ -46,7 +46,7 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 		return nil, errors.Join(err, l.Close(string(s.Rec.Workspace)))
 	}
 	spared, err := mode.SetupIgnored(s.Site)
-	others := func(p string) bool { return !spared[superqode.RelPath(p)] }
+	others := func(p superqode.RelPath) bool { return !spared[p] }
 	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, others) {
 		l.Ignored = 0 // all of it is the setup's
 	}

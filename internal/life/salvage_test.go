@@ -42,7 +42,7 @@ func openSession(t *testing.T, f *gittest.Fixture, opt OpenOptions) *Session {
 }
 
 // partOf scans a folder into a part.
-func partOf(t *testing.T, dir, prefix string) salvage.Part {
+func partOf(t *testing.T, dir string, prefix superqode.RelPath) salvage.Part {
 	t.Helper()
 	sn, problems, err := snapshot.Scan(t.Context(), dir, snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
 	if err != nil || len(problems) > 0 {
@@ -198,7 +198,7 @@ func TestSalvageOfWhatMoves(t *testing.T) {
 	}
 	var left []string
 	for _, l := range sv.LeftOut {
-		left = append(left, l.Path)
+		left = append(left, string(l.Path))
 	}
 	if !slices.Equal(left, []string{"same1", "same2", "same3"}) {
 		t.Errorf("left out %q", left)

@@ -121,9 +121,9 @@ func (ch *chooser) untracked(ctx context.Context) error {
 	defer j.close()
 	for len(ch.ask) > 0 {
 		round := ch.ask
-		paths := make([]string, len(round))
+		paths := make([]superqode.RelPath, len(round))
 		for k, i := range round {
-			paths[k] = string(ch.entries[i].Path)
+			paths[k] = ch.entries[i].Path
 		}
 		yes, err := j.ignored(paths)
 		if err != nil {

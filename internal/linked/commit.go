@@ -161,7 +161,7 @@ func (c *creation) checkout(ctx context.Context) error {
 	if c.index, err = c.readIndex(); err != nil {
 		return err
 	}
-	skip := func(p string, _ snapshot.Kind) bool { return isDotGit(filepath.Base(p)) }
+	skip := func(p superqode.RelPath, _ snapshot.Kind) bool { return isDotGit(p.Name()) }
 	opt := snapshot.ScanOptions{Format: c.Format, Skip: skip}
 	if c.base != nil {
 		opt.Known = copies{c.base}

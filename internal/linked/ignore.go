@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 )
@@ -20,7 +21,7 @@ const includeFile = ".worktreeinclude"
 
 // judge answers which untracked paths git ignores.
 type judge interface {
-	ignored(paths []string) ([]bool, error)
+	ignored(paths []superqode.RelPath) ([]bool, error)
 	close()
 }
 
@@ -82,13 +83,13 @@ type checkIgnore struct {
 // ignored asks for each path and reads the answers meanwhile: source, line,
 // pattern and path, each ended by NUL. No pattern, or one that begins with "!",
 // means not ignored. The "./" keeps a path from being read as pathspec magic.
-func (j *checkIgnore) ignored(paths []string) ([]bool, error) {
+func (j *checkIgnore) ignored(paths []superqode.RelPath) ([]bool, error) {
 	wrote := make(chan error, 1)
 	go func() {
 		w := bufio.NewWriterSize(j.in, 1<<16)
 		for _, p := range paths {
 			w.WriteString("./") // bufio keeps the first error for Flush
-			w.WriteString(p)
+			w.WriteString(string(p))
 			w.WriteByte(0)
 		}
 		wrote <- w.Flush()
@@ -125,19 +126,19 @@ func (j *checkIgnore) close() {
 }
 
 // ignoredSet is the listing of all ignored paths.
-type ignoredSet map[string]bool
+type ignoredSet map[superqode.RelPath]bool
 
 func (c *creation) listIgnored(ctx context.Context) (judge, error) {
 	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"}
 	out, err := c.Repo.Output(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
 	set := ignoredSet{}
 	for p := range strings.SplitSeq(string(out), "\x00") {
-		set[strings.TrimSuffix(p, "/")] = true
+		set[superqode.RelPath(strings.TrimSuffix(p, "/"))] = true
 	}
 	return set, err
 }
 
-func (s ignoredSet) ignored(paths []string) ([]bool, error) {
+func (s ignoredSet) ignored(paths []superqode.RelPath) ([]bool, error) {
 	answers := make([]bool, len(paths))
 	for i, p := range paths {
 		answers[i] = s[p]

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -61,14 +60,13 @@ func (c *creation) read(ctx context.Context, g *errgroup.Group, inPlace bool, pr
 // scan lists the origin's work tree, once, without reading any file's contents.
 func (c *creation) scan(ctx context.Context, inPlace bool, previous *snapshot.Snapshot) (err error) {
 	var mu sync.Mutex
-	skip := func(p string, kind snapshot.Kind) bool {
-		dir, name := path.Split(p)
-		if !isDotGit(name) {
+	skip := func(p superqode.RelPath, kind snapshot.Kind) bool {
+		if !isDotGit(p.Name()) {
 			return p == ownFolder
 		}
-		if dir != "" {
+		if dir := p.Parent(); dir != "" {
 			mu.Lock()
-			c.nested = append(c.nested, nestedRepo{superqode.RelPath(dir[:len(dir)-1]), kind == snapshot.Dir})
+			c.nested = append(c.nested, nestedRepo{dir, kind == snapshot.Dir})
 			mu.Unlock()
 		}
 		return !inPlace || SkipInPlace(p, kind)
@@ -81,7 +79,7 @@ func (c *creation) scan(ctx context.Context, inPlace bool, previous *snapshot.Sn
 
 // SkipInPlace leaves superqode's own folder and the repository itself out of a
 // work tree's snapshot. A .git file is part of it.
-func SkipInPlace(p string, kind snapshot.Kind) bool {
+func SkipInPlace(p superqode.RelPath, kind snapshot.Kind) bool {
 	return p == ownFolder || kind == snapshot.Dir && p == ".git"
 }
 
@@ -226,8 +224,8 @@ type Survey struct {
 	// Tree is everything but the repository's own .git folder and .superqode, with ids
 	// where the index, or the earlier look, confirms them.
 	Tree     *snapshot.Snapshot
-	Ignored  []string           // the topmost paths that git ignores, sorted; a folder covers everything in it
-	Problems []snapshot.Problem // what could not be read
+	Ignored  []superqode.RelPath // the topmost paths that git ignores, sorted; a folder covers everything in it
+	Problems []snapshot.Problem  // what could not be read
 	index    *git.Index
 }
 
@@ -254,11 +252,11 @@ func Look(ctx context.Context, repo *git.Repo, format snapshot.Format, previous 
 
 // ignored lists what git ignores. A folder in which git ignores everything is
 // not ignored itself: new files there may not be.
-func (ch *chooser) ignored() []string {
-	var list []string
+func (ch *chooser) ignored() []superqode.RelPath {
+	var list []superqode.RelPath
 	for i := range ch.entries {
 		if ch.keep[i] == ignored {
-			list = append(list, string(ch.entries[i].Path))
+			list = append(list, ch.entries[i].Path)
 		}
 	}
 	return list

@@ -25,8 +25,8 @@ var errNotPlain = errors.New("an ignore pattern that is not plain")
 type plainIgnore struct {
 	top    string
 	origin *snapshot.Snapshot
-	global []ignorePattern          // core.excludesFile and info/exclude
-	inTree map[string]ignoredFolder // those met so far: "" or "a/b/"
+	global []ignorePattern                     // core.excludesFile and info/exclude
+	inTree map[superqode.RelPath]ignoredFolder // those met so far
 	ask    func() (judge, error)
 	git    judge // nil until it is needed
 }
@@ -56,7 +56,7 @@ func (c *creation) plainJudge(ctx context.Context) (*plainIgnore, error) {
 		return nil, err
 	}
 	p := &plainIgnore{
-		top: c.Repo.TopLevel, origin: c.origin, inTree: map[string]ignoredFolder{},
+		top: c.Repo.TopLevel, origin: c.origin, inTree: map[superqode.RelPath]ignoredFolder{},
 		ask: func() (judge, error) { return c.checkIgnore(ctx) },
 	}
 	for _, file := range []string{user, filepath.Join(c.Repo.CommonDir, "info", "exclude")} {
@@ -69,18 +69,18 @@ func (c *creation) plainJudge(ctx context.Context) (*plainIgnore, error) {
 	return p, nil
 }
 
-// folder returns what is known about a folder, "" or "a/b/".
-func (p *plainIgnore) folder(dir string) (f ignoredFolder, err error) {
+// folder returns what is known about a folder.
+func (p *plainIgnore) folder(dir superqode.RelPath) (f ignoredFolder, err error) {
 	f, known := p.inTree[dir]
 	if known {
 		return f, nil
 	}
 	if dir != "" {
-		if f.ignored, err = p.ignores(dir[:len(dir)-1], true); err != nil {
+		if f.ignored, err = p.ignores(dir, true); err != nil {
 			return f, err
 		}
 	}
-	switch e := p.origin.Find(superqode.RelPath(dir + ".gitignore")); {
+	switch e := p.origin.Find(dir.Join(".gitignore")); {
 	case e == nil || f.ignored:
 	case e.Kind == snapshot.Link:
 		return f, errNotPlain // git follows no link here, since 2.32
@@ -133,11 +133,11 @@ func parseIgnorePattern(text string) (p ignorePattern, ok bool) {
 	return p, plain
 }
 
-func (p *plainIgnore) ignored(paths []string) (answers []bool, err error) {
+func (p *plainIgnore) ignored(paths []superqode.RelPath) (answers []bool, err error) {
 	if p.git == nil {
 		answers = make([]bool, len(paths))
 		for i := 0; i < len(paths) && err == nil; i++ {
-			e := p.origin.Find(superqode.RelPath(paths[i]))
+			e := p.origin.Find(paths[i])
 			answers[i], err = p.ignores(paths[i], e != nil && e.Kind == snapshot.Dir)
 		}
 		if !errors.Is(err, errNotPlain) {
@@ -153,26 +153,23 @@ func (p *plainIgnore) ignored(paths []string) (answers []bool, err error) {
 // ignores reports whether a path or a folder above it is ignored. The ignore
 // file nearest to the path counts first and the user's own last; in each the
 // last matching pattern counts.
-func (p *plainIgnore) ignores(name string, isDir bool) (bool, error) {
-	dir, _ := path.Split(name)
-	parent, err := p.folder(dir)
+func (p *plainIgnore) ignores(name superqode.RelPath, isDir bool) (bool, error) {
+	parent, err := p.folder(name.Parent())
 	if err != nil || parent.ignored {
 		return parent.ignored, err
 	}
-	for {
+	for dir := name; dir != ""; {
+		dir = dir.Parent()
 		f, err := p.folder(dir)
 		if err != nil {
 			return false, err
 		}
-		if found, negated := lastMatch(f.patterns, name[len(dir):], isDir); found {
+		below := strings.TrimPrefix(string(name[len(dir):]), "/")
+		if found, negated := lastMatch(f.patterns, below, isDir); found {
 			return !negated, nil
 		}
-		if dir == "" {
-			break
-		}
-		dir, _ = path.Split(dir[:len(dir)-1])
 	}
-	found, negated := lastMatch(p.global, name, isDir)
+	found, negated := lastMatch(p.global, string(name), isDir)
 	return found && !negated, nil
 }
 

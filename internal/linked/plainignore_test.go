@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -28,13 +29,13 @@ func FuzzPlainIgnore(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	repo := gittest.Repo(f)
-	paths := []string{"x", "x.d", "a", "a/x", "a/x/x", "a/x/x.d", "a/x/x.d/b", "a/b", "b", "b/x", "b/x/x", "foobar", "foo1bar/x"}
+	paths := []superqode.RelPath{"x", "x.d", "a", "a/x", "a/x/x", "a/x/x.d", "a/x/x.d/b", "a/b", "b", "b/x", "b/x/x", "foobar", "foo1bar/x"}
 	for _, p := range paths {
-		repo.Mkdir(p)
+		repo.Mkdir(string(p))
 	}
 	for _, p := range []string{"a/x/x.d/f", "b/x/f.d", "f", "foo2bar"} {
 		repo.Write(p, "")
-		paths = append(paths, p)
+		paths = append(paths, superqode.RelPath(p))
 	}
 	bin, err := git.Find(f.Context(), repo.Env())
 	if err != nil {

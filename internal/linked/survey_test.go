@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/linked"
@@ -76,10 +77,10 @@ func TestLookAgreesWithGit(t *testing.T) {
 			checkTree(t, f, s)
 			var ignored []string
 			for _, p := range s.Ignored {
-				if st, err := os.Lstat(f.Path(p)); err == nil && st.IsDir() && p != "nested" {
+				if st, err := os.Lstat(f.Path(string(p))); err == nil && st.IsDir() && p != "nested" {
 					p += "/"
 				}
-				ignored = append(ignored, p)
+				ignored = append(ignored, string(p))
 			}
 			out := f.GitIn(f.Dir, "--no-optional-locks", "status", "--porcelain", "-z", "-uall", "--ignored=matching")
 			var want []string
@@ -176,7 +177,7 @@ func TestLookElsewhere(t *testing.T) {
 	f.Write("a", "1")
 	f.Write("b.log", "2")
 	f.Write(".gitignore", "*.log\n")
-	if s := look(t, f, nil); !slices.Equal(s.Ignored, []string{"b.log"}) || len(s.Tree.Entries) != 3 {
+	if s := look(t, f, nil); !slices.Equal(s.Ignored, []superqode.RelPath{"b.log"}) || len(s.Tree.Entries) != 3 {
 		t.Errorf("unborn: %q %d", s.Ignored, len(s.Tree.Entries))
 	}
 	f.Commit("first")
@@ -221,7 +222,7 @@ func TestLookStops(t *testing.T) {
 
 func TestSkipInPlace(t *testing.T) {
 	t.Parallel()
-	for path, want := range map[string]bool{".git": true, ".superqode": true, "a/.git": false, "a/.superqode": false, ".gitignore": false, ".git2": false} {
+	for path, want := range map[superqode.RelPath]bool{".git": true, ".superqode": true, "a/.git": false, "a/.superqode": false, ".gitignore": false, ".git2": false} {
 		if got := linked.SkipInPlace(path, snapshot.Dir); got != want {
 			t.Errorf("%s: %v", path, got)
 		}

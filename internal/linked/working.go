@@ -138,7 +138,8 @@ func (c *creation) copyNested(ctx context.Context) error {
 		if !n.isDir || e == nil || e.Kind != snapshot.Dir || c.inSubmodule(n.path) {
 			continue
 		}
-		from, to := filepath.Join(n.path.In(c.Repo.TopLevel), ".git"), filepath.Join(n.path.In(c.Path), ".git")
+		dotGit := n.path.Join(".git")
+		from, to := dotGit.In(c.Repo.TopLevel), dotGit.In(c.Path)
 		src, problems, err := snapshot.Scan(ctx, from,
 			snapshot.ScanOptions{Format: c.Format, Contents: snapshot.StatOnly})
 		if err != nil {
@@ -152,7 +153,7 @@ func (c *creation) copyNested(ctx context.Context) error {
 			return err
 		}
 		for _, p := range append(problems, more...) {
-			c.warn("copying %s/.git: %v", n.path, p)
+			c.warn("copying %s: %v", dotGit, p)
 		}
 	}
 	return nil

@@ -502,7 +502,7 @@ func look(t *testing.T, p string) string {
 func checkBase(t *testing.T, opt Options, res *Result) {
 	t.Helper()
 	fresh, problems, err := snapshot.Scan(t.Context(), opt.Path, snapshot.ScanOptions{
-		Format: opt.Format, Skip: func(p string, _ snapshot.Kind) bool { return filepath.Base(p) == ".git" },
+		Format: opt.Format, Skip: func(p superqode.RelPath, _ snapshot.Kind) bool { return p.Name() == ".git" },
 	})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)

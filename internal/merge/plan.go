@@ -201,8 +201,7 @@ func Look(ctx context.Context, root string, format snapshot.Format, changes []Ch
 	}
 	v := &View{others: map[superqode.RelPath]bool{}}
 	var mu sync.Mutex
-	skip := func(path string, _ snapshot.Kind) bool {
-		p := superqode.RelPath(path)
+	skip := func(p superqode.RelPath, _ snapshot.Kind) bool {
 		for at := p; at != ""; at = at.Parent() {
 			if wanted[at] || at == p && above[at] {
 				return false

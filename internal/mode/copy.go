@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,16 +45,16 @@ func templateMode(opt Options) error {
 // excluded makes the test for exclude patterns. A pattern without a slash
 // matches a name at any depth, one with a slash is relative to the root, and
 // "x/**" covers the folder x itself.
-func excluded(patterns []string) func(string) bool {
-	return func(p string) bool {
+func excluded(patterns []string) func(superqode.RelPath) bool {
+	return func(p superqode.RelPath) bool {
 		for _, pat := range patterns {
 			if pat = strings.TrimSuffix(pat, "/"); !strings.Contains(pat, "/") {
-				if ok, _ := doublestar.Match(pat, path.Base(p)); ok { // patterns were validated
+				if ok, _ := doublestar.Match(pat, p.Name()); ok { // patterns were validated
 					return true
 				}
 				continue
 			}
-			if ok, _ := doublestar.Match(pat, p); ok {
+			if ok, _ := doublestar.Match(pat, string(p)); ok {
 				return true
 			}
 		}
@@ -161,7 +160,7 @@ func (snapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 			if dropped != "" && strings.HasPrefix(string(e.Path), dropped) {
 				continue
 			}
-			if skip(string(e.Path)) {
+			if skip(e.Path) {
 				if e.Kind == snapshot.Dir {
 					dropped = string(e.Path) + "/"
 				}
@@ -171,7 +170,7 @@ func (snapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 		}
 		unread = slices.DeleteFunc(unread, func(p snapshot.Problem) bool {
 			for at := p.Path; at != ""; at = at.Parent() {
-				if skip(string(at)) {
+				if skip(at) {
 					return true
 				}
 			}
@@ -232,8 +231,8 @@ func (directoryKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 	})
 }
 
-func (directoryKind) Skip(*site.Site) func(string, snapshot.Kind) bool {
-	return func(string, snapshot.Kind) bool { return false }
+func (directoryKind) Skip(*site.Site) snapshot.Skip {
+	return func(superqode.RelPath, snapshot.Kind) bool { return false }
 }
 
 func (directoryKind) patchable(_ *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {

@@ -69,7 +69,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 		dropPaths(s, survey, out)
 	}
 	s.Base = survey.Tree
-	if err := writeIgnored(s, survey.Ignored); err != nil {
+	if err := writePaths(s, state.IgnoredFile, slices.Values(survey.Ignored)); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("inplace.kept")
@@ -91,7 +91,7 @@ func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
 		skip := excluded(opt.LeaveOut)
 		for _, dir := range survey.Ignored {
 			if skip(dir) {
-				out[superqode.RelPath(dir)] = "left out by --leave-out"
+				out[dir] = "left out by --leave-out"
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func dropPaths(s *site.Site, survey *linked.Survey, out map[superqode.RelPath]st
 		return false
 	}
 	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return gone(e.Path) })
-	survey.Ignored = slices.DeleteFunc(survey.Ignored, func(p string) bool { return gone(superqode.RelPath(p)) })
+	survey.Ignored = slices.DeleteFunc(survey.Ignored, gone)
 	for path, why := range out {
 		s.Rec.LeftOut = append(s.Rec.LeftOut, state.HostPath(path))
 		s.Warn(text.Printable(path) + " is not protected and will be left as the session leaves it: " + why)
@@ -138,11 +138,11 @@ func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
-		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, text.QuotePOSIX(sizes[0].name))
+		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, text.QuotePOSIX(string(sizes[0].name)))
 }
 
 type folderSize struct {
-	name string
+	name superqode.RelPath
 	size int64
 }
 
@@ -152,11 +152,11 @@ func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
 	ignored := survey.Ignored
 	for i := range survey.Tree.Entries {
 		e := &survey.Tree.Entries[i]
-		if k, ok := slices.BinarySearch(ignored, string(e.Path)); ok {
+		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
 			sizes = append(sizes, folderSize{name: ignored[k]})
 			at = len(sizes) - 1
-		} else if at < 0 || !superqode.Within(e.Path, superqode.RelPath(sizes[at].name)) {
-			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, superqode.RelPath(f.name)) }); at < 0 {
+		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
+			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
 				continue
 			}
 		}
@@ -167,18 +167,18 @@ func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
 }
 
 // Skip covers superqode's own files and what is not protected.
-func (gitSnapshotKind) Skip(s *site.Site) func(string, snapshot.Kind) bool {
+func (gitSnapshotKind) Skip(s *site.Site) snapshot.Skip {
 	out := make(pathSet, len(s.Rec.LeftOut))
 	for _, p := range s.Rec.LeftOut {
 		out[superqode.RelPath(p)] = true
 	}
-	return func(path string, kind snapshot.Kind) bool {
-		return linked.SkipInPlace(path, kind) || out[superqode.RelPath(path)]
+	return func(path superqode.RelPath, kind snapshot.Kind) bool {
+		return linked.SkipInPlace(path, kind) || out[path]
 	}
 }
 
 func (gitSnapshotKind) patchable(s *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	ignored, err := readIgnored(s)
+	ignored, err := readPaths(s, state.IgnoredFile)
 	if err != nil {
 		return nil, err
 	}

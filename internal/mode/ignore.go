@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // ignoreRounds bounds how often git is asked level by level; what lies deeper
@@ -32,7 +32,7 @@ const ignoreRounds = 8
 // the contents of new folders that it does not ignore. It runs with the store
 // as its repository, so that no configuration that the program may have planted
 // in the workspace is read.
-func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int, []string, error) {
+func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int, []superqode.RelPath, error) {
 	fresh := newEntries(s.Base, now)
 	if len(fresh) == 0 || s.Rec.CommonDir == "" {
 		return 0, nil, nil
@@ -64,7 +64,7 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 			return 0, nil, err
 		}
 		for _, e := range ask {
-			if hits[string(e.Path)] {
+			if hits[e.Path] {
 				ignored[e.Path] = true
 			} else if e.Kind == snapshot.Dir {
 				settled[e.Path] = true
@@ -85,10 +85,10 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 		}
 		return false
 	})
-	var top []string
+	var top []superqode.RelPath
 	for p := range ignored {
 		if ignored[p] && !ignored[p.Parent()] {
-			top = append(top, string(p))
+			top = append(top, p)
 		}
 	}
 	return before - len(now.Entries), top, nil
@@ -106,8 +106,8 @@ func newEntries(base, now *snapshot.Snapshot) []*snapshot.Entry {
 }
 
 // checkIgnore asks git which of the paths are ignored.
-func checkIgnore(ctx context.Context, s *site.Site, excludes string, ask []*snapshot.Entry) (map[string]bool, error) {
-	hits := map[string]bool{}
+func checkIgnore(ctx context.Context, s *site.Site, excludes string, ask []*snapshot.Entry) (pathSet, error) {
+	hits := pathSet{}
 	if len(ask) == 0 {
 		return hits, nil
 	}
@@ -137,7 +137,7 @@ func checkIgnore(ctx context.Context, s *site.Site, excludes string, ask []*snap
 	}
 	for name := range bytes.SplitSeq(out, []byte{0}) {
 		if len(name) > 0 {
-			hits[strings.TrimSuffix(strings.TrimPrefix(string(name), "./"), "/")] = true
+			hits[superqode.RelPath(strings.TrimSuffix(strings.TrimPrefix(string(name), "./"), "/"))] = true
 		}
 	}
 	return hits, nil
@@ -190,10 +190,10 @@ func defaultExcludes(s *site.Site) string {
 // pathSet is a set of paths that stand for themselves and all below them.
 type pathSet map[superqode.RelPath]bool
 
-func ignoredSet(paths []string) pathSet {
+func setOf(paths []superqode.RelPath) pathSet {
 	set := make(pathSet, len(paths))
 	for _, p := range paths {
-		set[superqode.RelPath(p)] = true
+		set[p] = true
 	}
 	return set
 }
@@ -211,21 +211,30 @@ func (set pathSet) covers(path superqode.RelPath) bool {
 	return false
 }
 
-func writeIgnored(s *site.Site, paths []string) error {
-	var b strings.Builder
-	for _, p := range paths {
-		b.WriteString(p)
+// writePaths writes a set of paths into a file of the session's folder, each ended by
+// NUL.
+func writePaths(s *site.Site, name string, paths iter.Seq[superqode.RelPath]) error {
+	var b bytes.Buffer
+	for p := range paths {
+		b.WriteString(string(p))
 		b.WriteByte(0)
 	}
-	return atomicfile.Write(filepath.Join(s.Folder, state.IgnoredFile), []byte(b.String()), 0o600)
+	return atomicfile.Write(filepath.Join(s.Folder, name), b.Bytes(), 0o600)
 }
 
-func readIgnored(s *site.Site) (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.Folder, state.IgnoredFile))
+// readPaths reads what writePaths wrote.
+func readPaths(s *site.Site, name string) (pathSet, error) {
+	data, err := atomicfile.Read(filepath.Join(s.Folder, name))
 	if err != nil {
 		return nil, err
 	}
-	return ignoredSet(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+	set := pathSet{}
+	for p := range bytes.SplitSeq(data, []byte{0}) {
+		if len(p) > 0 {
+			set[superqode.RelPath(p)] = true
+		}
+	}
+	return set, nil
 }
 
 // patchable returns the part of a snapshot of the origin that a patch is about:
@@ -233,11 +242,16 @@ func readIgnored(s *site.Site) (pathSet, error) {
 // own files.
 func patchable(sn *snapshot.Snapshot, ignored pathSet) *snapshot.Snapshot {
 	out := *sn
-	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return InsideGit(string(e.Path)) || ignored.covers(e.Path) })
+	out.Entries = slices.DeleteFunc(slices.Clone(sn.Entries), func(e snapshot.Entry) bool { return InsideGit(e.Path) || ignored.covers(e.Path) })
 	return &out
 }
 
 // InsideGit reports whether a path leads through a .git folder, or is one.
-func InsideGit(path string) bool {
-	return skipGit(path, 0) || strings.HasPrefix(path, ".git/") || strings.Contains(path, "/.git/")
+func InsideGit(path superqode.RelPath) bool {
+	for ; path != ""; path = path.Parent() {
+		if path.Name() == ".git" {
+			return true
+		}
+	}
+	return false
 }

@@ -33,7 +33,7 @@ type Kind interface {
 	Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error)
 
 	// Skip reports what is no part of the session's snapshots.
-	Skip(s *site.Site) func(string, snapshot.Kind) bool
+	Skip(s *site.Site) snapshot.Skip
 	// patchable returns the part of a snapshot of the workspace that a patch is about.
 	patchable(s *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error)
 	// keepBase puts contents of the base that only this kind can find into the

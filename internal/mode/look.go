@@ -23,11 +23,11 @@ type Look struct {
 	Changes      []superqode.Change
 	Seen         *revert.Seen // in git_snapshot mode: all that was found
 	Problems     []snapshot.Problem
-	Ignored      int      // new entries that git ignores and that are left out
-	IgnoredPaths []string // the topmost of them
-	Gone         string   // why there is no workspace to look at, "" where there is one
-	Stored       bool     // final is no workspace's: all its contents are in the store
-	InPlace      bool     // the workspace is the origin and stays as it is: nothing is touched to be read
+	Ignored      int                 // new entries that git ignores and that are left out
+	IgnoredPaths []superqode.RelPath // the topmost of them
+	Gone         string              // why there is no workspace to look at, "" where there is one
+	Stored       bool                // final is no workspace's: all its contents are in the store
+	InPlace      bool                // the workspace is the origin and stays as it is: nothing is touched to be read
 	opened       []opened
 }
 
@@ -89,7 +89,7 @@ func LookRaw(ctx context.Context, s *site.Site) (_ *Look, err error) {
 }
 
 // Skip reports what is no part of a session's snapshots.
-func Skip(s *site.Site) func(string, snapshot.Kind) bool { return For(s.Rec.Mode).Skip(s) }
+func Skip(s *site.Site) snapshot.Skip { return For(s.Rec.Mode).Skip(s) }
 
 // onlyPatchable takes out of a look what is brought back and in no patch.
 func onlyPatchable(s *site.Site, l *Look) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -15,12 +14,12 @@ import (
 )
 
 // skipGit leaves git's own files out of a workspace's snapshot, at any depth.
-func skipGit(path string, _ snapshot.Kind) bool {
-	return path == ".git" || strings.HasSuffix(path, "/.git")
+func skipGit(path superqode.RelPath, _ snapshot.Kind) bool {
+	return path.Name() == ".git"
 }
 
 // SkipOrigin also leaves out superqode's folder in the origin.
-func SkipOrigin(path string, kind snapshot.Kind) bool {
+func SkipOrigin(path superqode.RelPath, kind snapshot.Kind) bool {
 	return path == ".superqode" || skipGit(path, kind)
 }
 

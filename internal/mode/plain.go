@@ -26,7 +26,7 @@ func (plain) Make(_ context.Context, _ *site.Site, opt Options) ([]snapshot.Entr
 	return nil, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", opt.Mode)
 }
 
-func (plain) Skip(s *site.Site) func(string, snapshot.Kind) bool {
+func (plain) Skip(s *site.Site) snapshot.Skip {
 	return without(skipGit, s.Rec.Exclude)
 }
 
@@ -63,12 +63,12 @@ func (plain) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) ([]
 }
 
 // without adds exclude patterns to what a snapshot leaves out.
-func without(skip func(string, snapshot.Kind) bool, patterns []string) func(string, snapshot.Kind) bool {
+func without(skip snapshot.Skip, patterns []string) snapshot.Skip {
 	if len(patterns) == 0 {
 		return skip
 	}
 	drop := excluded(patterns)
-	return func(path string, kind snapshot.Kind) bool { return skip(path, kind) || drop(path) }
+	return func(path superqode.RelPath, kind snapshot.Kind) bool { return skip(path, kind) || drop(path) }
 }
 
 // removeFolder removes a workspace that is a folder and no more.

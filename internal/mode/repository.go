@@ -43,12 +43,11 @@ const (
 
 // skipSessions leaves the admin folders of superqode's own worktrees out of a
 // repository's snapshot.
-func skipSessions(path string, _ snapshot.Kind) bool {
-	name, ok := strings.CutPrefix(path, "worktrees/")
-	if !ok || strings.Contains(name, "/") {
+func skipSessions(path superqode.RelPath, _ snapshot.Kind) bool {
+	if path.Parent() != "worktrees" {
 		return false
 	}
-	_, err := superqode.ParseSessionID(name)
+	_, err := superqode.ParseSessionID(path.Name())
 	return err == nil
 }
 

@@ -90,11 +90,11 @@ func workspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 		return nil, err
 	}
 	drop := Skip(s)
-	skip := func(path string, kind snapshot.Kind) bool {
-		if spared[superqode.RelPath(path)] {
+	skip := func(path superqode.RelPath, kind snapshot.Kind) bool {
+		if spared[path] {
 			return true
 		}
-		if path != ".git" && skipGit(path, kind) && base.Find(superqode.RelPath(path).Parent()) == nil {
+		if path != ".git" && skipGit(path, kind) && base.Find(path.Parent()) == nil {
 			return false // of a repository that the program made
 		}
 		return drop(path, kind)
@@ -247,7 +247,7 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 // KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
 // prefix is that of a salvage.Part. What cannot be salvaged is not overwritten
 // either.
-func KeepOverwritten(s *site.Site, dir, prefix string) func(context.Context, *revert.Plan) error {
+func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
 		over := p.Overwritten()
 		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.MoveLarge} {
@@ -264,7 +264,7 @@ func KeepOverwritten(s *site.Site, dir, prefix string) func(context.Context, *re
 			return err
 		}
 		for _, l := range sv.LeftOut {
-			p.Spare(superqode.RelPath(strings.TrimPrefix(strings.TrimPrefix(l.Path, prefix), "/")), errors.New("it could not be saved: "+l.Reason))
+			p.Spare(superqode.RelPath(strings.TrimPrefix(string(l.Path), string(prefix)+"/")), errors.New("it could not be saved: "+l.Reason))
 		}
 		return nil
 	}

@@ -46,7 +46,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 	}
 	l, ws := &Look{}, string(s.Rec.Workspace)
 	defer func() { err = errors.Join(err, l.Close(ws)) }()
-	own := func(path string, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
+	own := func(path superqode.RelPath, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
 	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
 	if err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
@@ -80,7 +80,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 func LeftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 	var left []salvage.LeftOut
 	for _, p := range problems {
-		left = append(left, salvage.LeftOut{Path: string(p.Path), Reason: p.Err.Error()})
+		left = append(left, salvage.LeftOut{Path: p.Path, Reason: p.Err.Error()})
 	}
 	return left
 }
@@ -95,15 +95,15 @@ func NoBase(s *site.Site) (*snapshot.Snapshot, error) {
 // of them out of the look until the others fit into the limit, and names those.
 func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[superqode.RelPath]bool, []salvage.LeftOut, error) {
 	wanted := *l.Final
-	skip, dropped := Skip(s), ""
+	skip, dropped := Skip(s), superqode.RelPath("")
 	wanted.Entries = slices.DeleteFunc(slices.Clone(l.Final.Entries), func(e snapshot.Entry) bool {
-		if dropped != "" && strings.HasPrefix(string(e.Path), dropped) {
+		if dropped != "" && superqode.Within(e.Path, dropped) {
 			return true
 		}
-		if !skip(string(e.Path), e.Kind) {
+		if !skip(e.Path, e.Kind) {
 			return false
 		}
-		dropped = string(e.Path) + "/"
+		dropped = e.Path
 		return true
 	})
 	if _, _, err := dropIgnored(ctx, s, &wanted); err != nil {
@@ -125,7 +125,7 @@ func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[superqode.RelPat
 			continue
 		}
 		out[e.Path] = true
-		left = append(left, salvage.LeftOut{Path: string(e.Path), Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
+		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
 	}
 	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil

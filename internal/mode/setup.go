@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -235,7 +234,7 @@ func (e *setupEffect) split(now *snapshot.Snapshot) (same, changed []superqode.R
 }
 
 // addSetupIgnored remembers the topmost ignored paths that a setup left.
-func addSetupIgnored(s *site.Site, paths []string) error {
+func addSetupIgnored(s *site.Site, paths []superqode.RelPath) error {
 	if len(paths) == 0 || Of(s.Rec.Mode).InPlace {
 		return nil
 	}
@@ -244,21 +243,16 @@ func addSetupIgnored(s *site.Site, paths []string) error {
 		return err
 	}
 	for _, p := range paths {
-		set[superqode.RelPath(p)] = true
+		set[p] = true
 	}
-	var b strings.Builder
-	for p := range set {
-		b.WriteString(string(p))
-		b.WriteByte(0)
-	}
-	return atomicfile.Write(filepath.Join(s.Folder, state.SetupIgnoredFile), []byte(b.String()), 0o600)
+	return writePaths(s, state.SetupIgnoredFile, maps.Keys(set))
 }
 
 // SetupIgnored are the ignored paths that the setup made.
 func SetupIgnored(s *site.Site) (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.Folder, state.SetupIgnoredFile))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	set, err := readPaths(s, state.SetupIgnoredFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return pathSet{}, nil
 	}
-	return ignoredSet(strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")), nil
+	return set, err
 }

@@ -34,8 +34,8 @@ func (k sharedKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 	for _, p := range survey.Problems {
 		s.Warn(text.Printable(p.Path) + " cannot be read: " + p.Err.Error())
 	}
-	ignored := ignoredSet(survey.Ignored)
-	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(string(e.Path)) })
+	ignored := setOf(survey.Ignored)
+	survey.Tree.Entries = slices.DeleteFunc(survey.Tree.Entries, func(e snapshot.Entry) bool { return ignored.covers(e.Path) || InsideGit(e.Path) })
 	s.Base = survey.Tree
 	return nil, onlyWarn(s, keepTree(ctx, s, survey))
 }
@@ -71,7 +71,7 @@ func (k sharedKind) makePlain(ctx context.Context, s *site.Site, opt Options) er
 	return onlyWarn(s, copyAside(ctx, s, wanted, "tree", tree))
 }
 
-func (sharedKind) Skip(s *site.Site) func(string, snapshot.Kind) bool {
+func (sharedKind) Skip(s *site.Site) snapshot.Skip {
 	return without(SkipOrigin, s.Rec.Exclude)
 }
 

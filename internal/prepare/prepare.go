@@ -189,7 +189,7 @@ func host(s *attach.Attached, opt Options) setup.Host {
 			return inputArtifact(ctx, string(s.Rec.Origin), name, version)
 		},
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return run(ctx, s, opt, c) },
-		Keep:      func(ctx context.Context, path string) error { return keep(ctx, s.Site, path) },
+		Keep:      func(ctx context.Context, path superqode.RelPath) error { return keep(ctx, s.Site, path) },
 		Protected: func(path string) (string, bool) { return protectsLink(s, path) },
 		Starting:  opt.Starting,
 	}
@@ -233,7 +233,7 @@ func (e stopped) Is(target error) bool { return target == setup.ErrStop }
 
 // keep salvages what an entry is about to replace, unless it is but a
 // copy of what the origin holds, or is kept to be brought back.
-func keep(ctx context.Context, s *site.Site, path string) error {
+func keep(ctx context.Context, s *site.Site, path superqode.RelPath) error {
 	if s.Rec.Runs == 0 && mode.Of(s.Rec.Mode).Restores {
 		return nil
 	}
@@ -242,7 +242,7 @@ func keep(ctx context.Context, s *site.Site, path string) error {
 		return err
 	}
 	ws := string(s.Rec.Workspace)
-	skip := func(p string, _ snapshot.Kind) bool {
+	skip := func(p superqode.RelPath, _ snapshot.Kind) bool {
 		return !superqode.Within(p, path) && !superqode.Within(path, p)
 	}
 	sn, problems, err := snapshot.Scan(ctx, ws, snapshot.ScanOptions{Format: format, Contents: snapshot.StatOnly, Skip: skip})

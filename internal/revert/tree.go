@@ -23,11 +23,11 @@ const (
 
 // Tree is a directory that can be restored to a snapshot.
 type Tree struct {
-	Dir   string                                     // absolute
-	Base  *snapshot.Snapshot                         // the snapshot to restore
-	Skip  func(path string, kind snapshot.Kind) bool // what is not part of it; nil: nothing
-	Store *store.Store                               // the contents
-	Aside string                                     // a folder with some of the files, which has precedence over the store; "" for none
+	Dir   string             // absolute
+	Base  *snapshot.Snapshot // the snapshot to restore
+	Skip  snapshot.Skip      // what is not part of it; nil: nothing
+	Store *store.Store       // the contents
+	Aside string             // a folder with some of the files, which has precedence over the store; "" for none
 }
 
 // Scan records what the directory holds now. With Stat it reads only the

@@ -1,6 +1,7 @@
 package salvage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,10 @@ import (
 // Part is one directory's entries that are about to be overwritten or
 // deleted.
 type Part struct {
-	Dir     string           // absolute: where the contents are read
-	Prefix  string           // "" or the folder of the salvage that holds the entries ("git-dir")
-	Entries []snapshot.Entry // as they are now
-	LeftOut []LeftOut        // what is left out already, and why
+	Dir     string            // absolute: where the contents are read
+	Prefix  superqode.RelPath // "" or the folder of the salvage that holds the entries ("git-dir")
+	Entries []snapshot.Entry  // as they are now
+	LeftOut []LeftOut         // what is left out already, and why
 }
 
 // Nothing reports whether the parts are empty.
@@ -124,13 +125,13 @@ func (k *Keeper) warnLeftOut(left []LeftOut) {
 // work tree may hold a file of that name.
 func freePrefixes(parts []Part) []Part {
 	parts = slices.Clone(parts)
-	taken := func(prefix string, but int) bool {
+	taken := func(prefix superqode.RelPath, but int) bool {
 		for i, p := range parts {
 			if i == but {
 				continue
 			}
 			if p.Prefix == prefix || p.Prefix == "" && slices.ContainsFunc(p.Entries, func(e snapshot.Entry) bool {
-				return superqode.Within(e.Path, superqode.RelPath(prefix))
+				return superqode.Within(e.Path, prefix)
 			}) {
 				return true
 			}
@@ -150,7 +151,7 @@ func freePrefixes(parts []Part) []Part {
 func (k *Keeper) contents(ctx context.Context, p Part,
 	format snapshot.Format) (kept []snapshot.Entry, left []LeftOut, err error) {
 	now := &snapshot.Snapshot{Root: p.Dir, Format: format, Entries: slices.Clone(p.Entries)}
-	reasons := map[string]string{}
+	reasons := map[superqode.RelPath]string{}
 	for i := range now.Entries {
 		if e := &now.Entries[i]; e.Kind == snapshot.Link && e.ID.IsZero() {
 			e.ID = format.HashBlob([]byte(e.Link))
@@ -162,9 +163,9 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 			return nil, nil, err
 		}
 		for _, p := range problems {
-			reasons[string(p.Path)] = p.Err.Error()
+			reasons[p.Path] = p.Err.Error()
 		}
-		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[string(e.Path)] != "" })
+		now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return reasons[e.Path] != "" })
 		err = k.Store.WriteBlobs(ctx, p.Dir, now.Entries)
 		var changed *store.ChangedError
 		if !errors.As(err, &changed) {
@@ -181,19 +182,15 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 			}
 		}
 	}
-	prefix := ""
-	if p.Prefix != "" {
-		prefix = p.Prefix + "/"
-	}
 	for path, why := range reasons {
-		left = append(left, LeftOut{prefix + path, why})
+		left = append(left, LeftOut{p.Prefix.Join(string(path)), why})
 	}
 	for _, l := range p.LeftOut {
-		left = append(left, LeftOut{prefix + l.Path, l.Reason})
+		left = append(left, LeftOut{p.Prefix.Join(string(l.Path)), l.Reason})
 	}
-	slices.SortFunc(left, func(a, b LeftOut) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortFunc(left, func(a, b LeftOut) int { return cmp.Compare(a.Path, b.Path) })
 	for _, e := range now.Entries {
-		e.Path = superqode.RelPath(prefix) + e.Path
+		e.Path = p.Prefix.Join(string(e.Path))
 		kept = append(kept, e)
 	}
 	return kept, left, nil
@@ -201,8 +198,8 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 
 // forgetContent prepares another try on a file that changed while it was
 // stored, and on the files that share its content.
-func forgetContent(now *snapshot.Snapshot, path string) {
-	e := now.Find(superqode.RelPath(path))
+func forgetContent(now *snapshot.Snapshot, path superqode.RelPath) {
+	e := now.Find(path)
 	if e == nil {
 		return
 	}

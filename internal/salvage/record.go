@@ -1,7 +1,6 @@
 package salvage
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ type Record struct {
 
 // LeftOut is a path that could not be salvaged, and why.
 type LeftOut struct {
-	Path   string
+	Path   superqode.RelPath
 	Reason string
 }
 
@@ -52,7 +51,7 @@ type leftOutJSON struct {
 
 // MarshalJSON keeps every byte of the path; see superqode.JSONPath.
 func (l LeftOut) MarshalJSON() ([]byte, error) {
-	text, exact := superqode.JSONPath(l.Path)
+	text, exact := superqode.JSONPath(string(l.Path))
 	return json.Marshal(leftOutJSON{text, exact, l.Reason})
 }
 
@@ -62,12 +61,8 @@ func (l *LeftOut) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	*l = LeftOut{j.Path, j.Reason}
-	if j.PathBytes == "" {
-		return nil
-	}
-	exact, err := base64.StdEncoding.DecodeString(j.PathBytes)
-	l.Path = string(exact)
+	path, err := superqode.PathFromJSON(j.Path, j.PathBytes)
+	*l = LeftOut{path, j.Reason}
 	return err
 }
 

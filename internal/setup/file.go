@@ -154,7 +154,7 @@ func (f *file) apply(ctx context.Context, w *work, _ *Step) error {
 		return superqode.Errorf(superqode.ErrUsage, "target %s is a folder", text.Printable(rel))
 	}
 	if err == nil && w.Keep != nil {
-		if err := w.Keep(ctx, rel); err != nil {
+		if err := w.Keep(ctx, f.Target); err != nil {
 			return err
 		}
 	}

@@ -210,7 +210,7 @@ func (in *input) apply(ctx context.Context, w *work, s *Step) error {
 	}
 	if err == nil && w.Keep != nil {
 		if _, lerr := w.root.Lstat(rel); lerr == nil {
-			err = w.Keep(ctx, rel)
+			err = w.Keep(ctx, in.To)
 		}
 	}
 	if err == nil {

@@ -68,7 +68,7 @@ type Host struct {
 	Run func(ctx context.Context, c Command) (Outcome, error)
 	// Keep saves what is at a path of the workspace before it is replaced,
 	// unless it exists elsewhere. nil keeps nothing.
-	Keep func(ctx context.Context, path string) error
+	Keep func(ctx context.Context, path superqode.RelPath) error
 	// Protected says what keeps a program from writing through a link to a path
 	// of this machine, and whether anything does.
 	Protected func(path string) (how string, ok bool)

@@ -71,8 +71,8 @@ func (b *bench) host() setup.Host {
 			}
 			return setup.Outcome{}, nil
 		},
-		Keep: func(_ context.Context, path string) error {
-			b.kept = append(b.kept, path)
+		Keep: func(_ context.Context, path superqode.RelPath) error {
+			b.kept = append(b.kept, string(path))
 			return nil
 		},
 		Protected: func(string) (string, bool) { return "nothing protects it", false },

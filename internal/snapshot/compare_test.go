@@ -73,7 +73,7 @@ func TestCompareAsGit(t *testing.T) {
 				snaptest.Must(t, os.WriteFile(p, fmt.Appendf(nil, "%d", rng.IntN(4)), []os.FileMode{0o644, 0o755}[rng.IntN(2)]))
 			}
 		}
-		skip := func(p string, _ snapshot.Kind) bool { return p == ".git" }
+		skip := func(p superqode.RelPath, _ snapshot.Kind) bool { return p == ".git" }
 		write(12)
 		f.Git("add", "-A")
 		base := snaptest.Scan(t, f.Dir, snapshot.ScanOptions{Skip: skip})

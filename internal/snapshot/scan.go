@@ -29,6 +29,10 @@ const (
 	StatOnly                    // leave their ids zero; HashMissing can fill them in later
 )
 
+// Skip reports what to leave out, with everything below it. It is called from several
+// goroutines, and may keep the path.
+type Skip func(path superqode.RelPath, kind Kind) bool
+
 // ScanOptions says what Scan looks at and what it may take from elsewhere. Only
 // Format must be set.
 type ScanOptions struct {
@@ -39,9 +43,7 @@ type ScanOptions struct {
 	// share its memory. The result is the same without it, only later.
 	Previous *Snapshot
 	Known    Known // asked for files that Previous does not know; nil knows nothing
-	// Skip tells what to leave out, with everything below it. It is called from
-	// several goroutines, and may keep the path.
-	Skip     func(path string, kind Kind) bool
+	Skip     Skip  // nil leaves nothing out
 	Contents Contents
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/snaptest"
@@ -23,7 +24,7 @@ func BenchmarkChanges(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := gittest.Many(b, n)
 			saved := filepath.Join(b.TempDir(), "base.snap")
-			skip := func(p string, _ snapshot.Kind) bool { return p == ".git" }
+			skip := func(p superqode.RelPath, _ snapshot.Kind) bool { return p == ".git" }
 			base := snaptest.Scan(b, f.Dir, snapshot.ScanOptions{Skip: skip})
 			snaptest.Must(b, base.Settle(b.Context()))
 			snaptest.Must(b, base.Save(saved))

@@ -176,7 +176,7 @@ func TestScanTrustsPrevious(t *testing.T) {
 func TestScanSkipsAndStatOnly(t *testing.T) {
 	t.Parallel()
 	dir := snaptest.Tree(t, map[string]string{".git/x": "1", "sub/.git/y": "2", "sub/f": "3", "f": "4"})
-	s := snaptest.Scan(t, dir, snapshot.ScanOptions{Contents: snapshot.StatOnly, Skip: func(p string, _ snapshot.Kind) bool { return filepath.Base(p) == ".git" }})
+	s := snaptest.Scan(t, dir, snapshot.ScanOptions{Contents: snapshot.StatOnly, Skip: func(p superqode.RelPath, _ snapshot.Kind) bool { return p.Name() == ".git" }})
 	if len(s.Entries) != 3 || s.Find(".git") != nil || s.Find("sub/.git") != nil {
 		t.Errorf("entries %+v", s.Entries)
 	}

@@ -286,7 +286,7 @@ func (w *walkWorker) item(ctx context.Context, n *walkNode, names []byte, it *wa
 	}
 	for try := 1; ; try++ {
 		err := w.state(n.fd, names, it, e, p)
-		if err == nil && w.opt.Skip != nil && w.opt.Skip(string(e.Path), e.Kind) {
+		if err == nil && w.opt.Skip != nil && w.opt.Skip(e.Path, e.Kind) {
 			e.Kind = 0
 			return
 		}

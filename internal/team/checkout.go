@@ -23,8 +23,8 @@ func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
 		}
 	}
 	drop := mode.Skip(s.Site)
-	skip := func(path string, kind snapshot.Kind) bool {
-		return drop(path, kind) || m.Now.Find(superqode.RelPath(path)).IsLarge()
+	skip := func(path superqode.RelPath, kind snapshot.Kind) bool {
+		return drop(path, kind) || m.Now.Find(path).IsLarge()
 	}
 	wide, closed := readable(m.Now)
 	tree := &revert.Tree{Dir: ws, Base: mode.WithoutLarge(wide), Skip: skip, Store: s.Store}

@@ -329,7 +329,7 @@ func (s *Ending) saveLost(ctx context.Context, c *attach.Attached) error {
 		return nil
 	}
 	for _, k := range f.Agents[at].Conflicts {
-		e, err := entryAt(string(c.Rec.Workspace), string(k.Path))
+		e, err := entryAt(string(c.Rec.Workspace), superqode.RelPath(k.Path))
 		if err != nil {
 			return err
 		}
@@ -343,12 +343,12 @@ func (s *Ending) saveLost(ctx context.Context, c *attach.Attached) error {
 }
 
 // entryAt looks at one path of a workspace; nil where nothing is.
-func entryAt(dir, path string) (*snapshot.Entry, error) {
-	skip := func(p string, _ snapshot.Kind) bool { return !superqode.Within(path, p) }
-	sn, _, err := snapshot.Scan(context.Background(), dir,
-		snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly, Skip: skip})
+func entryAt(dir string, path superqode.RelPath) (*snapshot.Entry, error) {
+	skip := func(p superqode.RelPath, _ snapshot.Kind) bool { return !superqode.Within(path, p) }
+	opt := snapshot.ScanOptions{Format: snapshot.SHA256, Contents: snapshot.StatOnly, Skip: skip}
+	sn, _, err := snapshot.Scan(context.Background(), dir, opt)
 	if err != nil {
 		return nil, err
 	}
-	return sn.Find(superqode.RelPath(path)), nil
+	return sn.Find(path), nil
 }

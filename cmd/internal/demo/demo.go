@@ -226,9 +226,9 @@ func (d *demo) act(ctx context.Context, kind mode.Facts) (*demoAct, error) {
 // stand in it by name (git refreshes the times in the file), and the objects,
 // which the refs name.
 func (d *demo) digest(ctx context.Context) (superqode.Digest, error) {
-	skip := map[string]bool{".superqode": true, ".git/index": true, ".git/objects": true, ".git/worktrees": true}
+	skip := map[superqode.RelPath]bool{".superqode": true, ".git/index": true, ".git/objects": true, ".git/worktrees": true}
 	snap, problems, err := snapshot.Scan(ctx, d.repo, snapshot.ScanOptions{
-		Format: snapshot.SHA1, Skip: func(path string, _ snapshot.Kind) bool { return skip[path] },
+		Format: snapshot.SHA1, Skip: func(path superqode.RelPath, _ snapshot.Kind) bool { return skip[path] },
 	})
 	if err != nil {
 		return superqode.Digest{}, err

@@ -60,7 +60,7 @@ func (c *Restore) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		a.Warn(text.QuotePath(p) + " is lost")
 	}
 	for _, l := range r.Salvage.LeftOut {
-		a.Warn(text.QuotePath(l.Path) + " could not be salvaged: " + l.Reason)
+		a.Warn(text.QuotePath(string(l.Path)) + " could not be salvaged: " + l.Reason)
 	}
 	a.Note("restored %s of %s, verified %s", text.Plural(r.Files, "file"), r.Salvage.ID, r.Digest)
 	if a.Flags.JSON {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,13 +21,13 @@ import (
 
 // ChangedError names files whose contents are not what their snapshot says any
 // more. All other files were stored.
-type ChangedError struct{ Paths []string }
+type ChangedError struct{ Paths []superqode.RelPath }
 
 // Error names the first few paths.
 func (e *ChangedError) Error() string {
-	shown := slices.Clone(e.Paths[:min(len(e.Paths), 3)])
-	for i, p := range shown {
-		shown[i] = strconv.Quote(p)
+	shown := make([]string, min(len(e.Paths), 3))
+	for i := range shown {
+		shown[i] = strconv.Quote(string(e.Paths[i]))
 	}
 	more := ""
 	if n := len(e.Paths) - len(shown); n > 0 {
@@ -98,7 +97,7 @@ func (s *Store) WriteBlobs(ctx context.Context, root string, entries []snapshot.
 	var changed ChangedError
 	for i := range want {
 		if ids[i] != want[i].ID {
-			changed.Paths = append(changed.Paths, string(want[i].Path))
+			changed.Paths = append(changed.Paths, want[i].Path)
 		}
 	}
 	if len(changed.Paths) > 0 {

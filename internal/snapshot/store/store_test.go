@@ -191,7 +191,7 @@ func TestWriteBlobsNamesWhatChanged(t *testing.T) {
 	s := testStore(t, "", snapshot.SHA1)
 	err := s.WriteBlobs(t.Context(), src, snap.Entries)
 	changed, ok := errors.AsType[*ChangedError](err)
-	if !ok || strings.Join(changed.Paths, " ") != "big changed fifo gone grown linked" {
+	if !ok || fmt.Sprint(changed.Paths) != "[big changed fifo gone grown linked]" {
 		t.Fatal(err)
 	}
 	snaptest.Git(t, s.Dir(), "--git-dir", s.Dir(), "fsck", "--strict")

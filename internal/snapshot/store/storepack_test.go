@@ -41,7 +41,7 @@ func newPackFixture(t *testing.T, format snapshot.Format) *packFixture {
 		t.Fatal(err)
 	}
 	scan := func() *snapshot.Snapshot {
-		sn, _, err := snapshot.Scan(t.Context(), f.origin, snapshot.ScanOptions{Format: format, Skip: func(p string, _ snapshot.Kind) bool { return p == ".git" }})
+		sn, _, err := snapshot.Scan(t.Context(), f.origin, snapshot.ScanOptions{Format: format, Skip: func(p superqode.RelPath, _ snapshot.Kind) bool { return p == ".git" }})
 		if err != nil {
 			t.Fatal(err)
 		}
