@@ -8,9 +8,11 @@ import (
 
 func TestReadLog(t *testing.T) {
 	t.Parallel()
-	spec := shell(t, "echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three; sleep 0.1; echo four >&2")
+	spec := shell(t, "logged() { until grep -q $1 $LOG; do sleep 0.01; done; }; "+
+		"echo one; logged one; echo two >&2; logged two; echo three; logged three; echo four >&2")
 	dir := t.TempDir()
 	spec.Log, spec.LogIndex = filepath.Join(dir, "log"), filepath.Join(dir, "index")
+	spec.Env = append(spec.Env, "LOG="+spec.Log)
 	if _, _, _, err := output(t, spec); err != nil {
 		t.Fatal(err)
 	}

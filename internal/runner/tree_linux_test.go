@@ -95,7 +95,9 @@ func TestWhatIsLeftBehindIsEnded(t *testing.T) {
 					t.Errorf("survivor %+v", p)
 				}
 			}
-			if !named {
+			// Without a control group nothing tells whose a daemon is once its parents
+			// have ended: another run that ends in that moment may end and name it.
+			if !named && name != "daemon, no cgroup" {
 				t.Errorf("not named: %+v", res.Survivors)
 			}
 		})
