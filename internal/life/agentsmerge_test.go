@@ -2,9 +2,11 @@ package life
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,10 +27,50 @@ type mergeCase struct {
 	conflicts        string // kinds and paths
 }
 
-// tree prints the files below a folder, in order, one a line.
-const tree = `find . -path ./.git -prune -o -path ./.superqode -prune -o -type d -o -print | LC_ALL=C sort | while IFS= read -r f; do
-	if [ -L "$f" ]; then printf '%s -> %s\n' "${f#./}" "$(readlink "$f")"
-	else printf '%s %s %s\n' "${f#./}" "$(stat -c %a "$f" | sed 's/^.[0-7][0-7]*$/&/')" "$(tr '\n\r\000' ',~0' < "$f")"; fi; done`
+// tree prints the files below a folder, in order, one a line: path, permission bits
+// and contents, or a link's target.
+func tree(t *testing.T, dir string) string {
+	t.Helper()
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == ".superqode"):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		}
+		name := strings.TrimPrefix(path, dir+"/")
+		if target, err := os.Readlink(path); err == nil {
+			lines = append(lines, name+" -> "+target)
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		text := strings.NewReplacer("\n", ",", "\r", "~", "\x00", "0").Replace(string(data))
+		lines = append(lines, fmt.Sprintf("%s %o %s", name, info.Mode().Perm(), text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// copyOrigin copies the origin, which no agent has touched.
+func copyOrigin(t *testing.T, f *gittest.Fixture) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "copy")
+	if out, err := exec.Command("cp", "-a", f.Dir, dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir
+}
 
 func mergeCases() map[string]mergeCase {
 	const numbers = "seq 1 9 > f"
@@ -129,10 +171,9 @@ func TestAgentsMerge(t *testing.T) {
 func checkParts(t *testing.T, f *gittest.Fixture, res *artifacts.Result, c mergeCase) {
 	t.Helper()
 	for n, script := range []string{c.alice, c.bob} {
-		dir := filepath.Join(t.TempDir(), "own")
-		f.Git("clone", "-q", f.Dir, dir)
+		dir := copyOrigin(t, f)
 		sh(t, f, dir, script)
-		want := sh(t, f, dir, tree)
+		want := tree(t, dir)
 		patch := artifacts.AgentPatch(res.SessionID, res.Agents[n].Agent)
 		if got := withPatch(t, f, patch); got != want {
 			t.Errorf("the patch of %s makes\n%s\nwant\n%s", res.Agents[n].Agent, got, want)
@@ -144,13 +185,12 @@ func checkParts(t *testing.T, f *gittest.Fixture, res *artifacts.Result, c merge
 // nothing.
 func withPatch(t *testing.T, f *gittest.Fixture, patch string) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clone")
-	f.Git("clone", "-q", f.Dir, dir)
+	dir := copyOrigin(t, f)
 	file := filepath.Join(f.Dir, ".superqode", "qe-artifacts", patch)
 	if _, err := os.Stat(file); err == nil {
 		f.GitIn(dir, "apply", "--whitespace=nowarn", file)
 	}
-	return sh(t, f, dir, tree)
+	return tree(t, dir)
 }
 
 func sh(t *testing.T, f *gittest.Fixture, dir, script string) string {
