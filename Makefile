@@ -31,11 +31,13 @@ FLOORS = ^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$
 
 # The packages that share something between goroutines. Their tests run under the
 # race detector. Those of life drive all of them in one process: the ones with
-# several sessions, agents, programs or modes at a time are enough. It has nothing to
-# find in the rest, which takes 3 to 10 times as long under it: what the commands'
-# scripts and the hooks' tests start are processes, and the guard's cores are pure
-# functions.
-RACED_LIFE = AtOnce|Beside|Agents|Watcher|EveryMode|BringsEverythingBack|Everything$$
+# several sessions, agents, programs or modes at a time are enough, and one case of
+# those that differ in what a program did. It has nothing to find in the rest, which
+# takes 3 to 10 times as long under it: what the commands' scripts and the hooks'
+# tests start are processes, and the guard's cores are pure functions. ONLY_RACED run
+# under it alone.
+RACED_LIFE = AtOnce|Beside[^G]|BesideGC/300|AgentsMerge/disjoint|Watcher|EveryMode|BringsEverythingBack/(nothing|gc)|Everything$$|$(ONLY_RACED)
+ONLY_RACED = AgentsStress
 RACED := $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
 
 # A process with the race detector sleeps for a second before it ends unless told
@@ -72,7 +74,7 @@ floors:
 # Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests.
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
-	$(TEST) -skip '$(FLOORS)' $(if $(RACE),$(filter-out $(addprefix %/,$(RACED:./%=%)),$(shell $(GO) list ./...)) ./internal/life,./...)
+	$(TEST) -skip '$(FLOORS)$(if $(RACE),|$(ONLY_RACED))' $(if $(RACE),$(filter-out $(addprefix %/,$(RACED:./%=%)),$(shell $(GO) list ./...)) ./internal/life,./...)
 	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) $(filter-out ./internal/life,$(RACED))
 	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) -run '$(RACED_LIFE)' ./internal/life
 	[ -z "$(RACE)" ] || $(TEST) -run '^TestProcesses$$' ./internal/coordinator
