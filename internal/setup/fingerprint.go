@@ -84,7 +84,11 @@ func (c *command) outside(ctx context.Context) (string, error) {
 			st.Size() > maxScript || !config.IsScript(word, st) {
 			continue
 		}
-		sum, err := atomicfile.Hash(word)
+		real, err := filepath.EvalSymlinks(word) // /bin/sh is a link, and Hash follows none
+		if err != nil {
+			return "", err
+		}
+		sum, err := atomicfile.Hash(real)
 		if err != nil {
 			return "", err
 		}

@@ -287,3 +287,19 @@ func TestInputSources(t *testing.T) {
 		}
 	}
 }
+
+// A program outside of the workspace may be a link, as /bin/sh is. What it leads to counts.
+func TestLinkedProgram(t *testing.T) {
+	b := newBench(t)
+	b.write("bin/dash", "1")
+	link := filepath.Join(b.dir, "bin/sh")
+	if err := errors.Join(os.Chmod(filepath.Join(b.dir, "bin/dash"), 0o755), os.Symlink("dash", link)); err != nil {
+		t.Fatal(err)
+	}
+	entry := config.SetupEntry{Key: "setup[0].run", Run: &config.SetupRun{Command: link, Line: link}}
+	spec := setup.Spec{Entries: []config.SetupEntry{entry}}
+	b.want(spec, "applied "+link)
+	b.want(spec, "skipped "+link)
+	b.write("bin/dash", "2")
+	b.want(spec, "applied "+link)
+}
