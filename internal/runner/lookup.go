@@ -30,7 +30,7 @@ func childEnv(spec Spec) []string {
 	if spec.Dir != "" {
 		env = append(env, "PWD="+spec.Dir)
 	}
-	return superqode.Override(nil, env)
+	return superqode.Override([]string{}, env) // not nil, which would be our own
 }
 
 // lookPath finds the path to execute for a program's name as execvp does, but

@@ -397,3 +397,12 @@ func TestStrangerHoldsThePipe(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// An empty environment is one: the program gets nothing of ours.
+func TestNoEnvironment(t *testing.T) {
+	t.Parallel()
+	_, out, _, err := output(t, Spec{Args: []string{"/usr/bin/env"}})
+	if err != nil || out != "" {
+		t.Errorf("%q %v", out, err)
+	}
+}
