@@ -264,7 +264,7 @@ func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(co
 			return err
 		}
 		for _, l := range sv.LeftOut {
-			p.Spare(superqode.RelPath(strings.TrimPrefix(string(l.Path), string(prefix)+"/")), errors.New("it could not be saved: "+l.Reason))
+			p.Spare(superqode.RelPath(strings.TrimPrefix(strings.TrimPrefix(string(l.Path), string(prefix)), "/")), errors.New("it could not be saved: "+l.Reason))
 		}
 		return nil
 	}

@@ -183,17 +183,25 @@ func (k *Keeper) contents(ctx context.Context, p Part,
 		}
 	}
 	for path, why := range reasons {
-		left = append(left, LeftOut{p.Prefix.Join(string(path)), why})
+		left = append(left, LeftOut{below(p.Prefix, path), why})
 	}
 	for _, l := range p.LeftOut {
-		left = append(left, LeftOut{p.Prefix.Join(string(l.Path)), l.Reason})
+		left = append(left, LeftOut{below(p.Prefix, l.Path), l.Reason})
 	}
 	slices.SortFunc(left, func(a, b LeftOut) int { return cmp.Compare(a.Path, b.Path) })
 	for _, e := range now.Entries {
-		e.Path = p.Prefix.Join(string(e.Path))
+		e.Path = below(p.Prefix, e.Path)
 		kept = append(kept, e)
 	}
 	return kept, left, nil
+}
+
+// below returns a path of a part in its salvage; "" is the part's own folder.
+func below(prefix, path superqode.RelPath) superqode.RelPath {
+	if path == "" {
+		return prefix
+	}
+	return prefix.Join(string(path))
 }
 
 // forgetContent prepares another try on a file that changed while it was

@@ -1,6 +1,8 @@
 package salvage
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,14 +57,15 @@ func (l LeftOut) MarshalJSON() ([]byte, error) {
 	return json.Marshal(leftOutJSON{text, exact, l.Reason})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads what MarshalJSON wrote. The path is only shown, so none makes
+// the salvage unreadable.
 func (l *LeftOut) UnmarshalJSON(b []byte) error {
 	var j leftOutJSON
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}
-	path, err := superqode.PathFromJSON(j.Path, j.PathBytes)
-	*l = LeftOut{path, j.Reason}
+	exact, err := base64.StdEncoding.DecodeString(j.PathBytes)
+	*l = LeftOut{superqode.RelPath(cmp.Or(string(exact), j.Path)), j.Reason}
 	return err
 }
 
