@@ -223,17 +223,19 @@ func (b *Scratch) anyBinary(names ...string) (bool, error) {
 
 // mergeFile runs git merge-file. It reports whether there was no conflict.
 func (b *Scratch) mergeFile(ctx context.Context, name string, args ...string) (bool, error) {
+	clean := true
 	err := b.create(name, func(w io.Writer) error {
-		return b.git.Run(ctx, git.Cmd{
+		err := b.git.Run(ctx, git.Cmd{
 			Dir: b.Dir, Stdout: w, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(b.Dir)},
 			Args: slices.Concat([]string{"merge-file", "-p", "-q"}, args, []string{"ours", "base", "theirs"}),
 		})
+		exit, failed := errors.AsType[*git.ExitError](err)
+		if failed && exit.Code > 0 && exit.Code < 128 { // the number of conflicts
+			clean, err = false, nil
+		}
+		return err
 	})
-	exit, failed := errors.AsType[*git.ExitError](err)
-	if failed && exit.Code > 0 && exit.Code < 128 { // the number of conflicts
-		return false, nil
-	}
-	return err == nil, err
+	return clean && err == nil, err
 }
 
 // maxText is the size beyond which git merges no file line by line (xdiff's
