@@ -125,7 +125,7 @@ func environ(tb TB, home string) []string {
 		"TERM=dumb",
 	}
 	for _, k := range []string{"PATH", "GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOFLAGS",
-		"GOCOVERDIR", "GORACE"} {
+		"GOCOVERDIR", "GORACE", "GOGC"} {
 		if v, ok := os.LookupEnv(k); ok {
 			env = append(env, k+"="+v)
 		}

@@ -63,6 +63,45 @@ func pointsThatFail(t *testing.T, do string, prepare func(*gittest.Fixture)) []s
 	return reached(t, canFail, func(string) int { return 1 }, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
 }
 
+// stock is a few fixtures that take longer to prepare than the test of one point does
+// otherwise. Each is handed out again and again, as it was when it was prepared.
+type stock chan prepared
+
+type prepared struct {
+	f     *gittest.Fixture
+	image *gittest.Template
+}
+
+// newStock prepares n fixtures; the origin of none is changed by that.
+func newStock(t *testing.T, n int, prepare func(*gittest.Fixture)) stock {
+	t.Helper()
+	s := make(stock, n)
+	for range n {
+		f := gittest.Dirty(t)
+		before := f.Fingerprint(".superqode", ".git/worktrees")
+		prepare(f)
+		gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
+		s <- prepared{f, f.Keep()}
+	}
+	return s
+}
+
+// take waits for a fixture, which is the test's until it ends.
+func (s stock) take(t *testing.T) *gittest.Fixture {
+	t.Helper()
+	p := <-s
+	t.Cleanup(func() { s <- p })
+	return p.image.Restore(t, p.f)
+}
+
+// points returns the points that variable is about and that a process reaches.
+func (s stock) points(t *testing.T, variable, do string) []string {
+	t.Helper()
+	p := <-s
+	defer func() { s <- p }()
+	return reached(t, variable, func(string) int { return 1 }, func(log string) (int, string) { return child(t, p.f, do, superqode.ModeWorktree, log) })
+}
+
 // reached runs a process to its end and returns the points that it writes into the
 // file that variable names, each up to as many times as times says.
 func reached(t *testing.T, variable string, times func(name string) int, run func(env string) (int, string)) []string {
@@ -177,21 +216,20 @@ func TestKilledAtEveryPoint(t *testing.T) {
 func TestKilledWhileRecovering(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"open.active:1", "end.collecting:1", "end.reverting:1", "end.removed:1", "worktree.copied:1"} {
-		crash := func(f *gittest.Fixture) {
+		crashed := newStock(t, 2, func(f *gittest.Fixture) {
 			if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+first+"=kill"); code != -1 {
 				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
 			}
-		}
-		points := pointsOf(t, "recover", superqode.ModeWorktree, 1, crash)
+		})
+		points := crashed.points(t, everyPoint, "recover")
 		if first != "open.active:1" { // that one has the whole way down before it
 			points = without(points, "atomicfile.", "store.", "artifacts.")
 		}
 		for _, point := range points {
 			t.Run(first+"/"+point, func(t *testing.T) {
 				t.Parallel()
-				f := gittest.Dirty(t)
+				f := crashed.take(t)
 				before := f.Fingerprint(".superqode", ".git/worktrees")
-				crash(f)
 				if code, out := child(t, f, "recover", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 && code != 0 { // 0: what was stored in the same second is not stored again
 					t.Fatalf("not killed: exit code %d\n%s", code, out)
 				}

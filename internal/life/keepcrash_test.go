@@ -22,41 +22,39 @@ import (
 // A line of work each, that exists in one session's workspace only.
 var keptLines = []string{"changed in an active session", "changed after the end", "in a workspace without a session", "ignored in an active session"}
 
-// littered makes a home in which a cleanup has everything to do: sessions that
+// littered makes f one in whose home a cleanup has everything to do: sessions that
 // are done, preserved and active, an orphan, trash, and a store full of what
 // nobody needs. All of it is a day old.
-func littered(t *testing.T) func(f *gittest.Fixture) {
-	return func(f *gittest.Fixture) {
-		t.Helper()
-		k := newKeeper(t, f)
-		k.ahead = -25 * time.Hour
-		k.runs(t, OpenOptions{}, "echo one > done; mkdir -p deep/er; echo two > deep/er/x")
-		k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
-		k.active(t, OpenOptions{}, "echo '"+keptLines[0]+"' > only-here; echo '"+keptLines[3]+"' > x.log")
-		k.active(t, OpenOptions{Mode: superqode.ModeSnapshot}, "")
-		later := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
-		k.exec(t, later, "echo '"+keptLines[1]+"' > kept")
-		orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
-		l, _ := k.record(t, orphan)
-		remove(t, l.Dir)
-		project := state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
-		then := time.Now().Add(-25 * time.Hour)
-		for _, pattern := range []string{"qe/" + orphan.String(), "store.git/objects/pack/*"} {
-			paths, err := filepath.Glob(filepath.Join(project.Dir, pattern))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, p := range append(paths, string(l.AdminDir)) {
-				if err := os.Chtimes(p, then, then); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		if err := os.MkdirAll(filepath.Join(project.TrashPath(), "old/deep"), 0o700); err != nil {
+func littered(t *testing.T, f *gittest.Fixture) {
+	t.Helper()
+	k := newKeeper(t, f)
+	k.ahead = -25 * time.Hour
+	k.runs(t, OpenOptions{}, "echo one > done; mkdir -p deep/er; echo two > deep/er/x")
+	k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
+	k.active(t, OpenOptions{}, "echo '"+keptLines[0]+"' > only-here; echo '"+keptLines[3]+"' > x.log")
+	k.active(t, OpenOptions{Mode: superqode.ModeSnapshot}, "")
+	later := k.runs(t, OpenOptions{Keep: superqode.KeepAlways}, "echo collected > kept")
+	k.exec(t, later, "echo '"+keptLines[1]+"' > kept")
+	orphan := k.active(t, OpenOptions{}, "echo '"+keptLines[2]+"' > only-here")
+	l, _ := k.record(t, orphan)
+	remove(t, l.Dir)
+	project := state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
+	then := time.Now().Add(-25 * time.Hour)
+	for _, pattern := range []string{"qe/" + orphan.String(), "store.git/objects/pack/*"} {
+		paths, err := filepath.Glob(filepath.Join(project.Dir, pattern))
+		if err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(project.TrashPath(), "old/deep/f"), "rubbish")
+		for _, p := range append(paths, string(l.AdminDir)) {
+			if err := os.Chtimes(p, then, then); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	if err := os.MkdirAll(filepath.Join(project.TrashPath(), "old/deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(project.TrashPath(), "old/deep/f"), "rubbish")
 }
 
 // checkKept holds what must be true after a cleanup that was killed and repeated:
@@ -134,7 +132,8 @@ func must(list []state.Listed, broken []state.Broken, err error) []state.Listed 
 // Killed at any point, a cleanup has lost nothing, and the next one finishes.
 func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	points := pointsOf(t, "cleanup", superqode.ModeWorktree, 1, littered(t))
+	homes := newStock(t, 4, func(f *gittest.Fixture) { littered(t, f) })
+	points := homes.points(t, everyPoint, "cleanup")
 	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "end.removed",
 		"end.finished", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
 		if !strings.Contains(strings.Join(points, " "), name+":1") {
@@ -144,9 +143,8 @@ func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	for _, point := range points {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := gittest.Dirty(t)
+			f := homes.take(t)
 			before := f.Fingerprint(".superqode", ".git/worktrees")
-			littered(t)(f)
 			if code, out := child(t, f, "cleanup", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 {
 				t.Fatalf("not killed: exit code %d\n%s", code, out)
 			}
@@ -164,12 +162,12 @@ func TestCleanupKilledAtEveryPoint(t *testing.T) {
 // is removed that was not kept.
 func TestCleanupFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsThatFail(t, "cleanup", littered(t)) {
+	homes := newStock(t, 2, func(f *gittest.Fixture) { littered(t, f) })
+	for _, point := range homes.points(t, canFail, "cleanup") {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := gittest.Dirty(t)
+			f := homes.take(t)
 			before := f.Fingerprint(".superqode", ".git/worktrees")
-			littered(t)(f)
 			if code, out := child(t, f, "cleanup", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=enospc"); code != 0 && code != 97 {
 				t.Fatalf("exit code %d\n%s", code, out)
 			}
@@ -227,18 +225,17 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 // doctor --fix, killed at any point, is finished by the next one.
 func TestFixKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	prepare := func(f *gittest.Fixture) {
-		littered(t)(f)
+	homes := newStock(t, 4, func(f *gittest.Fixture) {
+		littered(t, f)
 		if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT=open.active:1=kill"); code != -1 {
 			t.Fatalf("not killed: exit code %d\n%s", code, out)
 		}
-	}
-	for _, point := range pointsOf(t, "fix", superqode.ModeWorktree, 1, prepare) {
+	})
+	for _, point := range homes.points(t, everyPoint, "fix") {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
-			f := gittest.Dirty(t)
+			f := homes.take(t)
 			before := f.Fingerprint(".superqode", ".git/worktrees")
-			prepare(f)
 			if code, out := child(t, f, "fix", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 {
 				t.Fatalf("not killed: exit code %d\n%s", code, out)
 			}

@@ -52,6 +52,7 @@ var scriptShim string
 
 // superqode is main.go again.
 func superqode() {
+	cli.LimitMemory(os.Getenv)
 	dir, _ := os.Getwd()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
