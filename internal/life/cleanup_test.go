@@ -390,6 +390,7 @@ func TestCleanupOfDamagedSessions(t *testing.T) {
 	lk, _ := k.record(t, locked)
 	f.Git("worktree", "lock", "--reason", "mine", string(lk.Workspace))
 	put(t, state.RecordPath(dirOf(torn)), "{")
+	put(t, filepath.Join(dirOf(torn), "session.copy"), "{")
 	before := f.Fingerprint(".superqode", ".git/worktrees")
 	k.ahead = 25 * time.Hour
 	for _, force := range []bool{false, true} {

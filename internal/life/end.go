@@ -201,7 +201,7 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 	}
 	err = e.failures(func(failure) bool { return true })
 	if e.failedIn(stepSecure, state.StepBringBack) {
-		err = superqode.WithHint(err, "superqode workspace revert --session %s", e.Rec.ID)
+		err = superqode.WithHint(err, "superqode workspace revert --session %s tries again; what was kept of the origin is in %s", e.Rec.ID, text.QuotePOSIX(e.AsideDir()))
 	}
 	return e.res, err
 }

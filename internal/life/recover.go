@@ -34,6 +34,7 @@ type Recovered struct {
 func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, error) {
 	var sessions []state.Listed
 	var p state.Project
+	var done []Recovered
 	if ref != "" {
 		l, err := m.find(ctx, dir, ref)
 		if err != nil {
@@ -45,8 +46,16 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		if p, err = registry.Locate(ctx, m.Host, dir); err != nil {
 			return nil, err
 		}
-		if sessions, _, err = registry.List(ctx, m.Host, dir, false); err != nil {
+		var broken []state.Broken
+		if sessions, broken, err = registry.List(ctx, m.Host, dir, false); err != nil {
 			return nil, err
+		}
+		for _, b := range broken {
+			id, _ := superqode.ParseSessionID(b.ID) // the folder's name is one
+			done = append(done, Recovered{id, "failed", b.Err})
+		}
+		if _, l, _, err := mode.Pointed(m.Host, dir); errors.Is(err, state.ErrGone) {
+			done = append(done, Recovered{l.ID, "failed", err})
 		}
 		if err := gc.RemoveUnborn(p); err != nil {
 			return nil, err
@@ -56,7 +65,6 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	if err != nil {
 		return nil, err
 	}
-	var done []Recovered
 	for _, a := range applies {
 		done = append(done, Recovered(a))
 	}
@@ -78,9 +86,14 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 	return done, nil
 }
 
-func (m *Manager) recoverOne(ctx context.Context, l state.Listed) Recovered {
+func (m *Manager) recoverOne(ctx context.Context, l state.Listed) (r Recovered) {
 	s := m.session(l)
-	r := Recovered{ID: l.ID, Action: "failed"}
+	r = Recovered{ID: l.ID, Action: "failed"}
+	defer func() {
+		if r.Err != nil && superqode.Hint(r.Err) == "" {
+			r.Err = superqode.WithHint(r.Err, "what the session kept is in %s; put right what is named, then: superqode workspace recover", text.QuotePOSIX(l.Dir))
+		}
+	}()
 	alone, err := s.Own()
 	if err != nil {
 		r.Err = err
@@ -178,9 +191,12 @@ func (m *Manager) recoverDead(l state.Listed) error {
 // RecoverInPlace brings back what a dead git_snapshot session left in the origin
 // around dir. Call it before anything there is believed: the program of that
 // session could have written it. It returns the session that works there, if
-// one does.
+// one does. The error is of one that could not be brought back.
 func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
-	_, l, ok := mode.Pointed(m.Host, dir)
+	_, l, ok, err := mode.Pointed(m.Host, dir)
+	if err != nil {
+		return nil, err
+	}
 	if !ok || l == nil || !mode.Of(l.Mode).Exclusive() {
 		return nil, nil
 	}

@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // SaveBase writes base and origin beside the record. The base comes last: it
@@ -37,7 +39,19 @@ func SaveBase(ctx context.Context, s *site.Site) error {
 	if err := s.Base.Settle(ctx); err != nil {
 		return err
 	}
-	return s.Base.Save(filepath.Join(s.Folder, "base.snap"))
+	if err := s.Base.Save(filepath.Join(s.Folder, "base.snap")); err != nil || !Of(s.Rec.Mode).Exclusive() {
+		return err
+	}
+	for _, name := range []string{"base.snap", state.RepositorySnap, state.IgnoredFile} { // see site.Held
+		data, err := atomicfile.Read(filepath.Join(s.Folder, name))
+		if err == nil {
+			err = atomicfile.Replace(filepath.Join(s.AsideDir(), name), data, 0o600)
+		}
+		if err != nil {
+			return fmt.Errorf("keep a second copy: %w", err)
+		}
+	}
+	return nil
 }
 
 // KeepBase puts contents of the base that are not in the store yet there, as far

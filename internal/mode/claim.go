@@ -14,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // ClaimOrigin makes sure that no two sessions that would meet in the origin's
@@ -34,6 +35,9 @@ func claim(p state.Project, alone bool) error {
 	}
 	for _, id := range names {
 		l, err := state.Load(p.SessionPath(id))
+		if errors.Is(err, state.ErrBroken) && atomicfile.Exists(filepath.Join(l.Dir, "aside")) {
+			return fmt.Errorf("session %s keeps what this origin was: %w", id, err)
+		}
 		if err != nil || l.State.Ended() || !Of(l.Mode).InPlace {
 			continue // broken ones are reported elsewhere and cannot be asked
 		}
@@ -115,36 +119,60 @@ func readPointer(path string) (project, id string, ok bool) {
 }
 
 // Pointed returns the project of the session in place that works around dir, and
-// the session itself unless it has ended.
-func Pointed(m *site.Host, dir string) (p state.Project, open *state.Listed, ok bool) {
+// the session itself unless it has ended. The error is about one whose record is
+// lost: only its ID is known, and what it did to the origin cannot be undone. No
+// session may begin there before a person has looked.
+func Pointed(m *site.Host, dir string) (p state.Project, open *state.Listed, ok bool, err error) {
 	names, err := state.Names(PointersPath(m))
 	if err != nil || len(names) == 0 {
-		return p, nil, false
+		return p, nil, false, nil //nolint:nilerr // a home that cannot be read has no sessions
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return p, nil, false
+		return p, nil, false, nil //nolint:nilerr // it is told where dir is used
 	}
 	for d := abs; ; d = filepath.Dir(d) {
 		// The origin's own folder may have been replaced by a link since; a link
 		// may as well be how the user gets there.
 		for _, top := range []string{filepath.Join(superqode.RealPrefix(filepath.Dir(d)), filepath.Base(d)), superqode.RealPrefix(d)} {
-			folder, id, found := readPointer(pointerPath(m, top))
+			path := pointerPath(m, top)
+			folder, id, found := readPointer(path)
 			if !found {
 				continue
 			}
 			p = state.Project{Dir: filepath.Join(m.WorkingPath(), folder)}
 			l, err := state.Load(p.SessionPath(id))
-			if err != nil || string(l.Origin) != top || l.State == superqode.StateDone {
+			if err != nil {
+				l.ID, err = lost(id, top, path, err)
+				if err != nil {
+					return p, &l, true, err
+				}
+				continue
+			}
+			if string(l.Origin) != top || l.State == superqode.StateDone {
 				continue
 			}
 			if l.State.Ended() {
-				return p, nil, true
+				return p, nil, true, nil
 			}
-			return p, &l, true
+			return p, &l, true, nil
 		}
 		if d == filepath.Dir(d) {
-			return p, nil, false
+			return p, nil, false, nil
 		}
 	}
+}
+
+// lost says that what a pointer leads to cannot be read; nil where the pointer is
+// no session's, or has gone meanwhile.
+func lost(name, top, pointer string, err error) (superqode.SessionID, error) {
+	id, perr := superqode.ParseSessionID(name)
+	if _, again, ok := readPointer(pointer); perr != nil || !ok || again != name {
+		return id, nil
+	}
+	what := fmt.Sprintf("session %s worked in %s itself and did not end", id, text.Printable(top))
+	if errors.Is(err, state.ErrGone) {
+		return id, superqode.WithHint(fmt.Errorf("%s, and nothing is left of what it kept: %w", what, err), "look at the origin, then: rm %s", text.QuotePOSIX(pointer))
+	}
+	return id, fmt.Errorf("%s: %w", what, err)
 }

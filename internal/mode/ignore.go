@@ -224,7 +224,7 @@ func writePaths(s *site.Site, name string, paths iter.Seq[superqode.RelPath]) er
 
 // readPaths reads what writePaths wrote.
 func readPaths(s *site.Site, name string) (pathSet, error) {
-	data, err := atomicfile.Read(filepath.Join(s.Folder, name))
+	data, err := site.Held(s, name, atomicfile.Read)
 	if err != nil {
 		return nil, err
 	}

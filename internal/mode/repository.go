@@ -278,7 +278,7 @@ func restat(file string, e *snapshot.Entry) error {
 
 // repositoryTree is the git common dir of a git_snapshot session as it has to be.
 func repositoryTree(s *site.Site) (*revert.Tree, error) {
-	base, err := snapshot.Load(filepath.Join(s.Folder, state.RepositorySnap))
+	base, err := site.Held(s, state.RepositorySnap, snapshot.Load)
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
 	}

@@ -142,7 +142,7 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
 func Locate(ctx context.Context, m *site.Host, dir string) (state.Project, error) {
-	if p, _, ok := mode.Pointed(m, dir); ok {
+	if p, _, ok, _ := mode.Pointed(m, dir); ok { // its session may be lost: the project is known all the same
 		return p, nil
 	}
 	real, err := filepath.Abs(dir)

@@ -151,8 +151,22 @@ func (s *Site) LoadBase() (*snapshot.Snapshot, error) {
 		return s.Base, nil
 	}
 	var err error
-	s.Base, err = snapshot.Load(filepath.Join(s.Folder, "base.snap"))
+	s.Base, err = Held(s, "base.snap", snapshot.Load)
 	return s.Base, err
+}
+
+// Held reads a file of the session's folder or, where that cannot be read, what a
+// git_snapshot session keeps of it in its aside folder: what an origin is brought
+// back by is held twice.
+func Held[T any](s *Site, name string, read func(path string) (T, error)) (T, error) {
+	v, err := read(filepath.Join(s.Folder, name))
+	if err == nil {
+		return v, nil
+	}
+	if twin, terr := read(filepath.Join(s.AsideDir(), name)); terr == nil {
+		return twin, nil
+	}
+	return v, err
 }
 
 func (s *Site) LoadOrigin() (*snapshot.Snapshot, error) {

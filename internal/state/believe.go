@@ -14,7 +14,7 @@ import (
 // else about a field that never changes.
 func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 	rec = known
-	disk, err := ReadRecord(sessionDir)
+	disk, damaged, err := readRecord(sessionDir)
 	if err != nil {
 		return rec, true
 	}
@@ -23,7 +23,7 @@ func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 	rec.Pinned, rec.ChangeCount, rec.UpdatedAt = disk.Pinned, disk.ChangeCount, disk.UpdatedAt
 	rec.Warnings, rec.Tampered = Merged(rec.Warnings, disk.Warnings), Merged(rec.Tampered, disk.Tampered)
 	rec.Kernel = Weaker(rec.Kernel, disk.Kernel) // a lie can only make it less
-	return rec, !sameFixed(rec, *disk)
+	return rec, damaged || !sameFixed(rec, *disk)
 }
 
 // sameFixed compares two records in everything but what Believe takes over, by
@@ -33,6 +33,10 @@ func sameFixed(a, b Record) bool {
 	b.Limit, b.Truncated = a.Limit, a.Truncated
 	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt,
 		a.Warnings, a.Tampered, a.Kernel
+	return same(a, b)
+}
+
+func same(a, b Record) bool {
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)

@@ -1,8 +1,13 @@
 package state
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -102,14 +107,43 @@ const (
 // RecordPath is the record of the session whose folder is sessionDir.
 func RecordPath(sessionDir string) string { return filepath.Join(sessionDir, "session.json") }
 
-// ReadRecord reads the session.json of a session folder and checks that it
-// belongs there.
+// A record is held twice. The copy begins with the SHA-256 of what follows, so it
+// says itself whether it is whole, and it is written first: where the two differ
+// and session.json is not the later one, session.json was damaged, or its writing
+// was cut short.
+func copyPath(sessionDir string) string { return filepath.Join(sessionDir, "session.copy") }
+
+// ReadRecord reads the record in a session folder, from session.json or from its
+// copy, and checks that it belongs there.
 func ReadRecord(sessionDir string) (*Record, error) {
+	r, _, err := readRecord(sessionDir)
+	return r, err
+}
+
+// readRecord also reports that session.json is not what was written.
+func readRecord(sessionDir string) (r *Record, damaged bool, err error) {
+	name := filepath.Base(sessionDir)
 	data, err := atomicfile.Read(RecordPath(sessionDir))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
+		err = fmt.Errorf("%w: %w", ErrBroken, err)
+	} else {
+		r, err = parseRecord(data, name)
 	}
-	return parseRecord(data, filepath.Base(sessionDir))
+	sealed, _ := atomicfile.Read(copyPath(sessionDir)) // what cannot be read has no sum either
+	sum, twin, _ := bytes.Cut(sealed, []byte("\n"))
+	if bytes.Equal(twin, data) || string(sum) != sumOf(twin) {
+		return r, false, err
+	}
+	kept, kerr := parseRecord(twin, name)
+	if kerr != nil || err == nil && (r.UpdatedAt.After(kept.UpdatedAt) || same(*r, *kept)) { // written since, by who knew no copy
+		return r, false, err
+	}
+	return kept, true, nil
+}
+
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 func parseRecord(data []byte, name string) (*Record, error) {
@@ -138,9 +172,28 @@ func parseRecord(data []byte, name string) (*Record, error) {
 	return &r, nil
 }
 
-// WriteRecord replaces a session's record as a whole and flushes it to disk.
+// WriteRecord replaces a session's record as a whole, and flushes it to disk. What
+// stands in the way of session.json, or may not be read, is removed: its copy holds
+// the record by then.
 func WriteRecord(sessionDir string, r *Record) error {
-	return atomicfile.WriteJSON(RecordPath(sessionDir), r)
+	data, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	data = append(data, '\n')
+	if err := atomicfile.ClearWay(copyPath(sessionDir)); err != nil {
+		return err
+	}
+	if err := atomicfile.Replace(copyPath(sessionDir), append([]byte(sumOf(data)+"\n"), data...), 0o600); err != nil {
+		return err
+	}
+	path := RecordPath(sessionDir)
+	if _, err := atomicfile.Read(path); errors.Is(err, atomicfile.ErrNotRegular) || errors.Is(err, os.ErrPermission) {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return atomicfile.WriteJSON(path, r)
 }
 
 // Layers tells what guards the session, as far as it is known: the kernel layer's

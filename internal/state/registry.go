@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Listed is one session as `workspace list` shows it.
@@ -75,26 +77,39 @@ func Load(dir string) (Listed, error) {
 		if errors.Is(err, os.ErrNotExist) && unborn(dir) {
 			return l, ErrGone
 		}
-		return l, err
+		return l, superqode.WithHint(err, "take what you need from %s, then move that folder away", text.QuotePOSIX(dir))
 	}
 	l.Record = *r
 	if l.State.Ended() {
 		return l, nil
 	}
 	if l.Alive, err = lockfile.IsHeld(LockPath(dir)); err != nil {
-		return l, err
+		return l, superqode.WithHint(err, "put that right; what the session holds is in %s", text.QuotePOSIX(dir))
 	}
 	l.Dead = !l.Alive && (l.Owned || l.State != superqode.StateActive)
 	return l, nil
 }
 
-// unborn reports whether a session folder without session.json is one that is
-// being made, or whose maker was killed before it made anything else: there is
-// no workspace, and Recover removes it.
+// unborn reports whether a session folder without a record is one that is being
+// made, or whose maker was killed before it made anything else. It is the one rule
+// by which a folder may be removed that has no record: whatever else is in it, or a
+// workspace, may be the only copy of what somebody had.
 func unborn(dir string) bool {
 	p := Project{Dir: filepath.Dir(filepath.Dir(dir))}
-	_, err := os.Lstat(p.WorkspacePath(filepath.Base(dir)))
-	return errors.Is(err, os.ErrNotExist)
+	if _, err := os.Lstat(p.WorkspacePath(filepath.Base(dir))); !errors.Is(err, os.ErrNotExist) {
+		return false
+	}
+	names, err := Names(dir)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool {
+		switch {
+		case name == "lock", strings.HasPrefix(name, ".session."): // of a record that was being written
+			return false
+		case slices.Contains(SessionFolders(), name):
+			below, err := Names(filepath.Join(dir, name))
+			return err != nil || len(below) > 0
+		}
+		return true
+	})
 }
 
 // IsChild reports whether a session belongs to another one that can look after

@@ -117,7 +117,8 @@ func (r *repository) create(originObjects string) error {
 }
 
 // makeFolders makes those of a store's folders that git or we rely on, and the
-// HEAD without which it is no repository, should somebody have cleared them away.
+// HEAD without which it is no repository, should somebody have cleared them away
+// or written into it.
 func (r *repository) makeFolders() error {
 	for _, d := range []string{"objects/info", "objects/pack", "refs"} {
 		if err := os.MkdirAll(filepath.Join(r.dir, d), 0o700); err != nil {
@@ -125,10 +126,10 @@ func (r *repository) makeFolders() error {
 		}
 	}
 	head := filepath.Join(r.dir, "HEAD")
-	if _, err := os.Lstat(head); errors.Is(err, os.ErrNotExist) {
-		return atomicfile.Write(head, []byte(storeHead), 0o600)
+	if is, err := atomicfile.Read(head); err == nil && string(is) == storeHead {
+		return nil
 	}
-	return nil
+	return atomicfile.Write(head, []byte(storeHead), 0o600)
 }
 
 const storeHead = "ref: refs/heads/none\n"
