@@ -101,6 +101,9 @@ func In(tb TB, dir string) *Fixture {
 	return &Fixture{Dir: dir, Home: home, tb: tb, env: environ(tb, home)}
 }
 
+// For returns the fixture as one of the test tb.
+func (f Fixture) For(tb TB) *Fixture { f.tb = tb; return &f }
+
 func tempDir(tb TB) string {
 	tb.Helper()
 	dir, err := filepath.EvalSymlinks(tb.TempDir()) // on macOS /var is a link

@@ -48,61 +48,26 @@ func (t *Template) Make(tb TB) *Fixture {
 		t.read(tb, t.home, true)
 	})
 	f := Plain(tb)
-	t.fill(f)
-	return f
-}
-
-// Keep reads the fixture as it is now, with the sessions of its home, for Restore.
-func (f *Fixture) Keep() *Template {
-	f.tb.Helper()
-	t := &Template{top: filepath.Dir(f.Dir), home: f.Home}
-	t.read(f.tb, t.top, false)
-	t.read(f.tb, t.home, true)
-	return t
-}
-
-// Restore returns the fixture f as it was when Keep read it, for the test tb. It lies
-// where it lay: what a session wrote down about its place still holds. Inodes and
-// hard links are not restored.
-func (t *Template) Restore(tb TB, f *Fixture) *Fixture {
-	tb.Helper()
-	for _, dir := range []string{t.top, t.home} {
-		err := os.RemoveAll(dir)
-		if err == nil {
-			err = os.Mkdir(dir, 0o755)
-		}
-		if err != nil {
-			tb.Fatalf("restore fixture: %v", err)
-		}
-	}
-	g := *f
-	g.tb = tb
-	t.fill(&g)
-	return &g
-}
-
-// fill writes the template's files for a fixture that is empty.
-func (t *Template) fill(f *Fixture) {
-	f.tb.Helper()
 	for i := range t.files {
 		if err := t.write(f, &t.files[i]); err != nil {
-			f.tb.Fatalf("make fixture: %v", err)
+			tb.Fatalf("make fixture: %v", err)
 		}
 	}
 	for i := range t.files {
 		if e := &t.files[i]; filepath.Base(e.name) == "index" {
 			if err := f.refresh(f.place(e), e); err != nil {
-				f.tb.Fatalf("make fixture: %v", err)
+				tb.Fatalf("make fixture: %v", err)
 			}
 		}
 	}
 	for i := len(t.files) - 1; i >= 0; i-- { // a folder after what lies in it
 		if e := &t.files[i]; e.mode.IsDir() {
 			if err := os.Chtimes(f.place(e), e.mtime, e.mtime); err != nil {
-				f.tb.Fatalf("make fixture: %v", err)
+				tb.Fatalf("make fixture: %v", err)
 			}
 		}
 	}
+	return f
 }
 
 func (f *Fixture) place(e *templateFile) string {

@@ -60,7 +60,7 @@ func pointsThatFail(t *testing.T, do string, prepare func(*gittest.Fixture)) []s
 	if prepare != nil {
 		prepare(f)
 	}
-	return reached(t, canFail, func(string) int { return 1 }, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
+	return reached(t, canFail, once, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
 }
 
 // stock is a few fixtures that take longer to prepare than the test of one point does
@@ -68,22 +68,46 @@ func pointsThatFail(t *testing.T, do string, prepare func(*gittest.Fixture)) []s
 type stock chan prepared
 
 type prepared struct {
-	f     *gittest.Fixture
-	image *gittest.Template
+	f    *gittest.Fixture
+	copy string // of the folders that hold its directory and its home
 }
 
-// newStock prepares n fixtures; the origin of none is changed by that.
-func newStock(t *testing.T, n int, prepare func(*gittest.Fixture)) stock {
+func newStock(t *testing.T, n int, prepare func() *gittest.Fixture) stock {
 	t.Helper()
 	s := make(stock, n)
 	for range n {
+		p := prepared{prepare(), t.TempDir()}
+		shell(t, `cp -a "$1" "$2" "$3"`, filepath.Dir(p.f.Dir), p.f.Home, p.copy)
+		s <- p
+	}
+	return s
+}
+
+// restore returns the fixture as it was prepared, at the place that its sessions wrote
+// down, with its times and hard links; only the inodes are new.
+func (p prepared) restore(t *testing.T) *gittest.Fixture {
+	t.Helper()
+	shell(t, `chmod -R u+rwx "$1" "$2" && rm -rf "$1" "$2" && cp -a "$3"/. "$4"`, filepath.Dir(p.f.Dir), p.f.Home, p.copy, filepath.Dir(p.f.Home))
+	return p.f.For(t)
+}
+
+func shell(t *testing.T, line string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("sh", append([]string{"-c", line, "sh"}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
+	}
+}
+
+// dirtyStock prepares dirty fixtures whose origin is not changed by that.
+func dirtyStock(t *testing.T, n int, prepare func(*gittest.Fixture)) stock {
+	t.Helper()
+	return newStock(t, n, func() *gittest.Fixture {
 		f := gittest.Dirty(t)
 		before := f.Fingerprint(".superqode", ".git/worktrees")
 		prepare(f)
 		gittest.Same(t, before, f.Fingerprint(".superqode", ".git/worktrees"))
-		s <- prepared{f, f.Keep()}
-	}
-	return s
+		return f
+	})
 }
 
 // take waits for a fixture, which is the test's until it ends.
@@ -91,16 +115,20 @@ func (s stock) take(t *testing.T) *gittest.Fixture {
 	t.Helper()
 	p := <-s
 	t.Cleanup(func() { s <- p })
-	return p.image.Restore(t, p.f)
+	return p.restore(t)
 }
 
-// points returns the points that variable is about and that a process reaches.
-func (s stock) points(t *testing.T, variable, do string) []string {
+// points returns the points that variable is about and that a process reaches, each up
+// to as many times as times says.
+func (s stock) points(t *testing.T, variable, do string, times func(name string) int) []string {
 	t.Helper()
 	p := <-s
 	defer func() { s <- p }()
-	return reached(t, variable, func(string) int { return 1 }, func(log string) (int, string) { return child(t, p.f, do, superqode.ModeWorktree, log) })
+	f := p.restore(t)
+	return reached(t, variable, times, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
 }
+
+func once(string) int { return 1 }
 
 // reached runs a process to its end and returns the points that it writes into the
 // file that variable names, each up to as many times as times says.
@@ -216,12 +244,12 @@ func TestKilledAtEveryPoint(t *testing.T) {
 func TestKilledWhileRecovering(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"open.active:1", "end.collecting:1", "end.reverting:1", "end.removed:1", "worktree.copied:1"} {
-		crashed := newStock(t, 2, func(f *gittest.Fixture) {
+		crashed := dirtyStock(t, 2, func(f *gittest.Fixture) {
 			if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+first+"=kill"); code != -1 {
 				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
 			}
 		})
-		points := crashed.points(t, everyPoint, "recover")
+		points := crashed.points(t, everyPoint, "recover", once)
 		if first != "open.active:1" { // that one has the whole way down before it
 			points = without(points, "atomicfile.", "store.", "artifacts.")
 		}

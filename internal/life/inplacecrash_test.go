@@ -62,6 +62,13 @@ var smallTemplate = gittest.Template{Build: func(f *gittest.Fixture) {
 // artifact, and before each record or pack is in its place.
 var oftenAlike = []string{"snapshot.", "artifacts.", "atomicfile.create", "atomicfile.written", "store.pack-written"}
 
+func allButAlike(name string) int {
+	if slices.ContainsFunc(oftenAlike, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return 2
+	}
+	return math.MaxInt
+}
+
 // pointsIn returns the failpoints of smallOrigin that one process writes into the
 // file that variable names, all of them; of those in oftenAlike the first times.
 func pointsIn(t *testing.T, variable, do string, mode superqode.Mode, prepare func(*gittest.Fixture)) []string {
@@ -70,13 +77,7 @@ func pointsIn(t *testing.T, variable, do string, mode superqode.Mode, prepare fu
 	if prepare != nil {
 		prepare(f)
 	}
-	times := func(name string) int {
-		if slices.ContainsFunc(oftenAlike, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
-			return 2
-		}
-		return math.MaxInt
-	}
-	return reached(t, variable, times, func(log string) (int, string) { return child(t, f, do, mode, log, "SUPERQODE_TEST_SCRIPT="+wreck) })
+	return reached(t, variable, allButAlike, func(log string) (int, string) { return child(t, f, do, mode, log, "SUPERQODE_TEST_SCRIPT="+wreck) })
 }
 
 // checkInPlace holds what must be true after a crash in the origin and a
@@ -145,22 +146,24 @@ func TestInPlaceKilledAtEveryPoint(t *testing.T) {
 func TestInPlaceKilledWhileRecovering(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"collect.compared:1", "revert.erased:1", "revert.erased:2"} {
-		crash := func(t *testing.T, f *gittest.Fixture) {
-			t.Helper()
+		was := map[string]before{}
+		crashed := newStock(t, 2, func() *gittest.Fixture {
+			f := smallOrigin(t)
+			was[f.Dir] = remember(t, f)
 			if code, out := child(t, f, "run", superqode.ModeGitSnapshot, "SUPERQODE_FAILPOINT="+first+"=kill", "SUPERQODE_TEST_SCRIPT="+wreck); code != -1 {
 				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
 			}
-		}
-		points := pointsIn(t, everyPoint, "recover", "", func(f *gittest.Fixture) { crash(t, f) })
+			return f
+		})
+		points := crashed.points(t, everyPoint, "recover", allButAlike)
 		if first != "collect.compared:1" { // that one has the whole way down before it, and its end is theirs
 			points = without(points, "atomicfile.", "store.", "artifacts.", "snapshot.", "end.")
 		}
 		for _, point := range points {
 			t.Run(first+"/"+point, func(t *testing.T) {
 				t.Parallel()
-				f := smallOrigin(t)
-				b := remember(t, f)
-				crash(t, f)
+				f := crashed.take(t)
+				b := was[f.Dir]
 				if code, out := child(t, f, "recover", "", "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 && code != 0 {
 					t.Fatalf("not killed: exit code %d\n%s", code, out)
 				}
@@ -267,9 +270,12 @@ func TestSharedKilledAtEveryPoint(t *testing.T) {
 func TestRevertFailingAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, in := range []superqode.Mode{superqode.ModeGitSnapshot, superqode.ModeWorktree} {
-		open := func(t *testing.T, f *gittest.Fixture) *Session {
-			t.Helper()
+		was, opened := map[string]before{}, map[string]*Session{}
+		wrecked := newStock(t, 4, func() *gittest.Fixture {
+			f := smallOrigin(t)
+			was[f.Dir] = remember(t, f)
 			s := openSession(t, f, OpenOptions{Mode: in, Guard: GuardOptions{Off: true}})
+			opened[f.Dir] = s
 			cmd := exec.Command("sh", "-c", "SUPERQODE_ARTIFACT_DIR=.\n"+wreck)
 			cmd.Dir, cmd.Env = string(s.Rec.Workspace), f.Env()
 			if out, err := cmd.CombinedOutput(); err != nil {
@@ -278,19 +284,18 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			return s
-		}
+			return f
+		})
 		for variable, how := range map[string]string{everyPoint: "kill", canFail: "enospc"} {
-			points := pointsIn(t, variable, "revert", in, func(f *gittest.Fixture) { open(t, f) })
+			points := wrecked.points(t, variable, "revert", allButAlike)
 			if in == superqode.ModeWorktree { // records and stores are written as in place
 				points = without(points, "atomicfile.", "store.", "artifacts.")
 			}
 			for _, point := range points {
 				t.Run(string(in)+"/"+point+"/"+how, func(t *testing.T) {
 					t.Parallel()
-					f := smallOrigin(t)
-					b := remember(t, f)
-					s := open(t, f)
+					f := wrecked.take(t)
+					b, s := was[f.Dir], opened[f.Dir]
 					if code, out := child(t, f, "revert", in, "SUPERQODE_FAILPOINT="+point+"="+how); code != -1 && code != 0 && (code != 97 || how == "kill") {
 						t.Fatalf("exit code %d\n%s", code, out)
 					}

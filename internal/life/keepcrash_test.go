@@ -132,8 +132,8 @@ func must(list []state.Listed, broken []state.Broken, err error) []state.Listed 
 // Killed at any point, a cleanup has lost nothing, and the next one finishes.
 func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	homes := newStock(t, 4, func(f *gittest.Fixture) { littered(t, f) })
-	points := homes.points(t, everyPoint, "cleanup")
+	homes := dirtyStock(t, 4, func(f *gittest.Fixture) { littered(t, f) })
+	points := homes.points(t, everyPoint, "cleanup", once)
 	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "end.removed",
 		"end.finished", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
 		if !strings.Contains(strings.Join(points, " "), name+":1") {
@@ -162,8 +162,8 @@ func TestCleanupKilledAtEveryPoint(t *testing.T) {
 // is removed that was not kept.
 func TestCleanupFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	homes := newStock(t, 2, func(f *gittest.Fixture) { littered(t, f) })
-	for _, point := range homes.points(t, canFail, "cleanup") {
+	homes := dirtyStock(t, 2, func(f *gittest.Fixture) { littered(t, f) })
+	for _, point := range homes.points(t, canFail, "cleanup", once) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := homes.take(t)
@@ -225,13 +225,13 @@ func TestRestoreKilledAtEveryPoint(t *testing.T) {
 // doctor --fix, killed at any point, is finished by the next one.
 func TestFixKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	homes := newStock(t, 4, func(f *gittest.Fixture) {
+	homes := dirtyStock(t, 4, func(f *gittest.Fixture) {
 		littered(t, f)
 		if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT=open.active:1=kill"); code != -1 {
 			t.Fatalf("not killed: exit code %d\n%s", code, out)
 		}
 	})
-	for _, point := range homes.points(t, everyPoint, "fix") {
+	for _, point := range homes.points(t, everyPoint, "fix", once) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := homes.take(t)
