@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	machine "github.com/seed-2d964004/superqode/internal/revert"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/revert"
@@ -49,7 +50,7 @@ func (s *Attached) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Re
 	done()
 	r.Salvages = s.Salvages
 	if err = errors.Join(err, unlock()); err != nil || opt.DryRun {
-		return r, err
+		return r, site.RoomHint(err, "superqode workspace revert --session "+s.Rec.ID.String())
 	}
 	if !r.Verified {
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))

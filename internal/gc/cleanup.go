@@ -312,6 +312,7 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
+	s.MakeRoom(ctx)
 	d, err := mode.SalvageWorkspace(ctx, s.Site, "workspace removed by cleanup")
 	if err != nil {
 		c.failed(id, "its workspace cannot be salvaged", err)
@@ -349,6 +350,7 @@ func (c *cleaner) letGo(ctx context.Context, l state.Listed, state string) {
 		c.removed(id, state, "")
 		return
 	}
+	s.MakeRoom(ctx)
 	var d mode.Disposal
 	if differs != "" {
 		if d.Salvage, err = mode.SalvageAside(ctx, s.Site); err != nil {

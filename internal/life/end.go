@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/revert"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/team"
@@ -172,6 +173,7 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 		asked := cmp.Or(e.opt.Keep, e.Rec.Keep) == superqode.KeepAlways && facts.Restores
 		e.stays, e.keep = !facts.Restores || e.Rec.NoRevert || asked, asked && !e.told
 	}
+	e.MakeRoom(ctx)
 	if e.from == "" {
 		if err := e.record(ctx, "", superqode.StateCollecting); err != nil {
 			return nil, err
@@ -201,7 +203,9 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 	}
 	err = e.failures(func(failure) bool { return true })
 	if e.failedIn(stepSecure, state.StepBringBack) {
-		err = superqode.WithHint(err, "superqode workspace revert --session %s tries again; what was kept of the origin is in %s", e.Rec.ID, text.QuotePOSIX(e.AsideDir()))
+		again := "superqode workspace revert --session " + e.Rec.ID.String()
+		err = superqode.WithHint(err, "%s tries again; what was kept of the origin is in %s", again, text.QuotePOSIX(e.AsideDir()))
+		err = site.RoomHint(err, again)
 	}
 	return e.res, err
 }

@@ -208,6 +208,11 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	if err := mode.SaveBase(ctx, s.Site); err != nil {
 		return err
 	}
+	if mode.Of(pl.make.Mode).InPlace {
+		if err := s.Reserve(); err != nil {
+			return err
+		}
+	}
 	if err := s.joinGuard(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -26,6 +27,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // Site is one session and the place where it works. Several goroutines must not
@@ -220,6 +222,43 @@ func (s *Site) PublicID() superqode.SessionID {
 }
 
 func (s *Site) TmpDir() string { return filepath.Join(s.Folder, "tmp", "t") }
+
+// A program can fill the disk. So a session in place sets something aside as it
+// begins, some room and some names, for its end to write with.
+const (
+	reserveBytes = 2 << 20
+	reserveFiles = 32
+)
+
+func (s *Site) reserveDir() string { return filepath.Join(s.Folder, "reserve") }
+
+// Reserve sets it aside.
+func (s *Site) Reserve() error {
+	err := os.Mkdir(s.reserveDir(), 0o700)
+	for n := range reserveFiles {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(s.reserveDir(), strconv.Itoa(n)), make([]byte, reserveBytes/reserveFiles), 0o600)
+		}
+	}
+	return err
+}
+
+// MakeRoom gives up what was set aside, and what the session's programs left in
+// their temporary folder. Call it where the session's end begins.
+func (s *Site) MakeRoom(ctx context.Context) {
+	if err := errors.Join(trash.RemoveTree(ctx, s.reserveDir()), trash.RemoveTree(ctx, s.TmpDir())); err != nil {
+		s.Tell("what the session no longer needs cannot be removed: " + err.Error())
+	}
+}
+
+// RoomHint gives the error of a full disk the hint that helps, where no command of
+// superqode's makes room: again is what to run then.
+func RoomHint(err error, again string) error {
+	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+		return err
+	}
+	return superqode.WithHint(err, "make room on that disk, then: %s", again)
+}
 
 func (s *Site) OutputDir() string { return filepath.Join(s.Folder, "tmp", "output") }
 
