@@ -24,25 +24,31 @@ git config user.name wrecked
 // session is opened in.
 type kindOf func(t *testing.T, f *gittest.Fixture)
 
-// The origin may be any kind of repository, in any state.
+// The origin may be any kind of repository, in any state, and it is again after each of
+// several sessions.
 func TestGitSnapshotOfEveryKind(t *testing.T) {
 	t.Parallel()
+	scripts := []string{
+		wrecking, `for w in $(git worktree list --porcelain | sed -n 's/^worktree //p'); do git worktree unlock "$w" 2>/dev/null; git worktree remove --force "$w" 2>/dev/null; done; git worktree prune; git worktree add -q --detach "$TMPDIR/fresh" 2>/dev/null; true`,
+		`set -e; rm -rf "$(git rev-parse --absolute-git-dir)" .git new-folder README.md`, "true",
+	}
 	for name, make := range kinds() {
-		for what, script := range map[string]string{
-			"": wrecking, "/worktrees": `for w in $(git worktree list --porcelain | sed -n 's/^worktree //p'); do git worktree unlock "$w" 2>/dev/null; git worktree remove --force "$w" 2>/dev/null; done; git worktree prune; git worktree add -q --detach "$TMPDIR/fresh" 2>/dev/null; true`,
-			"/no git dir": `set -e; rm -rf "$(git rev-parse --absolute-git-dir)" .git new-folder README.md`, "/untouched": "true"} {
-			t.Run(name+what, func(t *testing.T) {
-				t.Parallel()
-				f := gittest.Dirty(t)
-				make(t, f)
-				b := remember(t, f)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := gittest.Dirty(t)
+			make(t, f)
+			for _, script := range scripts {
+				b := remember(t, f) // each time: the check's own fsck touches a shared index
 				res, out, err := runInPlace(t, f, OpenOptions{}, script)
 				if err != nil || !res.Revert.Verified || !res.OriginCheck.Unchanged {
-					t.Fatalf("%v\n%s", err, out)
+					t.Fatalf("%s: %v\n%s", script, err, out)
 				}
 				b.check(t, f)
-			})
-		}
+				if t.Failed() {
+					t.Fatalf("after %s", script)
+				}
+			}
+		})
 	}
 }
 
