@@ -260,6 +260,11 @@ func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(co
 			}
 		}
 		sv, err := s.Keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
+		if site.IsFull(err) {
+			if moved, merr := s.MoveUnsaved(ctx, dir, over); moved && merr == nil {
+				return revert.ErrAgain
+			}
+		}
 		if err != nil || sv == nil {
 			return err
 		}

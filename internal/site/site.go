@@ -251,10 +251,13 @@ func (s *Site) MakeRoom(ctx context.Context) {
 	}
 }
 
+// IsFull reports whether an error is that of a full disk.
+func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
 // RoomHint gives the error of a full disk the hint that helps, where no command of
 // superqode's makes room: again is what to run then.
 func RoomHint(err error, again string) error {
-	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
+	if !IsFull(err) {
 		return err
 	}
 	return superqode.WithHint(err, "make room on that disk, then: %s", again)
@@ -267,12 +270,23 @@ func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts"
 // MoveLarge moves large files out of a directory into the session's folder and
 // tells where they are.
 func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
+	return s.moveOut(ctx, dir, entries, (*snapshot.Entry).IsLarge, "is too big for a patch")
+}
+
+// MoveUnsaved is MoveLarge for what a full disk has no room to save: a move needs
+// none. Small files fit into what the session has set aside.
+func (s *Site) MoveUnsaved(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
+	big := func(e *snapshot.Entry) bool { return e.Kind == snapshot.File && e.Size > reserveBytes/reserveFiles }
+	return s.moveOut(ctx, dir, entries, big, "could not be saved, for the disk is full")
+}
+
+func (s *Site) moveOut(ctx context.Context, dir string, entries []snapshot.Entry, chosen func(*snapshot.Entry) bool, why string) (moved bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
 	var files []snapshot.Entry
 	for i := range entries {
-		if entries[i].IsLarge() {
+		if chosen(&entries[i]) {
 			files = append(files, entries[i])
 		}
 	}
@@ -296,10 +310,15 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Ent
 		return false, err
 	}
 	err = treecopy.MoveOut(ctx, dir, to, format, files)
+	const few = 5
+	if len(files) > few {
+		s.Warn(fmt.Sprintf("%s and %d more (of %s) %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), len(files)-1, text.Printable(dir), why, text.QuotePOSIX(to)))
+		return true, err
+	}
 	for i := range files {
 		file := files[i].Path.In(to)
 		if _, lerr := os.Lstat(file); lerr == nil {
-			s.Warn(fmt.Sprintf("%s (%s) is too big for a patch; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), text.QuotePOSIX(file)))
+			s.Warn(fmt.Sprintf("%s (%s) %s; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), why, text.QuotePOSIX(file)))
 		}
 	}
 	return true, err

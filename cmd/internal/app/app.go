@@ -271,7 +271,7 @@ func (a *App) PrintJSON(v any) error {
 // then is not with each of them; a full stream is nothing that cleaning up helps.
 func hintOf(err error) string {
 	hint := superqode.Hint(err)
-	full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	full := site.IsFull(err)
 	at, ok := errors.AsType[*fs.PathError](err)
 	if hint == "" && full && ok && !strings.HasPrefix(at.Path, "/dev/std") {
 		return "superqode workspace cleanup"
