@@ -159,7 +159,7 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 func (c *cleaner) session(ctx context.Context, id string, l state.Listed, err error) {
 	switch {
 	case err != nil:
-		c.spare(id, fmt.Sprintf("its files cannot be read (%v); look at %s and move it away", err, l.Dir))
+		c.spare(id, fmt.Sprintf("its files cannot be read (%v): %s", err, superqode.Hint(err)))
 		return
 	case l.Alive:
 		c.spare(id, "in use by another process")

@@ -54,8 +54,8 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 			id, _ := superqode.ParseSessionID(b.ID) // the folder's name is one
 			done = append(done, Recovered{id, "failed", b.Err})
 		}
-		if _, l, _, err := mode.Pointed(m.Host, dir); errors.Is(err, state.ErrGone) {
-			done = append(done, Recovered{l.ID, "failed", err})
+		if id, err := m.Gone(dir); err != nil {
+			done = append(done, Recovered{id, "failed", err})
 		}
 		if err := gc.RemoveUnborn(p); err != nil {
 			return nil, err
@@ -84,6 +84,15 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 		}
 	}
 	return done, nil
+}
+
+// Gone is the error about a session in place around dir that did not end, and of
+// which nothing is left but that it was there; nil where there is none.
+func (m *Manager) Gone(dir string) (id superqode.SessionID, err error) {
+	if _, l, _, err := mode.Pointed(m.Host, dir); errors.Is(err, state.ErrGone) {
+		return l.ID, err
+	}
+	return id, nil
 }
 
 func (m *Manager) recoverOne(ctx context.Context, l state.Listed) (r Recovered) {

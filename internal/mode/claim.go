@@ -172,7 +172,7 @@ func lost(name, top, pointer string, err error) (superqode.SessionID, error) {
 	}
 	what := fmt.Sprintf("session %s worked in %s itself and did not end", id, text.Printable(top))
 	if errors.Is(err, state.ErrGone) {
-		return id, superqode.WithHint(fmt.Errorf("%s, and nothing is left of what it kept: %w", what, err), "look at the origin, then: rm %s", text.QuotePOSIX(pointer))
+		return id, superqode.WithHint(superqode.Errorf(state.ErrGone, "%s, and nothing is left of what it kept", what), "look at the origin, then: rm %s", text.QuotePOSIX(pointer))
 	}
 	return id, fmt.Errorf("%s: %w", what, err)
 }

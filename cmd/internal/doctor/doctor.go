@@ -293,7 +293,10 @@ func sessions(ctx context.Context, a *app.App) []check {
 	}
 	for _, b := range broken {
 		detail := fmt.Sprintf("session %s: %v", b.ID, b.Err)
-		checks = append(checks, check{"sessions", warn, detail, "look at " + b.Dir + " and move it away"})
+		checks = append(checks, check{"sessions", warn, detail, superqode.Hint(b.Err)})
+	}
+	if _, err := m.Gone(a.Flags.Repo); err != nil {
+		checks = append(checks, failed("sessions", warn, err))
 	}
 	counts := fmt.Sprintf("%d known, %d died, %d broken", len(list)+len(broken), dead, len(broken))
 	return append(checks, check{"sessions", ok, counts, ""})
