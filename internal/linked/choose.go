@@ -41,9 +41,7 @@ func (c *creation) choose(ctx context.Context) (*snapshot.Snapshot, error) {
 	if err := ch.untracked(ctx); err != nil {
 		return nil, err
 	}
-	if err := ch.included(ctx); err != nil {
-		return nil, err
-	}
+	ch.included()
 	ch.parents()
 	return ch.chosen(), nil
 }
@@ -104,8 +102,8 @@ func (ch *chooser) keepAll(i int) {
 	}
 }
 
-// untracked lets git check what is queued, folder by folder from the top, so
-// that it checks nothing below an ignored folder.
+// untracked checks what is queued, folder by folder from the top: nothing below an
+// ignored folder.
 func (ch *chooser) untracked(ctx context.Context) error {
 	if len(ch.ask) == 0 {
 		return nil
@@ -114,31 +112,22 @@ func (ch *chooser) untracked(ctx context.Context) error {
 	for _, n := range ch.c.nested {
 		nested[n.path] = true
 	}
-	j, err := ch.c.judge(ctx)
+	ignores, err := ch.c.ignores(ctx)
 	if err != nil {
 		return err
 	}
-	defer j.close()
 	for len(ch.ask) > 0 {
 		round := ch.ask
-		paths := make([]superqode.RelPath, len(round))
-		for k, i := range round {
-			paths[k] = ch.entries[i].Path
-		}
-		yes, err := j.ignored(paths)
-		if err != nil {
-			return err
-		}
 		ch.ask = nil
-		for k, i := range round {
-			if yes[k] {
+		for _, i := range round {
+			if e := &ch.entries[i]; ignores(e.Path, e.Kind == snapshot.Dir) {
 				ch.keep[i] = ignored
 			} else {
 				ch.take(int(i), nested)
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // take keeps an entry that is not ignored, or queues what is in it.
@@ -160,45 +149,23 @@ func (ch *chooser) take(i int, nested map[superqode.RelPath]bool) {
 	}
 }
 
-// mayMatch reports whether a pattern could match an entry that does not come
-// along yet. mayMatch compares a pattern that is a plain name, as most are,
-// itself; git has to decide every other one.
-func (ch *chooser) mayMatch(patterns []string) bool {
-	names := map[string]bool{}
-	for _, p := range patterns {
-		p = strings.TrimSuffix(strings.TrimSuffix(p, "\r"), "/")
-		switch {
-		case p == "" || p[0] == '#':
-		case strings.ContainsAny(p, "*?[\\!/ "):
-			return true
-		default:
-			names[strings.ToLower(p)] = true
-		}
+// included keeps files that are named although git ignores them, and nested
+// repositories.
+func (ch *chooser) included() {
+	named := ch.c.includes()
+	if named == nil {
+		return
 	}
-	if len(names) == 0 {
-		return false
+	nested := map[superqode.RelPath]bool{}
+	for _, n := range ch.c.nested {
+		nested[n.path] = true
 	}
 	for i := range ch.entries {
-		if ch.keep[i] != kept && names[strings.ToLower(ch.entries[i].Path.Name())] {
-			return true
-		}
-	}
-	return false
-}
-
-// included keeps ignored files that .worktreeinclude or the caller names.
-func (ch *chooser) included(ctx context.Context) error {
-	paths, err := ch.c.includedPaths(ctx, ch.mayMatch)
-	if err != nil {
-		return err
-	}
-	for _, p := range paths {
-		p = strings.TrimSuffix(p, "/") // a nested repository
-		if i, ok := ch.find(superqode.RelPath(p)); ok {
+		e := &ch.entries[i]
+		if isDir := e.Kind == snapshot.Dir; ch.keep[i] != kept && (!isDir || nested[e.Path]) && named(e.Path, isDir) {
 			ch.keepAll(i)
 		}
 	}
-	return nil
 }
 
 func (ch *chooser) find(p superqode.RelPath) (int, bool) { return findEntry(ch.entries, p) }
