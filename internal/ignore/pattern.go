@@ -33,8 +33,12 @@ func Read(path string, fold bool) Patterns {
 		return nil
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil || len(data) > maxFile {
+	st, err := f.Stat()
+	if err != nil || st.Size() > maxFile {
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
 		return nil
 	}
 	return Parse(data, fold)
