@@ -15,6 +15,8 @@ type Limits struct {
 	MaxDisk   int64 // bytes
 	MaxOutput int64 // bytes to pass on of each stream
 	Timeout   time.Duration
+
+	CollectTimeout time.Duration // of a session's end
 }
 
 func limitFields() []field {
@@ -31,6 +33,8 @@ func limitFields() []field {
 			doc: "How much of each output stream to pass on; the log has all of it."},
 		{name: "timeout", kind: textKind, def: "", check: period, flag: "--timeout",
 			doc: "End the program after this time, for example 30m."},
+		{name: "collect_timeout", kind: textKind, def: "2m", check: period, flag: "--collect-timeout",
+			doc: "Stop collecting what a session left after this time; what is not collected is kept."},
 	}
 }
 
@@ -63,6 +67,6 @@ func limits(str func(string) string, num func(string) int64) Limits {
 	}
 	return Limits{
 		Memory: bytes("limits.memory"), Pids: int(num("limits.pids")), CPUTime: span("limits.cpu_time"),
-		MaxDisk: bytes("limits.max_disk"), MaxOutput: bytes("limits.max_output"), Timeout: span("limits.timeout"),
+		MaxDisk: bytes("limits.max_disk"), MaxOutput: bytes("limits.max_output"), Timeout: span("limits.timeout"), CollectTimeout: span("limits.collect_timeout"),
 	}
 }

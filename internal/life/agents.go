@@ -69,10 +69,10 @@ func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.
 	t := team.New(s.Site, opt, exec, relay, at)
 	runErr := t.Run(ctx)
 	relay.Stop()
-	stop := team.Ignore(exec.Signals)
-	defer stop()
 	why := t.NotApplied(runErr)
-	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: why != "", Locked: true, EndApply: EndApply{open.NoRevert, why}})
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{
+		Failed: why != "", Locked: true, EndApply: EndApply{open.NoRevert, why}, Signals: exec.Signals,
+	})
 	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err)
 	}

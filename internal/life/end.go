@@ -32,16 +32,16 @@ import (
 // In place, the repository's own files are brought back first, before any git runs
 // there; then the changes are collected; then the work tree is brought back.
 var wayDown = []step{
-	{name: stepMerge, run: (*ending).merge},
-	{name: stepSecure, run: (*ending).secure, recall: (*ending).secure},
-	{name: stepCollect, run: (*ending).collect, recall: (*ending).recollect},
-	{name: stepApply, run: (*ending).apply},
-	{name: state.StepBringBack, run: (*ending).bringBack, due: (*ending).bringsBack},
-	{name: state.StepRemove, run: (*ending).remove, due: (*ending).removes},
-	{name: stepCheck, run: (*ending).check, tells: true},
-	{name: stepAgents, run: (*ending).agents, tells: true},
-	{name: stepReport, run: (*ending).report, tells: true},
-	{name: stepFinish, run: (*ending).finish},
+	{name: stepMerge, what: "merging", run: (*ending).merge},
+	{name: stepSecure, what: "bringing the repository back", run: (*ending).secure, recall: (*ending).secure},
+	{name: stepCollect, what: "collecting the changes", run: (*ending).collect, recall: (*ending).recollect},
+	{name: stepApply, what: "applying the changes", run: (*ending).apply},
+	{name: state.StepBringBack, what: "bringing your files back", run: (*ending).bringBack, due: (*ending).bringsBack},
+	{name: state.StepRemove, what: "removing the workspace", run: (*ending).remove, due: (*ending).removes},
+	{name: stepCheck, what: "checking your files", run: (*ending).check, tells: true},
+	{name: stepAgents, what: "ending the agents' sessions", run: (*ending).agents, tells: true},
+	{name: stepReport, what: "writing the report", run: (*ending).report, tells: true},
+	{name: stepFinish, what: "recording the end", run: (*ending).finish},
 }
 
 // The steps that the record does not name: a repetition begins with them, or after
@@ -61,6 +61,7 @@ const (
 // failure: the steps after it go by that.
 type step struct {
 	name   string
+	what   string // for people
 	run    func(*ending, context.Context) error
 	recall func(*ending, context.Context) error // takes the place of run where the record names a later step
 	due    func(*ending) bool                   // of a step that the record names before it begins: whether it is to be run
@@ -77,6 +78,7 @@ type ending struct {
 	stays  bool   // in place: the changes stay in the origin
 	keep   bool   // the session is preserved
 	failed []failure
+	doing  doing
 
 	members team.Ending // agents in workspaces of their own
 
@@ -163,6 +165,8 @@ func (s *Session) ending(alone attach.Alone, opt EndOptions, from string) *endin
 
 // goDown takes the steps that are left.
 func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
+	ctx, stop := e.attend(ctx)
+	defer stop()
 	facts := mode.Of(e.Rec.Mode)
 	if facts.InPlace {
 		unlock, lerr := e.Project.Lock(ctx)
@@ -181,6 +185,9 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 	}
 	past := e.from != ""
 	for _, st := range wayDown {
+		if ctx.Err() != nil {
+			return e.res, context.Cause(ctx)
+		}
 		past = past && st.name != e.from
 		run := st.run
 		switch {
@@ -198,7 +205,7 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 			}
 		}
 		if run != nil {
-			e.fail(st.name, run(e, ctx))
+			e.fail(st.name, e.doing.take(ctx, st, func(ctx context.Context) error { return run(e, ctx) }))
 		}
 	}
 	err = e.failures(func(failure) bool { return true })
@@ -206,6 +213,8 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 		again := "superqode workspace revert --session " + e.Rec.ID.String()
 		err = superqode.WithHint(err, "%s tries again; what was kept of the origin is in %s", again, text.QuotePOSIX(e.AsideDir()))
 		err = site.RoomHint(err, again)
+	} else if e.failedIn(stepCollect) && !mode.Of(e.Rec.Mode).InPlace {
+		err = superqode.WithHint(err, "superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
 	}
 	return e.res, err
 }

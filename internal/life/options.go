@@ -1,6 +1,9 @@
 package life
 
 import (
+	"os"
+	"time"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
@@ -41,12 +44,21 @@ type OpenOptions struct {
 	Defaults state.Defaults // for the programs that are run in the session
 }
 
+// DefaultCollectTimeout is how long the end of a session collects what it left.
+const DefaultCollectTimeout = 2 * time.Minute
+
 // EndOptions says how to end a session.
 type EndOptions struct {
 	Keep   superqode.Keep // "" is what the session was opened with
 	Failed bool           // the program failed, for KeepFailure
 	Locked bool           // remove the worktree even when it is locked (git worktree lock)
 	EndApply
+	CollectTimeout time.Duration // 0: what the session was opened with, or DefaultCollectTimeout
+
+	// Signals are those that come while the session ends. The first of those that end
+	// a program shows what is being done. The second stops collecting, or where that
+	// is over the end itself, which recovery then goes on with. nil: there are none.
+	Signals <-chan os.Signal
 
 	unset error // why the workspace could not be set up, and no program ran
 }

@@ -25,8 +25,7 @@ import (
 // started (*runner.StartError).
 //
 // A signal before the program has started undoes what was made. While the
-// program runs, signals go to it. On the way down they are ignored: stopping
-// half-way would leave more to clear up.
+// program runs, signals go to it. For those that come later, see EndOptions.
 func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOptions) (*artifacts.Result, error) {
 	open.Owned = true
 	s, err := m.openInterruptible(ctx, open, exec.Signals)
@@ -40,10 +39,10 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOp
 	res, runErr := s.ExecAll(ctx, exec)
 	var start *runner.StartError
 	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
-	stop := team.Ignore(exec.Signals)
-	defer stop()
 	// Nobody but the program can have locked a worktree that is as old as this call.
-	result, err := s.End(context.WithoutCancel(ctx), EndOptions{Failed: failed, Locked: true, EndApply: EndApply{open.NoRevert, team.NotApplied(res, runErr)}})
+	result, err := s.End(context.WithoutCancel(ctx), EndOptions{
+		Failed: failed, Locked: true, EndApply: EndApply{open.NoRevert, team.NotApplied(res, runErr)}, Signals: exec.Signals,
+	})
 	if err != nil && result != nil && len(result.Revert.Differences) > 0 {
 		err = fmt.Errorf("%w: %w", superqode.ErrVerification, err) // whatever the reason, what stays is what counts
 	}
@@ -110,12 +109,10 @@ func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed
 		args = []string{}
 	}
 	err := s.Update(after, func(r *state.Record) { r.Command, r.ExitCode = args, &code })
-	end := EndOptions{Failed: true, Locked: true, unset: failed}
+	end := EndOptions{Failed: true, Locked: true, unset: failed, Signals: exec.Signals}
 	if (errors.Is(failed, superqode.ErrUsage) || errors.Is(failed, superqode.ErrNotFound)) && s.Rec.Keep != superqode.KeepAlways {
 		end.Keep = superqode.KeepNever
 	}
-	stop := team.Ignore(exec.Signals)
-	defer stop()
 	res, eerr := s.End(after, end)
 	if _, ok := errors.AsType[*setup.Error](failed); ok && superqode.Hint(failed) == "" && res != nil {
 		if log := artifacts.SessionLog(s.Rec.ID, "setup"); slices.ContainsFunc(res.Artifacts, func(a artifacts.Ref) bool { return a.Path.String() == log }) {

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // VerifyFixOptions says which fix is tried, and with which tests.
@@ -76,9 +75,7 @@ func (m *Manager) tryFix(ctx context.Context, t *findings.Trial, opt VerifyFixOp
 	}
 	defer fresh.Close()
 	defer func() {
-		stop := team.Ignore(opt.Exec.Signals)
-		defer stop()
-		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: superqode.KeepNever, Locked: true})
+		_, eerr := fresh.End(context.WithoutCancel(ctx), EndOptions{Keep: superqode.KeepNever, Locked: true, Signals: opt.Exec.Signals})
 		err = errors.Join(err, eerr)
 	}()
 	return t.Run(ctx, findings.Workspace{

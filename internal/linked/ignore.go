@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/ignore"
 )
@@ -35,21 +36,27 @@ func (c *creation) ignores(ctx context.Context) (judge, error) {
 	return tree.Ignored, nil
 }
 
-// IgnoreTree returns what git ignores in a work tree of a repository.
+// IgnoreTree returns what git ignores in a work tree of a repository. Where that is
+// gone, only the work tree says it.
 func IgnoreTree(ctx context.Context, repo *git.Repo, dir string) (*ignore.Tree, error) {
-	config, err := repo.Config(ctx)
-	if err != nil {
-		return nil, err
+	var outside []ignore.Patterns
+	fold := false
+	if atomicfile.Exists(repo.TopLevel) && atomicfile.Exists(repo.CommonDir) {
+		config, err := repo.Config(ctx)
+		if err != nil {
+			return nil, err
+		}
+		user, err := globalFile(ctx, repo, "core.excludesfile", "ignore")
+		if err != nil {
+			return nil, err
+		}
+		fold = config.Bool("core.ignorecase", false)
+		outside = []ignore.Patterns{ignore.ReadThrough(filepath.Join(repo.CommonDir, "info", "exclude"), fold), ignore.ReadThrough(user, fold)}
 	}
-	user, err := globalFile(ctx, repo, "core.excludesfile", "ignore")
-	if err != nil {
-		return nil, err
-	}
-	fold := config.Bool("core.ignorecase", false)
 	read := func(folder superqode.RelPath) ignore.Patterns {
 		return ignore.Read(folder.Join(ignore.File).In(dir), fold)
 	}
-	return ignore.NewTree(read, ignore.ReadThrough(filepath.Join(repo.CommonDir, "info", "exclude"), fold), ignore.ReadThrough(user, fold)), nil
+	return ignore.NewTree(read, outside...), nil
 }
 
 // hasSparseIgnore reports whether git reads a .gitignore from the index.

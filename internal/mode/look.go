@@ -146,7 +146,9 @@ func (l *Look) ScanAll(ctx context.Context, root string, opt snapshot.ScanOption
 // HashAll reads the contents that no stat data vouch for, but for those of large
 // files that base cannot have.
 func (l *Look) HashAll(ctx context.Context, root string) error {
-	l.Final.NameUnlike(l.Base)
+	if l.Base != nil {
+		l.Final.NameUnlike(l.Base)
+	}
 	problems, err := snapshot.HashMissing(ctx, l.Final)
 	if err == nil && l.Open(root, problems) {
 		problems, err = snapshot.HashMissing(ctx, l.Final)

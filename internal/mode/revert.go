@@ -244,20 +244,25 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 	return res, err
 }
 
+// maxSaved is how many bytes KeepOverwritten copies. To bring an origin back must not
+// wait for what a program wrote there: files beyond it are moved.
+const maxSaved = 1 << 30
+
 // KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
 // prefix is that of a salvage.Part. What cannot be salvaged is not overwritten
 // either.
 func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(context.Context, *revert.Plan) error {
 	return func(ctx context.Context, p *revert.Plan) error {
 		over := p.Overwritten()
-		for _, prepare := range []func(context.Context, string, []snapshot.Entry) (bool, error){openFiles, s.MoveLarge} {
-			changed, err := prepare(ctx, dir, over)
-			if changed || errors.Is(err, superqode.ErrConflict) {
-				return revert.ErrAgain // what the plan was made from is no more
-			}
-			if err != nil {
-				return err
-			}
+		changed, err := openFiles(ctx, dir, over)
+		if err == nil && !changed {
+			changed, err = s.MoveLarge(ctx, dir, snapshot.TooMuch(over, snapshot.LargeFile, maxSaved))
+		}
+		if changed || errors.Is(err, superqode.ErrConflict) {
+			return revert.ErrAgain // what the plan was made from is no more
+		}
+		if err != nil {
+			return err
 		}
 		sv, err := s.Keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
 		if site.IsFull(err) {

@@ -103,6 +103,9 @@ func KeyArtifacts(id superqode.SessionID, list []artifacts.Ref) (patch, page str
 	return patch, page
 }
 
+// Uncollected reports whether nobody knows what the session changed.
+func (v *View) Uncollected() bool { return v.Final.Digest.IsZero() }
+
 // checks lists what the session claims. The check of the origin comes first.
 func (v *View) checks() []Check {
 	list := []Check{v.originCheck(), v.revertCheck(), v.guardCheck()}
@@ -112,7 +115,7 @@ func (v *View) checks() []Check {
 	case a != nil:
 		list = append(list, Check{"bad", "The changes are not in your files", a.Text()})
 	}
-	if v.Final.Digest.IsZero() {
+	if v.Uncollected() {
 		list = append(list, Check{"none", "The final state has no digest", "it was not taken"})
 	} else {
 		how := "SHA-256 over the path, kind, permission bits and content of every entry"

@@ -15,7 +15,7 @@ import (
 type Method string
 
 // The methods. Stat trusts the stat data of files that nobody touched and reads
-// the others; Full reads every byte.
+// the others; Full reads every byte of files that have the base's size.
 const (
 	Stat Method = "stat"
 	Full Method = "full"
@@ -30,16 +30,16 @@ type Tree struct {
 	Aside string             // a folder with some of the files, which has precedence over the store; "" for none
 }
 
-// Scan records what the directory holds now. With Stat it reads only the
-// contents that decide whether a file is the base's: content ids of files that
-// are new, or of another size, stay zero.
+// Scan records what the directory holds now. It reads only the contents that decide
+// whether a file is the base's: content ids of files that are new, or of another
+// size, stay zero.
 func (t *Tree) Scan(ctx context.Context, how Method) (*snapshot.Snapshot, []snapshot.Problem, error) {
-	opt := snapshot.ScanOptions{Format: t.Base.Format, Skip: t.Skip}
+	opt := snapshot.ScanOptions{Format: t.Base.Format, Skip: t.Skip, Contents: snapshot.StatOnly}
 	if how != Full {
-		opt.Previous, opt.Known, opt.Contents = t.Base, t.Base.Known(), snapshot.StatOnly
+		opt.Previous, opt.Known = t.Base, t.Base.Known()
 	}
 	now, problems, err := snapshot.Scan(ctx, t.Dir, opt)
-	if err != nil || how == Full {
+	if err != nil {
 		return now, problems, err
 	}
 	more, err := t.readDoubtful(ctx, now)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/redact"
@@ -267,28 +269,21 @@ func (s *Site) OutputDir() string { return filepath.Join(s.Folder, "tmp", "outpu
 
 func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts") }
 
-// MoveLarge moves large files out of a directory into the session's folder and
-// tells where they are.
-func (s *Site) MoveLarge(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
-	return s.moveOut(ctx, dir, entries, (*snapshot.Entry).IsLarge, "is too big for a patch")
+// MoveLarge moves files that are too large for the store out of a directory into the
+// session's folder and tells where they are.
+func (s *Site) MoveLarge(ctx context.Context, dir string, files []snapshot.Entry) (moved bool, err error) {
+	return s.moveOut(ctx, dir, files, "too big to be copied")
 }
 
 // MoveUnsaved is MoveLarge for what a full disk has no room to save: a move needs
 // none. Small files fit into what the session has set aside.
 func (s *Site) MoveUnsaved(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
-	big := func(e *snapshot.Entry) bool { return e.Kind == snapshot.File && e.Size > reserveBytes/reserveFiles }
-	return s.moveOut(ctx, dir, entries, big, "could not be saved, for the disk is full")
+	return s.moveOut(ctx, dir, snapshot.TooMuch(entries, reserveBytes/reserveFiles, math.MaxInt64), "not saved, for the disk is full")
 }
 
-func (s *Site) moveOut(ctx context.Context, dir string, entries []snapshot.Entry, chosen func(*snapshot.Entry) bool, why string) (moved bool, err error) {
+func (s *Site) moveOut(ctx context.Context, dir string, files []snapshot.Entry, why string) (moved bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
-	}
-	var files []snapshot.Entry
-	for i := range entries {
-		if chosen(&entries[i]) {
-			files = append(files, entries[i])
-		}
 	}
 	if len(files) == 0 {
 		return false, nil
@@ -310,16 +305,12 @@ func (s *Site) moveOut(ctx context.Context, dir string, entries []snapshot.Entry
 		return false, err
 	}
 	err = treecopy.MoveOut(ctx, dir, to, format, files)
-	const few = 5
-	if len(files) > few {
-		s.Warn(fmt.Sprintf("%s and %d more (of %s) %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), len(files)-1, text.Printable(dir), why, text.QuotePOSIX(to)))
-		return true, err
-	}
-	for i := range files {
-		file := files[i].Path.In(to)
-		if _, lerr := os.Lstat(file); lerr == nil {
-			s.Warn(fmt.Sprintf("%s (%s) %s; it is kept until the session is cleaned up: %s", text.Printable(files[i].Path), Megabytes(files[i].Size), why, text.QuotePOSIX(file)))
-		}
+	files = slices.DeleteFunc(files, func(e snapshot.Entry) bool { return !atomicfile.Exists(e.Path.In(to)) })
+	switch {
+	case len(files) == 1:
+		s.Warn(fmt.Sprintf("%s (%s) is %s; it is kept until the session is cleaned up: %s", text.Printable(files[0].Path), Megabytes(files[0].Size), why, text.QuotePOSIX(files[0].Path.In(to))))
+	case len(files) > 1:
+		s.Warn(fmt.Sprintf("%s and %d more files are %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), len(files)-1, why, text.QuotePOSIX(to)))
 	}
 	return true, err
 }

@@ -20,11 +20,11 @@ func TestScanNamesAFileThatKeepsChanging(t *testing.T) {
 	dir := snaptest.Tree(t, map[string]string{"calm": "1"})
 	f, err := os.Create(filepath.Join(dir, "log"))
 	snaptest.Must(t, err)
-	snaptest.Must(t, f.Truncate(64<<20))
+	snaptest.Must(t, f.Truncate(128<<20))
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		for size := int64(64 << 20); ; size++ {
+		for size := int64(128 << 20); ; size++ {
 			select {
 			case <-stop:
 				return

@@ -10,8 +10,10 @@
 package snapshot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,14 +52,14 @@ type Entry struct {
 	Stat Stat
 }
 
-// largeFile is the size from which a file is in no patch and in no commit of the
+// LargeFile is the size in bytes from which a file is in no patch and in no commit of the
 // store: git would hold both sides of it in memory, and one with holes would
 // lose them. Such a file is never read for a copy of it, but moved.
-const largeFile = 100 << 20
+const LargeFile = 100 << 20
 
 // IsLarge reports whether the entry, which may be nil, is a file too large for a
 // commit of the store.
-func (e *Entry) IsLarge() bool { return e != nil && e.Kind == File && e.Size > largeFile }
+func (e *Entry) IsLarge() bool { return e != nil && e.Kind == File && e.Size > LargeFile }
 
 // NameUnlike gives each large file whose content is not known, and is not the size of
 // a large file of base, an id of its own, which is no hash of its bytes: it differs
@@ -76,6 +78,24 @@ func (s *Snapshot) NameUnlike(base *Snapshot) {
 			e.ID = IDFrom(h.Sum(nil))
 		}
 	}
+}
+
+// TooMuch returns the files among entries that are larger than most bytes, and the
+// largest of the others until what is left has no more than total.
+func TooMuch(entries []Entry, most, total int64) []Entry {
+	var files []Entry
+	for _, e := range entries {
+		if e.Kind == File {
+			files = append(files, e)
+			total -= e.Size
+		}
+	}
+	slices.SortStableFunc(files, func(a, b Entry) int { return cmp.Compare(b.Size, a.Size) })
+	n := 0
+	for ; n < len(files) && (total < 0 || files[n].Size > most); n++ {
+		total += files[n].Size
+	}
+	return files[:n]
 }
 
 // Mode returns the entry's st_mode: file type and permission bits.

@@ -65,6 +65,8 @@ type Defaults struct {
 	Pids      int           `json:"pids,omitempty"`
 	CPUTime   time.Duration `json:"cpu_time,omitempty"` // nanoseconds
 	MaxDisk   int64         `json:"max_disk,omitempty"`
+
+	CollectTimeout time.Duration `json:"collect_timeout,omitempty"` // nanoseconds; of the session's end
 }
 
 // ExitUnknown stands for the exit code of a program of which superqode does not

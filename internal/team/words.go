@@ -45,21 +45,6 @@ func Ends(sig os.Signal) bool {
 	return sig == os.Interrupt || sig == syscall.SIGTERM || sig == syscall.SIGHUP || sig == syscall.SIGQUIT
 }
 
-// Ignore drains signals until stop is called, so that the sender never blocks.
-func Ignore(signals <-chan os.Signal) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-signals:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
-}
-
 // NotApplied says why the changes of a program that ended like this are not
 // applied, "" when they are: half a job is nobody's wish.
 func NotApplied(res runner.Result, err error) string {

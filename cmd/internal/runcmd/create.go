@@ -57,6 +57,8 @@ type End struct {
 	Keep  bool `help:"Keep the workspace."`
 	Force bool `help:"End the session's running programs first."`
 	Apply bool `help:"Apply the session's changes to the origin, all or none. A conflict preserves the session."`
+
+	CollectTimeout time.Duration `placeholder:"DUR" help:"Stop collecting what the session left after DUR; what is not collected is kept."`
 }
 
 // Run prints the summary. Who ends a session wants it gone: a program that
@@ -73,7 +75,7 @@ func (c *End) Run(ctx context.Context, a *app.App, s *life.Session) error {
 		keep = superqode.KeepAlways
 	}
 	// once begun, the way down is not left half-way
-	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec)})
+	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec), CollectTimeout: c.CollectTimeout, Signals: a.Signals})
 	if res != nil {
 		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID), printResult(a, res))
 	}

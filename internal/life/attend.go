@@ -1,0 +1,80 @@
+package life
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/team"
+	"github.com/seed-2d964004/superqode/internal/text"
+)
+
+// doing is the step that an ending takes now.
+type doing struct {
+	limit time.Duration // of collecting
+
+	mu    sync.Mutex
+	what  string
+	since time.Time
+	stop  context.CancelCauseFunc // of collecting; nil in another step
+}
+
+// take takes a step. Collecting is limited in time and can be stopped alone.
+func (d *doing) take(ctx context.Context, st step, run func(context.Context) error) error {
+	var stop context.CancelCauseFunc
+	if st.name == stepCollect {
+		ctx, stop = context.WithCancelCause(ctx)
+		defer stop(nil)
+		late := time.AfterFunc(d.limit, func() { stop(fmt.Errorf("collecting the changes took longer than %s", d.limit)) })
+		defer late.Stop()
+	}
+	d.mu.Lock()
+	d.what, d.since, d.stop = st.what, time.Now(), stop
+	d.mu.Unlock()
+	return run(ctx)
+}
+
+// attend answers the signals that come while the session ends; see EndOptions.
+func (e *ending) attend(ctx context.Context) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	e.doing.what, e.doing.since = "ending the session", time.Now()
+	e.doing.limit = cmp.Or(e.opt.CollectTimeout, e.Rec.Defaults.CollectTimeout, DefaultCollectTimeout)
+	done := make(chan struct{})
+	go func() {
+		for told := false; ; {
+			select {
+			case sig := <-e.opt.Signals:
+				if team.Ends(sig) {
+					e.hurry(sig.(syscall.Signal), told, end)
+					told = true
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return ctx, func() { close(done); end(nil) }
+}
+
+// hurry answers one signal.
+func (e *ending) hurry(sig syscall.Signal, told bool, end context.CancelCauseFunc) {
+	d := &e.doing
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	why := &program.InterruptError{Signal: sig}
+	switch {
+	case !told && d.stop != nil:
+		e.Tell(fmt.Sprintf("%s, for %s so far; once more stops it", d.what, text.Took(time.Since(d.since).Seconds())))
+	case !told:
+		e.Tell(fmt.Sprintf("%s, for %s so far; once more leaves the rest to: superqode workspace recover", d.what, text.Took(time.Since(d.since).Seconds())))
+	case d.stop != nil:
+		d.stop(why)
+	default:
+		end(superqode.WithHint(why, "superqode workspace recover"))
+	}
+}
