@@ -64,11 +64,11 @@ func (c *Reader) Close() error {
 	return errors.Join(err, derr)
 }
 
-// header reads one answer's first line.
+// header reads one answer's first line. Why there is none, only Close can say.
 func (c *Reader) header() (kind string, size int64, err error) {
 	line, err := c.out.ReadString('\n')
 	if err != nil {
-		return "", 0, fmt.Errorf("git cat-file: %w: %s", err, bytes.TrimSpace(c.stderr.Bytes()))
+		return "", 0, fmt.Errorf("git cat-file: %w", err)
 	}
 	f := strings.Fields(line)
 	if len(f) == 2 && f[1] == "missing" {
