@@ -34,10 +34,8 @@ FLOORS = ^Test(Floors|Arrow|MainIsShort|Style|Ratchet.*)$$
 # several sessions, agents, programs or modes at a time are enough, and one case of
 # those that differ in what a program did. It has nothing to find in the rest, which
 # takes 3 to 10 times as long under it: what the commands' scripts and the hooks'
-# tests start are processes, and the guard's cores are pure functions. ONLY_RACED run
-# under it alone.
-RACED_LIFE = AtOnce|Beside[^G]|BesideGC/300|AgentsMerge/disjoint|Watcher|EveryMode|BringsEverythingBack/(nothing|gc)|Everything$$|$(ONLY_RACED)
-ONLY_RACED = AgentsStress
+# tests start are processes, and the guard's cores are pure functions.
+RACED_LIFE = AtOnce|Beside[^G]|BesideGC/300|AgentsMerge/disjoint|AgentsStress|Watcher|EveryMode|BringsEverythingBack/(nothing|gc)|Everything$$
 RACED := $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=cmd --exclude-dir=gittest '^[[:space:]]*go [a-z]|errgroup[.]|sync[.](RW)?Mutex|sync[.]WaitGroup|atomic[.]' . | sed 's,/[^/]*$$,,' | sort -u)
 
 # A process with the race detector sleeps for a second before it ends unless told
@@ -74,7 +72,7 @@ floors:
 # Fuzz seeds and the scripts of cmd/internal/cli/testdata run as tests.
 test:
 	@[ -n "$(RACE)" ] || echo 'note: no C compiler, so the tests run without the race detector'
-	$(TEST) -skip '$(FLOORS)$(if $(RACE),|$(ONLY_RACED))' $(if $(RACE),$(filter-out $(addprefix %/,$(RACED:./%=%)),$(shell $(GO) list ./...)) ./internal/life,./...)
+	$(TEST) -skip '$(FLOORS)' $(if $(RACE),$(filter-out $(addprefix %/,$(RACED:./%=%)),$(shell $(GO) list ./...)) ./internal/life,./...)
 	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) $(filter-out ./internal/life,$(RACED))
 	[ -z "$(RACE)" ] || CGO_ENABLED=1 $(TEST) $(RACE) -run '$(RACED_LIFE)' ./internal/life
 	[ -z "$(RACE)" ] || $(TEST) -run '^TestProcesses$$' ./internal/coordinator
@@ -83,11 +81,11 @@ failpoint:
 	$(TEST) -tags failpoint -run '^($(FAILPOINT_NAMES))$$' $(FAILPOINT_TESTS)
 
 # macOS must build, tests included. No file is for one of its architectures alone, so
-# one of them is vetted. On Windows the command refuses to start.
+# one of them is vetted and built. On Windows the command refuses to start.
 platforms:
 	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
-	GOOS=darwin GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode
-	GOOS=darwin GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode-shim
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/superqode
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/superqode-shim
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/superqode
 
 # A test fails when they are stale.

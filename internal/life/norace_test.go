@@ -1,0 +1,5 @@
+//go:build !race
+
+package life
+
+const stressEdits = 200
