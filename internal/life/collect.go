@@ -48,10 +48,10 @@ func (e *ending) collectAll(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.Rec.Final.Digest = digest
 	if err := mode.WriteChanges(e.Site, l.Changes); err != nil {
 		return err
 	}
+	e.Rec.Final.Digest = digest // and so the changes are known, now and later
 	failpoint.Hit("collect.compared")
 	store, err := artifacts.Open(string(e.Rec.Origin))
 	if err != nil {
