@@ -185,10 +185,10 @@ func (n *notifier) work(ctx context.Context, j job) error {
 	return nil
 }
 
-// tree watches a folder and everything below it, and gives a hint for
-// everything there.
+// tree watches a folder and everything below it, and gives a hint for everything
+// that came or went while it had no watch.
 func (n *notifier) tree(ctx context.Context, rel string) error {
-	return n.e.sweepDir(ctx, rel, false, map[string]struct{}{}, n.add)
+	return n.e.sweepBelow(ctx, rel, false, n.add)
 }
 
 // add watches one folder.

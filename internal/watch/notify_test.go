@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -46,5 +47,28 @@ func TestFolderInAnothersPlace(t *testing.T) {
 	}
 	if _, watched := n.dirs["p"]; !watched {
 		t.Error("p is not watched")
+	}
+}
+
+// TestGoneWithoutWatch removes a file from a folder that has lost its watch: it was
+// moved, and found at its new place before that was told.
+func TestGoneWithoutWatch(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	file := filepath.Join(root, "p", "in", "f")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	n := &notifier{e: newEngine(Options{Root: root}, rootInfo(t)), w: w, wake: make(chan struct{}, 1), dirs: map[string]uint64{}, where: map[uint64]string{}}
+	if err := errors.Join(n.e.sweep(t.Context(), true, nil), os.Remove(file), n.tree(t.Context(), "p")); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := n.e.dirty["p/in/f"]; !told {
+		t.Errorf("hints %v", n.e.dirty)
 	}
 }

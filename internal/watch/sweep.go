@@ -15,18 +15,28 @@ import (
 func (e *engine) sweep(ctx context.Context, learn bool, first func(rel string) error) error {
 	e.whole.Lock()
 	defer e.whole.Unlock()
+	err := e.sweepBelow(ctx, "", learn, first)
+	e.know.Lock()
+	e.release()
+	e.know.Unlock()
+	return err
+}
+
+// sweepBelow is sweep for one folder.
+func (e *engine) sweepBelow(ctx context.Context, rel string, learn bool, first func(rel string) error) error {
 	seen := map[string]struct{}{}
-	if err := e.sweepDir(ctx, "", learn, seen, first); err != nil || learn {
+	if err := e.sweepDir(ctx, rel, learn, seen, first); err != nil || learn {
 		return err
 	}
 	var lost []string
 	e.know.Lock()
-	e.below("", func(p string, _ Stamp) {
-		if _, ok := seen[p]; !ok {
-			lost = append(lost, p)
-		}
-	})
-	e.release()
+	if _, known := e.find(rel); known || rel == "" {
+		e.below(rel, func(p string, _ Stamp) {
+			if _, ok := seen[p]; !ok {
+				lost = append(lost, p)
+			}
+		})
+	}
 	e.know.Unlock()
 	now := time.Now()
 	for _, p := range lost {
