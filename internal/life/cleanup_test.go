@@ -313,7 +313,7 @@ func TestCleanupOfOrphans(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)
 			k := newKeeper(t, f)
-			id := k.active(t, OpenOptions{Mode: mode}, "echo mine > only-here; echo more >> README.md")
+			id := k.active(t, OpenOptions{Mode: mode}, "echo mine > only-here; echo more >> README.md; truncate -s 101M large")
 			gone := k.active(t, OpenOptions{Mode: mode}, "")
 			other := k.active(t, OpenOptions{Mode: mode}, "")
 			l, _ := k.record(t, id)
@@ -335,12 +335,12 @@ func TestCleanupOfOrphans(t *testing.T) {
 			want(t, k.clean(t, gc.CleanupOptions{DryRun: true}), all, nil)
 			res := k.clean(t, gc.CleanupOptions{})
 			want(t, res, all, nil)
-			k.restores(t, res, id, map[string]string{"only-here": "mine\n", "README.md": f.Read("README.md") + "more\n"})
+			k.restores(t, res, id, map[string]string{"only-here": "mine\n", "README.md": f.Read("README.md") + "more\n", "large": string(make([]byte, 101<<20))})
 			if out := f.Git("worktree", "list", "--porcelain"); strings.Count(out, "worktree ") != 1 {
 				t.Errorf("worktrees left: %s", out)
 			}
 			list, err := gc.Salvages(t.Context(), k.Host, f.Dir, false)
-			if err != nil || len(list) != 1 || list[0].Files > 3 {
+			if err != nil || len(list) != 1 || list[0].Files > 4 {
 				t.Errorf("salvages %+v, %v", list, err)
 			}
 			// The salvage is known by its ref alone, and goes when it is old.

@@ -44,7 +44,10 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 		}
 		s.Base = base
 	}
-	l, ws := &Look{Base: base}, string(s.Rec.Workspace)
+	l, ws := &Look{}, string(s.Rec.Workspace)
+	if !isOrphan(s) { // its large files go into the store
+		l.Base = base
+	}
 	defer func() { err = errors.Join(err, l.Close(ws)) }()
 	own := func(path superqode.RelPath, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
 	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})

@@ -35,6 +35,7 @@ type CopyOptions struct {
 	Workers  int  // goroutines; 0 means one more than there are processors, at most 4
 	Existing bool // folders that dst holds are used; without it every path must be free
 	Meter    *Meter
+	Unread   bool // ids are those that src has: a hash would have to read the holes, too
 }
 
 // Meter tells another goroutine how far a Copy has come, in entries. A nil Meter
@@ -72,7 +73,7 @@ const copyChunk = 512
 //
 // It returns the snapshot of dst: every entry that was written, with dst's stat
 // data and a known content id (ids that src does not know, or that may be stale,
-// are computed on the way). An entry describes what was written, also where the
+// are computed on the way, but see Unread). An entry describes what was written, also where the
 // source changed since the scan. What could not be read is left out and named in
 // the problems. The error is not nil when dst could not be written, wrapping the
 // errno (for example ENOSPC), or when ctx ended; dst is half-filled then.
@@ -632,8 +633,11 @@ func (w *copyWorker) contents(in, fd int, e *snapshot.Entry, st *unix.Stat_t) (s
 			continue
 		}
 		id := w.trustedID(e, st)
+		if w.Unread {
+			id = e.ID
+		}
 		var err error
-		if !same || id.IsZero() {
+		if !w.Unread && (!same || id.IsZero()) {
 			id, err = w.hashFile(fd)
 		}
 		if err == nil && !same {

@@ -239,7 +239,7 @@ func (c *treeEditor) moveOut(ctx context.Context, dir, to string, format snapsho
 		return err
 	}
 	one := &snapshot.Snapshot{Root: dir, Format: format, Entries: []snapshot.Entry{*e}}
-	_, problems, err := Copy(ctx, one, to, CopyOptions{Existing: true})
+	_, problems, err := Copy(ctx, one, to, CopyOptions{Existing: true, Unread: true})
 	for _, p := range problems {
 		err = errors.Join(err, p)
 	}
