@@ -29,7 +29,7 @@ import (
 type Method string
 
 // The methods. Stat believes the stat data of files that nobody touched and
-// reads the others; Full reads every byte.
+// reads the others; Full reads every byte of files that have the snapshot's size.
 const (
 	Stat Method = "stat"
 	Full Method = "full"

@@ -84,7 +84,7 @@ type ExecOptions struct {
 	CleanEnv bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
 	Timeout  time.Duration    // 0: none
 	TTY      bool             // a terminal for the program, whatever the streams are
-	Signals  <-chan os.Signal // passed to the program while it runs, ignored while the session ends
+	Signals  <-chan os.Signal // passed to the program while it runs; while the session ends the first shows what is done, the next hurries it
 }
 
 // Ran is how a program ended.

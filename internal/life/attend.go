@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -17,6 +18,7 @@ import (
 // doing is the step that an ending takes now.
 type doing struct {
 	limit time.Duration // of collecting
+	again string        // how to collect what was not collected; "" in place, where it is brought back
 
 	mu    sync.Mutex
 	what  string
@@ -30,7 +32,7 @@ func (d *doing) take(ctx context.Context, st step, run func(context.Context) err
 	if st.name == stepCollect {
 		ctx, stop = context.WithCancelCause(ctx)
 		defer stop(nil)
-		late := time.AfterFunc(d.limit, func() { stop(fmt.Errorf("collecting the changes took longer than %s", d.limit)) })
+		late := time.AfterFunc(d.limit, func() { stop(d.stopped(fmt.Errorf("collecting the changes took longer than %s", d.limit))) })
 		defer late.Stop()
 	}
 	d.mu.Lock()
@@ -39,11 +41,22 @@ func (d *doing) take(ctx context.Context, st step, run func(context.Context) err
 	return run(ctx)
 }
 
+// stopped is the error of collecting that was stopped.
+func (d *doing) stopped(why error) error {
+	if d.again == "" {
+		return why
+	}
+	return superqode.WithHint(why, "%s", d.again)
+}
+
 // attend answers the signals that come while the session ends; see EndOptions.
 func (e *ending) attend(ctx context.Context) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	e.doing.what, e.doing.since = "ending the session", time.Now()
 	e.doing.limit = cmp.Or(e.opt.CollectTimeout, e.Rec.Defaults.CollectTimeout, DefaultCollectTimeout)
+	if !mode.Of(e.Rec.Mode).InPlace {
+		e.doing.again = fmt.Sprintf("superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
+	}
 	done := make(chan struct{})
 	go func() {
 		for told := false; ; {
@@ -73,7 +86,7 @@ func (e *ending) hurry(sig syscall.Signal, told bool, end context.CancelCauseFun
 	case !told:
 		e.Tell(fmt.Sprintf("%s, for %s so far; once more leaves the rest to: superqode workspace recover", d.what, text.Took(time.Since(d.since).Seconds())))
 	case d.stop != nil:
-		d.stop(why)
+		d.stop(d.stopped(why))
 	default:
 		end(superqode.WithHint(why, "superqode workspace recover"))
 	}

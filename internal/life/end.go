@@ -211,10 +211,8 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 	err = e.failures(func(failure) bool { return true })
 	if e.failedIn(stepSecure, state.StepBringBack) {
 		again := "superqode workspace revert --session " + e.Rec.ID.String()
-		err = superqode.WithHint(err, "%s tries again; what was kept of the origin is in %s", again, text.QuotePOSIX(e.AsideDir()))
+		err = superqode.WithHint(err, "%s # what was kept of the origin is in %s", again, text.QuotePOSIX(e.AsideDir()))
 		err = site.RoomHint(err, again)
-	} else if e.failedIn(stepCollect) && !mode.Of(e.Rec.Mode).InPlace {
-		err = superqode.WithHint(err, "superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
 	}
 	return e.res, err
 }
@@ -238,7 +236,7 @@ func (e *ending) merge(ctx context.Context) error {
 		e.opt.Failed, e.opt.NotApplied = true, cmp.Or(e.opt.NotApplied, conflict.Error())
 	}
 	if err != nil {
-		err = superqode.WithHint(err, "superqode workspace end --session %s tries again", e.Rec.ID)
+		err = superqode.WithHint(err, "superqode workspace end --session %s", e.Rec.ID)
 	}
 	return err
 }

@@ -38,15 +38,15 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 	dropped := make(map[superqode.RelPath]bool)
 	var top []superqode.RelPath
 	for _, e := range fresh {
+		if err := context.Cause(ctx); err != nil {
+			return 0, nil, err
+		}
 		if !tree.Ignored(e.Path, e.Kind == snapshot.Dir) {
 			continue
 		}
 		dropped[e.Path] = true
 		if !dropped[e.Path.Parent()] {
 			top = append(top, e.Path)
-		}
-		if err := ctx.Err(); err != nil {
-			return 0, nil, err
 		}
 	}
 	now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return dropped[e.Path] })

@@ -64,7 +64,7 @@ type ExecOptions struct {
 	Blocks    []Block          // programs to run one after the other instead; see ExecAll
 	Started   func(run int)    // called once the program runs, with the run's number
 	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
-	Signals   <-chan os.Signal // passed to the program while it runs, ignored on the way down
+	Signals   <-chan os.Signal // passed to the program while it runs
 	KernelOptions
 
 	BlockEnded func(BlockResult) // called after each of Blocks

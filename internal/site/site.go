@@ -272,13 +272,13 @@ func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts"
 // MoveLarge moves files that are too large for the store out of a directory into the
 // session's folder and tells where they are.
 func (s *Site) MoveLarge(ctx context.Context, dir string, files []snapshot.Entry) (moved bool, err error) {
-	return s.moveOut(ctx, dir, files, "too big to be copied")
+	return s.moveOut(ctx, dir, files, "too big to be stored")
 }
 
 // MoveUnsaved is MoveLarge for what a full disk has no room to save: a move needs
 // none. Small files fit into what the session has set aside.
 func (s *Site) MoveUnsaved(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
-	return s.moveOut(ctx, dir, snapshot.TooMuch(entries, reserveBytes/reserveFiles, math.MaxInt64), "not saved, for the disk is full")
+	return s.moveOut(ctx, dir, snapshot.TooMuch(entries, reserveBytes/reserveFiles, math.MaxInt64), "not stored, for the disk is full")
 }
 
 func (s *Site) moveOut(ctx context.Context, dir string, files []snapshot.Entry, why string) (moved bool, err error) {
@@ -310,7 +310,7 @@ func (s *Site) moveOut(ctx context.Context, dir string, files []snapshot.Entry, 
 	case len(files) == 1:
 		s.Warn(fmt.Sprintf("%s (%s) is %s; it is kept until the session is cleaned up: %s", text.Printable(files[0].Path), Megabytes(files[0].Size), why, text.QuotePOSIX(files[0].Path.In(to))))
 	case len(files) > 1:
-		s.Warn(fmt.Sprintf("%s and %d more files are %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), len(files)-1, why, text.QuotePOSIX(to)))
+		s.Warn(fmt.Sprintf("%s and %s are %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), text.Plural(len(files)-1, "more file"), why, text.QuotePOSIX(to)))
 	}
 	return true, err
 }
