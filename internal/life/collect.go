@@ -15,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -146,7 +145,7 @@ func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) error
 	if err != nil {
 		return err
 	}
-	if err := e.keepLargeArtifacts(ctx); err != nil {
+	if err := e.MoveLargeArtifacts(ctx); err != nil {
 		return err
 	}
 	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
@@ -163,22 +162,6 @@ func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) error
 	}
 	out, saved, missing, err := e.CollectOutputs(ctx, store, e.Rec.ID)
 	e.outputs, e.artifacts, e.warnings = out, append(e.artifacts, saved...), append(e.warnings, missing...)
-	return err
-}
-
-// An artifact that is larger than mostArtifact, and the largest beyond allArtifacts,
-// stay in the session: they may be mostly holes, and the copies would fill the disk.
-const (
-	mostArtifact = 1 << 30 // bytes
-	allArtifacts = 4 << 30
-)
-
-func (e *ending) keepLargeArtifacts(ctx context.Context) error {
-	now, _, err := snapshot.Scan(ctx, e.ArtifactDir(), snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
-	if err != nil { // staging.Collect tells
-		return context.Cause(ctx)
-	}
-	_, err = e.MoveLarge(ctx, e.ArtifactDir(), snapshot.TooMuch(now.Entries, mostArtifact, allArtifacts))
 	return err
 }
 

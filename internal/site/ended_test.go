@@ -16,10 +16,11 @@ func TestEndedBefore(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stopped)
 	for name, call := range map[string]func() error{
-		"Git":       func() error { _, err := new(site.Host).Git(ctx); return err },
-		"OpenStore": func() error { return new(site.Site).OpenStore(ctx) },
-		"Salvage":   func() error { _, err := new(site.Site).Salvage(ctx, ""); return err },
-		"MoveLarge": func() error { _, err := new(site.Site).MoveLarge(ctx, "", nil); return err },
+		"Git":                func() error { _, err := new(site.Host).Git(ctx); return err },
+		"OpenStore":          func() error { return new(site.Site).OpenStore(ctx) },
+		"Salvage":            func() error { _, err := new(site.Site).Salvage(ctx, ""); return err },
+		"MoveLargeArtifacts": func() error { return new(site.Site).MoveLargeArtifacts(ctx) },
+		"MoveLarge":          func() error { _, err := new(site.Site).MoveLarge(ctx, "", nil); return err },
 	} {
 		if err := call(); !errors.Is(err, stopped) {
 			t.Errorf("%s: %v", name, err)

@@ -275,6 +275,23 @@ func (s *Site) MoveLarge(ctx context.Context, dir string, files []snapshot.Entry
 	return s.moveOut(ctx, dir, files, "too big to be stored")
 }
 
+// An artifact that is larger than mostArtifact, and the largest beyond allArtifacts,
+// stay in the session: they may be mostly holes, and the copies would fill the disk.
+const (
+	mostArtifact = 1 << 30 // bytes
+	allArtifacts = 4 << 30
+)
+
+// MoveLargeArtifacts moves them.
+func (s *Site) MoveLargeArtifacts(ctx context.Context) error {
+	now, _, err := snapshot.Scan(ctx, s.ArtifactDir(), snapshot.ScanOptions{Format: snapshot.SHA1, Contents: snapshot.StatOnly})
+	if err != nil { // staging.Collect tells
+		return context.Cause(ctx)
+	}
+	_, err = s.MoveLarge(ctx, s.ArtifactDir(), snapshot.TooMuch(now.Entries, mostArtifact, allArtifacts))
+	return err
+}
+
 // MoveUnsaved is MoveLarge for what a full disk has no room to save: a move needs
 // none. Small files fit into what the session has set aside.
 func (s *Site) MoveUnsaved(ctx context.Context, dir string, entries []snapshot.Entry) (moved bool, err error) {
