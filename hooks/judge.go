@@ -22,6 +22,7 @@ type subject struct {
 	// commands are the processes that must not go on, the nearest first; none
 	// when the command is allowed.
 	commands []command
+	late     string // what git had done before it asked, see answer.late; "" for nothing
 }
 
 // judge decides on the git commands that led to this call. The nearest one

@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,7 @@ func (a *answer) guarded() bool {
 // refuse reports a denial, unless a person has let this one through, and returns
 // the exit code.
 func (a *answer) refuse(s subject) int {
+	s.late = a.late(s.verdict.Operation)
 	if a.installed != nil {
 		return a.installed.refuse(a, s)
 	}
@@ -47,11 +49,50 @@ func (a *answer) refuse(s subject) int {
 	if a.reported(at) {
 		return exitRefused
 	}
-	_, _ = io.WriteString(a.Err, s.verdict.Block(a.st))
+	_, _ = io.WriteString(a.Err, s.block(a.st))
 	if err := a.st.Report(a.Env, at); err != nil {
 		fmt.Fprintf(a.Err, "superqode: this attempt could not be written down: %v\n", err)
 	}
 	return exitRefused
+}
+
+// late returns what git has done already when it asks about a denied command: hooks
+// that ask about refs come after the files were written, or the remote was reached.
+func (a *answer) late(op guard.Operation) string {
+	if a.Name != installation.TransactionHook && a.Name != "prepare-commit-msg" && a.Name != "pre-commit" {
+		return ""
+	}
+	if chain := a.commands(); len(chain) > 0 {
+		if chain[0].name() == "receive-pack" {
+			return "" // the other end of a push, which asks in time
+		}
+		if nearest := a.verdict(context.Background(), chain[0], false).Operation; nearest != "commit" {
+			op = nearest // else a commit that cherry-pick or revert makes
+		}
+	}
+	switch op {
+	case "push":
+		return "the remote has what was pushed: --no-verify goes past the hook that is asked before"
+	case "reset.hard", "reset.merge", "reset.keep", "checkout.force", "checkout.merge", "checkout.switch",
+		"checkout.reset-branch", "switch", "switch.force", "switch.merge", "switch.reset-branch", "cherry-pick",
+		"revert":
+		return "git had written the files and the index before it asked; the branches stay as they were"
+	case "stash.pop", "stash.drop":
+		return "git had taken the entry off the list before it asked; `git show refs/stash` still shows it"
+	case "reset.commit":
+		return "unless it was --soft, git had written the index before it asked; the branch stays as it was"
+	}
+	return ""
+}
+
+// block is what stands on stderr.
+func (s subject) block(st *guard.SessionState) string {
+	block := s.verdict.Block(st)
+	if s.late == "" {
+		return block
+	}
+	return strings.Replace(block, "superqode: refused:", "superqode: not prevented:", 1) +
+		"  what happened: " + s.late + "\n"
 }
 
 // reported says whether this very attempt was refused already: git from 2.54 on
@@ -89,7 +130,7 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 		s.verdict.Suggestion = "leave the changes in the files for the user to commit; `git diff` shows them"
 	}
 	var b strings.Builder
-	b.WriteString(s.verdict.Block(nil))
+	b.WriteString(s.block(nil))
 	switch {
 	case person:
 		b.WriteString("  who: the guard of this repository is strict, it stops people too\n")
@@ -99,7 +140,12 @@ func (i *installedCall) refuse(a *answer, s subject) int {
 	fmt.Fprintf(&b, "  a person, in a terminal, can let one through: superqode guard allow --once %s\n",
 		s.verdict.Operation)
 	_, _ = io.WriteString(a.Err, b.String()) // perhaps nobody listens
-	i.note(a, s)
+	switch {
+	case s.late == "":
+		i.note(a, s)
+	case s.verdict.Operation == "push":
+		return 0 // else the remote-tracking branch would not say what is there
+	}
 	return exitRefused
 }
 

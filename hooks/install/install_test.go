@@ -669,7 +669,8 @@ func TestOnce(t *testing.T) {
 	allow("stash") // covers what stands below it
 	s.Write("a.txt", "three\n")
 	s.passes("stash", "-q")
-	s.refused("stash", "pop")
+	s.Write("a.txt", "four\n")
+	s.refused("stash")
 	allow("push")
 	s.in.Now = func() time.Time { return time.Now().Add(-time.Hour) }
 	allow("branch.delete")
