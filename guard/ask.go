@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // The operations that the layers ask of a session's supervisor; package session
@@ -25,12 +27,16 @@ const (
 // askTimeout is how long a layer waits for a supervisor that does not answer.
 const askTimeout = 3 * time.Second
 
+// errStranger means that somebody else listens in a supervisor's place.
+var errStranger = errors.New("it is not the session's supervisor that listens there")
+
 // errNoSupervisor means that no supervisor of the session listens.
 var errNoSupervisor = errors.New("the session's supervisor does not answer")
 
 // ask sends one request to a supervisor of the session. Its sockets lie in the
 // session's folder; where else a variable may point does not matter, since a
-// program could answer there itself. package net stays out of the helper: it
+// program could answer there itself. Where the kernel does not keep it from putting a
+// socket of its own there, the kernel says who listens. package net stays out of the helper: it
 // costs more at each start than one question.
 func (st *SessionState) ask(env []string, op string, args, into any) error {
 	raw, err := json.Marshal(args)
@@ -42,7 +48,7 @@ func (st *SessionState) ask(env []string, op string, args, into any) error {
 		return err
 	}
 	for _, path := range st.sockets(env) {
-		reply, err := patient(path, append(line, '\n'))
+		reply, err := st.patient(path, append(line, '\n'))
 		if err != nil {
 			continue // a run that has ended; another one may be under way
 		}
@@ -96,12 +102,13 @@ func (st *SessionState) sockets(env []string) []string {
 
 // patient is exchange with a supervisor that may be busy: it hangs up on those
 // that come when it has its hands full, hundreds at a time.
-func patient(path string, line []byte) (reply []byte, err error) {
+func (st *SessionState) patient(path string, line []byte) (reply []byte, err error) {
 	until := time.Now().Add(askTimeout)
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
-		reply, err = exchange(path, line)
+		reply, err = st.exchange(path, line)
 		switch {
-		case err == nil && len(reply) > 0, err == syscall.ECONNREFUSED, err == syscall.ENOENT, time.Now().After(until):
+		case err == nil && len(reply) > 0, err == syscall.ECONNREFUSED, err == syscall.ENOENT, err == errStranger,
+			time.Now().After(until):
 			return reply, err
 		}
 		time.Sleep(pause + time.Duration(os.Getpid()%8)*time.Millisecond) // not all at once again
@@ -109,7 +116,7 @@ func patient(path string, line []byte) (reply []byte, err error) {
 }
 
 // exchange sends a line to a unix socket and returns the line that comes back.
-func exchange(path string, line []byte) ([]byte, error) {
+func (st *SessionState) exchange(path string, line []byte) ([]byte, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return nil, err
@@ -125,6 +132,11 @@ func exchange(path string, line []byte) ([]byte, error) {
 	}
 	if err := connect(fd, path); err != nil {
 		return nil, err
+	}
+	if pid, err := peer(fd); err != nil {
+		return nil, err
+	} else if p, ok := proctable.Read(pid); !ok || !slices.Contains(st.Supervisors, p.Name()) {
+		return nil, errStranger
 	}
 	if _, err := f.Write(line); err != nil {
 		return nil, err

@@ -69,6 +69,10 @@ type SessionState struct {
 	Kernel  bool        `json:"kernel"`
 	Private *PrivateGit `json:"private"`
 
+	// Supervisors are the processes that run the session's programs, see
+	// proctable.Process.Name. Who else answers on a socket there is nobody.
+	Supervisors []string `json:"supervisors"`
+
 	dir string
 }
 
@@ -112,7 +116,8 @@ func plainSessionState(data []byte) *SessionState {
 		"opened_at": &st.OpenedAt, "allow_git_operations": &st.Off, "origin": &st.Origin, "workspace": &st.Workspace,
 		"git_dirs": &st.GitDirs, "trees": &st.Trees, "allow": &st.Allow, "deny": &st.Deny, "hooks_path": &st.HooksPath,
 		"user_config": &st.UserConfig, "hook_env": &st.HookEnv, "kernel": &st.Kernel,
-		"git": plainjson.Fields{"bin": &st.Git.Bin, "exec_path": &st.Git.ExecPath, "version": &st.Git.Version},
+		"supervisors": &st.Supervisors,
+		"git":         plainjson.Fields{"bin": &st.Git.Bin, "exec_path": &st.Git.ExecPath, "version": &st.Git.Version},
 		"private": func() plainjson.Fields {
 			st.Private = &PrivateGit{}
 			return plainjson.Fields{"dir": &st.Private.Dir}

@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,9 +54,7 @@ func (i *installedCall) letThrough(a *answer, s subject) bool {
 
 const usedPrefix = "used-"
 
-func usedName(p proctable.Process) string {
-	return fmt.Sprintf("%s%d-%d.json", usedPrefix, p.PID, p.Start)
-}
+func usedName(p proctable.Process) string { return usedPrefix + p.Name() + ".json" }
 
 // sweepUsed forgets the words whose command has ended.
 func sweepUsed(dir string, names []string) {

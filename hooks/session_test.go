@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 )
 
 // session is a session's folder around a fixture, without the session: what the
@@ -87,8 +88,9 @@ func newSession(t testing.TB, f *gittest.Fixture, workspace string, change func(
 	if err != nil {
 		t.Fatal(err)
 	}
+	self, _ := proctable.Read(os.Getpid())
 	st := &guard.SessionState{
-		ID: superqode.NewSessionID(testTime), WorkTree: true, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
+		Supervisors: []string{self.Name()}, ID: superqode.NewSessionID(testTime), WorkTree: true, Origin: superqode.HostPath(f.Dir), Workspace: superqode.HostPath(workspace),
 		GitDirs: []superqode.HostPath{superqode.HostPath(filepath.Join(f.Dir, ".git"))},
 		Git: guard.RealGit{Bin: superqode.HostPath(bin), ExecPath: superqode.HostPath(real.execPath),
 			Version: gitVersion(t).String()},

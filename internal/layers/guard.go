@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -104,7 +106,7 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))),
+		Supervisors: withSelf(nil), ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))),
 		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: g.Rec.Guard.Allow, Deny: g.Rec.Guard.Deny, HooksPath: g.Rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: state.HostPath(bin.Bin), Version: bin.Version.String()},
 	}
@@ -208,7 +210,36 @@ func (g *Guard) Seal(ctx context.Context) (Seal, error) {
 			return nil, fmt.Errorf("put the guard's files back: %w", err)
 		}
 	}
+	if err := g.supervise(); err != nil {
+		return nil, err
+	}
 	return seal, gitdir.Make(ctx, g.Site)
+}
+
+// supervise makes this process known to the layers as one that answers them.
+func (g *Guard) supervise() error {
+	st, err := guard.LoadSessionState(g.Folder)
+	if err != nil {
+		return err
+	}
+	list := withSelf(st.Supervisors)
+	if slices.Equal(list, st.Supervisors) {
+		return nil
+	}
+	st.Supervisors = list
+	return st.Save(g.Folder)
+}
+
+// withSelf returns those processes of a list that still run, and this one.
+func withSelf(list []string) []string {
+	self, _ := proctable.Read(os.Getpid())
+	alive := slices.DeleteFunc(slices.Clone(list), func(name string) bool {
+		pid, _, _ := strings.Cut(name, "-")
+		n, _ := strconv.Atoi(pid)
+		p, ok := proctable.Read(n)
+		return !ok || p.Name() != name || name == self.Name()
+	})
+	return append(alive, self.Name())
 }
 
 // look reads what the guard's files are; the error says that they are not

@@ -2,6 +2,8 @@
 // one, from which file, with which arguments.
 package proctable
 
+import "strconv"
+
 // Process is what the system reports about a running process.
 type Process struct {
 	PID    int
@@ -11,3 +13,6 @@ type Process struct {
 	Exe    string   // the program's file; "" if the system does not say
 	Args   []string // as the program sees them; a program can change its own
 }
+
+// Name identifies the process for ever: "PID-START".
+func (p Process) Name() string { return strconv.Itoa(p.PID) + "-" + strconv.FormatUint(p.Start, 10) }

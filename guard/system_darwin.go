@@ -14,3 +14,8 @@ func birthTime(path string) (time.Time, bool) {
 	}
 	return time.Unix(st.Btim.Unix()), true
 }
+
+// peer is the process that listens at the other end of a connected socket.
+func peer(fd int) (pid int, err error) {
+	return unix.GetsockoptInt(fd, unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+}

@@ -15,3 +15,12 @@ func birthTime(path string) (time.Time, bool) {
 	}
 	return time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)), true
 }
+
+// peer is the process that listens at the other end of a connected socket.
+func peer(fd int) (pid int, err error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
