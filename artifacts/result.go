@@ -80,6 +80,7 @@ type Final struct {
 // Guard says which layers were found active, by probing, and what they refused.
 type Guard struct {
 	Layers  Layers    `json:"layers"`
+	Kernel  Kernel    `json:"kernel"`
 	Blocked []Blocked `json:"blocked"`
 }
 
@@ -88,6 +89,12 @@ type Layers struct {
 	Shim   string `json:"shim"`
 	Hooks  string `json:"hooks"`
 	Kernel string `json:"kernel"`
+}
+
+// Kernel says what the kernel layer is made of.
+type Kernel struct {
+	Layer   string   `json:"layer"`   // mounts, landlock or none
+	Missing []string `json:"missing"` // sentences on what it does not cover, or closes although it should be open
 }
 
 // Blocked is one operation that the guard refused.

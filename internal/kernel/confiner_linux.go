@@ -29,18 +29,27 @@ const (
 // and stable kernels, Documentation/userspace-api/landlock.rst).
 const erratumSignals = 1 << 1
 
-// Confiner confines a session's programs.
+// Confiner confines a session's programs: by mounts that only they see (Mounts), or by
+// Landlock. Who is root, or may mount, makes the mounts on the thread that starts the
+// program, and the program gets a user namespace of its own, which locks them: neither
+// umount(2) nor a bind of what holds them gets below (mount_namespaces(7)). For anybody
+// else the helper makes them in a user namespace, and gives up the right to change
+// them. Where Landlock holds the files as well, it forbids every change of mounts.
 type Confiner struct {
 	Layer Layer
 	Plan  Confinement
 
 	rules     int      // the ruleset's descriptor; -1: none
 	lent      *os.File // the same for a child process
-	binds     bool
-	wraps     bool // the helper mounts, since this process may not
-	ownMounts bool // this process has mounts of its own already
+	binds     bool     // the plan's mounts are made
+	wraps     bool     // the helper makes them, since this process may not
+	locks     bool     // the program gets a user namespace
+	ownMounts bool     // this process has mounts of its own already
+	made      bool     // they have been made
+	gitInside bool     // the origin is the workspace, and holds its git directory
 	helper    string
 	scratch   string
+	input     *os.File // the program's, see reopened
 }
 
 // Open decides the confinement of a session's programs, prepares it, and tests
@@ -51,7 +60,8 @@ type Confiner struct {
 // It applies Landlock to single threads: package landlock's functions would
 // confine this whole process, which has to write the session's state.
 func Open(o Options) (*Confiner, error) {
-	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off}}
+	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off, By: None}}
+	k.gitInside = o.InPlace && slices.ContainsFunc(o.GitDirs, func(d string) bool { return superqode.Within(d, o.Origin) })
 	if o.Enforce == EnforceOff {
 		if o.NoNetwork {
 			return nil, superqode.Errorf(superqode.ErrUsage,
@@ -59,6 +69,7 @@ func Open(o Options) (*Confiner, error) {
 		}
 		return k, nil
 	}
+	keepFolders()
 	err := k.open(o)
 	if err == nil && o.Enforce == EnforceRequired && !k.Layer.Active() {
 		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State),
@@ -79,11 +90,21 @@ func (k *Confiner) open(o Options) (err error) {
 	if o.NoNetwork && k.Layer.ABI < abiTCP {
 		return superqode.WithHint(fmt.Errorf("--no-network needs Landlock version %d (Linux 6.7), and this kernel has version %d", abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
 	}
+	root, look := os.Geteuid() == 0, diskView()
+	if err := o.checkAllows(look); err != nil {
+		return err
+	}
+	noMounts := errors.New("--confine")
+	if !o.Confine {
+		if noMounts = k.openMounts(o, root, look); noMounts == nil {
+			return nil
+		}
+	}
 	if !k.Layer.Applied {
+		k.Layer.State += ", and " + noMounts.Error()
 		return nil
 	}
-	look := diskView()
-	if k.Plan, err = o.confinement(k.Layer.ABI, os.Geteuid() == 0, look, inPath(o.Env, look)); err != nil {
+	if k.Plan, err = o.confinement(k.Layer.ABI, root, look, inPath(o.Env, look)); err != nil {
 		return err
 	}
 	for _, dir := range k.Plan.Make {
@@ -92,13 +113,49 @@ func (k *Confiner) open(o Options) (err error) {
 	if k.rules, err = k.Plan.ruleset(); err != nil {
 		return err
 	}
+	k.Layer.By, k.Layer.Missing = Landlock, append(k.Layer.Missing, k.Plan.Closed...)
+	if !o.Confine {
+		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("there are no read-only mounts: %s", noMounts))
+	}
 	k.try()
+	if !k.binds {
+		k.Layer.Missing = append([]string{"permission bits, owners, times and extended attributes"}, k.Layer.Missing...)
+	}
 	return nil
 }
 
-// try finds out on scratch threads what is possible.
+// openMounts is the first choice. It returns why it is not possible.
+func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
+	if o.Helper == "" {
+		return errors.New("superqode-shim is not installed, which would make read-only mounts")
+	}
+	layer := k.Layer
+	k.Plan = Confinement{ABI: k.Layer.ABI, NoNetwork: o.NoNetwork, Mounts: o.mounted(root, look)}
+	if k.rules, err = k.Plan.ruleset(); err != nil {
+		return err
+	}
+	k.Layer = Layer{State: Active, ABI: layer.ABI, Applied: true, By: Mounts}
+	if !holdsSignals(k.Layer.ABI) {
+		k.Layer.Missing = []string{"signals to processes outside of the session"}
+	}
+	k.binds, k.locks = true, root
+	if root {
+		err = onThread(func() error { return errors.Join(k.Confine(), k.tryHelper()) })
+	}
+	if err != nil || !root {
+		k.locks, k.wraps, k.made = false, true, false
+		err = k.tryHelper()
+	}
+	if err != nil {
+		k.dropRules()
+		k.Layer, k.Plan, k.binds, k.locks, k.wraps = layer, Confinement{}, false, false, false
+	}
+	return err
+}
+
+// try finds out on scratch threads what is possible with Landlock.
 func (k *Confiner) try() {
-	if len(k.Plan.ReadOnly) > 0 {
+	if len(k.Plan.Mounts) > 0 {
 		k.binds = true
 		err := onThread(k.Confine)
 		if err != nil && k.helper != "" && os.Geteuid() != 0 {
@@ -108,8 +165,8 @@ func (k *Confiner) try() {
 			return
 		}
 		k.binds = false
-		if k.Layer.Active() {
-			k.Layer.State = unavailableState(fmt.Sprintf("Landlock cannot keep .git read-only inside a writable tree, and %s; everything outside the origin is read-only", err))
+		if k.gitInside && k.Layer.Active() {
+			k.Layer.State = unavailableState(fmt.Sprintf("Landlock cannot keep .git read-only inside a writable tree, and %s; everything else that is protected is read-only", err))
 		}
 	}
 	if err := onThread(k.Confine); err != nil {
@@ -125,18 +182,29 @@ func noLandlock(err error) string {
 	return fmt.Sprintf("this kernel offers no Landlock (%v), Linux 6.2 or newer does", err)
 }
 
+// holdsSignals reports whether Landlock can keep signals inside without harm.
+func holdsSignals(abi int) bool {
+	errata, err := ll.LandlockGetErrata()
+	return err == nil && abi >= abiScope && errata&erratumSignals != 0
+}
+
 // ruleset makes the kernel's ruleset of what is writable and returns its
-// descriptor.
+// descriptor, -1 where there is nothing to rule. Without Writable it rules no files.
 func (c Confinement) ruleset() (fd int, err error) {
 	mask := uint64(handledRights)
-	if c.ABI < abiTruncate {
+	switch {
+	case len(c.Writable) == 0:
+		if mask = 0; !c.NoNetwork && !holdsSignals(c.ABI) {
+			return -1, nil
+		}
+	case c.ABI < abiTruncate:
 		mask &^= ll.AccessFSTruncate
 	}
 	attr := ll.RulesetAttr{HandledAccessFS: mask}
 	if c.NoNetwork {
 		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
 	}
-	if errata, err := ll.LandlockGetErrata(); err == nil && c.ABI >= abiScope && errata&erratumSignals != 0 {
+	if holdsSignals(c.ABI) {
 		attr.Scoped = ll.ScopeSignal
 	}
 	if fd, err = ll.LandlockCreateRuleset(&attr, 0); err != nil {
@@ -172,27 +240,35 @@ func addRule(rules int, path string, mask uint64) error {
 }
 
 // Confine confines the calling thread, for ever, and then checks that it cannot
-// write where it must not. A process that this thread starts is confined, with
+// write where it must not. A process that this thread starts by Wrap is confined, with
 // all its descendants. The caller has locked the thread and lets it end.
 func (k *Confiner) Confine() error {
-	if !k.Layer.Applied {
+	if !k.Layer.Applied || k.wraps {
 		return nil
 	}
-	if k.binds {
-		if err := bindReadOnly(k.Plan.ReadOnly, k.ownMounts); err != nil {
+	return k.confine()
+}
+
+func (k *Confiner) confine() (err error) {
+	if k.binds && !k.made {
+		if err := mountAll(k.Plan.Mounts, k.ownMounts); err != nil {
 			return err
 		}
 	}
-	err := ll.LandlockRestrictSelf(k.rules, 0)
-	if errors.Is(err, unix.EPERM) {
-		// Without CAP_SYS_ADMIN the kernel demands that set-user-id programs
-		// gain nothing. For root, sudo and su keep working.
-		if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
-			err = ll.LandlockRestrictSelf(k.rules, 0)
+	if k.rules >= 0 {
+		if err = ll.LandlockRestrictSelf(k.rules, 0); errors.Is(err, unix.EPERM) {
+			// Without CAP_SYS_ADMIN the kernel demands that set-user-id programs
+			// gain nothing. For root, sudo and su keep working.
+			if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err == nil {
+				err = ll.LandlockRestrictSelf(k.rules, 0)
+			}
 		}
 	}
+	if err == nil {
+		err = keepLimits()
+	}
 	if err != nil {
-		return fmt.Errorf("confine the program with Landlock: %w", err)
+		return fmt.Errorf("confine the program: %w", err)
 	}
 	return k.check()
 }
@@ -201,14 +277,17 @@ func (k *Confiner) Confine() error {
 func (k *Confiner) check() error {
 	deny := k.Plan.Deny
 	if k.binds {
-		deny = slices.Concat(deny, k.Plan.ReadOnly)
+		if err := checkMounts(k.Plan.Mounts); err != nil {
+			return err
+		}
+		deny = slices.Concat(deny, k.Plan.mountedFolders())
 	}
 	for _, dir := range deny {
 		switch err := tryMake(dir); {
 		case err == nil:
 			return fmt.Errorf("%s is writable all the same", dir)
 		case !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.EPERM) &&
-			!errors.Is(err, unix.ENOENT):
+			!errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR):
 			return fmt.Errorf("could not try to write to %s: %w", dir, err)
 		}
 	}
@@ -234,20 +313,29 @@ func tryMake(dir string) error {
 // GuardsGit reports whether the git directories are kept read-only, whatever else
 // Layer.State finds missing.
 func (k *Confiner) GuardsGit() bool {
-	return k.Layer.Applied && (len(k.Plan.ReadOnly) == 0 || k.binds)
+	return k.Layer.Applied && (k.binds || !k.gitInside)
 }
 
 // Close closes the ruleset. Programs that are running stay confined.
 func (k *Confiner) Close() error {
-	if k.rules < 0 {
-		return nil
+	err := k.dropRules()
+	if k.input != nil {
+		err, k.input = errors.Join(err, k.input.Close()), nil
 	}
+	k.Layer.Applied = false
+	return err
+}
+
+func (k *Confiner) dropRules() error {
 	fd, lent := k.rules, k.lent
-	k.rules, k.lent, k.Layer.Applied = -1, nil, false
-	if lent != nil {
+	k.rules, k.lent = -1, nil
+	switch {
+	case lent != nil:
 		return lent.Close()
+	case fd >= 0:
+		return unix.Close(fd)
 	}
-	return unix.Close(fd)
+	return nil
 }
 
 // onThread runs fn on a thread that ends with it, whatever fn did to it. It

@@ -21,7 +21,7 @@ type Confiner struct {
 // Open reports that there is no kernel layer here: with EnforceRequired as an
 // error, otherwise in Layer.State.
 func Open(o Options) (*Confiner, error) {
-	k := &Confiner{Layer: Layer{State: unavailableState("Landlock is a part of Linux, and this is " + runtime.GOOS)}}
+	k := &Confiner{Layer: Layer{By: None, State: unavailableState("it is a part of Linux, and this is " + runtime.GOOS)}}
 	switch {
 	case o.Enforce == EnforceRequired:
 		return nil, superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State),
@@ -37,12 +37,9 @@ func Open(o Options) (*Confiner, error) {
 // Confine does nothing.
 func (k *Confiner) Confine() error { return nil }
 
-// Wraps reports false.
-func (k *Confiner) Wraps() bool { return false }
-
 // Wrap changes nothing.
-func (k *Confiner) Wrap(path string, argv []string, _ *os.ProcAttr) (string, []string) {
-	return path, argv
+func (k *Confiner) Wrap(path string, argv []string, _ *os.ProcAttr) (string, []string, error) {
+	return path, argv, nil
 }
 
 // ConfineProgram refuses.

@@ -14,29 +14,60 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wrap changes how a program starts, so that the helper makes what this process
-// may not: a user namespace, in which the program has its own mounts. path and
-// argv are the program's; attr has its streams and no further files.
-func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string) {
-	attr.Files = append(slices.Clone(attr.Files), k.rulesFile())
-	ownNamespaces(attr.Sys)
-	return k.helper, append(append(k.helperArgs(), path), argv...)
+// Wrap changes how a program starts on a thread that Confine has confined, so that
+// nothing takes its mounts away. path and argv are the program's; attr has its streams
+// and no further files.
+func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string, error) {
+	switch {
+	case k.wraps:
+		attr.Files = append(slices.Clone(attr.Files), k.rulesFile()...)
+		ownNamespaces(attr.Sys)
+		return k.helper, append(append(k.helperArgs(), path), argv...), nil
+	case k.locks:
+		if err := lockNamespaces(attr.Sys); err != nil || attr.Files[0] == nil {
+			return path, argv, err
+		}
+		again, err := reopened(attr.Files[0])
+		if err != nil {
+			return path, argv, err
+		}
+		if again != nil {
+			attr.Files, k.input = slices.Clone(attr.Files), again
+			attr.Files[0] = again
+		}
+	}
+	return path, argv, nil
 }
 
-// Wraps reports whether programs start by Wrap, and not on a thread that
-// Confine has confined.
-func (k *Confiner) Wraps() bool { return k.Layer.Applied && k.wraps }
+// The words before the mounts in the helper's command line.
+const (
+	withRules = "+rules" // descriptor confineRules is a ruleset
+	justCheck = "+check" // the mounts have been made
+)
 
 func (k *Confiner) helperArgs() []string {
-	return append(append([]string{k.helper, ConfineCommand}, k.Plan.ReadOnly...), "--")
+	args := []string{k.helper, ConfineCommand}
+	if k.rules >= 0 && k.wraps {
+		args = append(args, withRules)
+	}
+	if k.locks {
+		args = append(args, justCheck)
+	}
+	for _, m := range k.Plan.Mounts {
+		args = append(args, string(m.As)+m.Path)
+	}
+	return append(args, "--")
 }
 
 // rulesFile returns a copy of the ruleset's descriptor for the child.
-func (k *Confiner) rulesFile() *os.File {
+func (k *Confiner) rulesFile() []*os.File {
+	if k.rules < 0 {
+		return nil
+	}
 	if k.lent == nil {
 		k.lent = os.NewFile(uintptr(k.rules), "ruleset")
 	}
-	return k.lent
+	return []*os.File{k.lent}
 }
 
 // ownNamespaces asks for a user namespace that keeps all user ids, and for the
@@ -49,11 +80,37 @@ func ownNamespaces(sys *syscall.SysProcAttr) {
 	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 }
 
+// lockNamespaces asks for a user namespace in which every user has the id that it has
+// here, and for a mount namespace of it: the mounts in that are locked.
+func lockNamespaces(sys *syscall.SysProcAttr) (err error) {
+	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	sys.GidMappingsEnableSetgroups = true
+	if sys.UidMappings, err = sameIDs("/proc/thread-self/uid_map"); err == nil {
+		sys.GidMappings, err = sameIDs("/proc/thread-self/gid_map")
+	}
+	return err
+}
+
+// sameIDs maps each id that a map of a process knows to itself. The lines are: first
+// id in the namespace, first id outside, count (user_namespaces(7)).
+func sameIDs(file string) (list []syscall.SysProcIDMap, err error) {
+	data, err := os.ReadFile(file)
+	for line := range strings.Lines(string(data)) {
+		var id, outside, n int
+		if _, err := fmt.Sscan(line, &id, &outside, &n); err != nil {
+			return nil, fmt.Errorf("read %s: %w", file, err)
+		}
+		list = append(list, syscall.SysProcIDMap{ContainerID: id, HostID: id, Size: n})
+	}
+	return list, err
+}
+
 // tryWrapped checks what the helper can do, and the rules by themselves.
 func (k *Confiner) tryWrapped() error {
+	k.wraps = true
 	err := k.tryHelper()
 	if err == nil {
-		k.binds = false
+		k.binds, k.wraps = false, false
 		err = onThread(k.Confine)
 		k.binds = true
 	}
@@ -62,12 +119,19 @@ func (k *Confiner) tryWrapped() error {
 }
 
 // tryHelper lets the helper do everything but start the program.
-func (k *Confiner) tryHelper() error {
+func (k *Confiner) tryHelper() (err error) {
 	args := k.helperArgs()
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.ExtraFiles = []*os.File{k.rulesFile()}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	ownNamespaces(cmd.SysProcAttr)
+	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if k.locks {
+		err = lockNamespaces(cmd.SysProcAttr)
+	} else {
+		cmd.ExtraFiles = k.rulesFile()
+		ownNamespaces(cmd.SysProcAttr)
+	}
+	if err != nil {
+		return err
+	}
 	out, err := cmd.CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		return errors.New(strings.TrimPrefix(strings.TrimSpace(string(out)), "superqode: "))
@@ -82,36 +146,64 @@ func (k *Confiner) tryHelper() error {
 // returns only if the program could not be started.
 func ConfineProgram(args, env []string, errOut io.Writer) int {
 	runtime.LockOSThread() // all of this belongs to the thread that executes the program
-	end := slices.Index(args, "--")
-	if end < 0 || len(args) == end+2 {
+	k := &Confiner{Layer: Layer{Applied: true}, rules: -1, binds: true, ownMounts: true}
+	for len(args) > 0 && args[0] != "--" {
+		switch word := args[0]; {
+		case word == withRules:
+			k.rules = confineRules
+		case word == justCheck:
+			k.made = true
+		case len(word) > 1 && word[1] == '/':
+			k.Plan.Mounts = append(k.Plan.Mounts, Mount{word[1:], word[0]})
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 || len(args) == 2 {
 		fmt.Fprintf(errOut, "superqode: only superqode calls %s\n", ConfineCommand)
 		return 125
 	}
-	// Gaining a capability may have undone it.
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+	if err := k.becomeProgram(); err != nil {
 		fmt.Fprintf(errOut, "superqode: %v\n", err)
 		return 125
 	}
-	k := &Confiner{Layer: Layer{Applied: true}, Plan: Confinement{ReadOnly: args[:end]}, rules: confineRules,
-		binds: true, ownMounts: true}
-	err := k.Confine()
-	if err == nil {
-		err = giveUpRights()
-	}
-	if err != nil {
-		fmt.Fprintf(errOut, "superqode: %v\n", err)
-		return 125
-	}
-	if args = args[end+1:]; len(args) == 0 {
+	if args = args[1:]; len(args) == 0 {
 		return 0
 	}
-	unix.CloseOnExec(confineRules)
-	err = unix.Exec(args[0], args[1:], env)
+	if k.rules >= 0 {
+		unix.CloseOnExec(confineRules)
+	}
+	err := unix.Exec(args[0], args[1:], env)
 	fmt.Fprintf(errOut, "superqode: cannot run %q: %v\n", args[1], err)
 	if errors.Is(err, unix.ENOENT) {
 		return 127
 	}
 	return 126
+}
+
+// becomeProgram does everything but execute the program.
+func (k *Confiner) becomeProgram() error {
+	// Gaining a capability may have undone it.
+	err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	if err != nil || k.made {
+		return errors.Join(err, k.check())
+	}
+	cwd, err := unix.Getwd() // of the mounts outside
+	if err == nil {
+		err = k.confine()
+	}
+	if err == nil {
+		err = unix.Chdir(cwd)
+	}
+	for fd := 0; fd < 3 && err == nil; fd++ {
+		var again *os.File
+		if again, err = reopened(os.NewFile(uintptr(fd), "stream")); err == nil && again != nil {
+			err = unix.Dup3(int(again.Fd()), fd, 0)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return giveUpRights()
 }
 
 // giveUpRights drops all capabilities of the program in its user namespace.

@@ -57,7 +57,19 @@ type Layer struct {
 	// Applied means that programs are confined, though not completely if State
 	// says unavailable.
 	Applied bool
+	// By is what holds the programs: Mounts, Landlock or None.
+	By string
+	// Missing are sentences on what By does not cover, or closes although it should
+	// be open.
+	Missing []string
 }
+
+// The values of Layer.By.
+const (
+	Mounts   = "mounts"
+	Landlock = "landlock"
+	None     = "none"
+)
 
 // Active reports whether the layer does everything that it promises.
 func (l Layer) Active() bool { return l.State == Active }
@@ -66,7 +78,9 @@ func (l Layer) Active() bool { return l.State == Active }
 // absolute and free of symbolic links, except those in Env.
 type Options struct {
 	Enforce Enforce
+	Confine bool     // --confine: only what is named is writable
 	Env     []string // the program's whole environment: HOME, GOCACHE, …
+	User    []string // the user's own: where git's configuration is, …
 	Home    string   // SUPERQODE_HOME
 
 	Origin  string   // the user's work tree or directory
@@ -79,8 +93,8 @@ type Options struct {
 	Allow     []string // --allow-write
 	NoNetwork bool     // no TCP
 
-	// Helper is a program that implements ConfineCommand, for in-place sessions
-	// of users who may not mount; "" is none.
+	// Helper is a program that implements ConfineCommand; "" is none, and then there
+	// are no mounts.
 	Helper string
 }
 
@@ -97,15 +111,16 @@ type Writable struct {
 type Confinement struct {
 	ABI      int
 	Writable []Writable
-	// ReadOnly are folders inside a writable one that only a read-only mount can
-	// protect.
-	ReadOnly []string
+	// Mounts are made before anything else.
+	Mounts []Mount
 	// Deny are folders in which the check must fail to create something.
 	Deny []string
 	// Make are folders of tools to create, since they do not exist yet.
 	Make      []string
 	NoNetwork bool
 	Dropped   []Dropped
+	// Closed are sentences on what is read-only although nothing in it is protected.
+	Closed []string
 }
 
 // Dropped is a default that a confinement leaves out.

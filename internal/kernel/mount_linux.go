@@ -1,16 +1,18 @@
 package kernel
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// bindReadOnly gives the calling thread mounts of its own, in which a read-only
-// mount of itself covers each folder. A confined program cannot remove it:
-// Landlock forbids changing mounts. own says that the thread has mounts of its
-// own already.
-func bindReadOnly(dirs []string, own bool) error {
+// mountAll gives the calling thread mounts of its own, in which each of list covers
+// its place; own says that the thread has mounts of its own already. Nothing that
+// comes after can remove them: see Confiner.
+func mountAll(list []Mount, own bool) error {
 	if !own {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("mounts of its own were refused (%w)", err)
@@ -21,25 +23,113 @@ func bindReadOnly(dirs []string, own bool) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("its mounts could not be separated (%w)", err)
 	}
-	for _, dir := range dirs {
-		if err := coverReadOnly(dir); err != nil {
-			return fmt.Errorf("%s could not be mounted read-only (%w)", dir, err)
+	for _, m := range list {
+		if err := m.attach(); err != nil && !(m.As != writable && errors.Is(err, unix.ENOENT)) {
+			return fmt.Errorf("%s could not be mounted over itself (%w)", m.Path, err)
 		}
 	}
 	return nil
 }
 
-// coverReadOnly mounts dir on itself; the mount is read-only before it becomes
+// attach mounts a place on itself; the mount is what it is to be before it becomes
 // visible.
-func coverReadOnly(dir string) error {
-	const whole = unix.AT_RECURSIVE | unix.AT_EMPTY_PATH
-	fd, err := unix.OpenTree(unix.AT_FDCWD, dir, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+func (m Mount) attach() error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Path,
+		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.MountSetattr(fd, "", whole, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-		return err
+	flags, attr := uint(unix.AT_EMPTY_PATH), unix.MountAttr{}
+	switch m.As {
+	case readOnly:
+		flags, attr.Attr_set = flags|unix.AT_RECURSIVE, unix.MOUNT_ATTR_RDONLY
+	case noDevices:
+		attr.Attr_set = unix.MOUNT_ATTR_NODEV
+	case writable:
+		attr.Attr_clr = unix.MOUNT_ATTR_RDONLY
 	}
-	return unix.MoveMount(fd, "", unix.AT_FDCWD, dir, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	if m.As != pinned {
+		if err := unix.MountSetattr(fd, "", flags, &attr); err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, m.Path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// checkMounts reads back what the mounts are to the calling thread.
+func checkMounts(list []Mount) error {
+	for _, m := range list {
+		var st unix.Statfs_t
+		err := unix.Statfs(m.Path, &st)
+		closed := st.Flags&unix.ST_RDONLY != 0
+		switch {
+		case errors.Is(err, unix.ENOENT) && m.As != writable:
+		case err != nil:
+			return fmt.Errorf("look at the mount of %s: %w", m.Path, err)
+		case m.As == readOnly && !closed:
+			return fmt.Errorf("%s is writable all the same", m.Path)
+		case m.As == writable && closed:
+			return fmt.Errorf("%s is not writable", m.Path)
+		case m.As == noDevices && st.Flags&unix.ST_NODEV == 0:
+			return fmt.Errorf("%s is a device all the same", m.Path)
+		}
+	}
+	return nil
+}
+
+// reopened opens a file that was opened for reading outside of these mounts once more,
+// in them: through a descriptor of the other one a program would write to what is
+// read-only here. It is nil for whatever is not such a file.
+func reopened(f *os.File) (*os.File, error) {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	var st, now unix.Stat_t
+	if err == nil {
+		err = unix.Fstat(int(f.Fd()), &st)
+	}
+	if err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG && st.Mode&unix.S_IFMT != unix.S_IFDIR ||
+		flags&unix.O_ACCMODE != unix.O_RDONLY || st.Nlink == 0 {
+		return nil, nil
+	}
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return nil, err
+	}
+	again, err := os.OpenFile(path, flags&^unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
+		return nil, nil // it was renamed or removed since: it is nowhere that these mounts cover
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the program's input again: %w", err)
+	}
+	err = unix.Fstat(int(again.Fd()), &now)
+	at := int64(0)
+	if err == nil && (now.Dev != st.Dev || now.Ino != st.Ino) {
+		return nil, again.Close()
+	}
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+		if at, err = unix.Seek(int(f.Fd()), 0, unix.SEEK_CUR); err == nil {
+			_, err = unix.Seek(int(again.Fd()), at, unix.SEEK_SET)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the program's input again: %w", err), again.Close())
+	}
+	return again, nil
+}
+
+// keepFolders keeps open folders of this process from the programs that it starts: by
+// one that was opened outside of the mounts they would reach what the mounts cover.
+func keepFolders() {
+	names, _ := os.ReadDir("/proc/self/fd")
+	for _, n := range names {
+		fd := 0
+		if _, err := fmt.Sscan(n.Name(), &fd); err != nil || fd < 3 {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			unix.CloseOnExec(fd)
+		}
+	}
 }

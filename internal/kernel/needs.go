@@ -20,6 +20,8 @@ type need struct {
 	// tool is the program that would create the folder if it were missing; Open
 	// creates it then, because the confined tool could not. "" creates nothing.
 	tool string
+	// sub is what of the place is meant; "" is all of it.
+	sub string
 	// whole means that the place is useful only as a whole: if it contains
 	// something that must not be written, it is dropped and not narrowed.
 	whole bool

@@ -23,24 +23,54 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 	for _, path := range own {
 		c.Writable = append(c.Writable, Writable{Path: path, Dir: look.kind(path) == folder, Own: true})
 	}
-	for _, path := range o.Allow { // checked when it was given; mounts may have changed since
-		if err := checkAllowed(path, path, protected); err != nil {
-			return c, err
-		}
-	}
 	for _, p := range protected {
-		switch {
-		case o.InPlace && superqode.Within(p.path, o.Origin):
-			if look.kind(p.path) == folder {
-				c.ReadOnly = append(c.ReadOnly, p.path)
-			}
-		case look.kind(p.path) == folder:
+		if look.kind(p.path) == folder && (!o.InPlace || !superqode.Within(p.path, o.Origin)) {
 			c.Deny = append(c.Deny, p.path)
 		}
 	}
-	c.ReadOnly, c.Deny = outermost(c.ReadOnly), outermost(c.Deny)
+	c.Deny, c.Mounts = outermost(c.Deny), o.mounted(root, look)
+	if !o.Confine {
+		c.open("/", root, protected, look)
+		return c, nil
+	}
 	c.addNeeds(candidates(o.Env, root, look), protected, look, has)
 	return c, nil
+}
+
+// open opens everything beside what is protected. Root would reach the whole machine
+// through its devices and settings, and gets those that tools need.
+func (c *Confinement) open(dir string, root bool, protected []protectedDir, look view) {
+	if root {
+		for _, sub := range []string{"/dev", "/proc", "/sys"} {
+			protected = append(protected, protectedDir{path: sub})
+		}
+		c.addNeeds(slices.DeleteFunc(candidates(nil, root, look), func(n candidate) bool {
+			return !superqode.Within(n.real, "/dev")
+		}), protected[:len(protected)-3], look, func(string) bool { return false })
+	}
+	c.narrow(dir, protected, look)
+}
+
+// checkAllows checks again what a person allowed: mounts may have changed since.
+func (o Options) checkAllows(look view) error {
+	protected := o.protected(look)
+	for _, path := range o.Allow {
+		if err := checkAllowed(path, path, protected); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountedFolders returns what must refuse a new name.
+func (c Confinement) mountedFolders() []string {
+	var list []string
+	for _, m := range c.Mounts {
+		if m.As == readOnly {
+			list = append(list, m.Path)
+		}
+	}
+	return list
 }
 
 // protected lists what is never writable, under each of its names.
@@ -146,6 +176,9 @@ func (c *Confinement) add(path string, dir bool) {
 
 // narrow opens what is in dir beside the protected folders.
 func (c *Confinement) narrow(dir string, protected []protectedDir, look view) {
+	if look.writable(dir) {
+		c.Closed = append(c.Closed, "nothing can be created, renamed or removed in "+dir+" itself")
+	}
 	for _, name := range look.names(dir) {
 		path := filepath.Join(dir, name)
 		holds := false

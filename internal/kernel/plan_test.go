@@ -49,6 +49,8 @@ func (t *fakeTree) resolve(path string) (string, []string, error) {
 func (t *fakeTree) kind(path string) kind   { return t.kinds[path] }
 func (t *fakeTree) read(path string) string { return t.texts[path] }
 func (t *fakeTree) mounts() []mount         { return t.mnts }
+func (t *fakeTree) writable(string) bool    { return true }
+func (t *fakeTree) disks() []string         { return nil }
 func (t *fakeTree) names(dir string) []string {
 	var list []string
 	for path, k := range t.kinds {
@@ -71,7 +73,7 @@ func usual(more ...string) *fakeTree {
 func session() Options {
 	return Options{
 		Env: []string{"HOME=/home/u", "PATH=/usr/bin"}, Home: "/home/u/.superqode", Origin: "/src/repo", GitDirs: []string{"/src/repo/.git"},
-		Own: []string{"/home/u/.superqode/s/ws", "/home/u/.superqode/s/tmp"},
+		Own: []string{"/home/u/.superqode/s/ws", "/home/u/.superqode/s/tmp"}, Confine: true,
 	}
 }
 
@@ -191,20 +193,20 @@ func TestConfinementInPlace(t *testing.T) {
 	t.Parallel()
 	o := session()
 	o.InPlace, o.Own, o.Trees = true, []string{"/home/u/.superqode/s/tmp"}, []string{"/src/repo/wt", "/src/wt2"}
-	look := usual("/src/repo/wt/", "/src/wt2/")
+	look := usual("/src/repo/wt/", "/src/wt2/", "/sys/")
 	c := decide(t, o, look)
 	if !slices.Contains(paths(c), "/src/repo/") {
 		t.Errorf("the origin is not writable: %q", paths(c))
 	}
-	if d := cmp.Diff([]string{"/src/repo/.git"}, c.ReadOnly); d != "" {
+	if d := cmp.Diff([]string{"/home/u/.superqode", "/src/repo/.git", "/src/wt2", "/sys"}, c.mountedFolders()); d != "" {
 		t.Error("read-only: " + d)
 	}
 	if d := cmp.Diff([]string{"/home/u/.superqode", "/src/wt2"}, c.Deny); d != "" {
 		t.Error("denied: " + d)
 	}
 	o.GitDirs = []string{"/elsewhere/.git"}
-	if c = decide(t, o, usual("/elsewhere/.git/")); len(c.ReadOnly) != 0 || !slices.Contains(c.Deny, "/elsewhere/.git") {
-		t.Errorf("a git directory elsewhere needs no mount: %+v", c)
+	if c = decide(t, o, usual("/elsewhere/.git/")); slices.Contains(c.mountedFolders(), "/src/repo/.git") || !slices.Contains(c.Deny, "/elsewhere/.git") {
+		t.Errorf("a git directory elsewhere needs no mount in the workspace: %+v", c)
 	}
 }
 

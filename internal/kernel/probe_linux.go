@@ -30,12 +30,12 @@ func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err e
 	}
 	o := Options{
 		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir +
-			"/home/s"}, Scratch: dir + "/home/s",
+			"/home/s"}, Scratch: dir + "/home/s", Helper: helper,
 	}
 	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
 		return apart, inPlace, err
 	}
-	o.InPlace, o.Helper = true, helper
+	o.InPlace = true
 	inPlace, err = probe(ctx, o, dir+"/origin/.git")
 	return apart, inPlace, err
 }
@@ -48,7 +48,7 @@ func probe(ctx context.Context, o Options, denied string) (Layer, error) {
 		return Layer{}, err
 	}
 	layer := k.Layer
-	if layer.Active() && !k.Wraps() { // otherwise the helper has tried
+	if layer.Active() && !k.wraps { // otherwise the helper has tried
 		if err := onThread(func() error { return k.tryProgram(ctx, o.Scratch, denied) }); err != nil {
 			layer.State, layer.Applied = unavailableState("the probe failed: "+err.Error()), false
 		}

@@ -5,13 +5,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // view is what the decision about a confinement asks the file system.
@@ -28,6 +30,11 @@ type view interface {
 	read(path string) string
 	// mounts lists what is mounted where.
 	mounts() []mount
+	// writable reports whether names in a folder can be changed.
+	writable(dir string) bool
+	// disks lists the devices through which root reaches what lies below the file
+	// systems.
+	disks() []string
 }
 
 type kind int
@@ -43,7 +50,7 @@ const (
 const maxHops = 40
 
 // maxNames bounds how many entries of one folder a narrowed default becomes.
-const maxNames = 500
+const maxNames = 5000
 
 type disk struct{}
 
@@ -136,6 +143,24 @@ func (disk) mounts() []mount {
 		return nil
 	}
 	return parseMounts(string(data))
+}
+
+func (disk) writable(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+func (disk) disks() []string {
+	var list []string
+	_ = filepath.WalkDir("/dev", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case d.IsDir() && slices.Contains([]string{"/dev/pts", "/dev/shm", "/dev/mqueue", "/dev/hugepages"}, path):
+			return fs.SkipDir
+		case d.Type()&fs.ModeCharDevice == 0 && d.Type()&fs.ModeDevice != 0,
+			slices.Contains([]string{"/dev/mem", "/dev/kmem", "/dev/port"}, path):
+			list = append(list, path)
+		}
+		return nil // what cannot be read cannot be opened either
+	})
+	return list
 }
 
 // mount is one line of mountinfo: the folder root of file system dev is mounted

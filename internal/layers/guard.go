@@ -300,7 +300,7 @@ func (g *Guard) Close(h *Handler) error {
 
 // Result says what guarded the session and what it refused.
 func (g *Guard) Result() artifacts.Guard {
-	res := artifacts.Guard{Layers: g.Rec.Layers()}
+	res := artifacts.Guard{Layers: g.Rec.Layers(), Kernel: g.Rec.KernelLayer()}
 	blocked, passed, err := g.attempts()
 	if err != nil {
 		g.Note([]string{"what the guard refused cannot be read: " + err.Error()})

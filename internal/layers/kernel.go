@@ -17,6 +17,7 @@ type KernelOptions struct {
 	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
 	AllowWrite []string       // absolute: what the program may write to in addition to the session's own folders
 	NoNetwork  bool           // no TCP
+	Confine    bool           // only what is named is writable
 }
 
 // CheckKernel decides what the session's programs will be held to, and tries it,
@@ -26,7 +27,7 @@ func (g *Guard) CheckKernel(opt KernelOptions) error {
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
 		rec.Enforce = kernel.EnforceAuto
 	}
-	rec.NoNetwork = opt.NoNetwork
+	rec.NoNetwork, rec.Confine = opt.NoNetwork, opt.Confine
 	o := g.kernelOptions(KernelOptions{}, g.Env)
 	var err error
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
@@ -38,6 +39,7 @@ func (g *Guard) CheckKernel(opt KernelOptions) error {
 		return err
 	}
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
+	rec.KernelBy, rec.KernelMissing = k.Layer.By, k.Layer.Missing
 	return k.Close()
 }
 
@@ -65,13 +67,12 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
 		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
+		Confine: rec.Confine || opt.Confine, User: g.Env,
 	}
 	if o.Enforce == "" {
 		o.Enforce = rec.Enforce
 	}
-	if o.InPlace {
-		o.Helper, _ = g.Machine.Helper() // without one .git needs root's right to mount
-	}
+	o.Helper, _ = g.Machine.Helper() // without one there are no mounts
 	if !o.InPlace {
 		o.Own = append(o.Own, string(rec.Workspace))
 	}

@@ -253,7 +253,7 @@ func (s *Session) fillGuarded(ctx context.Context, pl plan) error {
 // kernelOptions are the plan's, without a layer that would forbid what the user
 // has allowed.
 func (pl plan) kernelOptions() layers.KernelOptions {
-	opt := layers.KernelOptions(pl.KernelOptions)
+	opt := pl.KernelOptions
 	if pl.Guard.Off {
 		opt.Enforce = kernel.EnforceOff
 	}

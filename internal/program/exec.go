@@ -74,7 +74,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	env := r.environ()
 	r.NoteSecrets(env)
-	kernel, err := guarded.OpenKernel(layers.KernelOptions(r.opt.KernelOptions), env)
+	kernel, err := guarded.OpenKernel(r.opt.KernelOptions, env)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -92,11 +92,8 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	spec := r.spec(env)
 	spec.Kill = kill
-	switch {
-	case kernel.Wraps():
-		spec.Wrap = kernel.Wrap
-	case kernel.Layer.Applied:
-		spec.Confine = kernel.Confine
+	if kernel.Layer.Applied {
+		spec.Confine, spec.Wrap = kernel.Confine, kernel.Wrap
 	}
 	res, runErr := runner.Run(ctx, spec)
 	took := res.Ended.Sub(res.Started)

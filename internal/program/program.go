@@ -18,7 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
-	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -75,11 +75,7 @@ type ExecOptions struct {
 }
 
 // KernelOptions say what is asked of the guard's kernel layer.
-type KernelOptions struct {
-	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
-	AllowWrite []string       // absolute: what the program may write to beside the session's own folders
-	NoNetwork  bool           // no TCP
-}
+type KernelOptions = layers.KernelOptions
 
 // Marker is the environment entry that only the processes of one run carry.
 func Marker(runDir string) string { return "SUPERQODE_RUN_DIR=" + runDir }

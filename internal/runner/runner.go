@@ -110,8 +110,8 @@ type Spec struct {
 	Confine func() error
 	// Wrap changes what is executed, and how: path and argv are the program's, and
 	// its result takes their place; attr is complete and may be added to. nil is
-	// none; Linux only, and not together with Confine.
-	Wrap func(path string, argv []string, attr *os.ProcAttr) (string, []string)
+	// none; Linux only, on the same thread as Confine, after it.
+	Wrap func(path string, argv []string, attr *os.ProcAttr) (string, []string, error)
 
 	noCgroup bool // for tests: use the means that need no cgroup
 }

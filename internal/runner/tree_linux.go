@@ -100,7 +100,10 @@ func (t *tree) confineAndSpawn(path string, spec Spec, attr *os.ProcAttr, ctty b
 	attr.Sys = &syscall.SysProcAttr{Setsid: true, Setctty: ctty, Ctty: 0, Pdeathsig: syscall.SIGKILL}
 	argv := spec.Args
 	if spec.Wrap != nil {
-		path, argv = spec.Wrap(path, argv, attr)
+		var err error
+		if path, argv, err = spec.Wrap(path, argv, attr); err != nil {
+			return &ConfineError{err}
+		}
 	}
 	return t.spawn(path, argv, attr)
 }

@@ -65,6 +65,10 @@ type Record struct {
 	NoNetwork   bool           `json:"no_network"`
 	GitReadOnly bool           `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
 	Kernel      string         `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
+	Confine     bool           `json:"confine"`       // only what is named is writable
+	KernelBy    string         `json:"kernel_by"`     // kernel.Mounts, kernel.Landlock or kernel.None
+	// KernelMissing are sentences on what it does not cover, see kernel.Layer.
+	KernelMissing []string `json:"kernel_missing"`
 
 	Reports  []string `json:"reports"`   // formats that are written beside json, md and html
 	NoRedact bool     `json:"no_redact"` // secrets stay in logs and reports
@@ -206,4 +210,13 @@ func (r Record) Layers() artifacts.Layers {
 		}
 	}
 	return l
+}
+
+// KernelLayer says what the kernel layer was made of, none where a program ran without.
+func (r Record) KernelLayer() artifacts.Kernel {
+	k := artifacts.Kernel{Layer: r.KernelBy, Missing: append([]string{}, r.KernelMissing...)}
+	if k.Layer == "" || r.Kernel == kernel.Off {
+		k = artifacts.Kernel{Layer: kernel.None, Missing: []string{}}
+	}
+	return k
 }

@@ -85,13 +85,14 @@ func (f *execFlags) env(a *app.App) ([]string, error) {
 type kernelFlags struct {
 	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
 	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
+	Confine    bool     `help:"Let the program write only to the workspace and to what tools need (Landlock)."`
 	NoNetwork  bool     `help:"Deny the program TCP (Linux 6.7)."`
 }
 
 // options turns the flags into what the kernel layer is asked for; what they
 // leave open the configuration says, where there is one.
 func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOptions, error) {
-	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork}
+	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork, Confine: f.Confine}
 	if opt.Enforce == "" && cfg != nil {
 		opt.Enforce = kernel.Enforce(cfg.Guard.Enforce)
 	}
