@@ -138,13 +138,20 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 	if !holdsSignals(k.Layer.ABI) {
 		k.Layer.Missing = []string{"signals to processes outside of the session"}
 	}
-	k.binds, k.locks = true, root
-	if root {
-		err = onThread(func() error { return errors.Join(k.Confine(), k.tryHelper()) })
-	}
-	if err != nil || !root {
-		k.locks, k.wraps, k.made = false, true, false
+	k.binds, k.locks = true, root && mayMount()
+	k.wraps = !k.locks
+	switch {
+	case o.Tried == Mounts:
+		return nil
+	case k.wraps:
 		err = k.tryHelper()
+	default:
+		err = onThread(func() error {
+			if err := k.Confine(); err != nil {
+				return err
+			}
+			return k.tryHelper()
+		})
 	}
 	if err != nil {
 		k.dropRules()

@@ -93,6 +93,10 @@ type Options struct {
 	Allow     []string // --allow-write
 	NoNetwork bool     // no TCP
 
+	// Tried is Layer.By of an earlier confinement with these options: mounts are then
+	// not tried before the program is started, but still checked in it.
+	Tried string
+
 	// Helper is a program that implements ConfineCommand; "" is none, and then there
 	// are no mounts.
 	Helper string

@@ -9,6 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// mayMount reports whether this process may change its mounts.
+func mayMount() bool {
+	var data [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])
+	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}
+
 // mountAll gives the calling thread mounts of its own, in which each of list covers
 // its place; own says that the thread has mounts of its own already. Nothing that
 // comes after can remove them: see Confiner.

@@ -87,7 +87,7 @@ func (o Options) protected(look view) []protectedDir {
 	if o.InPlace && len(o.GitDirs) > 0 { // one more mount where there is one anyway
 		add(true, "superqode's folder in the origin", filepath.Join(o.Origin, ".superqode"))
 	}
-	add(false, "another worktree, or an object store, of the origin", o.Trees...)
+	add(false, "another worktree, an object store or a remote of the origin", o.Trees...)
 	mounts := look.mounts()
 	for _, p := range list {
 		for _, name := range aliases(mounts, p.path) {

@@ -1,11 +1,15 @@
 package layers
 
 import (
+	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -22,14 +26,16 @@ type KernelOptions struct {
 
 // CheckKernel decides what the session's programs will be held to, and tries it,
 // before anything is made of the origin.
-func (g *Guard) CheckKernel(opt KernelOptions) error {
+func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) {
 	rec := &g.Rec
+	if rec.Remotes, err = g.localRemotes(ctx); err != nil {
+		return err
+	}
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
 		rec.Enforce = kernel.EnforceAuto
 	}
 	rec.NoNetwork, rec.Confine = opt.NoNetwork, opt.Confine
 	o := g.kernelOptions(KernelOptions{}, g.Env)
-	var err error
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 	if err != nil {
 		return nil, err
 	}
-	o.Allow = append(o.Allow, hostPaths(more)...)
+	o.Allow, o.Tried = append(o.Allow, hostPaths(more)...), g.Rec.KernelBy
 	k, err := kernel.Open(o)
 	if err != nil {
 		return nil, err
@@ -82,9 +88,35 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	o.Scratch = superqode.RealPrefix(o.Scratch)
 	if rec.CommonDir != "" {
 		o.GitDirs = slices.Compact([]string{string(rec.CommonDir), string(rec.GitDir)})
-		o.Trees = relatedTrees(string(rec.CommonDir), string(rec.Origin))
+		o.Trees = append(relatedTrees(string(rec.CommonDir), string(rec.Origin)), hostPaths(rec.Remotes)...)
 	}
 	return o
+}
+
+// localRemotes returns the origin's remotes that are folders of this machine, unless the
+// policy lets a program push: who does not pass git reaches them as files.
+func (g *Guard) localRemotes(ctx context.Context) ([]state.HostPath, error) {
+	list := []state.HostPath{}
+	policy, err := guard.NewPolicy(g.Rec.Guard.Allow, g.Rec.Guard.Deny)
+	if err != nil || g.Source == nil || g.Source.Repo == nil || policy.Decide("push") != guard.Deny {
+		return list, err
+	}
+	conf, err := g.Source.Repo.Config(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the remotes: %w", err)
+	}
+	for key, value := range conf.All() {
+		if !strings.HasPrefix(key, "remote.") || !strings.HasSuffix(key, ".url") && !strings.HasSuffix(key, ".pushurl") {
+			continue
+		}
+		dir := superqode.Under(string(g.Rec.Origin), strings.TrimPrefix(value, "file://"))
+		real, err := filepath.EvalSymlinks(dir)
+		if st, serr := os.Stat(real); err == nil && serr == nil && st.IsDir() && !superqode.Within(string(g.Rec.Origin), real) &&
+			!slices.Contains(list, state.HostPath(real)) {
+			list = append(list, state.HostPath(real))
+		}
+	}
+	return list, nil
 }
 
 // allowWrite checks what a person allows.

@@ -160,7 +160,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 		return nil, err
 	}
 	c.Source = s.asOrigin()
-	if err := c.Guard().CheckKernel(pl.kernelOptions()); err != nil {
+	if err := c.Guard().CheckKernel(ctx, pl.kernelOptions()); err != nil {
 		return nil, errors.Join(err, c.made.Discard())
 	}
 	if err := c.fillGuarded(ctx, pl); err != nil {

@@ -80,7 +80,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Guard().CheckKernel(plan.kernelOptions()); err != nil {
+	if err := s.Guard().CheckKernel(ctx, plan.kernelOptions()); err != nil {
 		return nil, errors.Join(err, s.made.Discard())
 	}
 	s.Meter = &treecopy.Meter{}
