@@ -1,26 +1,25 @@
-// Package kernel is the guard's kernel layer: Landlock (Linux) makes everything
-// read-only for a session's program and everything that it starts, except for
-// what Confinement.Writable names.
+// Package kernel is the guard's kernel layer (Linux): it keeps a session's program, and
+// everything that it starts, from writing to what is protected. Reading and running are
+// not restricted. Open decides before anything is done:
 //
-// Options.confinement decides before anything is done, by these rules:
+//  1. Protected are the origin's tree, its git directories, its other linked worktrees,
+//     the object stores that it borrows from, its remotes on this machine, and
+//     SUPERQODE_HOME around the session's own folders, under whatever name a mount
+//     makes them reachable. A person's --allow-write of one of them, or of what holds
+//     one, is refused. In place the origin's tree is the workspace.
+//  2. Mounts come first: each protected place, and what runs later in the user's name
+//     (later), is mounted over itself, read-only. All else stays writable.
+//  3. Where no mounts can be had, Landlock opens everything beside what is protected.
+//     It covers no metadata, and in place it cannot take away inside the origin what
+//     it gave for it.
+//  4. Confine is Landlock as an allow-list, together with the mounts where they can be
+//     had: the session's own folders and what tools need (needs) are writable. A
+//     default that lies in what is protected is dropped; one that holds it is narrowed
+//     to its other entries, or dropped. A link that a program of an earlier session
+//     could have made decides nothing: a default reached through a link in a writable
+//     folder is dropped.
 //
-//  1. The session's own folders are writable: workspace, artifacts, tmp and the
-//     private index and objects.
-//  2. The origin's tree, its git directories, its other linked worktrees, the object
-//     stores that it borrows from, and SUPERQODE_HOME around the session's own
-//     folders are never writable, under whatever name a mount makes them reachable.
-//     A default that lies in one of them is dropped; one that holds one of them is
-//     narrowed to its other entries, or dropped. A person's --allow-write that does
-//     either is refused.
-//  3. What tools need is writable (needs): devices, /tmp, caches and the folders in
-//     which coding agents keep their own state.
-//  4. A link that a program of an earlier session could have made decides nothing: a
-//     default reached through a link in a writable folder is dropped.
-//  5. In place the origin is the workspace, and Landlock cannot take away inside a
-//     folder what it gave for it: there .git needs a read-only mount.
-//
-// Reading and running are not restricted. Layer.State says "active" only after a
-// confined thread has tried to write, see Open.
+// Layer.State says "active" only after a confined program has tried to write, see Open.
 package kernel
 
 import (
@@ -50,7 +49,7 @@ func unavailableState(why string) string { return "unavailable: " + why }
 // Layer is the result of testing the kernel layer.
 type Layer struct {
 	// State is Active, Off or "unavailable: " with the reason. Active means
-	// that nothing of rule 2 is writable.
+	// that nothing of rule 1 is writable.
 	State string
 	// ABI is the version of Landlock in this kernel; 0 is none.
 	ABI int

@@ -181,7 +181,7 @@ func confinement(ctx context.Context, a *app.App) []check {
 	}
 	does := "with git_snapshot and shared, .git is read-only for the program"
 	checks = append(checks, kernelCheck("in place", does, inPlace))
-	if hasBubblewrap(a) {
+	if apart.By == kernel.Landlock && hasBubblewrap(a) {
 		checks = append(checks, check{
 			"bubblewrap", note, "cannot start under the kernel layer, which denies mounts: " +
 				"a program that brings its own sandbox fails in a session",
@@ -193,7 +193,7 @@ func confinement(ctx context.Context, a *app.App) []check {
 
 func kernelCheck(name, does string, l kernel.Layer) check {
 	if l.Active() {
-		return check{name, ok, fmt.Sprintf("%s, tried (Landlock version %d)", does, l.ABI), ""}
+		return check{name, ok, fmt.Sprintf("%s, tried (%s)", does, strings.Join(append([]string{l.By}, l.Missing...), "; ")), ""}
 	}
 	remedy := ""
 	if !l.Applied {
