@@ -72,6 +72,7 @@ var floors = map[string]int{
 	"internal/findings":          30,
 	"internal/layers":            30,
 	"internal/shim":              30,
+	"internal/gitfiles":          24,
 	"internal/mode":              26,
 	"internal/attribution":       35,
 	"internal/attach":            38,

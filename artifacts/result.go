@@ -123,8 +123,10 @@ type Workspace struct {
 
 // OriginCheck compares the origin after the session with the origin before.
 type OriginCheck struct {
-	Unchanged   bool     `json:"unchanged"`
+	Unchanged   bool     `json:"unchanged"` // as far as it is covered
 	Differences []string `json:"differences"`
+	Method      string   `json:"method"`      // kernel+stat, stat or full; "" when nothing was checked
+	NotCovered  []string `json:"not_covered"` // what the check cannot speak for: what it is, and why
 }
 
 type resultJSON Result
@@ -176,7 +178,7 @@ func (r Revert) filled() Revert {
 }
 
 func (c OriginCheck) filled() OriginCheck {
-	c.Differences = notNull(c.Differences)
+	c.Differences, c.NotCovered = notNull(c.Differences), notNull(c.NotCovered)
 	return c
 }
 

@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/gitfiles"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -17,8 +20,19 @@ import (
 
 // SaveBase writes base and origin beside the record. The base comes last: it
 // vouches only for files that did not change within the last tick of the clock,
-// so there is a moment to wait, and the other writes use it.
+// so there is a moment to wait, and the other writes use it. What the origin's
+// repositories are is recorded meanwhile.
 func SaveBase(ctx context.Context, s *site.Site) error {
+	g, gctx := errgroup.WithContext(ctx)
+	if s.OriginBase != nil {
+		o := gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: s.OriginBase}
+		g.Go(func() error { return gitfiles.Record(gctx, o, s.Folder) })
+	}
+	g.Go(func() error { return saveBase(gctx, s) })
+	return g.Wait()
+}
+
+func saveBase(ctx context.Context, s *site.Site) error {
 	digest, err := s.Base.Digest()
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
@@ -250,7 +251,7 @@ func (gitSnapshotKind) BringBack(ctx context.Context, s *site.Site, seen *revert
 }
 
 // Origin compares an origin that was not brought back, and its repository.
-func (k gitSnapshotKind) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) ([]string, error) {
+func (k gitSnapshotKind) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) (*artifacts.OriginCheck, error) {
 	base, err := s.LoadBase()
 	if err != nil {
 		return nil, err
@@ -259,13 +260,13 @@ func (k gitSnapshotKind) Origin(ctx context.Context, s *site.Site, _ []superqode
 	if err != nil {
 		return nil, err
 	}
-	diffs := []string{}
+	check := &artifacts.OriginCheck{}
 	for _, t := range []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: k.Skip(s)}, repo} {
 		v, err := t.Verify(ctx, revert.Stat, nil)
 		if err != nil {
 			return nil, err
 		}
-		diffs = append(diffs, v.Differences...)
+		check.Differences = append(check.Differences, v.Differences...)
 	}
-	return diffs, nil
+	return check, nil
 }

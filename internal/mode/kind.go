@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -59,8 +60,8 @@ type Kind interface {
 	Remove(ctx context.Context, s *site.Site, locked bool) error
 	// Origin compares the origin with what it was when the session began and
 	// changes nothing. changes are those that the session's end collected. The
-	// differences are one line each.
-	Origin(ctx context.Context, s *site.Site, changes []superqode.Change) ([]string, error)
+	// differences are one line each; Method and Unchanged are set by the caller.
+	Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error)
 }
 
 // Facts are what the rest of the program asks about a mode.

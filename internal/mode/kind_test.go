@@ -83,8 +83,8 @@ func TestSixthKind(t *testing.T) {
 	if err := TakeAway(ctx, s, false); err != nil {
 		t.Errorf("a second removal: %v", err)
 	}
-	if diffs, err := k.Origin(ctx, s, nil); err != nil || len(diffs) > 0 {
-		t.Errorf("the origin differs: %q, %v", diffs, err)
+	if diffs, err := k.Origin(ctx, s, nil); err != nil || len(diffs.Differences) > 0 {
+		t.Errorf("the origin differs: %q, %v", diffs.Differences, err)
 	}
 }
 

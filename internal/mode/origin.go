@@ -2,11 +2,16 @@ package mode
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gitfiles"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -26,7 +31,7 @@ func SkipOrigin(path superqode.RelPath, kind snapshot.Kind) bool {
 // checkOrigin compares the origin with what it was when the session began, and
 // changes nothing. The differences are one line each: paths first, then the
 // repository beside the work tree.
-func checkOrigin(ctx context.Context, s *site.Site) ([]string, error) {
+func checkOrigin(ctx context.Context, s *site.Site) (*artifacts.OriginCheck, error) {
 	then, err := s.LoadOrigin()
 	if err != nil {
 		return nil, err
@@ -37,20 +42,49 @@ func checkOrigin(ctx context.Context, s *site.Site) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check the origin: %w", err)
 	}
-	diffs := []string{}
+	check := &artifacts.OriginCheck{}
 	for _, p := range problems {
-		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && len(then.Below(p.Path)) == 0 {
-			continue // it could not be read before either, or there was nothing to read
+		if e := then.Find(p.Path); e == nil || e.ID.IsZero() && len(then.Below(p.Path)) == 0 { // neither could it before
+			check.NotCovered = append(check.NotCovered, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
+			continue
 		}
-		diffs = append(diffs, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
+		check.Differences = append(check.Differences, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
 	}
-	tree, err := compareOrigin(ctx, then, now)
-	if err != nil {
+	if err := compareOrigin(ctx, then, now, check); err != nil {
 		return nil, err
 	}
-	diffs = append(diffs, tree...)
 	repo, err := checkRepository(s)
-	return append(diffs, repo...), err
+	check.Differences = append(check.Differences, repo...)
+	found, ferr := gitfiles.Compare(ctx, gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: now}, s.Folder, s.Git)
+	if found != nil {
+		check.Differences = append(check.Differences, found.Differences...)
+		check.NotCovered = append(check.NotCovered, found.NotCovered...)
+	}
+	return check, errors.Join(err, ferr)
+}
+
+// methodOf says how the check of an origin was made: kernel+stat where the kernel
+// kept the origin from every program of the session, and its files were looked at
+// as well.
+func methodOf(s *site.Site) string {
+	if s.Rec.Kernel == kernel.Active && s.Rec.Runs > 0 {
+		return "kernel+stat"
+	}
+	return string(revert.Stat)
+}
+
+// Origin compares the origin with what it was when the session began; see
+// Kind.Origin. The check is not nil.
+func Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error) {
+	check, err := For(s.Rec.Mode).Origin(ctx, s, changes)
+	if check == nil {
+		check = &artifacts.OriginCheck{}
+	}
+	if err != nil {
+		check.Differences = append(check.Differences, "not checked: "+err.Error())
+	}
+	check.Method, check.Unchanged = methodOf(s), len(check.Differences) == 0
+	return check, err
 }
 
 // knowContents gives files of the origin the content ids that their copies in
@@ -67,49 +101,58 @@ func knowContents(origin, base *snapshot.Snapshot) {
 // compareOrigin walks two snapshots of the origin side by side. An entry with
 // the same stat data is the same; another one is read, where it is known what
 // it held.
-func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot) ([]string, error) {
-	var diffs []string
+func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot, check *artifacts.OriginCheck) error {
+	differs := func(path superqode.RelPath, how string) {
+		check.Differences = append(check.Differences, text.Printable(path)+": "+how)
+	}
 	read := now.With(nil)
 	was := map[superqode.RelPath]*snapshot.Entry{}
 	for a, b := range snapshot.Join(then.Entries, now.Entries) {
 		switch {
 		case b == nil:
-			diffs = append(diffs, text.Printable(a.Path)+": deleted")
+			differs(a.Path, "deleted")
 		case a == nil:
-			diffs = append(diffs, text.Printable(b.Path)+": created")
+			differs(b.Path, "created")
 		case a.Kind != b.Kind:
-			diffs = append(diffs, text.Printable(a.Path)+": type changed")
+			differs(a.Path, "type changed")
 		case a.Perm != b.Perm && a.Kind != snapshot.Link:
-			diffs = append(diffs, text.Printable(a.Path)+": mode changed")
+			differs(a.Path, "mode changed")
+		case a.Stat.UID != b.Stat.UID || a.Stat.GID != b.Stat.GID:
+			differs(a.Path, "owner changed")
 		case a.Kind == snapshot.Link && a.Link != b.Link, a.Kind == snapshot.File && a.Size != b.Size:
-			diffs = append(diffs, text.Printable(a.Path)+": modified")
+			differs(a.Path, "modified")
 		case a.Kind != snapshot.File || a.Stat == b.Stat:
 		case a.ID.IsZero() && a.Stat.Mtime == b.Stat.Mtime && a.Stat.Ino == b.Stat.Ino:
 			// Times can be set back after a write, but for the change time: nobody can say that this is the old content.
-			diffs = append(diffs, text.Printable(a.Path)+": its owner, links or content changed; the content was not recorded")
+			differs(a.Path, "its owner, links or content changed; the content was not recorded")
 		case a.ID.IsZero():
-			diffs = append(diffs, text.Printable(a.Path)+": modified (by its times; its content was not recorded)")
+			differs(a.Path, "modified (by its times; its content was not recorded)")
 		default:
 			read.Entries = append(read.Entries, *b)
 			was[b.Path] = a
 		}
 	}
 	if len(read.Entries) == 0 {
-		return diffs, nil
+		return nil
 	}
 	problems, err := snapshot.HashMissing(ctx, read)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, p := range problems {
-		diffs = append(diffs, text.Printable(p.Path)+": cannot be read: "+p.Err.Error())
+		differs(p.Path, "cannot be read: "+p.Err.Error())
 	}
 	for i := range read.Entries {
-		if e := &read.Entries[i]; !e.ID.IsZero() && e.ID != was[e.Path].ID {
-			diffs = append(diffs, text.Printable(e.Path)+": modified")
+		e := &read.Entries[i]
+		switch old := was[e.Path]; {
+		case e.ID.IsZero():
+		case e.ID != old.ID:
+			differs(e.Path, "modified")
+		case e.SameFile(old) && e.Stat.Nlink == old.Stat.Nlink:
+			check.NotCovered = append(check.NotCovered, text.Printable(e.Path)+": its extended attributes (its metadata was changed)")
 		}
 	}
-	return diffs, nil
+	return nil
 }
 
 // checkRepository compares refs, stash, index, configuration and hooks.
@@ -125,6 +168,9 @@ func checkRepository(s *site.Site) ([]string, error) {
 		s.RepoState = state
 	}
 	now, err := revert.Capture(&git.Repo{GitDir: string(s.Rec.GitDir), CommonDir: string(s.Rec.CommonDir), ObjectFormat: s.Rec.ObjectFormat}, "")
+	if errors.Is(err, os.ErrPermission) {
+		return []string{text.Printable("cannot be read: " + err.Error())}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

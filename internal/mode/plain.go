@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -58,7 +59,7 @@ func (plain) Remove(ctx context.Context, s *site.Site, _ bool) error {
 	return removeFolder(s)
 }
 
-func (plain) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) ([]string, error) {
+func (plain) Origin(ctx context.Context, s *site.Site, _ []superqode.Change) (*artifacts.OriginCheck, error) {
 	return checkOrigin(ctx, s)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gitfiles"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -43,13 +44,7 @@ const (
 
 // skipSessions leaves the admin folders of superqode's own worktrees out of a
 // repository's snapshot.
-func skipSessions(path superqode.RelPath, _ snapshot.Kind) bool {
-	if path.Parent() != "worktrees" {
-		return false
-	}
-	_, err := superqode.ParseSessionID(path.Name())
-	return err == nil
-}
+func skipSessions(path superqode.RelPath, _ snapshot.Kind) bool { return gitfiles.IsSession(path) }
 
 // isObject reports whether a path below the common dir is a file that is named
 // after its contents and never changed: git's objects and packs, those of
@@ -378,8 +373,8 @@ func resolveObjects(ctx context.Context, s *site.Site, tree *revert.Tree, now *s
 		if is := now.Find(e.Path); is != nil && is.Stat == e.Stat && is.Size == e.Size && !all {
 			continue
 		}
-		err := checkObject(e.Path.In(tree.Aside), s.Rec.ObjectFormat)
-		if errors.Is(err, errDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
+		err := gitfiles.CheckObject(e.Path.In(tree.Aside), s.Rec.ObjectFormat)
+		if errors.Is(err, gitfiles.ErrDamaged) || errors.Is(err, os.ErrNotExist) || errors.Is(err, atomicfile.ErrNotRegular) {
 			bad = append(bad, text.Printable(e.Path)+": written to, and it was kept by a second name only")
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -94,10 +95,10 @@ func Restorable(s *site.Site) error {
 
 // Origin names the changes: the base knows nothing of what git ignores, so they
 // are all there is to tell.
-func (sharedKind) Origin(_ context.Context, _ *site.Site, changes []superqode.Change) ([]string, error) {
-	diffs := []string{}
+func (sharedKind) Origin(_ context.Context, _ *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error) {
+	check := &artifacts.OriginCheck{NotCovered: []string{"what git ignores, and the repository: shared mode records the files only"}}
 	for _, c := range changes {
-		diffs = append(diffs, text.Printable(c.Path.String())+": "+string(c.Type))
+		check.Differences = append(check.Differences, text.Printable(c.Path.String())+": "+string(c.Type))
 	}
-	return diffs, nil
+	return check, nil
 }

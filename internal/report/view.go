@@ -77,6 +77,7 @@ func NewView(rep artifacts.Report, by Caller) *View {
 		{"Errors", rep.Run.Errors}, {"Warnings", rep.Run.Warnings},
 		{"Not as before after the revert", rep.Revert.Differences},
 		{"Differences in the origin", rep.OriginCheck.Differences},
+		{"Not covered by the check of the origin", rep.OriginCheck.NotCovered},
 	}
 	v.Notes = slices.DeleteFunc(v.Notes, func(n Note) bool { return len(n.List) == 0 })
 	order := artifacts.Severities()
@@ -135,8 +136,16 @@ func (v *View) checks() []Check {
 
 func (v *View) originCheck() Check {
 	c := v.OriginCheck
-	how := "files, index, HEAD, refs, stash, configuration and hooks compared with how they were before the session"
+	how := "files, index, HEAD, refs, stash, configuration, hooks and every other file of the repositories compared with how they were before the session"
+	if c.Method == "kernel+stat" {
+		how += "; the kernel kept them from the session's programs"
+	}
+	if len(c.NotCovered) > 0 {
+		how += "; not covered: " + text.Plural(len(c.NotCovered), "thing")
+	}
 	switch {
+	case c.Unchanged && len(c.NotCovered) > 0:
+		return Check{"good", "Your files are unchanged, as far as they were checked", how}
 	case c.Unchanged && v.Applied.Done():
 		return Check{"good", "Your files were unchanged before the apply", how}
 	case c.Unchanged:

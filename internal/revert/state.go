@@ -62,6 +62,17 @@ func fileRoots() (gitDir, commonDir []string) {
 	return gitDir, commonDir
 }
 
+// Judges reports whether Compare looks at what a file holds, an absolute path. It
+// does not look at the lock files, nor at the modes of most files.
+func (s *RepoState) Judges(path string) bool {
+	own, common := fileRoots()
+	in := func(dir []byte, roots []string) bool {
+		rel, ok := strings.CutPrefix(path, string(dir)+"/")
+		return ok && slices.ContainsFunc(roots, func(r string) bool { return rel == r || strings.HasPrefix(rel, r+"/") })
+	}
+	return in(s.GitDir, append(own, "index")) || in(s.CommonDir, append(common, "refs", "packed-refs"))
+}
+
 // Capture records the state of a repository. It copies the index to indexCopy,
 // so that its entries can be compared later even if its bytes have changed; an
 // empty indexCopy keeps none.
@@ -94,12 +105,9 @@ func (s *RepoState) addTree(prefix, dir, root string) error {
 		if err != nil {
 			return fmt.Errorf("read repository state: %w", err)
 		}
-		if d.IsDir() {
-			return nil
-		}
-		rel, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
+		rel, rerr := filepath.Rel(dir, path)
+		if d.IsDir() || rel == "info/refs" { // git gc writes that one, for servers
+			return rerr
 		}
 		sum, err := fileSum(path, d)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-package mode
+package gitfiles
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
-// errDamaged means that an object file does not hold what it was made with.
-var errDamaged = errors.New("object file is damaged")
+// ErrDamaged means that an object file does not hold what it was made with.
+var ErrDamaged = errors.New("object file is damaged")
 
-// checkObject checks one object file against itself: packs, their indexes and
+// CheckObject checks one object file against itself: packs, their indexes and
 // the like end with a hash over all that is before it, a loose object is named by
 // the hash of what it unpacks to, and a file of git-lfs by the hash of its bytes.
-func checkObject(file, format string) (err error) {
+func CheckObject(file, format string) (err error) {
 	f, err := atomicfile.Open(file)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func checkObject(file, format string) (err error) {
 	case len(folder) == 2:
 		z, err := zlib.NewReader(f)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
+			return fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		return sumIs(newHash(), z, folder+name)
 	}
@@ -49,7 +49,7 @@ func checkObject(file, format string) (err error) {
 		return err
 	}
 	if st.Size() < int64(h.Size()) {
-		return errDamaged
+		return ErrDamaged
 	}
 	if _, err := io.CopyN(h, f, st.Size()-int64(h.Size())); err != nil {
 		return err
@@ -59,7 +59,7 @@ func checkObject(file, format string) (err error) {
 		return err
 	}
 	if !bytes.Equal(tail, h.Sum(nil)) {
-		return errDamaged
+		return ErrDamaged
 	}
 	return nil
 }
@@ -69,10 +69,10 @@ func sumIs(h hash.Hash, r io.Reader, want string) error {
 		if _, isFile := r.(*os.File); isFile {
 			return err
 		}
-		return fmt.Errorf("%w: %w", errDamaged, err)
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != want {
-		return errDamaged
+		return ErrDamaged
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package mode
+package gitfiles
 
 import (
 	"crypto/sha256"
@@ -60,7 +60,7 @@ func TestCheckObject(t *testing.T) {
 // checkOne checks a file, and copies of it with damage.
 func checkOne(t *testing.T, path, format string) error {
 	t.Helper()
-	if err := checkObject(path, format); err != nil {
+	if err := CheckObject(path, format); err != nil {
 		t.Errorf("%s: %v", path, err)
 	}
 	data, err := os.ReadFile(path)
@@ -83,7 +83,7 @@ func checkOne(t *testing.T, path, format string) error {
 		if err := os.WriteFile(bad, change(), 0o644); err != nil {
 			return err
 		}
-		if err := checkObject(bad, format); !errors.Is(err, errDamaged) {
+		if err := CheckObject(bad, format); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s, %s: %v", filepath.Base(path), what, err)
 		}
 	}
@@ -93,13 +93,13 @@ func checkOne(t *testing.T, path, format string) error {
 func TestCheckObjectOfNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := checkObject(filepath.Join(dir, "none.pack"), "sha1"); !errors.Is(err, os.ErrNotExist) {
+	if err := CheckObject(filepath.Join(dir, "none.pack"), "sha1"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing: %v", err)
 	}
 	if err := os.Symlink("/dev/zero", filepath.Join(dir, "x.pack")); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkObject(filepath.Join(dir, "x.pack"), "sha1"); !errors.Is(err, atomicfile.ErrNotRegular) {
+	if err := CheckObject(filepath.Join(dir, "x.pack"), "sha1"); !errors.Is(err, atomicfile.ErrNotRegular) {
 		t.Errorf("a link: %v", err)
 	}
 }
