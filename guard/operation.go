@@ -47,7 +47,7 @@ const (
 	doLeave  = "leave the changes in the files; they are collected when the session ends. `git diff` shows them"
 	doRemote = "leave publishing to the user; `git push --dry-run` shows what would be sent"
 	doStash  = "keep the changes where they are; to try something on the side, " +
-		"`git worktree add --detach ../side` or `git diff > /tmp/work.patch`"
+		"`git worktree add --detach $(mktemp -d)/side` or `git diff > /tmp/work.patch`"
 	doEdit = "undo your own edits by editing the files; `git diff -- FILE` shows them and " +
 		"`git show HEAD:FILE` prints the committed text"
 	doDelete = "remove the files you made by name; `git clean -n` and `git status --short` list candidates"
@@ -79,9 +79,9 @@ var operationTable = []OperationInfo{
 	{"checkout.discard", Deny, "git checkout [REV] -- PATH, -p, git show REV:FILE > FILE", whyLoss, doEdit},
 	{"checkout.force", Deny, "git checkout -f", whyLoss,
 		"switch without force: `git checkout BRANCH` refuses when work would be lost; " +
-			"`git worktree add --detach ../side BRANCH` gives a second tree"},
+			"`git worktree add --detach $(mktemp -d)/side BRANCH` gives a second tree"},
 	{"checkout.merge", Deny, "git checkout -m BRANCH", "staged changes may be lost",
-		"look at the branch in a second tree: `git worktree add --detach ../side BRANCH`"},
+		"look at the branch in a second tree: `git worktree add --detach $(mktemp -d)/side BRANCH`"},
 	{"checkout.reset-branch", Deny, "git checkout -B on an existing branch", "it moves a branch of the user's",
 		"make a new branch: `git checkout -b NEW-NAME`"},
 	{"checkout.switch", Allow, "git checkout BRANCH, --detach, -b", "git itself refuses to lose work there", ""},
@@ -135,7 +135,7 @@ var operationTable = []OperationInfo{
 		"to unstage: `git reset` or `git reset -- FILE`"},
 	{"reset.hard", Deny, "git reset --hard", whyLoss, doEdit},
 	{"reset.keep", Deny, "git reset --keep", whyHistory,
-		"look at the commit in a second tree: `git worktree add --detach ../side REV`"},
+		"look at the commit in a second tree: `git worktree add --detach $(mktemp -d)/side REV`"},
 	{"reset.merge", Deny, "git reset --merge", whyLoss, doEdit},
 	{"restore.staged", Allow, "git restore --staged", "it only unstages", ""},
 	{"restore.worktree", Deny, "git restore of the work tree", whyLoss, doEdit},
@@ -165,7 +165,7 @@ var operationTable = []OperationInfo{
 	{"switch.force", Deny, "git switch -f, --discard-changes", whyLoss,
 		"switch without force: `git switch BRANCH` refuses when work would be lost"},
 	{"switch.merge", Deny, "git switch -m BRANCH", "staged changes may be lost",
-		"look at the branch in a second tree: `git worktree add --detach ../side BRANCH`"},
+		"look at the branch in a second tree: `git worktree add --detach $(mktemp -d)/side BRANCH`"},
 	{"switch.reset-branch", Deny, "git switch -C on an existing branch", "it moves a branch of the user's",
 		"make a new branch: `git switch -c NEW-NAME`"},
 	{"symbolic-ref.write", Deny, "git symbolic-ref that writes", whyShared,

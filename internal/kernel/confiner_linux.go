@@ -115,11 +115,11 @@ func (k *Confiner) open(o Options) (err error) {
 	}
 	k.Layer.By, k.Layer.Missing = Landlock, append(k.Layer.Missing, k.Plan.Closed...)
 	if !o.Confine {
-		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("there are no read-only mounts: %s", noMounts))
+		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("no program can mount, and so no sandbox of its own starts (%s)", noMounts))
 	}
 	k.try()
 	if !k.binds {
-		k.Layer.Missing = append([]string{"permission bits, owners, times and extended attributes"}, k.Layer.Missing...)
+		k.Layer.Missing = append([]string{"permission bits, owners, times and extended attributes are not covered"}, k.Layer.Missing...)
 	}
 	return nil
 }

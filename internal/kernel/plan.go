@@ -44,9 +44,11 @@ func (c *Confinement) open(dir string, root bool, protected []protectedDir, look
 		for _, sub := range []string{"/dev", "/proc", "/sys"} {
 			protected = append(protected, protectedDir{path: sub})
 		}
-		c.addNeeds(slices.DeleteFunc(candidates(nil, root, look), func(n candidate) bool {
-			return !superqode.Within(n.real, "/dev")
-		}), protected[:len(protected)-3], look, func(string) bool { return false })
+		devices := slices.DeleteFunc(candidates(nil, root, look), func(n candidate) bool { return !superqode.Within(n.real, "/dev") })
+		for i := range devices {
+			devices[i].whole = false // of /dev/shm, too, all that is not protected
+		}
+		c.addNeeds(devices, protected[:len(protected)-3], look, func(string) bool { return false })
 	}
 	c.narrow(dir, protected, look)
 }

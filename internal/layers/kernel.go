@@ -46,6 +46,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	}
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
 	rec.KernelBy, rec.KernelMissing = k.Layer.By, k.Layer.Missing
+	if k.Layer.By == kernel.Landlock && !rec.Confine {
+		g.Warn("the kernel layer is Landlock, which leaves out: " + strings.Join(k.Layer.Missing, "; "))
+	}
 	return k.Close()
 }
 

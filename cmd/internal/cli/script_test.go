@@ -144,6 +144,9 @@ func scriptCondition(cond string) (bool, error) {
 	case "landlock", "landlock-tcp", "landlock-inplace":
 		apart, inPlace, err := kernel.Probe(context.Background(), os.TempDir(), "")
 		return apart.Active() && (cond == "landlock" || cond == "landlock-tcp" && apart.ABI >= 4 || cond == "landlock-inplace" && inPlace.Active()), err
+	case "mounts":
+		apart, _, err := kernel.Probe(context.Background(), os.TempDir(), scriptShim)
+		return apart.By == kernel.Mounts, err
 	case "mount":
 		return exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=1m none /mnt").Run() == nil, nil
 	}
