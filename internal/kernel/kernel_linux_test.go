@@ -383,6 +383,12 @@ func TestRights(t *testing.T) {
 		os.Getuid() != 0 && !strings.Contains(out, "CapEff:\t0000000000000000") {
 		t.Errorf("%s", out)
 	}
+	if k.wraps {
+		k.Plan.Mounts = append(k.Plan.Mounts, Mount{dir + "/else", copied})
+		if out := sh(t, k, dir, "cat $D/else/e; rm -f $D/else/e"); !strings.HasPrefix(out, "as it was\n") || !strings.Contains(out, "ead-only") {
+			t.Errorf("a copied folder: %s", out)
+		}
+	}
 	// prlimit(2) of a parent, of this process, and of itself.
 	out = sh(t, k, dir, fmt.Sprintf("prlimit --pid %d --nofile=10 2>&1; prlimit --pid $PPID --core=0 2>&1; ulimit -n 99 && ulimit -n", os.Getpid()))
 	if strings.Count(out, "ermitted") != 2 || !strings.HasSuffix(out, "\n99\n") {

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // mayMount reports whether this process may change its mounts.
@@ -41,6 +44,9 @@ func mountAll(list []Mount, own bool) error {
 // attach mounts a place on itself; the mount is what it is to be before it becomes
 // visible.
 func (m Mount) attach() error {
+	if m.As == copied {
+		return coverByCopy(m.Path)
+	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Path,
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
@@ -62,6 +68,29 @@ func (m Mount) attach() error {
 		}
 	}
 	return unix.MoveMount(fd, "", unix.AT_FDCWD, m.Path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// coverByCopy covers a folder by a read-only one with copies of its files.
+func coverByCopy(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	texts := map[string][]byte{}
+	for _, e := range entries {
+		if text, err := atomicfile.ReadThrough(filepath.Join(dir, e.Name())); err == nil { // else the program cannot read it either
+			texts[e.Name()] = text
+		}
+	}
+	if err := unix.Mount("superqode", dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "mode=755"); err != nil {
+		return err
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil { //nolint:gosec // as it was
+			return err
+		}
+	}
+	return unix.MountSetattr(unix.AT_FDCWD, dir, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
 // checkMounts reads back what the mounts are to the calling thread.

@@ -21,7 +21,12 @@ const (
 	writable  = 'w' // in a read-only one
 	pinned    = 'p' // stays where it is, since it holds one of the others
 	noDevices = 'd' // is no device
+	copied    = 'c' // holds copies that belong to the program's user
 )
+
+// strict are folders of files that ssh refuses to read when they belong to neither root
+// nor the user (readconf.c): in a user namespace root's files are nobody's.
+var strict = []string{"/etc/ssh/ssh_config.d", "/etc/crypto-policies/back-ends"}
 
 // later are the places in which a program leaves what runs later in the user's name
 // outside of any session, or what decides what git does there: read-only where they
@@ -66,6 +71,11 @@ func (o Options) mounted(root bool, look view) []Mount {
 		add(readOnly, "/sys")
 		for _, dev := range look.disks() {
 			add(noDevices, dev)
+		}
+	}
+	for _, dir := range strict {
+		if !root {
+			add(copied, dir)
 		}
 	}
 	points := look.mounts()
