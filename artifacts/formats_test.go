@@ -29,7 +29,7 @@ func TestFormatsResult(t *testing.T) {
 	}
 	printed, err := json.Marshal(Result{
 		Changes:   []superqode.Change{{Type: superqode.ChangeModified}},
-		Guard:     Guard{Blocked: []Blocked{{}}},
+		Guard:     Guard{Blocked: []Blocked{{}}, KernelRefusals: []KernelRefusal{{}}},
 		Artifacts: []Ref{{}},
 	})
 	if err != nil {

@@ -82,6 +82,16 @@ type Guard struct {
 	Layers  Layers    `json:"layers"`
 	Kernel  Kernel    `json:"kernel"`
 	Blocked []Blocked `json:"blocked"`
+	// KernelRefusals are the paths that the kernel layer kept the program from writing,
+	// as far as the recorded output shows it; the most often refused first.
+	KernelRefusals []KernelRefusal `json:"kernel_refusals"`
+}
+
+// KernelRefusal is a path, and how many lines of the output say that writing it was
+// refused.
+type KernelRefusal struct {
+	Path  string `json:"path"`
+	Count int    `json:"count"`
 }
 
 // Layers holds the state of each layer: "active", "off" or "unavailable: <why>".
@@ -156,7 +166,7 @@ func (g Guard) filled() Guard {
 		b.Command = notNull(b.Command)
 		blocked[i] = b
 	}
-	g.Blocked = blocked
+	g.Blocked, g.KernelRefusals, g.Kernel.Missing = blocked, notNull(g.KernelRefusals), notNull(g.Kernel.Missing)
 	return g
 }
 

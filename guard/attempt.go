@@ -36,6 +36,9 @@ type Attempt struct {
 	Process int `json:"process"`
 	// Allowed marks an attempt that a person let through.
 	Allowed bool `json:"allowed,omitempty"`
+	// Path and Count are set where the kernel refused to write: seen in the output.
+	Path  string `json:"path,omitempty"`
+	Count int    `json:"count,omitempty"`
 }
 
 // maxShownArgs bounds what of a command is kept: enough to know it by.

@@ -28,6 +28,17 @@ const (
 // nor the user (readconf.c): in a user namespace root's files are nobody's.
 var strict = []string{"/etc/ssh/ssh_config.d", "/etc/crypto-policies/back-ends"}
 
+// ReadOnly returns what mounts keep from being written.
+func (c Confinement) ReadOnly() []string {
+	var list []string
+	for _, m := range c.Mounts {
+		if m.As == readOnly {
+			list = append(list, m.Path)
+		}
+	}
+	return list
+}
+
 // later are the places in which a program leaves what runs later in the user's name
 // outside of any session, or what decides what git does there: read-only where they
 // exist, unless a person allows them. "~" and "@config" are as in needs.

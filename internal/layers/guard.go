@@ -300,12 +300,11 @@ func (g *Guard) Close(h *Handler) error {
 
 // Result says what guarded the session and what it refused.
 func (g *Guard) Result() artifacts.Guard {
-	res := artifacts.Guard{Layers: g.Rec.Layers(), Kernel: g.Rec.KernelLayer()}
-	blocked, passed, err := g.attempts()
+	res, passed, err := g.attempts()
 	if err != nil {
 		g.Note([]string{"what the guard refused cannot be read: " + err.Error()})
 	}
-	res.Blocked = blocked
+	res.Layers, res.Kernel = g.Rec.Layers(), g.Rec.KernelLayer()
 	for _, a := range passed {
 		g.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)",
 			text.Printable(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})

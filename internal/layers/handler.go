@@ -191,23 +191,29 @@ func (h *Handler) restore() (tampered bool, err error) {
 	return true, errors.Join(atomicfile.ClearWay(h.log()), atomicfile.Write(h.log(), want, 0o600))
 }
 
-// attempts reads the session's log: what was refused, and what was let through.
-func (g *Guard) attempts() (blocked []artifacts.Blocked, passed []guard.Attempt, err error) {
+// attempts reads the session's log: what was refused by which layer, and what was let
+// through.
+func (g *Guard) attempts() (res artifacts.Guard, passed []guard.Attempt, err error) {
 	data, err := atomicfile.Read(LogPath(g.Folder))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil
+		return res, nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return res, nil, err
 	}
 	list, _ := guard.ParseAttempts(data)
+	counts := map[string]int{}
 	for _, a := range list {
-		if a.Allowed {
+		switch {
+		case a.Allowed:
 			passed = append(passed, a)
-			continue
+		case a.Path != "":
+			counts[string(a.Path)] += a.Count
+		default:
+			res.Blocked = append(res.Blocked, artifacts.Blocked{Operation: string(a.Operation), Command: a.Command,
+				Layer: string(a.Layer), At: artifacts.At(a.At), Agent: a.Agent})
 		}
-		blocked = append(blocked, artifacts.Blocked{Operation: string(a.Operation), Command: a.Command,
-			Layer: string(a.Layer), At: artifacts.At(a.At), Agent: a.Agent})
 	}
-	return blocked, passed, nil
+	res.KernelRefusals = byCount(counts)
+	return res, passed, nil
 }

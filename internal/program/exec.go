@@ -99,6 +99,11 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	took := res.Ended.Sub(res.Started)
 	r.Log.Info().Stringer("session", r.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", took).Msg("program ended")
 	after := context.WithoutCancel(ctx)
+	if kernel.Layer.Applied {
+		if err := guarded.SeeRefusals(blocked, kernel.Plan, r.log, r.cwd); err != nil {
+			r.Log.Warn().Err(err).Msg("look for what the kernel refused")
+		}
+	}
 	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), r.custody.Release(r.Site), r.keepLog())
 	r.custody = nil
 	err = errors.Join(err, guarded.Unseal(after, files), guarded.Close(blocked))
