@@ -121,8 +121,9 @@ type Blocked struct {
 type Revert struct {
 	Verified    bool             `json:"verified"`
 	Digest      superqode.Digest `json:"digest"`
-	Method      string           `json:"method"`      // stat or full; none: what the program did in place stays; "" when nothing was checked
-	Differences []string         `json:"differences"` // what is still not as it was
+	Method      string           `json:"method"`             // stat or full; none: what the program did in place stays; "" when nothing was checked
+	Differences []string         `json:"differences"`        // what is still not as it was
+	Salvages    []string         `json:"salvages,omitempty"` // ids of what was saved before it was overwritten or removed in the origin
 }
 
 // Workspace says where the program worked and whether that is still there.

@@ -55,7 +55,7 @@ func (s *Attached) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Re
 	if !r.Verified {
 		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
 	}
-	return r, s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 })
+	return r, errors.Join(mode.Meanwhile(s.Site), s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
 
 // revertable refuses sessions that have no base to go back to.

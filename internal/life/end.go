@@ -208,7 +208,7 @@ func (e *ending) goDown(ctx context.Context) (_ *artifacts.Result, err error) {
 			e.fail(st.name, e.doing.take(ctx, st, func(ctx context.Context) error { return run(e, ctx) }))
 		}
 	}
-	err = e.failures(func(failure) bool { return true })
+	err = errors.Join(e.failures(func(failure) bool { return true }), mode.Meanwhile(e.Site))
 	if e.failedIn(stepSecure, state.StepBringBack) {
 		again := "superqode workspace revert --session " + e.Rec.ID.String()
 		err = superqode.WithHint(err, "%s # what was kept of the origin is in %s", again, text.QuotePOSIX(e.AsideDir()))
@@ -404,7 +404,7 @@ func (e *ending) checkBroughtBack() {
 	if rev.Verified {
 		rev.Digest = e.tree.Digest
 	}
-	e.res.OriginCheck = artifacts.OriginCheck{Unchanged: rev.Verified, Differences: rev.Differences}
+	e.res.OriginCheck, rev.Salvages = mode.BroughtBack(e.Site, *rev), e.Salvages
 }
 
 // result is what happened, in the shape of docs/formats.md.

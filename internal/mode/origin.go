@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -73,6 +74,31 @@ func methodOf(s *site.Site) string {
 	return string(revert.Stat)
 }
 
+// BroughtBack is the check of an origin that was brought back: what rev proved, but
+// for what the session did not protect and what others changed in the repository.
+func BroughtBack(s *site.Site, rev artifacts.Revert) artifacts.OriginCheck {
+	check := artifacts.OriginCheck{Differences: slices.Concat(rev.Differences, s.Kept), Method: methodOf(s), NotCovered: leftOut(s)}
+	check.Unchanged = rev.Verified && len(check.Differences) == 0
+	return check
+}
+
+// Meanwhile is the conflict of a repository that others changed and that was left so,
+// or nil.
+func Meanwhile(s *site.Site) error {
+	if len(s.Kept) == 0 {
+		return nil
+	}
+	return superqode.Errorf(superqode.ErrConflict, "the repository was changed meanwhile: %s", FirstOf(s.Kept))
+}
+
+// leftOut names what a session in place does not protect.
+func leftOut(s *site.Site) (lines []string) {
+	for _, p := range s.Rec.LeftOut {
+		lines = append(lines, text.Printable(string(p))+": left out of the session")
+	}
+	return lines
+}
+
 // Origin compares the origin with what it was when the session began; see
 // Kind.Origin. The check is not nil.
 func Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error) {
@@ -83,6 +109,7 @@ func Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*art
 	if err != nil {
 		check.Differences = append(check.Differences, "not checked: "+err.Error())
 	}
+	check.NotCovered = append(check.NotCovered, leftOut(s)...)
 	check.Method, check.Unchanged = methodOf(s), len(check.Differences) == 0
 	return check, err
 }

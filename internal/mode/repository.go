@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gitfiles"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -310,6 +311,9 @@ func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry
 	if err != nil {
 		return nil, err
 	}
+	if s.Kept, err = usersOwn(s, tree.Aside); err != nil || len(s.Kept) > 0 {
+		return &revert.Restored{Verified: err == nil}, err
+	}
 	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
@@ -326,6 +330,37 @@ func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry
 	res.Differences = append(res.Differences, bad...)
 	res.Verified = len(res.Differences) == 0
 	return res, nil
+}
+
+// usersOwn returns how the repository differs from what was kept of it, where that is
+// not the session's doing: the kernel kept the session's programs from writing there,
+// so it was the user who committed, tagged or configured something. None of it is
+// taken back. An index that was only refreshed, and new objects, are no difference.
+func usersOwn(s *site.Site, kept string) ([]string, error) {
+	if !s.Rec.GitReadOnly || s.Rec.Kernel != kernel.Active || s.Rec.Runs == 0 {
+		return nil, nil
+	}
+	own, err := filepath.Rel(string(s.Rec.CommonDir), string(s.Rec.GitDir))
+	if err != nil {
+		return nil, err
+	}
+	repo := &git.Repo{GitDir: filepath.Join(kept, own), CommonDir: kept, ObjectFormat: s.Rec.ObjectFormat}
+	then, err := revert.Capture(repo, "")
+	if err != nil {
+		return nil, err
+	}
+	then.IndexCopy = []byte(filepath.Join(repo.GitDir, "index"))
+	then.GitDir, then.CommonDir = []byte(s.Rec.GitDir), []byte(s.Rec.CommonDir)
+	now, err := revert.Capture(&git.Repo{GitDir: string(s.Rec.GitDir), CommonDir: string(s.Rec.CommonDir), ObjectFormat: s.Rec.ObjectFormat}, "")
+	if err != nil {
+		return nil, nil //nolint:nilerr // what cannot be read is brought back
+	}
+	found, err := then.Compare(now)
+	var lines []string
+	for _, d := range found {
+		lines = append(lines, text.Printable(d.String())+" (not by the session: it was left so)")
+	}
+	return lines, err
 }
 
 // clearImpostor makes sure that dir is a folder that can be worked in. What

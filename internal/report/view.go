@@ -254,6 +254,10 @@ func (v *View) next(by Caller) {
 			own("+", "Bring in only what "+who+" changed", "workspace", "apply", "--agent", who)
 		}
 	}
+	for _, s := range v.Revert.Salvages {
+		line := self + " " + text.QuoteLine("workspace", "restore", s)
+		v.Next = append(v.Next, Command{"Get what was overwritten or removed in your files, whoever had put it there", line, "tmh"})
+	}
 	if v.Summary.TotalFindings > 0 {
 		own("t", "See the findings", "finding", "list")
 	}

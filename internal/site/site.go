@@ -55,6 +55,7 @@ type Site struct {
 	secrets []string // environments of the programs that this process ran here
 	masks   *redact.Redactor
 
+	Kept     []string             // how others than the session changed the repository meanwhile; it was left so
 	Salvages []string             // ids of what this process salvaged
 	Watched  map[string]time.Time // when paths were first seen to change, by who watched this value's runs
 }
