@@ -32,7 +32,7 @@ const (
 // SeeRefusals looks in the recorded output of a program that the kernel layer held for
 // what it was refused, and writes that down. A program that hides its errors is not
 // seen.
-func (g *Guard) SeeRefusals(h *Handler, held kernel.Confinement, output, cwd string) error {
+func (g *Guard) SeeRefusals(h *Handler, held *kernel.Confiner, output, cwd string) error {
 	in, err := atomicfile.Open(output)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -53,7 +53,10 @@ func (g *Guard) SeeRefusals(h *Handler, held kernel.Confinement, output, cwd str
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := g.grounds(cwd)
-	at.closed = append(at.closed, held.ReadOnly()...)
+	at.closed = append(at.closed, held.Plan.ReadOnly()...)
+	if held.Layer.By == kernel.Mounts {
+		at.denials = []string{readOnly, busy}
+	}
 	for _, r := range refusals(said.Bytes(), at, mayWrite) {
 		if err := h.write(guard.Attempt{Operation: "write", Layer: guard.LayerKernel, At: time.Now().UTC(),
 			Dir: superqode.HostPath(cwd), Path: r.Path, Count: r.Count}.Tidy()); err != nil {
@@ -69,11 +72,14 @@ type grounds struct {
 	origin string   // "" where the program works in it
 	closed []string // what the kernel layer protects
 	open   []string // what lies in one of these and is writable all the same
+	// denials are the errors that the kernel layer gives: mounts give two, and with them
+	// "Permission denied" is about something else, a file that is no program for example.
+	denials []string
 }
 
 func (g *Guard) grounds(cwd string) grounds {
 	rec := &g.Rec
-	at := grounds{cwd: cwd, closed: []string{superqode.RealPrefix(g.Home)}}
+	at := grounds{cwd: cwd, denials: denials, closed: []string{superqode.RealPrefix(g.Home)}}
 	for _, dir := range []string{string(rec.Workspace), g.ArtifactDir(), filepath.Join(g.Folder, "tmp")} {
 		at.open = append(at.open, superqode.RealPrefix(dir))
 	}
@@ -107,16 +113,19 @@ func (at grounds) in(path string) string {
 
 // denials are what the C library, Go, Python, Rust and Node call EROFS, EACCES, EPERM
 // and EBUSY, without the first letter, which is a capital for some.
-var denials = []string{readOnly, "ermission denied", "peration not permitted", "evice or resource busy"}
+var denials = []string{readOnly, busy, "ermission denied", "peration not permitted"}
 
-const readOnly = "ead-only file system"
+const (
+	readOnly = "ead-only file system"
+	busy     = "evice or resource busy"
+)
 
 // refusals finds in a program's output the lines that say that writing a protected
 // path was refused. may reports whether the path can be written outside of the session:
 // what the user may not write either, the kernel layer did not refuse.
 func refusals(output []byte, at grounds, may func(path string) bool) []artifacts.KernelRefusal {
 	counts, seen := map[string]int{}, map[int]bool{}
-	for _, text := range denials {
+	for _, text := range at.denials {
 		for from := 0; ; {
 			i := bytes.Index(output[from:], []byte(text))
 			if i < 0 {

@@ -11,14 +11,14 @@ import (
 )
 
 func testGrounds() grounds {
-	return grounds{cwd: "/home/u/.superqode/w/qe", origin: "/home/u/my repo",
+	return grounds{denials: denials, cwd: "/home/u/.superqode/w/qe", origin: "/home/u/my repo",
 		closed: []string{"/home/u/.superqode", "/home/u/my repo", "/home/u/my repo/.git"}, open: []string{"/home/u/.superqode/w"}}
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	repo := "/home/u/my repo"
-	inPlace := grounds{cwd: "/o", closed: []string{"/sq", "/o/.git"}, open: []string{"/o"}}
+	inPlace := grounds{denials: denials, cwd: "/o", closed: []string{"/sq", "/o/.git"}, open: []string{"/o"}}
 	for line, want := range map[string]string{
 		"touch: cannot touch '" + repo + "/x': Permission denied":                            repo + "/x",
 		"sh: 1: cannot create " + repo + "/a b: Read-only file system":                       repo + "/a b",
@@ -55,6 +55,11 @@ func TestRefusals(t *testing.T) {
 	if d := cmp.Diff([]artifacts.KernelRefusal{{Path: "/o/.git/HEAD", Count: 2}, {Path: "/o/.git/config", Count: 1}}, got); d != "" {
 		t.Error(d)
 	}
+	inPlace.denials = []string{readOnly, busy}
+	if got := refusals([]byte("sh: 1: /sq/no-program: Permission denied\nrm: '/sq': Device or resource busy\n"), inPlace, all); len(got) != 1 || got[0].Path != "/sq" {
+		t.Errorf("mounts: %+v", got)
+	}
+	inPlace.denials = denials
 	var many strings.Builder
 	for n := range maxLookedPaths + 50 {
 		fmt.Fprintf(&many, "open /sq/%d: permission denied\n", n)

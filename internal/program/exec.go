@@ -100,7 +100,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	r.Log.Info().Stringer("session", r.Rec.ID).Int("exit_code", res.ExitCode).Dur("took", took).Msg("program ended")
 	after := context.WithoutCancel(ctx)
 	if kernel.Layer.Applied {
-		if err := guarded.SeeRefusals(blocked, kernel.Plan, r.log, r.cwd); err != nil {
+		if err := guarded.SeeRefusals(blocked, kernel, r.log, r.cwd); err != nil {
 			r.Log.Warn().Err(err).Msg("look for what the kernel refused")
 		}
 	}
