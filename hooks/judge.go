@@ -85,7 +85,7 @@ func (a *answer) gitBin() string {
 	if a.st != nil {
 		return string(a.st.Git.Bin)
 	}
-	if g, err := git.Locate(a.Env); err == nil {
+	if g, err := git.Locate(a.Env, git.Top(a.Dir)); err == nil {
 		return g.Bin
 	}
 	return ""

@@ -66,7 +66,7 @@ type Snapshot struct{ tree machine.Tree }
 // Take records what the directory dir holds, dir itself excepted, and stores the
 // contents. It is an error when anything in it cannot be read.
 func Take(ctx context.Context, dir string, opt Options) (*Snapshot, error) {
-	s, err := open(ctx, opt)
+	s, err := open(ctx, dir, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -87,19 +87,20 @@ func Take(ctx context.Context, dir string, opt Options) (*Snapshot, error) {
 
 // Load reads what Save wrote. opt is that of Take.
 func Load(ctx context.Context, file string, opt Options) (*Snapshot, error) {
-	s, err := open(ctx, opt)
+	base, err := snapshot.Load(file)
 	if err != nil {
 		return nil, err
 	}
-	if s.tree.Base, err = snapshot.Load(file); err != nil {
+	s, err := open(ctx, base.Root, opt)
+	if err != nil {
 		return nil, err
 	}
-	s.tree.Dir = s.tree.Base.Root
+	s.tree.Base, s.tree.Dir = base, base.Root
 	return s, nil
 }
 
-func open(ctx context.Context, opt Options) (*Snapshot, error) {
-	g, err := git.Find(ctx, os.Environ())
+func open(ctx context.Context, dir string, opt Options) (*Snapshot, error) {
+	g, err := git.Find(ctx, os.Environ(), dir, git.Top(dir))
 	if err != nil {
 		return nil, err
 	}

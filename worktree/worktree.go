@@ -145,7 +145,7 @@ func open(ctx context.Context, dir string, env []string) (*git.Repo, error) {
 	if env == nil {
 		env = os.Environ()
 	}
-	g, err := git.Find(ctx, env)
+	g, err := git.Find(ctx, env, git.Top(dir))
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type Installer struct {
 // Open finds git in the PATH of env (KEY=VALUE) and the repository that dir is in.
 // The caller sets Helper before it installs.
 func Open(ctx context.Context, dir string, env []string) (*Installer, error) {
-	g, err := git.Find(ctx, env)
+	g, err := git.Find(ctx, env, git.Top(dir))
 	if err != nil {
 		return nil, err
 	}

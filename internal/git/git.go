@@ -65,9 +65,11 @@ type Git struct {
 }
 
 // Find looks git up in env's PATH and checks its version once. env is the
-// caller's whole environment (KEY=VALUE); what could redirect git is taken out.
-func Find(ctx context.Context, env []string) (*Git, error) {
-	g, err := Locate(env)
+// caller's whole environment (KEY=VALUE); what could redirect git is taken out. A
+// program that lies in a folder of avoid, origins and superqode's own state, is not
+// taken, not by git either: a session's program could have left it there.
+func Find(ctx context.Context, env []string, avoid ...string) (*Git, error) {
+	g, err := Locate(env, avoid...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +78,20 @@ func Find(ctx context.Context, env []string) (*Git, error) {
 
 // Locate is Find without the check, for a caller that goes on with Discover, which
 // checks the version, or knows that it was checked before.
-func Locate(env []string) (*Git, error) {
-	bin, err := lookPath("git", env)
+func Locate(env []string, avoid ...string) (*Git, error) {
+	dirs, left := searched(env, avoid)
+	bin, err := lookPath("git", dirs)
 	if err != nil {
-		return nil, superqode.WithHint(errors.New("git is not in PATH"),
+		if bin, lerr := lookPath("git", left); lerr == nil {
+			err = fmt.Errorf("%s is not run: it lies where a session's program could have put it, and no other git is in PATH", bin)
+		} else {
+			err = errors.New("git is not in PATH")
+		}
+		return nil, superqode.WithHint(err,
 			"install git %d.%d or newer, for example: apt-get install git", MinVersion[0], MinVersion[1])
 	}
-	g := &Git{Bin: bin, env: ownEnv(env)}
+	env = append(slices.Clip(env), "PATH="+strings.Join(dirs, string(filepath.ListSeparator)))
+	g := &Git{Bin: bin, env: ownEnv(superqode.Override(nil, env))}
 	if !HasLFS(env) {
 		for _, e := range WithoutLFS() {
 			g.config = append(g.config, "-c", e[0]+"="+e[1])
@@ -94,7 +103,8 @@ func Locate(env []string) (*Git, error) {
 // HasLFS reports whether git-lfs can be found: in env's PATH, or where distributions
 // put git's own programs.
 func HasLFS(env []string) bool {
-	_, err := lookPath("git-lfs", append(slices.Clip(env), "PATH="+superqode.Getenv(env, "PATH")+":/usr/lib/git-core:/usr/libexec/git-core"))
+	dirs, _ := searched(env, nil)
+	_, err := lookPath("git-lfs", append(dirs, "/usr/lib/git-core", "/usr/libexec/git-core"))
 	return err == nil
 }
 
@@ -133,19 +143,50 @@ func (g *Git) setVersion(v Version) error {
 	return nil
 }
 
-// lookPath is exec.LookPath on a given environment. The shim of an enclosing
-// session (a folder that holds the marker file .superqode-shim) is passed over.
-func lookPath(name string, env []string) (string, error) {
-	path := ""
-	for _, kv := range env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
+// searched are the folders of env's PATH that programs are taken from, and those in
+// avoid that are left out. A relative one would find a program that the repository
+// brought along.
+func searched(env, avoid []string) (dirs, left []string) {
+	var roots []os.FileInfo
+	for _, a := range avoid {
+		if st, err := os.Stat(a); err == nil && a != filepath.Dir(a) { // in the root is every git
+			roots = append(roots, st)
 		}
 	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue // a relative entry would find a program that the repository brought along
+	for _, dir := range filepath.SplitList(superqode.Getenv(env, "PATH")) {
+		switch {
+		case !filepath.IsAbs(dir):
+		case leadsInto(dir, roots) || leadsInto(filepath.Join(dir, "git"), roots):
+			left = append(left, dir)
+		default:
+			dirs = append(dirs, dir)
 		}
+	}
+	return dirs, left
+}
+
+// leadsInto reports whether path, as it is written or where its links lead, lies in
+// one of the folders.
+func leadsInto(path string, folders []os.FileInfo) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if len(folders) == 0 || err != nil {
+		return false
+	}
+	for _, p := range []string{path, real} {
+		for up := ""; p != up; p, up = filepath.Dir(p), p {
+			st, err := os.Stat(p)
+			if err == nil && slices.ContainsFunc(folders, func(f os.FileInfo) bool { return os.SameFile(f, st) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookPath finds a program in folders. The shim of an enclosing session (a folder
+// that holds the marker file .superqode-shim) is passed over.
+func lookPath(name string, dirs []string) (string, error) {
+	for _, dir := range dirs {
 		if _, err := os.Lstat(filepath.Join(dir, ".superqode-shim")); err == nil {
 			continue
 		}

@@ -122,6 +122,41 @@ func TestFindPassesTheShim(t *testing.T) {
 	}
 }
 
+// TestFindAvoids holds that no git and no helper of git comes from where a session's
+// program can write, by whatever name PATH has the folder.
+func TestFindAvoids(t *testing.T) {
+	t.Parallel()
+	origin, links, real := t.TempDir(), t.TempDir(), fakeGit(t, `echo git version 2.40.0 "$PATH"`)
+	planted := filepath.Join(origin, "bin")
+	for err := range slices.Values([]error{
+		os.Rename(fakeGit(t, "echo git version 9.9.9"), planted),
+		os.Symlink(real, filepath.Join(origin, "out")),
+		os.Symlink(origin, filepath.Join(links, "origin")),
+		os.Symlink(filepath.Join(planted, "git"), filepath.Join(links, "git")),
+	}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{
+		planted, planted + "/../bin/", filepath.Join(origin, "out"), filepath.Join(links, "origin", "bin"),
+		filepath.Join(links, "origin", "out"), links,
+	} {
+		env := []string{"PATH=" + dir + string(os.PathListSeparator) + real}
+		g, err := git.Find(t.Context(), env, "", "/", origin)
+		if err != nil || g.Bin != filepath.Join(real, "git") {
+			t.Errorf("with %s first: found %+v, %v", dir, g, err)
+			continue
+		}
+		if out, err := g.Output(t.Context(), git.Cmd{}); err != nil || string(out) != "git version 2.40.0 "+real+"\n" {
+			t.Errorf("with %s first git has the PATH %q, %v", dir, out, err)
+		}
+		if _, err = git.Find(t.Context(), env[:1:1], real, origin); err == nil || !strings.Contains(err.Error(), "is not run") {
+			t.Errorf("without another git: %v", err)
+		}
+	}
+}
+
 func TestCleanEnv(t *testing.T) {
 	t.Parallel()
 	keep := []string{"PATH=/bin", "HOME=/h", "GIT_CONFIG_GLOBAL=/g", "GIT_CONFIG_SYSTEM=/s", "GIT_CONFIG_NOSYSTEM=1", "GIT_SSH_COMMAND=ssh", "GIT_AUTHOR_NAME=A", "NOT_GIT_DIR=x", "odd"}

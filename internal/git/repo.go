@@ -116,6 +116,26 @@ func (g *Git) findDotGit(dir string) (*Repo, error) {
 	}
 }
 
+// Top returns the folder that dir lies in, or is, and that holds a .git; "" for none. It
+// asks the file system only.
+func Top(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
 // gitDir returns the git dir that the .git in a folder is or, as a file, names.
 func gitDir(top string, dotGit os.FileInfo) (string, error) {
 	dir := filepath.Join(top, ".git")

@@ -24,6 +24,7 @@ import (
 // environment is passed on, git, the clock, and the person at the terminal.
 type Host struct {
 	Home     string         // $SUPERQODE_HOME, absolute
+	Dir      string         // the folder that the command is about; "" for none
 	Env      []string       // the caller's whole environment
 	Log      zerolog.Logger // ids, counts and durations only
 	Tell     func(string)   // shows one line to the person at the terminal
@@ -100,7 +101,7 @@ func (h *Host) Discover(ctx context.Context, dir string) (*git.Repo, error) {
 	g := h.gitBin
 	if g == nil {
 		var err error
-		if g, err = git.Locate(h.Env); err != nil {
+		if g, err = h.locate(); err != nil {
 			return nil, err
 		}
 	}
@@ -143,9 +144,25 @@ func (h *Host) Git(ctx context.Context) (*git.Git, error) {
 	if h.gitBin != nil {
 		return h.gitBin, nil
 	}
-	g, err := git.Locate(h.Env) // its version was looked at when the session was opened
+	g, err := h.locate() // its version was looked at when the session was opened
 	h.gitBin = g
 	return g, err
+}
+
+// locate finds git where no session's program could have put one: not in an origin
+// and not in superqode's home.
+func (h *Host) locate() (*git.Git, error) {
+	avoid := []string{h.WorkingPath(), git.Top(h.Dir)}
+	names, _ := state.Names(h.WorkingPath()) // none that can be read, none to avoid
+	for _, name := range names {
+		if key, err := (state.Project{Dir: filepath.Join(h.WorkingPath(), name)}).Key(); err == nil {
+			if filepath.Base(key) == ".git" {
+				key = filepath.Dir(key)
+			}
+			avoid = append(avoid, key)
+		}
+	}
+	return git.Locate(h.Env, avoid...)
 }
 
 // CheckedGit is git for what depends on its version.
@@ -188,7 +205,7 @@ func (h *Host) For(agent superqode.AgentID) *Host {
 	h.gitOnce.Lock()
 	defer h.gitOnce.Unlock()
 	return &Host{
-		Home: h.Home, Env: h.Env, Log: h.Log, Version: h.Version, Shim: h.Shim, Now: h.Now, gitBin: h.gitBin,
+		Home: h.Home, Dir: h.Dir, Env: h.Env, Log: h.Log, Version: h.Version, Shim: h.Shim, Now: h.Now, gitBin: h.gitBin,
 		Tell: func(line string) { h.Tell(agent.String() + ": " + line) }, // no Progress: several at a time have no one line to share
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
@@ -142,6 +143,7 @@ func (a *App) Sessions() (*life.Manager, error) {
 	a.Manager = life.NewManager(life.Config{
 		Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
 	})
+	a.Manager.Dir = a.Flags.Repo
 	return a.Manager, nil
 }
 
@@ -198,17 +200,13 @@ func (a *App) ConfigSources() config.Sources {
 // the file system only: the answer says where superqode.yaml and .superqode lie,
 // and a session asks git again.
 func OriginDir(dir string) string {
+	if top := git.Top(dir); top != "" {
+		return top
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+		return real
 	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
-			return d
-		}
-		if d == filepath.Dir(d) {
-			return dir
-		}
-	}
+	return dir
 }
 
 // CancelOnSignal ends ctx when the process gets a signal to stop. Commands that

@@ -82,7 +82,7 @@ func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) 
 		return in, err
 	}
 	in.Find = func() guard.Resolver {
-		g, err := git.Locate(a.Env)
+		g, err := git.Locate(a.Env, git.Top(a.Flags.Repo))
 		if err != nil { // without git the text alone has to do
 			return nil
 		}

@@ -52,7 +52,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 			return printOperations(a, doc.Operations)
 		}
 	}
-	g, err := git.Find(ctx, a.Env)
+	g, err := m.CheckedGit(ctx)
 	if err != nil {
 		return err
 	}
