@@ -79,7 +79,8 @@ type Options struct {
 	Enforce Enforce
 	Confine bool     // --confine: only what is named is writable
 	Env     []string // the program's whole environment: HOME, GOCACHE, …
-	User    []string // the user's own: where git's configuration is, …
+	User    []string // the user's own: where shells' start files are, …
+	Later   []string // what git runs and reads outside of the repository
 	Home    string   // SUPERQODE_HOME
 
 	Origin  string   // the user's work tree or directory

@@ -111,15 +111,17 @@ func (o Options) closed(look view) []string {
 			list = append(list, p.path)
 		}
 	}
-	at := newPlaces(o.User, look)
+	at, places := newPlaces(o.User, look), slices.Clone(o.Later)
 	for _, n := range later {
 		for _, path := range at.of(n) {
-			real, _, err := look.resolve(filepath.Join(path, n.sub))
-			mine := func(dir string) bool { return superqode.Within(real, dir) }
-			if err != nil || look.kind(real) == missing || slices.ContainsFunc(o.Own, mine) ||
-				slices.ContainsFunc(o.Allow, mine) || o.InPlace && mine(o.Origin) {
-				continue
-			}
+			places = append(places, filepath.Join(path, n.sub))
+		}
+	}
+	for _, path := range places {
+		real, _, err := look.resolve(path)
+		mine := func(dir string) bool { return superqode.Within(real, dir) }
+		if err == nil && look.kind(real) != missing && !slices.ContainsFunc(o.Own, mine) &&
+			!slices.ContainsFunc(o.Allow, mine) && !(o.InPlace && mine(o.Origin)) {
 			list = append(list, real)
 		}
 	}

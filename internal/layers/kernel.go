@@ -3,7 +3,6 @@ package layers
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ type KernelOptions struct {
 // before anything is made of the origin.
 func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) {
 	rec := &g.Rec
-	if rec.Remotes, err = g.localRemotes(ctx); err != nil {
+	if err := g.readOutside(ctx); err != nil {
 		return err
 	}
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
@@ -76,7 +75,7 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
 		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
-		Confine: rec.Confine || opt.Confine, User: g.Env,
+		Confine: rec.Confine || opt.Confine, User: g.Env, Later: hostPaths(rec.GitReads),
 	}
 	if o.Enforce == "" {
 		o.Enforce = rec.Enforce
@@ -96,30 +95,41 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	return o
 }
 
-// localRemotes returns the origin's remotes that are folders of this machine, unless the
-// policy lets a program push: who does not pass git reaches them as files.
-func (g *Guard) localRemotes(ctx context.Context) ([]state.HostPath, error) {
-	list := []state.HostPath{}
-	policy, err := guard.NewPolicy(g.Rec.Guard.Allow, g.Rec.Guard.Deny)
-	if err != nil || g.Source == nil || g.Source.Repo == nil || policy.Decide("push") != guard.Deny {
-		return list, err
+// readOutside records what lies outside of the repository and belongs to it: its remotes
+// that are folders of this machine, unless the policy lets a program push, since who does
+// not pass git reaches them as files; and what the user's git reads and runs.
+func (g *Guard) readOutside(ctx context.Context) error {
+	rec := &g.Rec
+	rec.Remotes, rec.GitReads = []state.HostPath{}, []state.HostPath{}
+	policy, err := guard.NewPolicy(rec.Guard.Allow, rec.Guard.Deny)
+	if err != nil || g.Source == nil || g.Source.Repo == nil {
+		return err
 	}
 	conf, err := g.Source.Repo.Config(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the remotes: %w", err)
+		return fmt.Errorf("read git's configuration: %w", err)
 	}
-	for key, value := range conf.All() {
-		if !strings.HasPrefix(key, "remote.") || !strings.HasSuffix(key, ".url") && !strings.HasSuffix(key, ".pushurl") {
-			continue
-		}
-		dir := superqode.Under(string(g.Rec.Origin), strings.TrimPrefix(value, "file://"))
-		real, err := filepath.EvalSymlinks(dir)
-		if st, serr := os.Stat(real); err == nil && serr == nil && st.IsDir() && !superqode.Within(string(g.Rec.Origin), real) &&
-			!slices.Contains(list, state.HostPath(real)) {
-			list = append(list, state.HostPath(real))
+	add := func(list *[]state.HostPath, path string) {
+		real, err := filepath.EvalSymlinks(superqode.Under(string(rec.Origin), path))
+		if err == nil && !superqode.Within(string(rec.Origin), real) && !slices.Contains(*list, state.HostPath(real)) {
+			*list = append(*list, state.HostPath(real))
 		}
 	}
-	return list, nil
+	for _, e := range conf.Users().Entries {
+		if file, ok := strings.CutPrefix(e.Origin, "file:"); ok && e.Scope == "global" {
+			add(&rec.GitReads, file)
+		}
+		address := strings.HasPrefix(e.Key, "remote.") && (strings.HasSuffix(e.Key, ".url") || strings.HasSuffix(e.Key, ".pushurl"))
+		if address && policy.Decide("push") == guard.Deny {
+			add(&rec.Remotes, strings.TrimPrefix(e.Value, "file://"))
+		}
+	}
+	for _, key := range []string{"core.hookspath", "init.templatedir"} {
+		if path, ok, err := g.Source.Repo.UserPath(ctx, key); err == nil && ok && filepath.IsAbs(path) {
+			add(&rec.GitReads, path)
+		}
+	}
+	return nil
 }
 
 // allowWrite checks what a person allows.

@@ -63,6 +63,7 @@ type Record struct {
 	Enforce     kernel.Enforce `json:"enforce"`
 	AllowWrite  []HostPath     `json:"allow_write"` // links resolved
 	Remotes     []HostPath     `json:"remotes"`     // repositories of this machine that the origin is pushed to
+	GitReads    []HostPath     `json:"git_reads"`   // what the user's git reads outside of it: configuration, hooks, templates
 	NoNetwork   bool           `json:"no_network"`
 	GitReadOnly bool           `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs
 	Kernel      string         `json:"kernel"`        // the kernel layer's state, the weakest under which a program ran
