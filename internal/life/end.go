@@ -477,7 +477,7 @@ func (e *ending) finish(ctx context.Context) error {
 	}
 	err := e.Update(ctx, func(r *state.Record) {
 		r.State = final
-		if e.res != nil {
+		if e.res != nil && !e.res.Final.Digest.IsZero() { // zero: they are not known
 			r.ChangeCount = len(e.res.Changes)
 		}
 		if e.res != nil || r.EndedAt.IsZero() {
