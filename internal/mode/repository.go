@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -361,6 +362,58 @@ func usersOwn(s *site.Site, kept string) ([]string, error) {
 		lines = append(lines, text.Printable(d.String())+" (not by the session: it was left so)")
 	}
 	return lines, err
+}
+
+// withUsers is the base with the files that the user committed, or staged, in a
+// repository that is left so: to take them back would undo half of what the user did.
+// A file of which the index has another content than the work tree is the base's.
+func withUsers(ctx context.Context, s *site.Site, base *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	own, err := filepath.Rel(string(s.Rec.CommonDir), string(s.Rec.GitDir))
+	if err != nil || len(s.Kept) == 0 {
+		return base, err
+	}
+	then, err := git.ReadIndex(filepath.Join(s.AsideDir(), "git", own, "index"), s.Rec.ObjectFormat)
+	if err != nil {
+		return base, nil //nolint:nilerr // there was none, or it is split: nothing is known
+	}
+	now, err := git.ReadIndex(filepath.Join(string(s.Rec.GitDir), "index"), s.Rec.ObjectFormat)
+	if err != nil {
+		return base, nil //nolint:nilerr // as above
+	}
+	theirs, ids := map[superqode.RelPath]snapshot.Entry{}, map[superqode.RelPath]snapshot.ID{}
+	for i := range now.Len() {
+		e := now.At(i)
+		if at, ok := then.Search(e.Path); ok && then.At(at).OID == e.OID {
+			continue
+		}
+		ids[e.Path] = snapshot.IDFrom([]byte(e.OID))
+		want := snapshot.File
+		for p := e.Path; p != ""; p, want = p.Parent(), snapshot.Dir { // its folders may be new, too
+			is, err := snapshot.StatEntry(p.In(string(s.Rec.Origin)))
+			if err == nil && is.Kind == want && (want == snapshot.File || base.Find(p) == nil) {
+				is.Path = p
+				theirs[p] = is
+			}
+		}
+	}
+	found := base.With(slices.SortedFunc(maps.Values(theirs), snapshot.ByPath))
+	found.Root = string(s.Rec.Origin)
+	if _, err := snapshot.HashMissing(ctx, found); err != nil {
+		return nil, err
+	}
+	var paths []superqode.RelPath
+	for i := range found.Entries {
+		if e := &found.Entries[i]; e.Kind == snapshot.Dir || e.ID == ids[e.Path] {
+			paths = append(paths, e.Path)
+		}
+	}
+	for i := range then.Len() {
+		p := then.At(i).Path
+		if _, ok := now.Search(p); !ok && !atomicfile.Exists(p.In(string(s.Rec.Origin))) {
+			paths = append(paths, p)
+		}
+	}
+	return withEntries(base, paths, found), nil
 }
 
 // clearImpostor makes sure that dir is a folder that can be worked in. What

@@ -220,6 +220,9 @@ func originTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
+	if base, err = withUsers(ctx, s, base); err != nil {
+		return nil, err
+	}
 	s.Store.Borrow(filepath.Join(s.AsideDir(), "git", "objects"))
 	return &revert.Tree{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s), Store: s.Store, Aside: filepath.Join(s.AsideDir(), "tree")}, nil
 }
