@@ -94,6 +94,9 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	spec.Kill = kill
 	if kernel.Layer.Applied {
 		spec.Confine, spec.Wrap = kernel.Confine, kernel.Wrap
+		if hint := layers.SandboxHint(kernel.Layer, r.Rec.Confine || r.opt.Confine, r.opt.Args); hint != "" {
+			r.Warn(hint)
+		}
 	}
 	res, runErr := runner.Run(ctx, spec)
 	took := res.Ended.Sub(res.Started)
