@@ -77,7 +77,7 @@ func methodOf(s *site.Site) string {
 // BroughtBack is the check of an origin that was brought back: what rev proved, but
 // for what the session did not protect and what others changed in the repository.
 func BroughtBack(s *site.Site, rev artifacts.Revert) artifacts.OriginCheck {
-	check := artifacts.OriginCheck{Differences: slices.Concat(rev.Differences, s.Kept), Method: methodOf(s), NotCovered: leftOut(s)}
+	check := artifacts.OriginCheck{Differences: slices.Concat(rev.Differences, s.Kept), Method: methodOf(s), NotCovered: uncovered(s)}
 	check.Unchanged = rev.Verified && len(check.Differences) == 0
 	return check
 }
@@ -91,10 +91,15 @@ func Meanwhile(s *site.Site) error {
 	return superqode.Errorf(superqode.ErrConflict, "the repository was changed meanwhile: %s", FirstOf(s.Kept))
 }
 
-// leftOut names what a session in place does not protect.
-func leftOut(s *site.Site) (lines []string) {
+// uncovered names what no check of the origin can speak for: what a session in place
+// does not protect, and, where nothing kept the programs from it, what superqode itself
+// knows of how the origin was.
+func uncovered(s *site.Site) (lines []string) {
 	for _, p := range s.Rec.LeftOut {
 		lines = append(lines, text.Printable(string(p))+": left out of the session")
+	}
+	if s.Rec.Runs > 0 && s.Rec.KernelLayer().Layer == kernel.None {
+		lines = append(lines, "superqode's own record of it: without the kernel layer a program could have changed that")
 	}
 	return lines
 }
@@ -109,7 +114,7 @@ func Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*art
 	if err != nil {
 		check.Differences = append(check.Differences, "not checked: "+err.Error())
 	}
-	check.NotCovered = append(check.NotCovered, leftOut(s)...)
+	check.NotCovered = append(check.NotCovered, uncovered(s)...)
 	check.Method, check.Unchanged = methodOf(s), len(check.Differences) == 0
 	return check, err
 }
