@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/findings"
+	"github.com/seed-2d964004/superqode/internal/gitfiles"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -188,7 +189,7 @@ func (s Alone) Clear() error {
 	}
 	err = errors.Join(err, trash.Put(s.AsideDir(), s.Project.TrashPath()))
 	failpoint.Hit("end.trashed")
-	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "seen.json", "reserve", "tmp"} {
+	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", gitfiles.Folder, "seen.json", "reserve", "tmp"} {
 		path := filepath.Join(s.Folder, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {        // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, trash.Put(path, s.Project.TrashPath()))

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/gitfiles"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
@@ -84,7 +85,14 @@ func Take(dir string, rec state.Record) (_ *Custody, err error) {
 	if err != nil {
 		return nil, err
 	}
+	repositories, err := state.Names(filepath.Join(dir, gitfiles.Folder))
+	if err != nil {
+		return nil, err
+	}
 	c.names = append(sealedFiles(), salvages...)
+	for _, name := range repositories {
+		c.names = append(c.names, filepath.Join(gitfiles.Folder, name))
+	}
 	for _, name := range c.names {
 		f, err := sealFile(dir, name)
 		if errors.Is(err, os.ErrNotExist) {

@@ -25,15 +25,15 @@ type Found struct {
 	NotCovered  []string // what nobody can say it of: what it is, and why
 }
 
-// Compare looks again at what Record recorded in folder, o.Tree being the origin
+// Compare looks again at what Record recorded in a session's folder, o.Tree being the origin
 // now. The git that find returns answers whether objects can still be read whose
 // files are gone.
-func Compare(ctx context.Context, o Origin, folder string, find func(context.Context) (*git.Git, error)) (*Found, error) {
+func Compare(ctx context.Context, o Origin, session string, find func(context.Context) (*git.Git, error)) (*Found, error) {
 	c := &comparison{origin: o, git: find}
 	if o.State != nil {
 		c.states = []*revert.RepoState{o.State}
 	}
-	then, states, err := load(folder)
+	then, states, err := load(filepath.Join(session, Folder))
 	if errors.Is(err, os.ErrNotExist) { // an older superqode opened the session
 		return &Found{NotCovered: []string{"modes and object files of the repository: they were not recorded"}}, c.compareStates(nil)
 	}

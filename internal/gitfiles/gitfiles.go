@@ -32,16 +32,17 @@ type Origin struct {
 	Tree  *snapshot.Snapshot // what is in it; its folders are searched for nested repositories
 }
 
-// The files of a session's folder in which a record is kept: what the folders are
-// themselves, what is in each of them, and what nested repositories say.
+// Folder is the name of the folder, in that of a session, in which a record is kept:
+// what the git folders are themselves, what is in each of them, and what nested
+// repositories say.
+const Folder = "repositories"
+
 const (
-	topsFile   = "repositories.snap"
-	statesFile = "repositories.json"
+	topsFile   = "folders.snap"
+	statesFile = "states.json"
 )
 
-func snapFile(folder string, n int) string {
-	return filepath.Join(folder, fmt.Sprintf("repository-%d.snap", n))
-}
+func snapFile(folder string, n int) string { return filepath.Join(folder, fmt.Sprintf("%d.snap", n)) }
 
 // statesJSON is what nested repositories and submodules said.
 type statesJSON struct {
@@ -60,15 +61,19 @@ func IsSession(path superqode.RelPath) bool {
 	return err == nil
 }
 
-// Record keeps in folder what the origin's repositories are.
-func Record(ctx context.Context, o Origin, folder string) error {
+// Record keeps in a session's folder what the origin's repositories are.
+func Record(ctx context.Context, o Origin, session string) error {
+	folder := filepath.Join(session, Folder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
 	seen, err := look(ctx, o, nil)
 	if err != nil {
 		return err
 	}
 	f := statesJSON{SchemaVersion: 1}
 	for _, dir := range seen.repositories(o) {
-		name := filepath.Join(folder, fmt.Sprintf("state-%d", len(f.Repositories)+1))
+		name := filepath.Join(folder, fmt.Sprintf("%d.index", len(f.Repositories)))
 		if s, err := revert.Capture(repository(dir), name); err == nil { // else it is compared by its stat data alone
 			f.Repositories = append(f.Repositories, s)
 		}
