@@ -207,7 +207,7 @@ func (f sealed) putBack(path string) error {
 // program took them away or put something else there, and clears what is no file
 // from the places of files that are written as they stand.
 func restoreFolders(s *site.Site) error {
-	var err error
+	err := state.ReopenSession(s.Folder)
 	folders := []string{s.Folder, s.Project.TrashPath(), filepath.Join(s.Project.Dir, "qe")}
 	for _, name := range state.SessionFolders() {
 		folders = append(folders, filepath.Join(s.Folder, name))

@@ -123,9 +123,16 @@ func readPointer(path string) (project, id string, ok bool) {
 // lost: only its ID is known, and what it did to the origin cannot be undone. No
 // session may begin there before a person has looked.
 func Pointed(m *site.Host, dir string) (p state.Project, open *state.Listed, ok bool, err error) {
+	err = state.Reopen(superqode.RealPrefix(m.Home), "", filepath.Base(m.WorkingPath()), filepath.Base(PointersPath(m)))
+	if err != nil {
+		return p, nil, false, err
+	}
 	names, err := state.Names(PointersPath(m))
 	if err != nil || len(names) == 0 {
 		return p, nil, false, nil //nolint:nilerr // a home that cannot be read has no sessions
+	}
+	if err := state.Reopen(superqode.RealPrefix(PointersPath(m)), names...); err != nil {
+		return p, nil, false, err
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

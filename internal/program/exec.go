@@ -107,7 +107,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 			r.Log.Warn().Err(err).Msg("look for what the kernel refused")
 		}
 	}
-	err = errors.Join(sup.Close(), side.close(after), kernel.Close(), r.custody.Release(r.Site), r.keepLog())
+	err = errors.Join(state.ReopenSession(r.Folder), sup.Close(), side.close(after), kernel.Close(), r.custody.Release(r.Site), r.keepLog())
 	r.custody = nil
 	err = errors.Join(err, guarded.Unseal(after, files), guarded.Close(blocked))
 	for _, line := range warnings(res) {

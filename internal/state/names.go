@@ -17,6 +17,9 @@ func LockPath(sessionDir string) string { return filepath.Join(sessionDir, "lock
 // ids.
 func (p Project) SessionNames() ([]string, error) {
 	names, err := Names(p.SessionsPath())
+	if errors.Is(err, os.ErrPermission) && p.Reopen() == nil {
+		names, err = Names(p.SessionsPath())
+	}
 	return slices.DeleteFunc(names, func(n string) bool {
 		_, err := superqode.ParseSessionID(n)
 		return err != nil

@@ -119,5 +119,8 @@ func (p Project) Exists() bool {
 // Lock takes the project lock, which stands around every change of the
 // repository's list of worktrees and around in-place sessions.
 func (p Project) Lock(ctx context.Context) (func() error, error) {
+	if err := p.Reopen(); err != nil {
+		return nil, err
+	}
 	return lockfile.Lock(ctx, p.LockPath())
 }

@@ -70,6 +70,9 @@ var ErrGone = errors.New("session is gone")
 func Load(dir string) (Listed, error) {
 	l := Listed{Dir: dir}
 	r, err := ReadRecord(dir)
+	if errors.Is(err, os.ErrPermission) && ReopenSession(dir) == nil {
+		r, err = ReadRecord(dir)
+	}
 	if err != nil {
 		if _, serr := os.Lstat(dir); serr != nil {
 			return l, ErrGone

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 )
 
 // maxOpen is how deep Sweep follows a tree before it moves the rest up to the
@@ -189,7 +191,7 @@ func openFolder(parent int, name string) (int, error) {
 	if err == nil || !denied(err) {
 		return fd, err
 	}
-	if cerr := chmodFolder(parent, name); cerr != nil {
+	if cerr := dirfd.Chmod(parent, name, 0o700); cerr != nil {
 		return -1, err
 	}
 	return unix.Openat(parent, name, openDir, 0)
