@@ -100,6 +100,9 @@ func (s *Site) OpenStore(ctx context.Context) error {
 		return err
 	}
 	s.Store, err = store.Open(ctx, g, s.Project.StorePath(), objects, format)
+	if errors.Is(err, os.ErrPermission) && state.ReopenTree(s.Project.StorePath()) == nil {
+		s.Store, err = store.Open(ctx, g, s.Project.StorePath(), objects, format)
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -26,8 +27,16 @@ func (p Project) Reopen() error {
 
 // ReopenSession is Reopen for the folder of a session and what tells of it.
 func ReopenSession(dir string) error {
-	return errors.Join(Project{Dir: filepath.Dir(filepath.Dir(dir))}.Reopen(),
-		Reopen(dir, "", "lock", filepath.Base(RecordPath(dir)), filepath.Base(copyPath(dir))))
+	err := errors.Join(Project{Dir: filepath.Dir(filepath.Dir(dir))}.Reopen(), Reopen(dir, ""))
+	names, nerr := Names(dir)
+	return errors.Join(err, nerr, Reopen(dir, names...))
+}
+
+// ReopenTree is Reopen for a folder with all that is in it.
+func ReopenTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, Reopen(filepath.Dir(path), filepath.Base(path)))
+	})
 }
 
 // Reopen gives the owner the right to use names below dir, "" for dir itself, in that

@@ -24,7 +24,8 @@ func TestReopen(t *testing.T) {
 	if err := p.Create("/origin", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{state.RecordPath(dir), other} {
+	object := filepath.Join(p.StorePath(), "objects", "ab", "c")
+	for _, path := range []string{state.RecordPath(dir), object, other} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,9 @@ func TestReopen(t *testing.T) {
 	if err := os.Symlink(other, p.LockPath()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{other, state.RecordPath(dir), dir, p.SessionsPath(), p.Dir, home} {
+	for _, path := range []string{
+		object, filepath.Dir(object), p.StorePath(), other, state.RecordPath(dir), dir, p.SessionsPath(), p.Dir, home,
+	} {
 		if err := os.Chmod(path, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +49,11 @@ func TestReopen(t *testing.T) {
 	if err := state.ReopenSession(dir); err != nil {
 		t.Error(err)
 	}
+	if err := state.ReopenTree(p.StorePath()); err != nil {
+		t.Error(err)
+	}
 	for path, want := range map[string]os.FileMode{
-		home: 0o700, p.SessionsPath(): 0o700, dir: 0o700, state.RecordPath(dir): 0o600, other: 0,
+		home: 0o700, p.SessionsPath(): 0o700, dir: 0o700, state.RecordPath(dir): 0o600, object: 0o600, other: 0,
 	} {
 		if st, err := os.Stat(path); err != nil || st.Mode().Perm() != want {
 			t.Errorf("%s is %v, %v", path, st, err)
