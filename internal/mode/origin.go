@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -95,11 +96,18 @@ func Meanwhile(s *site.Site) error {
 // does not protect, and, where nothing kept the programs from it, what superqode itself
 // knows of how the origin was.
 func uncovered(s *site.Site) (lines []string) {
-	for _, p := range s.Rec.LeftOut {
-		lines = append(lines, text.Printable(string(p))+": left out of the session")
-	}
+	lines = LeftOut(s.Rec)
 	if s.Rec.Runs > 0 && s.Rec.KernelLayer().Layer == kernel.None {
 		lines = append(lines, "superqode's own record of it: without the kernel layer a program could have changed that")
+	}
+	return lines
+}
+
+// LeftOut names what a session in place does not protect, one line each.
+func LeftOut(r state.Record) []string {
+	lines := []string{}
+	for _, p := range r.LeftOut {
+		lines = append(lines, text.Printable(string(p))+": left out of the session")
 	}
 	return lines
 }

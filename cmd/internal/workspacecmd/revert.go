@@ -51,6 +51,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App, s *life.Session) error {
 			fields := []any{
 				"session_id", s.Record().ID, "dry_run", c.DryRun, "verified", res.Verified, "digest", res.Digest,
 				"method", c.Verify, "paths", pathsJSON(res.Paths), "differences", res.Differences, "salvages", res.Salvages,
+				"not_covered", mode.LeftOut(s.Record()),
 			}
 			if len(mixed) > 0 { // with --agent: what is left as it is
 				fields = append(fields, "not_separable", mixed)
@@ -74,6 +75,7 @@ func (c *Revert) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	for _, id := range res.Salvages {
 		a.Note("overwritten files were salvaged: superqode workspace restore " + id)
 	}
+	noteLeftOut(a, s)
 	return errors.Join(err, a.Line("reverted %s, verified%s", text.Plural(len(res.Paths), "path"), spaced(res.Digest)))
 }
 
@@ -120,8 +122,9 @@ func (c *Verify) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	}
 	if a.Flags.JSON {
 		return errors.Join(err, a.PrintFields("session_id", s.Record().ID, "verified", err == nil, "digest", v.Digest,
-			"method", c.Verify, "differences", v.Differences))
+			"method", c.Verify, "differences", v.Differences, "not_covered", mode.LeftOut(s.Record())))
 	}
+	noteLeftOut(a, s)
 	for _, d := range v.Differences {
 		if perr := a.Line("%s", text.Printable(d)); perr != nil {
 			return perr
@@ -131,4 +134,11 @@ func (c *Verify) Run(ctx context.Context, a *app.App, s *life.Session) error {
 		return err
 	}
 	return a.Line("verified%s", spaced(v.Digest))
+}
+
+// noteLeftOut names what "verified" does not speak for.
+func noteLeftOut(a *app.App, s *life.Session) {
+	for _, l := range mode.LeftOut(s.Record()) {
+		a.Note("not covered: %s", l)
+	}
 }
