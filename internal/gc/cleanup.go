@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -115,7 +114,7 @@ func (c *cleaner) failed(id, what string, err error) {
 // one before it.
 func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 	if !c.opt.DryRun {
-		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
+		unlock, err := p.LockCleanup(ctx)
 		if err != nil {
 			return err
 		}

@@ -85,7 +85,7 @@ func (f *fixer) permissions(dirs ...string) {
 
 func (f *fixer) project(ctx context.Context, p state.Project) {
 	if !f.dryRun {
-		unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "cleanup.lock"))
+		unlock, err := p.LockCleanup(ctx)
 		if err != nil {
 			f.list = append(f.list, Finding{What: p.Dir + " cannot be locked", Err: err})
 			return

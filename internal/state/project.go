@@ -124,3 +124,9 @@ func (p Project) Lock(ctx context.Context) (func() error, error) {
 	}
 	return lockfile.Lock(ctx, p.LockPath())
 }
+
+// LockCleanup lets one cleanup wait for another. The file that it locks is there: the
+// disk may have no room for another name.
+func (p Project) LockCleanup(ctx context.Context) (func() error, error) {
+	return lockfile.Lock(ctx, filepath.Join(p.Dir, "project.json"))
+}
