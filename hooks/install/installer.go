@@ -34,8 +34,9 @@ type Installer struct {
 
 // Open finds git in the PATH of env (KEY=VALUE) and the repository that dir is in.
 // The caller sets Helper before it installs.
-func Open(ctx context.Context, dir string, env []string) (*Installer, error) {
-	g, err := git.Find(ctx, env, git.Top(dir))
+// A git in dir's work tree, or in one of avoid, is passed over.
+func Open(ctx context.Context, dir string, env []string, avoid ...string) (*Installer, error) {
+	g, err := git.Find(ctx, env, append(avoid, git.Top(dir))...)
 	if err != nil {
 		return nil, err
 	}

@@ -149,20 +149,29 @@ func (h *Host) Git(ctx context.Context) (*git.Git, error) {
 	return g, err
 }
 
-// locate finds git where no session's program could have put one: not in an origin
-// and not in superqode's home.
-func (h *Host) locate() (*git.Git, error) {
+// locate finds git where no session's program could have put one.
+func (h *Host) locate() (*git.Git, error) { return git.Locate(h.Env, h.Avoid()...) }
+
+// Avoid lists the folders that no program of PATH is taken from: where the command is
+// about, superqode's own state, and every known origin with its linked worktrees.
+func (h *Host) Avoid() []string {
 	avoid := []string{h.WorkingPath(), git.Top(h.Dir)}
 	names, _ := state.Names(h.WorkingPath()) // none that can be read, none to avoid
 	for _, name := range names {
 		if key, err := (state.Project{Dir: filepath.Join(h.WorkingPath(), name)}).Key(); err == nil {
+			linked, _ := state.Names(filepath.Join(key, "worktrees"))
+			for _, name := range linked {
+				if dotGit, err := os.ReadFile(filepath.Join(key, "worktrees", name, "gitdir")); err == nil {
+					avoid = append(avoid, filepath.Dir(strings.TrimSpace(string(dotGit))))
+				}
+			}
 			if filepath.Base(key) == ".git" {
 				key = filepath.Dir(key)
 			}
 			avoid = append(avoid, key)
 		}
 	}
-	return git.Locate(h.Env, avoid...)
+	return avoid
 }
 
 // CheckedGit is git for what depends on its version.

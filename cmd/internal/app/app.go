@@ -147,6 +147,15 @@ func (a *App) Sessions() (*life.Manager, error) {
 	return a.Manager, nil
 }
 
+// Avoid lists the folders that git is not taken from.
+func (a *App) Avoid() []string {
+	m, err := a.Sessions()
+	if err != nil { // no home, and no sessions
+		return []string{git.Top(a.Flags.Repo)}
+	}
+	return m.Avoid()
+}
+
 // Done closes the session that the command took as a parameter.
 func (a *App) Done() {
 	if a.attached != nil {

@@ -96,7 +96,7 @@ func platform(_ context.Context, a *app.App) []check {
 }
 
 func gitAndOrigin(ctx context.Context, a *app.App) []check {
-	g, err := git.Find(ctx, a.Env, git.Top(a.Flags.Repo))
+	g, err := git.Find(ctx, a.Env, a.Avoid()...)
 	if err != nil {
 		return []check{failed("git", fail, err)}
 	}

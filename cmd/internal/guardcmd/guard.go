@@ -82,7 +82,7 @@ func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) 
 		return in, err
 	}
 	in.Find = func() guard.Resolver {
-		g, err := git.Locate(a.Env, git.Top(a.Flags.Repo))
+		g, err := git.Locate(a.Env, a.Avoid()...)
 		if err != nil { // without git the text alone has to do
 			return nil
 		}

@@ -104,7 +104,7 @@ func installer(ctx context.Context, a *app.App) (*install.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := install.Open(ctx, a.Flags.Repo, a.Env)
+	in, err := install.Open(ctx, a.Flags.Repo, a.Env, a.Avoid()...)
 	if err != nil {
 		return nil, err
 	}
@@ -162,6 +162,6 @@ func allowInRepository(ctx context.Context, a *app.App, op guard.Operation) erro
 
 // guardsRepository reports whether guard install was run in the repository.
 func guardsRepository(ctx context.Context, a *app.App) bool {
-	in, err := install.Open(ctx, a.Flags.Repo, a.Env)
+	in, err := install.Open(ctx, a.Flags.Repo, a.Env, a.Avoid()...)
 	return err == nil && in.IsInstalled()
 }

@@ -76,7 +76,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 
 // inspect looks at the repository, if there is one.
 func inspect(ctx context.Context, a *app.App, m *life.Manager, doc *guardStatusJSON) error {
-	in, err := install.Open(ctx, a.Flags.Repo, a.Env)
+	in, err := install.Open(ctx, a.Flags.Repo, a.Env, a.Avoid()...)
 	if errors.Is(err, git.ErrNoRepository) {
 		return nil
 	}
