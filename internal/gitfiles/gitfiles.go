@@ -30,6 +30,17 @@ type Origin struct {
 	Top   string             // absolute
 	State *revert.RepoState  // of its repository; nil outside git
 	Tree  *snapshot.Snapshot // what is in it; its folders are searched for nested repositories
+	Kept  bool               // the kernel keeps programs from it: loose objects, mostly most of the files, are left out
+}
+
+// skip leaves out, of a git folder, sessions' worktrees and what Kept says.
+func (o Origin) skip(dir string) snapshot.Skip {
+	common := dir == o.commonDir()
+	return func(path superqode.RelPath, _ snapshot.Kind) bool {
+		name := path.Name()
+		return common && IsSession(path) || o.Kept && len(name) == 2 && path.Parent().Name() == "objects" &&
+			strings.Trim(name, "0123456789abcdef") == ""
+	}
 }
 
 // Folder is the name of the folder, in that of a session, in which a record is kept:
@@ -198,10 +209,7 @@ func look(ctx context.Context, o Origin, then *looked) (*looked, error) {
 		}
 	}
 	for _, dir := range dirs {
-		opt := snapshot.ScanOptions{Format: o.Tree.Format, Contents: snapshot.StatOnly, Previous: then.within[dir]}
-		if dir == o.commonDir() {
-			opt.Skip = func(path superqode.RelPath, _ snapshot.Kind) bool { return IsSession(path) }
-		}
+		opt := snapshot.ScanOptions{Format: o.Tree.Format, Contents: snapshot.StatOnly, Previous: then.within[dir], Skip: o.skip(dir)}
 		if err := l.add(ctx, dir, dir != o.Top, opt); err != nil {
 			return nil, err
 		}

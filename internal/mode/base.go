@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gitfiles"
+	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -25,7 +26,7 @@ import (
 func SaveBase(ctx context.Context, s *site.Site) error {
 	g, gctx := errgroup.WithContext(ctx)
 	if s.OriginBase != nil {
-		o := gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: s.OriginBase}
+		o := gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: s.OriginBase, Kept: s.Rec.KernelBy == kernel.Mounts}
 		g.Go(func() error { return gitfiles.Record(gctx, o, s.Folder) })
 	}
 	g.Go(func() error { return saveBase(gctx, s) })
