@@ -33,17 +33,21 @@ func Compare(ctx context.Context, o Origin, session string, find func(context.Co
 	if o.State != nil {
 		c.states = []*revert.RepoState{o.State}
 	}
-	then, states, err := load(filepath.Join(session, Folder))
+	then, f, err := load(filepath.Join(session, Folder))
 	if errors.Is(err, os.ErrNotExist) { // an older superqode opened the session
 		return &Found{NotCovered: []string{"modes and object files of the repository: they were not recorded"}}, c.compareStates(nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if c.now, err = look(ctx, o, then); err != nil {
+	if f.Kept && !o.Kept {
+		c.NotCovered = append(c.NotCovered, "loose objects of the repositories: the session began with a kernel layer that keeps programs from them")
+	}
+	c.origin.Kept = f.Kept
+	if c.now, err = look(ctx, c.origin, then); err != nil {
 		return nil, err
 	}
-	c.states = append(c.states, states...)
+	c.states = append(c.states, f.Repositories...)
 	// A submodule's repository lies in its superproject's: the innermost one is asked first.
 	slices.SortStableFunc(c.states, func(a, b *revert.RepoState) int { return cmp.Compare(len(b.CommonDir), len(a.CommonDir)) })
 	c.folder("", then.tops, c.now.tops)
@@ -60,7 +64,7 @@ func Compare(ctx context.Context, o Origin, session string, find func(context.Co
 			c.tell(p, "cannot be read")
 		}
 	}
-	if err := c.compareStates(states); err != nil {
+	if err := c.compareStates(f.Repositories); err != nil {
 		return nil, err
 	}
 	return &c.Found, c.findMissing(ctx)

@@ -59,6 +59,7 @@ func snapFile(folder string, n int) string { return filepath.Join(folder, fmt.Sp
 type statesJSON struct {
 	SchemaVersion int                 `json:"schema_version"`
 	Folders       int                 `json:"folders"` // how many snapshots there are
+	Kept          bool                `json:"kept"`    // Origin.Kept
 	Repositories  []*revert.RepoState `json:"repositories"`
 }
 
@@ -82,7 +83,7 @@ func Record(ctx context.Context, o Origin, session string) error {
 	if err != nil {
 		return err
 	}
-	f := statesJSON{SchemaVersion: 1}
+	f := statesJSON{SchemaVersion: 1, Kept: o.Kept}
 	for _, dir := range seen.repositories(o) {
 		name := filepath.Join(folder, fmt.Sprintf("%d.index", len(f.Repositories)))
 		if s, err := revert.Capture(repository(dir), name); err == nil { // else it is compared by its stat data alone
@@ -105,12 +106,11 @@ func Record(ctx context.Context, o Origin, session string) error {
 }
 
 // load reads what Record kept.
-func load(folder string) (l *looked, states []*revert.RepoState, err error) {
+func load(folder string) (l *looked, f statesJSON, err error) {
 	l = &looked{within: map[string]*snapshot.Snapshot{}}
 	if l.tops, err = snapshot.Load(filepath.Join(folder, topsFile)); err != nil {
-		return nil, nil, err
+		return nil, f, err
 	}
-	var f statesJSON
 	data, err := atomicfile.Read(filepath.Join(folder, statesFile))
 	if err == nil {
 		err = json.Unmarshal(data, &f)
@@ -121,7 +121,7 @@ func load(folder string) (l *looked, states []*revert.RepoState, err error) {
 			l.within[sn.Root] = sn
 		}
 	}
-	return l, f.Repositories, err
+	return l, f, err
 }
 
 // What is read of a repository at most: so many files (the reflogs of ten thousand

@@ -287,7 +287,7 @@ func (k *Confiner) check() error {
 		if err := checkMounts(k.Plan.Mounts); err != nil {
 			return err
 		}
-		deny = slices.Concat(deny, k.Plan.mountedFolders())
+		deny = slices.Concat(deny, k.Plan.ReadOnly())
 	}
 	for _, dir := range deny {
 		switch err := tryMake(dir); {

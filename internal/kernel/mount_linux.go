@@ -132,8 +132,8 @@ func reopened(f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	again, err := os.OpenFile(path, flags&^unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
-		return nil, nil // it was renamed or removed since: it is nowhere that these mounts cover
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) || errors.Is(err, os.ErrPermission) {
+		return nil, nil // it was renamed or removed since, or the program could not open it for writing either
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the program's input again: %w", err)

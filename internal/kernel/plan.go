@@ -64,17 +64,6 @@ func (o Options) checkAllows(look view) error {
 	return nil
 }
 
-// mountedFolders returns what must refuse a new name.
-func (c Confinement) mountedFolders() []string {
-	var list []string
-	for _, m := range c.Mounts {
-		if m.As == readOnly {
-			list = append(list, m.Path)
-		}
-	}
-	return list
-}
-
 // protected lists what is never writable, under each of its names.
 func (o Options) protected(look view) []protectedDir {
 	var list []protectedDir

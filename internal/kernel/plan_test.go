@@ -198,14 +198,14 @@ func TestConfinementInPlace(t *testing.T) {
 	if !slices.Contains(paths(c), "/src/repo/") {
 		t.Errorf("the origin is not writable: %q", paths(c))
 	}
-	if d := cmp.Diff([]string{"/home/u/.superqode", "/src/repo/.git", "/src/wt2", "/sys"}, c.mountedFolders()); d != "" {
+	if d := cmp.Diff([]string{"/home/u/.superqode", "/src/repo/.git", "/src/wt2", "/sys"}, c.ReadOnly()); d != "" {
 		t.Error("read-only: " + d)
 	}
 	if d := cmp.Diff([]string{"/home/u/.superqode", "/src/wt2"}, c.Deny); d != "" {
 		t.Error("denied: " + d)
 	}
 	o.GitDirs = []string{"/elsewhere/.git"}
-	if c = decide(t, o, usual("/elsewhere/.git/")); slices.Contains(c.mountedFolders(), "/src/repo/.git") || !slices.Contains(c.Deny, "/elsewhere/.git") {
+	if c = decide(t, o, usual("/elsewhere/.git/")); slices.Contains(c.ReadOnly(), "/src/repo/.git") || !slices.Contains(c.Deny, "/elsewhere/.git") {
 		t.Errorf("a git directory elsewhere needs no mount in the workspace: %+v", c)
 	}
 }

@@ -44,7 +44,7 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 		return err
 	}
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
-	rec.KernelBy, rec.KernelMissing = k.Layer.By, k.Layer.Missing
+	rec.KernelBy, rec.KernelMissing, g.KernelTried = k.Layer.By, k.Layer.Missing, k.Layer.By
 	if k.Layer.By == kernel.Landlock && !rec.Confine {
 		g.Warn("the kernel layer is Landlock, which leaves out: " + strings.Join(k.Layer.Missing, "; "))
 	}
@@ -58,7 +58,7 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 	if err != nil {
 		return nil, err
 	}
-	o.Allow, o.Tried = append(o.Allow, hostPaths(more)...), g.Rec.KernelBy
+	o.Allow, o.Tried = append(o.Allow, hostPaths(more)...), g.KernelTried
 	k, err := kernel.Open(o)
 	if err != nil {
 		return nil, err

@@ -57,13 +57,10 @@ func checkOrigin(ctx context.Context, s *site.Site) (*artifacts.OriginCheck, err
 	}
 	repo, err := checkRepository(s)
 	check.Differences = append(check.Differences, repo...)
-	found, ferr := gitfiles.Compare(ctx, gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: now, Kept: s.Rec.KernelBy == kernel.Mounts}, s.Folder, s.Git)
+	found, ferr := gitfiles.Compare(ctx, gitfiles.Origin{Top: string(s.Rec.Origin), State: s.RepoState, Tree: now, Kept: s.Rec.KernelLayer().Layer == kernel.Mounts}, s.Folder, s.Git)
 	if found != nil {
 		check.Differences = append(check.Differences, found.Differences...)
 		check.NotCovered = append(check.NotCovered, found.NotCovered...)
-	}
-	if s.Rec.KernelBy == kernel.Mounts && s.Rec.CommonDir != "" && s.Rec.Runs > 0 && s.Rec.KernelLayer().Layer == kernel.None {
-		check.NotCovered = append(check.NotCovered, "loose objects of the repository: the session began with a kernel layer that keeps programs from them")
 	}
 	return check, errors.Join(err, ferr)
 }

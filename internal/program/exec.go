@@ -114,7 +114,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 		r.Warn(line)
 	}
 	err = errors.Join(err, r.Update(after, func(rec *state.Record) {
-		rec.Kernel = state.Weaker(rec.Kernel, kernel.Layer.State)
+		rec.HeldBy(state.Record{Kernel: kernel.Layer.State, KernelBy: kernel.Layer.By, KernelMissing: kernel.Layer.Missing})
 		if !r.opt.Setup {
 			rec.ExitCode, rec.TimedOut, rec.Limit, rec.Truncated = &res.ExitCode, res.TimedOut, res.Limit,
 				rec.Truncated || res.Truncated

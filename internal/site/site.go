@@ -48,6 +48,8 @@ type Site struct {
 	BaseKept   bool            // an in-place session's base contents are in the store
 	Meter      *treecopy.Meter // of the workspace's making
 
+	KernelTried string // kernel.Layer.By as this process found it
+
 	Base       *snapshot.Snapshot // the workspace as it was handed out; see LoadBase
 	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
 	RepoState  *revert.RepoState  // its repository beside the work tree

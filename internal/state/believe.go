@@ -22,7 +22,7 @@ func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 	rec.Limit, rec.Truncated = disk.Limit, disk.Truncated
 	rec.Pinned, rec.ChangeCount, rec.UpdatedAt = disk.Pinned, disk.ChangeCount, disk.UpdatedAt
 	rec.Warnings, rec.Tampered = Merged(rec.Warnings, disk.Warnings), Merged(rec.Tampered, disk.Tampered)
-	rec.Kernel = Weaker(rec.Kernel, disk.Kernel) // a lie can only make it less
+	rec.HeldBy(*disk) // a lie can only make it less
 	return rec, damaged || !sameFixed(rec, *disk)
 }
 
@@ -31,8 +31,8 @@ func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 func sameFixed(a, b Record) bool {
 	b.Command, b.Runs, b.ExitCode, b.TimedOut = a.Command, a.Runs, a.ExitCode, a.TimedOut
 	b.Limit, b.Truncated = a.Limit, a.Truncated
-	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered, b.Kernel = a.Pinned, a.ChangeCount, a.UpdatedAt,
-		a.Warnings, a.Tampered, a.Kernel
+	b.Pinned, b.ChangeCount, b.UpdatedAt, b.Warnings, b.Tampered = a.Pinned, a.ChangeCount, a.UpdatedAt, a.Warnings, a.Tampered
+	b.Kernel, b.KernelBy, b.KernelMissing = a.Kernel, a.KernelBy, a.KernelMissing
 	return same(a, b)
 }
 
@@ -69,4 +69,17 @@ func Weaker(a, b string) string {
 		return a
 	}
 	return b
+}
+
+// HeldBy notes that programs also ran under the kernel layer that o has: the record
+// has the weakest.
+func (r *Record) HeldBy(o Record) {
+	r.Kernel = Weaker(r.Kernel, o.Kernel)
+	for _, by := range []string{kernel.None, kernel.Landlock} {
+		if o.KernelBy == by || r.KernelBy == by {
+			r.KernelBy = by
+			break
+		}
+	}
+	r.KernelMissing = Merged(r.KernelMissing, o.KernelMissing)
 }

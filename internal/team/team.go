@@ -185,7 +185,7 @@ func (t *Team) record(ctx context.Context) error {
 			r.ExitCode = nil // one is not known to have ended well
 		}
 		for _, m := range t.members {
-			r.Kernel = state.Weaker(r.Kernel, m.Rec.Kernel)
+			r.HeldBy(m.Rec)
 			r.Limit, r.Truncated = cmp.Or(r.Limit, m.Rec.Limit), r.Truncated || m.Rec.Truncated
 		}
 	})
