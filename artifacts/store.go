@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -333,11 +332,6 @@ func (s *Store) Prepare() error {
 	return p.close()
 }
 
-// readOnly reports whether err says that the store's folder cannot be written.
-func readOnly(err error) bool {
-	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
-}
-
 // Remove deletes all artifacts of one session, files and entries. A file that is not
 // what the manifest recorded is someone's work: it stays, with its entry, and the
 // problems name it.
@@ -556,7 +550,7 @@ func (s *Store) Verify(ctx context.Context) (c Check, err error) {
 // written: then nobody else writes to it either.
 func (s *Store) whileLocked(ctx context.Context, p *place, do func() error) (err error) {
 	unlock, err := s.lock(ctx, p)
-	if readOnly(err) {
+	if atomicfile.Denied(err) {
 		return do()
 	}
 	if err != nil {
@@ -663,7 +657,7 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 // read: on disk where that can be written, else in memory.
 func (s *Store) rebuildForReading(ctx context.Context, p *place) (m manifest, err error) {
 	unlock, err := s.lock(ctx, p)
-	if readOnly(err) {
+	if atomicfile.Denied(err) {
 		return s.loadOrRebuild(p.root, false)
 	}
 	if err != nil {
@@ -671,7 +665,7 @@ func (s *Store) rebuildForReading(ctx context.Context, p *place) (m manifest, er
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	m, err = s.loadOrRebuild(p.root, true)
-	if readOnly(err) {
+	if atomicfile.Denied(err) {
 		return s.loadOrRebuild(p.root, false)
 	}
 	return m, err

@@ -147,3 +147,9 @@ func ReadBelow(dir, name string) string {
 	}
 	return strings.TrimSpace(string(data))
 }
+
+// Denied reports whether err says that something may not be written: by its modes, or
+// because the file system is read-only.
+func Denied(err error) bool {
+	return errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
+}

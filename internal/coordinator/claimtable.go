@@ -389,7 +389,7 @@ func (t *Table) locked(change func(b *book, now moment) (bool, error)) (served [
 }
 
 func (t *Table) homeError(err error) error {
-	if errors.Is(err, os.ErrPermission) {
+	if atomicfile.Denied(err) {
 		err := fmt.Errorf("cannot write the claims: %w", err)
 		return superqode.WithHint(err, "superqode --home DIR … with a folder that you may write")
 	}

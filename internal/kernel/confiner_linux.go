@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
@@ -113,7 +114,10 @@ func (k *Confiner) open(o Options) (err error) {
 	if k.rules, err = k.Plan.ruleset(); err != nil {
 		return err
 	}
-	k.Layer.By, k.Layer.Missing = Landlock, append(k.Layer.Missing, k.Plan.Closed...)
+	k.Layer.By = Landlock
+	if len(k.Plan.Closed) > 0 {
+		k.Layer.Missing = []string{"nothing can be created, renamed or removed in " + strings.Join(k.Plan.Closed, ", ")}
+	}
 	if !o.Confine {
 		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("no program can mount, and so no sandbox of its own starts (%s)", noMounts))
 	}

@@ -123,7 +123,8 @@ type Confinement struct {
 	Make      []string
 	NoNetwork bool
 	Dropped   []Dropped
-	// Closed are sentences on what is read-only although nothing in it is protected.
+	// Closed are folders in which no name can be changed, since they hold what is
+	// protected.
 	Closed []string
 }
 

@@ -168,7 +168,7 @@ func (c *Confinement) add(path string, dir bool) {
 // narrow opens what is in dir beside the protected folders.
 func (c *Confinement) narrow(dir string, protected []protectedDir, look view) {
 	if look.writable(dir) {
-		c.Closed = append(c.Closed, "nothing can be created, renamed or removed in "+dir+" itself")
+		c.Closed = append(c.Closed, dir)
 	}
 	for _, name := range look.names(dir) {
 		path := filepath.Join(dir, name)

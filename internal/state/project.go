@@ -103,7 +103,7 @@ func (p Project) Key() (string, error) {
 
 // Unwritable says of a folder that could not be made how to get another.
 func Unwritable(err error, dir string) error {
-	if errors.Is(err, os.ErrPermission) {
+	if atomicfile.Denied(err) {
 		return superqode.WithHint(fmt.Errorf("cannot write superqode's state: %w", err),
 			"superqode --home DIR … with a folder that you may write")
 	}
