@@ -65,11 +65,12 @@ func checkOrigin(ctx context.Context, s *site.Site) (*artifacts.OriginCheck, err
 	return check, errors.Join(err, ferr)
 }
 
-// methodOf says how the check of an origin was made: kernel+stat where the kernel
-// kept the origin from every program of the session, and its files were looked at
-// as well.
+// methodOf says how the check of an origin was made: kernel+stat where mounts kept the
+// origin from every program of the session, metadata included, and its files were
+// looked at as well.
 func methodOf(s *site.Site) string {
-	if s.Rec.Kernel == kernel.Active && s.Rec.Runs > 0 {
+	kept := s.Rec.Kernel == kernel.Active && s.Rec.KernelLayer().Layer == kernel.Mounts
+	if kept && s.Rec.Runs > 0 && !Of(s.Rec.Mode).InPlace {
 		return "kernel+stat"
 	}
 	return string(revert.Stat)

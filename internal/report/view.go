@@ -136,9 +136,13 @@ func (v *View) checks() []Check {
 
 func (v *View) originCheck() Check {
 	c := v.OriginCheck
-	how := "files, index, HEAD, refs, stash, configuration, hooks and every other file of the repositories compared with how they were before the session"
+	others := "every other file of the repositories"
+	if !v.InPlace && v.Guard.Kernel.Layer == "mounts" {
+		others += ", but for loose objects,"
+	}
+	how := "files, index, HEAD, refs, stash, configuration, hooks and " + others + " compared with how they were before the session"
 	if c.Method == "kernel+stat" {
-		how += "; the kernel kept them from the session's programs"
+		how += "; mounts kept all of it from the session's programs"
 	}
 	if len(c.NotCovered) > 0 {
 		how += "; not covered: " + text.Plural(len(c.NotCovered), "thing")
