@@ -30,7 +30,7 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 	}
 	c.Deny, c.Mounts = outermost(c.Deny), o.mounted(root, look)
 	if !o.Confine {
-		c.open("/", root, protected, look)
+		c.open(root, protected, look)
 		return c, nil
 	}
 	c.addNeeds(candidates(o.Env, root, look), protected, look, has)
@@ -39,18 +39,16 @@ func (o Options) confinement(abi int, root bool, look view, has func(tool string
 
 // open opens everything beside what is protected. Root would reach the whole machine
 // through its devices and settings, and gets those that tools need.
-func (c *Confinement) open(dir string, root bool, protected []protectedDir, look view) {
+func (c *Confinement) open(root bool, protected []protectedDir, look view) {
 	if root {
-		for _, sub := range []string{"/dev", "/proc", "/sys"} {
-			protected = append(protected, protectedDir{path: sub})
-		}
 		devices := slices.DeleteFunc(candidates(nil, root, look), func(n candidate) bool { return !superqode.Within(n.real, "/dev") })
 		for i := range devices {
 			devices[i].whole = false // of /dev/shm, too, all that is not protected
 		}
-		c.addNeeds(devices, protected[:len(protected)-3], look, func(string) bool { return false })
+		c.addNeeds(devices, protected, look, func(string) bool { return false })
+		protected = slices.Concat(protected, []protectedDir{{path: "/dev"}, {path: "/proc"}, {path: "/sys"}})
 	}
-	c.narrow(dir, protected, look)
+	c.narrow("/", protected, look)
 }
 
 // checkAllows checks again what a person allowed: mounts may have changed since.
