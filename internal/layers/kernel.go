@@ -10,6 +10,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -75,7 +76,7 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
 		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
-		Confine: rec.Confine || opt.Confine, User: g.Env, Later: hostPaths(rec.GitReads),
+		Confine: rec.Confine || opt.Confine, User: g.Env, Later: append(hostPaths(rec.GitReads), git.UserConfig(g.Env)...),
 	}
 	if o.Enforce == "" {
 		o.Enforce = rec.Enforce
