@@ -52,8 +52,7 @@ func (g *Guard) SeeRefusals(h *Handler, held *kernel.Confiner, output, cwd strin
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := g.grounds(cwd)
-	at.closed = append(at.closed, held.Plan.ReadOnly()...)
+	at := g.grounds(cwd, held)
 	if held.Layer.By == kernel.Mounts {
 		at.denials = []string{readOnly, busy}
 	}
@@ -77,20 +76,14 @@ type grounds struct {
 	denials []string
 }
 
-func (g *Guard) grounds(cwd string) grounds {
+func (g *Guard) grounds(cwd string, held *kernel.Confiner) grounds {
 	rec := &g.Rec
-	at := grounds{cwd: cwd, denials: denials, closed: []string{superqode.RealPrefix(g.Home)}}
+	at := grounds{cwd: cwd, denials: denials, closed: slices.Concat(held.Plan.ReadOnly(), held.Plan.Deny)}
 	for _, dir := range []string{string(rec.Workspace), g.ArtifactDir(), filepath.Join(g.Folder, "tmp")} {
 		at.open = append(at.open, superqode.RealPrefix(dir))
 	}
 	if !mode.Of(rec.Mode).InPlace && rec.Workspace != rec.Origin {
 		at.origin = string(rec.Origin)
-		at.closed = append(at.closed, at.origin)
-	}
-	if rec.CommonDir != "" {
-		at.closed = append(at.closed, string(rec.CommonDir), string(rec.GitDir))
-		at.closed = append(at.closed, relatedTrees(string(rec.CommonDir), string(rec.Origin))...)
-		at.closed = append(at.closed, hostPaths(rec.Remotes)...)
 	}
 	return at
 }
