@@ -367,6 +367,8 @@ func TestUnprivileged(t *testing.T) {
 		t.Errorf("as nobody:\n%s", out)
 	} else if err != nil {
 		t.Skip(err)
+	} else if !strings.Contains(string(out), "--- PASS: TestRights") {
+		t.Skipf("nobody has no mounts here:\n%s", out)
 	}
 }
 
