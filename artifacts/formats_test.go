@@ -30,7 +30,7 @@ func TestFormatsResult(t *testing.T) {
 	printed, err := json.Marshal(Result{
 		Changes:   []superqode.Change{{Type: superqode.ChangeModified}},
 		Guard:     Guard{Blocked: []Blocked{{}}, KernelRefusals: []KernelRefusal{{}}},
-		Artifacts: []Ref{{}},
+		Artifacts: []Ref{{}}, Setup: []SetupStep{{}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,8 @@ type Result struct {
 	Revert          Revert              `json:"revert"`
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
+	Setup           []SetupStep         `json:"setup"`
+	Error           *Failure            `json:"error"`               // nil: superqode could do everything
 	Applied         *Applied            `json:"applied,omitempty"`   // nil: nobody asked for it. It came after OriginCheck
 	Commits         *Commits            `json:"commits,omitempty"`   // nil: it made none that are new
 	Agents          AgentRuns           `json:"agents,omitempty"`    // of a session of several agents
@@ -44,6 +46,15 @@ type Result struct {
 	Outputs         *Outputs            `json:"outputs,omitempty"`       // nil: none were asked for
 	Idle            bool                `json:"-"`                       // no program ran, so the exit code says nothing
 	Found           Summary             `json:"-"`                       // the findings of the report, which holds them
+}
+
+// Failure is what superqode itself could not do.
+type Failure struct {
+	Kind      string   `json:"kind"` // as error.code of a document without a session: conflict, setup, …
+	Message   string   `json:"message"`
+	Hint      string   `json:"hint"`
+	RetrySafe bool     `json:"retry_safe"` // the origin is as it was, so that the same command can be run again
+	Paths     []string `json:"paths"`
 }
 
 // Commits are those that a session made, where its policy lets it commit.
@@ -146,7 +157,7 @@ type resultJSON Result
 // are made printable; changes and artifacts carry the exact bytes beside them.
 func (r Result) MarshalJSON() ([]byte, error) {
 	r.SchemaVersion = 1
-	r.Changes, r.Artifacts = notNull(r.Changes), notNull(r.Artifacts)
+	r.Changes, r.Artifacts, r.Setup = notNull(r.Changes), notNull(r.Artifacts), notNull(r.Setup)
 	r.Guard, r.Revert, r.OriginCheck = r.Guard.filled(), r.Revert.filled(), r.OriginCheck.filled()
 	if len(r.Agents) > 0 {
 		r.Agents = r.Agents.filled()

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -30,6 +31,8 @@ type Config struct {
 	Progress site.Progress  // shows them what takes long; nil shows nothing
 	Version  string         // for reports
 	Shim     string         // the helper binary that guards; "" finds it beside this program
+
+	ExitCode func(error) int // what the process exits with for an error; nil: program.ExitCode
 }
 
 // Manager opens, finds and ends the sessions of one SUPERQODE_HOME.
@@ -43,7 +46,10 @@ func NewManager(cfg Config) *Manager {
 	if cfg.Warn == nil {
 		cfg.Warn = func(string) {}
 	}
-	return &Manager{Host: &site.Host{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Tell: cfg.Warn, Progress: cfg.Progress, Version: cfg.Version, Shim: cfg.Shim, Now: time.Now}}
+	if cfg.ExitCode == nil {
+		cfg.ExitCode = program.ExitCode
+	}
+	return &Manager{Host: &site.Host{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Tell: cfg.Warn, Progress: cfg.Progress, Version: cfg.Version, Shim: cfg.Shim, Now: time.Now, ExitCode: cfg.ExitCode}}
 }
 
 // HomeDir decides where superqode keeps its state: the flag, SUPERQODE_HOME, or

@@ -99,11 +99,7 @@ func (m *Manager) Create(ctx context.Context, opt OpenOptions) (*Session, error)
 // could not even begin, because the configuration is wrong, is not worth keeping.
 func (s *Session) endUnset(ctx context.Context, exec program.ExecOptions, failed error) (*artifacts.Result, error) {
 	after := context.WithoutCancel(ctx)
-	code := state.ExitUnknown
-	interrupt, interrupted := errors.AsType[*program.InterruptError](failed)
-	if interrupted {
-		code = interrupt.ExitCode()
-	}
+	code := s.ExitCode(failed)
 	args := exec.Args
 	if args == nil {
 		args = []string{}

@@ -117,7 +117,7 @@ func (s *Program) workspaceInfo() workspaceInfo {
 		SchemaVersion: state.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin,
 		Path: r.Workspace, Template: r.Template,
 		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode,
-		Limits: []runner.Holding{}, Setup: s.setupMasked(),
+		Limits: []runner.Holding{}, Setup: s.SetupMasked(),
 	}
 	if r.Case != "" {
 		info.CaseSegment = caseSegment(string(r.Case))

@@ -1,9 +1,20 @@
 package program
 
 import (
+	"errors"
 	"os"
 	"syscall"
+
+	"github.com/seed-2d964004/superqode/internal/state"
 )
+
+// ExitCode returns the exit code of a session whose program could not be run.
+func ExitCode(err error) int {
+	if sig, ok := errors.AsType[*InterruptError](err); ok {
+		return sig.ExitCode()
+	}
+	return state.ExitUnknown
+}
 
 // InterruptError means that a signal ended the work before the program ran.
 type InterruptError struct{ Signal os.Signal }

@@ -93,9 +93,9 @@ func (s *Program) SetupReport() []artifacts.SetupStep {
 	return list
 }
 
-// setupMasked is setupReport without secrets, for what people other than the
+// SetupMasked is SetupReport without secrets, for what people other than the
 // session's user may see.
-func (s *Program) setupMasked() []artifacts.SetupStep {
+func (s *Program) SetupMasked() []artifacts.SetupStep {
 	list := s.SetupReport()
 	if r := s.Redactor(); r != nil {
 		for i := range list {

@@ -32,6 +32,7 @@ type Host struct {
 	Version  string         // for reports
 	Shim     string         // the helper binary that guards; "" finds it beside this program
 	Now      func() time.Time
+	ExitCode func(error) int // of a session whose program never ran
 
 	gitOnce sync.Mutex
 	gitBin  *git.Git // found when first needed

@@ -142,6 +142,7 @@ func (a *App) Sessions() (*life.Manager, error) {
 	}
 	a.Manager = life.NewManager(life.Config{
 		Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
+		ExitCode: func(err error) int { return ExitCode(err, "run") },
 	})
 	a.Manager.Dir = a.Flags.Repo
 	return a.Manager, nil
@@ -247,8 +248,7 @@ func (a *App) Fail(err error, command string) int {
 	if code == 0 || name == "status" || name == "pipe" {
 		return code
 	}
-	sentence := strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
-	hint := hintOf(err)
+	sentence, hint := sentenceOf(err), hintOf(err)
 	if failed, ok := errors.AsType[*setup.Error](err); ok && failed.Step.Output != "" {
 		for line := range strings.SplitSeq(failed.Step.Output, "\n") {
 			a.Note("  %s", text.Printable(line))
@@ -316,7 +316,27 @@ type ErrorBody struct {
 // ErrorField is the error as a field of a document that tells of more.
 func ErrorField(err error) ErrorBody {
 	_, code := Classify(err, "")
-	return ErrorBody{Code: code, Message: err.Error(), Hint: superqode.Hint(err), Paths: ErrorPaths(err)}
+	return ErrorBody{Code: code, Message: sentenceOf(err), Hint: hintOf(err), Paths: ErrorPaths(err)}
+}
+
+// sentenceOf returns an error's text in one line.
+func sentenceOf(err error) string {
+	return strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "; ")
+}
+
+// WithError puts the error that a command ends with into a session's result, and the
+// exit code that it ends with.
+func WithError(res artifacts.Result, err error, command string) *artifacts.Result {
+	code, kind := Classify(err, command)
+	if kind == "" || kind == "status" { // nothing of ours
+		return &res
+	}
+	res.ExitCode = code
+	res.Error = &artifacts.Failure{
+		Kind: kind, Message: sentenceOf(err), Hint: hintOf(err), Paths: ErrorPaths(err),
+		RetrySafe: res.OriginCheck.Unchanged && !res.Applied.Done(),
+	}
+	return &res
 }
 
 // PrintReply answers the coding agent whose hook asked.

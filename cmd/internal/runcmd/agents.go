@@ -3,7 +3,6 @@ package runcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -124,6 +123,5 @@ func runAgents(
 	if res == nil {
 		return err
 	}
-	err = errors.Join(err, printResult(a, res))
-	return app.ProgramError(res.ExitCode, err)
+	return printRun(a, res, err)
 }

@@ -77,7 +77,8 @@ func (c *End) Run(ctx context.Context, a *app.App, s *life.Session) error {
 	// once begun, the way down is not left half-way
 	res, err := s.End(context.WithoutCancel(ctx), life.EndOptions{Keep: keep, EndApply: c.apply(rec), CollectTimeout: c.CollectTimeout, Signals: a.Signals})
 	if res != nil {
-		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID), printResult(a, res))
+		err = errors.Join(err, a.StepSummary(ctx, rec.Reports, res.SessionID))
+		err = errors.Join(err, printResult(a, res, err, "workspace end"))
 	}
 	return err
 }

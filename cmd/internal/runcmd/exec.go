@@ -240,7 +240,8 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 	opt.Started = func(n int) { run = n }
 	res, err := s.ExecAll(ctx, opt)
 	if a.Flags.JSON && !res.Started.IsZero() {
-		err = errors.Join(err, printRuns(a, s, run, c.blocks))
+		perr := printRuns(a, s, run, c.blocks, app.ProgramError(res.ExitCode, err))
+		err = errors.Join(err, perr)
 	}
 	return app.ProgramError(res.ExitCode, err)
 }

@@ -67,8 +67,8 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if res == nil {
 		return err
 	}
-	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID), printResult(a, res))
-	return app.ProgramError(res.ExitCode, err)
+	err = errors.Join(err, a.StepSummary(ctx, c.Report, res.SessionID))
+	return printRun(a, res, err)
 }
 
 // runUsage is how a line of run looks.
@@ -86,10 +86,18 @@ func programArgs(args []string, usage string) ([]string, error) {
 	return args, nil
 }
 
-// printResult prints a session's end: a document with --json, else a summary.
-func printResult(a *app.App, res *artifacts.Result) error {
+// printRun prints the end of a session whose program ran, and returns what the process
+// exits with: the document's error and exit code are the same.
+func printRun(a *app.App, res *artifacts.Result, err error) error {
+	perr := printResult(a, res, app.ProgramError(res.ExitCode, err), "run")
+	return app.ProgramError(res.ExitCode, errors.Join(err, perr))
+}
+
+// printResult prints a session's end: a document with --json, with the error that the
+// command ends with, else a summary.
+func printResult(a *app.App, res *artifacts.Result, failed error, command string) error {
 	if a.Flags.JSON {
-		return a.PrintJSON(res)
+		return a.PrintJSON(app.WithError(*res, failed, command))
 	}
 	if !a.Flags.Quiet {
 		var b strings.Builder

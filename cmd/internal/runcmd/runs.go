@@ -1,7 +1,6 @@
 package runcmd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -24,21 +23,22 @@ type runFlag struct {
 	Number int `type:"run" name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the last run)."`
 }
 
-// printRuns prints the record of a run that ended, or of the blocks that ran.
-func printRuns(a *app.App, s *life.Session, number int, blocks []program.BlockResult) error {
+// printRuns prints the record of a run that ended, or of the blocks that ran, with the
+// error that the command ends with.
+func printRuns(a *app.App, s *life.Session, number int, blocks []program.BlockResult, failed error) error {
 	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
 	run, err := program.FindRun(&l, number)
 	if err != nil {
 		return err
 	}
+	code, kind := app.Classify(failed, "workspace exec")
+	if kind != "" && kind != "status" {
+		run.ExitCode, run.Error = &code, failed.Error()
+	}
 	if len(blocks) == 0 {
 		return a.PrintJSON(run)
 	}
-	code := 0
-	for _, b := range blocks {
-		code = cmp.Or(code, b.ExitCode)
-	}
-	return a.PrintFields("session_id", l.ID, "exit_code", code, "blocks", blocks)
+	return a.PrintFields("session_id", l.ID, "exit_code", code, "blocks", blocks, "error", run.Error)
 }
 
 // Ps lists runs.
