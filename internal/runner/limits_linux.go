@@ -97,9 +97,13 @@ func (h *hold) findMemory() error {
 	// under any sensible value. RLIMIT_DATA counts what is private and
 	// writable.
 	h.by[LimitMemory] = byRlimit
-	h.rlimits[unix.RLIMIT_DATA] = uint64(h.Memory)
+	h.rlimits[unix.RLIMIT_DATA] = uint64(max(h.Memory, leastData))
 	return nil
 }
+
+// leastData is what superqode's helper, which may stand in front of the program or of
+// its git, needs of RLIMIT_DATA: Go reserves much. A smaller limit is held by sampling.
+const leastData = 96 << 20
 
 func (h *hold) findPids() error {
 	if h.inGroup(LimitPids, "pids", [2]string{"pids.max", strconv.Itoa(h.Pids)}) {

@@ -70,13 +70,13 @@ func TestPidsLimit(t *testing.T) {
 func TestLimitsAreOfTheProgramAlone(t *testing.T) {
 	t.Parallel()
 	spec := shell(t, "ulimit -d; ulimit -f")
-	spec.Limits, spec.noCgroup = Limits{Memory: 64 << 20, Disk: 10 << 20, DiskFolders: []string{spec.Dir}}, true
+	spec.Limits, spec.noCgroup = Limits{Memory: 128 << 20, Disk: 10 << 20, DiskFolders: []string{spec.Dir}}, true
 	_, out, _, err := output(t, spec)
-	if err != nil || out != "65536\n22528\n" {
+	if err != nil || out != "131072\n22528\n" {
 		t.Errorf("%q %v", out, err)
 	}
 	_, out, _, err = output(t, shell(t, "ulimit -d"))
-	if err != nil || out == "65536\n" {
+	if err != nil || out == "131072\n" {
 		t.Errorf("%q %v", out, err)
 	}
 }
