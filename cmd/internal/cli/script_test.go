@@ -35,6 +35,9 @@ type withShim struct{ m *testing.M }
 
 func (w withShim) Run() int {
 	gittest.LeaveSession()
+	if scriptShim = os.Getenv("SUPERQODE_TEST_SHIM"); scriptShim != "" { // built by the test that started this one
+		return w.m.Run()
+	}
 	dir, err := os.MkdirTemp("", "superqode-shim-*")
 	if err == nil {
 		defer os.RemoveAll(dir)
@@ -100,6 +103,61 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: scriptCondition,
 	})
+}
+
+// userScripts are about what the kernel, or a file's mode, keeps from a program.
+var userScripts = []string{
+	"bad-apply", "bad-modes", "bad-unreadable", "exec-detach", "exec-limits", "guard-install", "guard-kernel", "guard-places",
+	"origin-files", "run-git-snapshot", "run-git-snapshot-killed", "run-git-snapshot-signals", "run-git-snapshot-user", "run-unruly",
+}
+
+// TestScriptsAsUser runs some scripts once more where root runs the tests, as a user who
+// is bound by modes, and whose mounts the helper makes. It is by itself: the scripts
+// fill the machine.
+func TestScriptsAsUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("TestScripts runs as a user")
+	}
+	dir, err := os.MkdirTemp("", "superqode-user-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{self: "cli.test", scriptShim: "superqode-shim"}
+	for _, name := range userScripts {
+		file := filepath.Join("testdata", "script", name+".txtar")
+		files[file] = file
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "testdata", "script"), 0o755), os.Mkdir(filepath.Join(dir, "tmp"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range files {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), text, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const user = 1000
+	if err := errors.Join(os.Chown(dir, user, user), os.Chown(filepath.Join(dir, "tmp"), user, user)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "cli.test"), "-test.run=^TestScripts$")
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), "PATH=" + os.Getenv("PATH"), "SUPERQODE_TEST_SHIM=" + filepath.Join(dir, "superqode-shim")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	out, err := cmd.CombinedOutput()
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		t.Errorf("as a user:\n%s", out)
+	} else if err != nil {
+		t.Skipf("the temporary folder is not for other users: %v", err)
+	}
 }
 
 const gitConfig = "[user]\n\tname = Test Author\n\temail = author@example.com\n[init]\n\tdefaultBranch = main\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
