@@ -23,11 +23,8 @@ import (
 // that is not zero, in the order given. Changes that could not be merged give an
 // error that wraps superqode.ErrConflict.
 func (m *Manager) RunAgents(ctx context.Context, open OpenOptions, exec program.ExecOptions, opt team.AgentsOptions) (*artifacts.Result, error) {
-	if err := team.CheckAgents(opt.Agents); err != nil {
+	if err := opt.Check(open.Mode, open.Claims); err != nil {
 		return nil, err
-	}
-	if mode.Of(open.Mode).InPlace && !opt.Shared && len(opt.Agents) > 1 {
-		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "in %s mode the workspace is the origin itself: several agents can only share it", open.Mode), "add --shared-workspace, or use --worktree")
 	}
 	open.Owned, open.Agent = true, superqode.AgentID{}
 	s, err := m.openInterruptible(ctx, open, exec.Signals)

@@ -6,6 +6,8 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/coordinator"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -36,6 +38,25 @@ func CheckAgents(list []AgentCommand) error {
 	if len(list) == 0 {
 		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no agent to run"),
 			"superqode run --agent 'alice=SHELL COMMAND' --agent 'bob=SHELL COMMAND'")
+	}
+	return nil
+}
+
+// Check refuses agents that cannot work like this in a session of a mode, see CheckAgents.
+// Claims are enforced where one agent's changes are told from another's: in a workspace
+// that they share nobody could.
+func (opt AgentsOptions) Check(m superqode.Mode, claims string) error {
+	if err := CheckAgents(opt.Agents); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case mode.Of(m).InPlace && !opt.Shared && len(opt.Agents) > 1:
+		err = superqode.Errorf(superqode.ErrUsage, "in %s mode the workspace is the origin itself: several agents can only share it", m)
+		return superqode.WithHint(err, "add --shared-workspace, or use --worktree")
+	case opt.Shared && coordinator.Mode(claims) == coordinator.Enforced:
+		err = superqode.Errorf(superqode.ErrUsage, "claims: enforced needs a workspace for each agent; in a shared one nothing would hold an agent to its claims")
+		return superqode.WithHint(err, "leave out --shared-workspace, or SUPERQODE_CLAIMS=advisory superqode run …")
 	}
 	return nil
 }

@@ -51,6 +51,12 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if err != nil {
 		return err
 	}
+	several := team.AgentsOptions{Agents: agents, Parallel: c.MaxParallel, Shared: c.SharedSpace}
+	if len(agents) > 0 {
+		if err := several.Check(open.Mode, open.Claims); err != nil {
+			return err
+		}
+	}
 	if c.DryRun {
 		return dryRun(ctx, a, open, exec, cfg)
 	}
@@ -60,8 +66,7 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 				return err
 			}
 		}
-		opt := team.AgentsOptions{Agents: agents, Parallel: c.MaxParallel, Shared: c.SharedSpace}
-		return runAgents(ctx, a, open, exec, opt)
+		return runAgents(ctx, a, open, exec, several)
 	}
 	res, err := m.Run(ctx, open, exec)
 	if res == nil {
