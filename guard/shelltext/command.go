@@ -95,6 +95,9 @@ func (r *reader) program(st *state, words []string) string {
 	if text, ok := r.Files[st.path(words[0])]; ok && strings.Contains(words[0], "/") {
 		return c.script(text, words)
 	}
+	if c.runsProject() {
+		r.Undecided(c.text(), "what the project's own files have it run")
+	}
 	for _, kind := range []func(*command) (string, bool){(*command).builtin, (*command).shellData, (*command).wrapped,
 		(*command).prints} {
 		if out, ok := kind(c); ok {
@@ -102,6 +105,9 @@ func (r *reader) program(st *state, words []string) string {
 		}
 	}
 	c.writers()
+	if c.holdsCommand() {
+		r.Undecided(c.text(), "whether "+c.name+" runs the command among its words")
+	}
 	if cmdline.In("npm pnpm yarn jj", c.name) {
 		c.companion()
 	}
@@ -114,6 +120,41 @@ func (r *reader) program(st *state, words []string) string {
 	}
 	r.Step(c.text(), "no git command")
 	return open(c.name)
+}
+
+// runsProject reports whether a program runs what the project's files say, see runners.
+func (c *command) runsProject() bool {
+	sub := slices.IndexFunc(c.args, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	for _, r := range runners {
+		if cmdline.In(r.names, c.name) {
+			return r.subs == "" && !(len(c.args) == 1 && cmdline.In("--version -v -V --help -h", c.args[0])) ||
+				sub >= 0 && cmdline.In(r.subs, c.args[sub])
+		}
+	}
+	return false
+}
+
+// holdsCommand reports whether the words of a program that nothing is known of hold a
+// command of git's, or a shell's text: it may be a wrapper.
+func (c *command) holdsCommand() bool {
+	for i, w := range c.args {
+		words := c.args[i:]
+		if strings.Contains(w, " ") {
+			words = cmdline.Split(w)
+		}
+		if len(words) < 2 {
+			continue
+		}
+		if _, ok := guard.Program(words[0]); ok {
+			if name := guard.CommandName(words); guard.IsGitCommand(name) || !cmdline.Known(name) {
+				return true
+			}
+		}
+		if cmdline.In("sh bash zsh dash ksh fish", path.Base(words[0])) && strings.HasPrefix(words[1], "-") {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *command) text() string { return strings.Join(c.line, " ") }

@@ -27,7 +27,7 @@ func (r *reader) readFile(st *state, name string) string {
 // writeFile records that the text writes a file: inside .git it is an operation,
 // and so is putting back a file's committed contents.
 func (r *reader) writeFile(st *state, name, content string, add bool) {
-	full := st.path(name)
+	full, content := st.path(name), noZeros(content)
 	if guard.IsDevice(full) || name == "" {
 		return
 	}

@@ -24,7 +24,7 @@ func (c *command) prints() (out string, ok bool) {
 		out = echo(args)
 	case "printf":
 		if len(args) > 2 && args[0] == "-v" {
-			st.set(args[1], printf(args[2:]))
+			st.set(args[1], noZeros(printf(args[2:])))
 		} else {
 			out = printf(args)
 		}
@@ -151,7 +151,7 @@ func echo(args []string) string {
 // unescape decodes \n and its kin.
 func unescape(s string) string {
 	if out, _, err := expand.Format(nil, s, nil); err == nil {
-		return strings.ReplaceAll(out, "\x00", "")
+		return noZeros(out)
 	}
 	return s
 }
@@ -171,7 +171,7 @@ func printf(args []string) string {
 		if err != nil {
 			return open("printf")
 		}
-		b.WriteString(strings.ReplaceAll(out, "\x00", ""))
+		b.WriteString(out)
 		if rest = rest[used:]; len(rest) == 0 || used == 0 || b.Len() > maxValue {
 			break
 		}

@@ -85,7 +85,7 @@ func (c *command) interpreter(l *language) {
 			c.Undecided(c.text(), "a script file")
 		}
 	case c.st.stdin != nil:
-		text = *c.st.stdin
+		text = c.st.input()
 	}
 	if text != "" {
 		c.Step(text, c.name+" program")

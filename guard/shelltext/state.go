@@ -144,13 +144,16 @@ func (st *state) withInput(text string) *state {
 	return n
 }
 
-// input is what a command can read.
+// input is what a command can read. Only xargs -0 makes something of zero bytes.
 func (st *state) input() string {
 	if st.stdin == nil {
 		return open("stdin")
 	}
-	return *st.stdin
+	return noZeros(*st.stdin)
 }
+
+// noZeros takes the zero bytes away, as a shell does.
+func noZeros(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // merge takes over what branches of an if or case may have set.
 func (st *state) merge(branches ...*state) {

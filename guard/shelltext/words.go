@@ -163,7 +163,7 @@ func (st *state) substitute(stmts []*syntax.Stmt) string {
 		st.r.redirect(sub, stmts[0].Redirs)
 		return sub.input()
 	}
-	return st.r.stmts(sub, stmts)
+	return noZeros(st.r.stmts(sub, stmts))
 }
 
 // processFile is the name of <(…), whose contents are what the statements print.

@@ -23,22 +23,30 @@ func (c *command) wrapped() (string, bool) {
 	case "find", "gfind", "fd", "fdfind":
 		return c.find(), true
 	}
-	i := slices.IndexFunc(wrappers, func(w wrapper) bool { return cmdline.In(w.names, c.name) })
-	if i < 0 {
-		return "", false
+	for i := range wrappers {
+		if w := &wrappers[i]; cmdline.In(w.names, c.name) {
+			if args, ok := w.after(c.args); ok {
+				return c.wrapper(w, args), true
+			}
+		}
 	}
-	w, args := &wrappers[i], c.args
-	if c.name == "env" {
+	return "", false
+}
+
+// after returns the words after the subcommand, and whether it is one that runs
+// something.
+func (w *wrapper) after(args []string) ([]string, bool) {
+	if w.names == "env" {
 		args = splitString(args)
 	}
-	if w.sub != "" {
-		sub := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
-		if sub < 0 || !cmdline.In(w.sub, args[sub]) {
-			return "", false
-		}
-		args = args[sub+1:]
+	if w.sub == "" {
+		return args, true
 	}
-	return c.wrapper(w, args), true
+	sub := slices.IndexFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	if sub < 0 || !cmdline.In(w.sub, args[sub]) {
+		return nil, false
+	}
+	return args[sub+1:], true
 }
 
 // wrapper runs what one wrapper runs.
@@ -59,6 +67,9 @@ func (c *command) wrapper(w *wrapper, args []string) string {
 		n.unset(name)
 	}
 	rest := p.Args[min(w.skip, len(p.Args)):]
+	if w.skip > 0 && len(rest) > 0 && rest[0] == "--" {
+		rest = rest[1:]
+	}
 	for len(rest) > 0 && (assignment(rest[0]) || rest[0] == "-") && w.how == asWords {
 		if k, v, ok := strings.Cut(rest[0], "="); ok {
 			n.setExported(k, v)
@@ -223,6 +234,8 @@ func (c *command) xargs() string {
 		}
 	case p.Has("I", "d"):
 		inputs = strings.Split(strings.TrimRight(in, "\n"), "\n")
+	case p.Has("null") && c.st.stdin != nil && p.Last("arg-file") == "":
+		inputs = strings.Split(strings.TrimRight(*c.st.stdin, "\x00"), "\x00")
 	case !p.Has("null"):
 		inputs = cmdline.Split(in)
 	}

@@ -24,6 +24,19 @@ const (
 	onInput             // as shell text on the standard input
 )
 
+// runners are programs that run what the project's own files say: a Makefile, the
+// scripts of a package.json, its tests. What that is the text does not hold. After a
+// name stand the subcommands of which that is true; without any it is of all.
+var runners = []struct{ names, subs string }{
+	{names: `make gmake bmake ninja just task rake mage invoke inv nox tox doit gradle gradlew mvn mvnw ant sbt lein
+ grunt gulp nx turbo lerna rush pre-commit lefthook lint-staged husky pytest jest vitest mocha rspec phpunit ctest`},
+	{"npm pnpm yarn bun deno composer", `run run-script rum urn test t tst start stop restart task exec install i ci
+ add update publish pack rebuild prepare version`},
+	{"go", "run test generate"},
+	{"cargo", "run r test t bench build b check c clippy install"},
+	{"poetry pipenv pdm hatch rye uv", "run"},
+}
+
 // wrappers is knowledge: programs with one form share a row.
 var wrappers = []wrapper{
 	{names: `nohup chronic unbuffer builtin noglob nocorrect busybox toybox fakeroot dbus-run-session valgrind winpty
@@ -61,12 +74,15 @@ var wrappers = []wrapper{
 	{names: "rlwrap", options: "a? f= H="},
 	{names: "dumb-init tini", options: "r= p= e="},
 	{names: "cpulimit cgexec", options: "l= p= g="},
-	{names: "chpst softlimit", options: "u= U= e= / b= n= l= L= m= d= o= p= f= c= t= a= r= s="},
+	{names: "chpst softlimit", options: "u= U= e= /= b= n= l= L= m= d= o= p= f= c= t= a= r= s="},
 	{names: "flock", options: "w/timeout= E/conflict-exit-code=", skip: 1},
 	{names: "bunx", options: "p/package="},
 	{names: "uvx", options: "from="},
 	{names: "onchange", options: "d= e="},
+	{names: "dotenv", options: "e= f=", sub: "run"},
 	{names: "dotenv", options: "e= f="},
+	{names: "aws-vault", options: "d/duration= region= mfa-token= assume-role-ttl=", sub: "exec", skip: 1},
+	{names: "envchain envdir", skip: 1},
 	{names: "npx", options: "p/package= c/call=", shell: "call"},
 	{names: "npm", options: "c/call= package= prefix=", sub: "exec x", shell: "call"},
 	{names: "pnpm yarn bun", options: "C/dir= filter= cwd=", sub: "exec dlx x"},
