@@ -5,7 +5,6 @@
 package attribution
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
-	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -50,7 +48,7 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 	if err == nil && !slices.ContainsFunc(l.IgnoredPaths, others) {
 		l.Ignored = 0 // all of it is the setup's
 	}
-	l.Changes = snapshot.Compare(l.Base, l.Final, snapshot.CompareOptions{Renames: true})
+	l.Compare()
 	return l, nil
 }
 
@@ -62,22 +60,15 @@ func (s *Authorship) Describe(ctx context.Context, l *mode.Look) error {
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	if err := mode.KeepBase(ctx, s.Site, l); err != nil {
-		return err
-	}
 	var err error
-	small, large := l.TakeLarge(l.Changes)
-	if l.Stored {
-		small, err = s.Store.DescribeStored(ctx, l.Base, l.Final, small,
-			[2]string{s.Ref("base"), s.mergedRef(len(s.Rec.Agents) - 1)})
-	} else {
-		small, err = s.Store.Describe(ctx, l.Base, l.Final, small)
+	if l.Commits[1] != "" {
+		l.Changes, err = s.Store.DescribeStored(ctx, l.Commits[0], l.Commits[1], l.Changes)
+	} else if err = mode.KeepBase(ctx, s.Site, l); err == nil {
+		l.Changes, err = s.Store.Describe(ctx, l.Base, l.Final, l.Changes)
 	}
 	if err != nil {
 		return err
 	}
-	l.Changes = append(small, large...)
-	slices.SortStableFunc(l.Changes, func(a, b superqode.Change) int { return cmp.Compare(a.Path, b.Path) })
 	if s.Tracked() {
 		p, err := s.partsOf(ctx, l)
 		if err != nil {

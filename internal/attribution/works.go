@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -98,16 +97,14 @@ func (w *AgentWork) look(ctx context.Context) (err error) {
 		return err
 	}
 	w.List = l.Changes
-	e := merge.Ends{Changes: l.Changes}
+	var e merge.Ends
 	if e.Base, e.Final, err = mode.StoreEnds(ctx, c.Site, l); err != nil {
 		return err
 	}
 	w.Base, w.Commit = e.Base, e.Final
-	_, big := l.TakeLarge(l.Changes)
-	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(x superqode.Change) bool {
-		return slices.ContainsFunc(big, func(b superqode.Change) bool { return b.Path == x.Path })
-	})
-	for _, x := range big {
+	var large []superqode.Change
+	e.Changes, large = l.TakeLarge()
+	for _, x := range large {
 		w.Large = append(w.Large, largeChange(l, x))
 	}
 	if w.changes, err = e.Pairs(ctx, c.Store, nil); err != nil {
@@ -142,8 +139,8 @@ func (s *Authorship) lookAgents(ctx context.Context) (*mode.Look, error) {
 		return nil, err
 	}
 	defer m.Close()
-	l := &mode.Look{Base: base, Final: m.Now, Stored: true}
-	l.Changes = snapshot.Compare(base, m.Now, snapshot.CompareOptions{Renames: true})
+	l := &mode.Look{Base: base, Final: m.Now, Commits: [2]string{s.Ref("base"), s.mergedRef(len(works) - 1)}}
+	l.Compare()
 	if err := m.Commit(ctx); err != nil {
 		return nil, err
 	}

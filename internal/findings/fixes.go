@@ -22,10 +22,10 @@ const (
 )
 
 // CollectFixes describes the patches that the program left for its findings, each
-// with what git says about it on the session's base. keepBase brings the base into
-// the store where nothing else did. The warnings were shown.
+// with what git says about it on the session's base, which is in the store. The
+// warnings were shown.
 func (b *Book) CollectFixes(
-	ctx context.Context, filed *artifacts.Store, keepBase func() error,
+	ctx context.Context, filed *artifacts.Store,
 ) (all []artifacts.New, warnings []string, err error) {
 	fixes, problems, err := staging.Fixes(b.ArtifactDir())
 	for _, p := range problems {
@@ -33,11 +33,6 @@ func (b *Book) CollectFixes(
 	}
 	if err != nil || len(fixes) == 0 {
 		return nil, warnings, err
-	}
-	if !b.Rec.HasFinal { // nothing was changed, so the base is not in the store yet
-		if err := keepBase(); err != nil {
-			return nil, warnings, err
-		}
 	}
 	list, err := b.Log.List()
 	if err != nil {

@@ -84,7 +84,7 @@ func (e *ending) apply(ctx context.Context) error {
 	}
 	e.applied = &artifacts.Applied{Why: e.opt.NotApplied}
 	switch {
-	case e.failedIn(stepMerge, stepCollect):
+	case e.failedIn(stepMerge, stepCollect, stepDescribe):
 		e.applied.Why = "what the session changed could not be collected"
 	case e.look.Gone != "":
 		e.applied.Why = e.look.Gone

@@ -17,23 +17,25 @@ import (
 
 // doing is the step that an ending takes now.
 type doing struct {
-	limit time.Duration // of collecting
+	limit time.Duration // of collecting and describing
+	left  time.Duration // of it
 	again string        // how to collect what was not collected; "" in place, where it is brought back
 
 	mu    sync.Mutex
 	what  string
 	since time.Time
-	stop  context.CancelCauseFunc // of collecting; nil in another step
+	stop  context.CancelCauseFunc // of a step that can be stopped alone; nil in another
 }
 
-// take takes a step. Collecting is limited in time and can be stopped alone.
+// take takes a step. Collecting and describing share a limit in time and can be stopped
+// alone.
 func (d *doing) take(ctx context.Context, st step, run func(context.Context) error) error {
 	var stop context.CancelCauseFunc
-	if st.name == stepCollect {
+	if st.name == stepCollect || st.name == stepDescribe {
 		ctx, stop = context.WithCancelCause(ctx)
 		defer stop(nil)
-		late := time.AfterFunc(d.limit, func() { stop(d.stopped(fmt.Errorf("collecting the changes took longer than %s", d.limit))) })
-		defer late.Stop()
+		late := time.AfterFunc(d.left, func() { stop(d.stopped(fmt.Errorf("collecting the changes took longer than %s", d.limit))) })
+		defer func(began time.Time) { late.Stop(); d.left -= time.Since(began) }(time.Now())
 	}
 	d.mu.Lock()
 	d.what, d.since, d.stop = st.what, time.Now(), stop
@@ -54,6 +56,7 @@ func (e *ending) attend(ctx context.Context) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	e.doing.what, e.doing.since = "ending the session", time.Now()
 	e.doing.limit = cmp.Or(e.opt.CollectTimeout, e.Rec.Defaults.CollectTimeout, DefaultCollectTimeout)
+	e.doing.left = e.doing.limit
 	if !mode.Of(e.Rec.Mode).InPlace {
 		e.doing.again = fmt.Sprintf("superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
 	}

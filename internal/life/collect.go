@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
@@ -20,8 +21,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// collectAll looks at the workspace and stores what there is to keep of it.
-// Repeating it after an interruption stores nothing twice.
+// collectAll looks at the workspace and stores what there is to keep of it: afterwards it
+// is not needed any more. Repeating it after an interruption stores nothing twice.
 func (e *ending) collectAll(ctx context.Context) (err error) {
 	defer e.Begin("collecting the changes", nil)()
 	l, err := e.Look(ctx)
@@ -40,9 +41,6 @@ func (e *ending) collectAll(ctx context.Context) (err error) {
 	if l.Ignored > 0 {
 		e.warnings = append(e.warnings, fmt.Sprintf("%d new paths that git ignores are in no patch", l.Ignored))
 	}
-	if err := e.Describe(ctx, l); err != nil {
-		return err
-	}
 	digest, err := l.Final.Digest()
 	if err != nil {
 		return err
@@ -52,75 +50,126 @@ func (e *ending) collectAll(ctx context.Context) (err error) {
 	}
 	e.Rec.Final.Digest = digest // and so the changes are known, now and later
 	failpoint.Hit("collect.compared")
+	fixes, _, err := staging.Fixes(e.ArtifactDir()) // they are checked on the base
+	if err != nil {
+		return err
+	}
+	if len(l.Changes)+len(fixes) > 0 {
+		if _, _, err := mode.StoreEnds(ctx, e.Site, l); err != nil {
+			return err
+		}
+	}
+	if len(e.Rec.Agents) > 0 && !e.Rec.Shared {
+		e.outputs = e.members.Outputs // taken from the agents' own workspaces
+		return nil
+	}
 	store, err := artifacts.Open(string(e.Rec.Origin))
 	if err != nil {
 		return err
 	}
-	if err := e.collectFiles(ctx, store); err != nil {
+	var missing []string
+	e.outputs, _, missing, err = e.CollectOutputs(ctx, store, e.Rec.ID)
+	e.warnings = append(e.warnings, missing...)
+	return err
+}
+
+// describe stores what can be made without the workspace: the patch, with what git makes
+// of the changes, the files that the program left for superqode, the commits. Repeating
+// it after an interruption stores nothing twice.
+func (e *ending) describe(ctx context.Context) error { return e.file(ctx, e.describeAll) }
+
+// describeAgain makes a patch that could not be stored before: the disk was full, say.
+func (e *ending) describeAgain(ctx context.Context) error {
+	return e.file(ctx, func(ctx context.Context, store *artifacts.Store) error {
+		if e.look.Commits[1] == "" || atomicfile.Exists(filepath.Join(store.Dir(), artifacts.SessionPatch(e.Rec.ID))) {
+			return nil
+		}
+		return e.describeChanges(ctx, store)
+	})
+}
+
+// file adds artifacts and lists what there is then.
+func (e *ending) file(ctx context.Context, add func(context.Context, *artifacts.Store) error) error {
+	if e.failedIn(stepMerge, stepCollect) {
+		return nil
+	}
+	store, err := artifacts.Open(string(e.Rec.Origin))
+	if err != nil {
+		return err
+	}
+	e.warnings = nil
+	err = add(ctx, store)
+	for _, w := range store.Warnings() {
+		e.warnings = append(e.warnings, "artifacts: "+w.String())
+	}
+	e.Note(e.warnings)
+	e.Rec.Collected = e.Rec.Collected && err == nil
+	var lerr error
+	e.artifacts, lerr = store.List(ctx, artifacts.Filter{Session: e.Rec.ID})
+	return errors.Join(err, lerr)
+}
+
+func (e *ending) describeAll(ctx context.Context, store *artifacts.Store) (err error) {
+	if e.look.Commits[1] != "" {
+		if err := e.describeChanges(ctx, store); err != nil {
+			return err
+		}
+	}
+	logs, err := e.collectFiles(ctx, store)
+	if err != nil {
 		return fmt.Errorf("store the session's artifacts: %w", err)
 	}
-	commits, series, err := gitdir.Collect(ctx, e.Site, store)
-	e.commits, e.artifacts = commits, append(e.artifacts, series...)
-	if err != nil {
+	if e.commits, _, err = gitdir.Collect(ctx, e.Site, store); err != nil {
 		return err
 	}
 	failpoint.Hit("collect.stored")
 	if e.Rec.Shared {
-		parts, err := team.ShareParts(ctx, e.Attached, store, e.look.Changes, e.artifacts)
-		e.artifacts = append(e.artifacts, parts...)
-		if err != nil {
-			return err
-		}
+		_, err = team.ShareParts(ctx, e.Attached, store, e.look.Changes, logs)
 	}
-	if len(e.Rec.Agents) > 0 && !e.Rec.Shared { // with what the agents left
-		if e.artifacts, err = store.List(ctx, artifacts.Filter{Session: e.Rec.ID}); err != nil {
-			return err
-		}
-	}
-	for _, w := range store.Warnings() {
-		e.warnings = append(e.warnings, "artifacts: "+w.String())
-	}
-	return nil
+	return err
 }
 
-// collectFiles stores the patch, the logs and the staging folder's files.
-func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) error {
-	var list []artifacts.New
-	if len(e.look.Changes) > 0 {
-		patch, err := e.makePatch(ctx)
-		if err != nil {
-			return err
-		}
-		if patch != nil {
-			defer os.Remove(patch.File)
-			list = append(list, *patch)
-			flags, err := report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
-			if err != nil {
-				return err
-			}
-			for _, f := range flags {
-				e.Tell(f)
-			}
-			e.warnings = append(e.warnings, flags...)
-		}
+// describeChanges asks git for lines and renames with edits, and for the patch. A file's
+// permission bits beyond the executable one are in none.
+func (e *ending) describeChanges(ctx context.Context, store *artifacts.Store) error {
+	if err := e.Describe(ctx, e.look); err != nil {
+		return err
 	}
-	imported, err := e.Findings().Import()
+	if err := mode.WriteChanges(e.Site, e.look.Changes); err != nil {
+		return err
+	}
+	patch, err := mode.PatchOf(ctx, e.Site, e.look.Commits[0], e.look.Commits[1])
+	if err != nil || patch == nil {
+		return err
+	}
+	defer os.Remove(patch.File)
+	flags, err := report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
 	if err != nil {
 		return err
+	}
+	for _, f := range flags {
+		e.Tell(f)
+	}
+	e.warnings = append(e.warnings, flags...)
+	_, err = store.AddAll(ctx, []artifacts.New{*patch})
+	return err
+}
+
+// collectFiles stores the logs and the staging folder's files. It returns the logs.
+func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) ([]artifacts.Artifact, error) {
+	imported, err := e.Findings().Import()
+	if err != nil {
+		return nil, err
 	}
 	for _, w := range imported {
 		e.Tell(w)
 	}
 	e.warnings = append(e.warnings, imported...)
-	fixes, warnings, err := e.Findings().CollectFixes(ctx, store, func() error {
-		_, _, err := mode.StoreEnds(ctx, e.Site, e.look)
-		return err
-	})
+	list, warnings, err := e.Findings().CollectFixes(ctx, store)
 	e.warnings = append(e.warnings, warnings...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list = append(list, fixes...)
 	kinds := []string{"command", "setup", "guard", "superqode"}
 	if e.Rec.Shared {
 		for _, a := range e.Rec.Agents {
@@ -140,40 +189,18 @@ func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) error
 			list = append(list, n)
 		}
 	}
-	added, err := store.AddAll(ctx, list)
-	e.artifacts = append(e.artifacts, added...)
-	if err != nil {
-		return err
-	}
-	if err := e.MoveLargeArtifacts(ctx); err != nil {
-		return err
-	}
-	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
-	e.artifacts = append(e.artifacts, left...)
-	for _, p := range problems {
-		e.warnings = append(e.warnings, "left in the artifact folder: "+p.String())
-	}
-	if err != nil {
-		return err
-	}
-	if len(e.Rec.Agents) > 0 && !e.Rec.Shared {
-		e.outputs = e.members.Outputs // taken from the agents' own workspaces
-		return nil
-	}
-	out, saved, missing, err := e.CollectOutputs(ctx, store, e.Rec.ID)
-	e.outputs, e.artifacts, e.warnings = out, append(e.artifacts, saved...), append(e.warnings, missing...)
-	return err
-}
-
-// makePatch writes base and final into the store and their difference into a
-// file. It returns nil when git sees no difference (permission bits beyond the
-// executable one, say).
-func (e *ending) makePatch(ctx context.Context) (*artifacts.New, error) {
-	base, final, err := mode.StoreEnds(ctx, e.Site, e.look)
+	logs, err := store.AddAll(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	return mode.PatchOf(ctx, e.Site, base, final)
+	if err := e.MoveLargeArtifacts(ctx); err != nil {
+		return nil, err
+	}
+	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
+	for _, p := range problems {
+		e.warnings = append(e.warnings, "left in the artifact folder: "+p.String())
+	}
+	return logs, err
 }
 
 // Track keeps a statement about the session that ref names, from outside of it.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
@@ -30,13 +29,15 @@ import (
 // step goes by the base and by what is there, so it can be repeated after a crash.
 //
 // In place, the repository's own files are brought back first, before any git runs
-// there; then the changes are collected; then the work tree is brought back.
+// there; then what the session made is stored, which the salvage needs in any case; then
+// the work tree is brought back. It waits for nothing that can be made from the store.
 var wayDown = []step{
 	{name: stepMerge, what: "merging", run: (*ending).merge},
 	{name: stepSecure, what: "bringing the repository back", run: (*ending).secure, recall: (*ending).secure},
 	{name: stepCollect, what: "collecting the changes", run: (*ending).collect, recall: (*ending).recollect},
-	{name: stepApply, what: "applying the changes", run: (*ending).apply},
 	{name: state.StepBringBack, what: "bringing your files back", run: (*ending).bringBack, due: (*ending).bringsBack},
+	{name: stepDescribe, what: "describing the changes", run: (*ending).describe, recall: (*ending).describeAgain},
+	{name: stepApply, what: "applying the changes", run: (*ending).apply},
 	{name: state.StepRemove, what: "removing the workspace", run: (*ending).remove, due: (*ending).removes},
 	{name: stepCheck, what: "checking your files", run: (*ending).check, tells: true},
 	{name: stepAgents, what: "ending the agents' sessions", run: (*ending).agents, tells: true},
@@ -47,14 +48,15 @@ var wayDown = []step{
 // The steps that the record does not name: a repetition begins with them, or after
 // them, see state.StepBringBack and state.StepRemove.
 const (
-	stepMerge   = "merge"   // what several agents did is merged into the session's workspace
-	stepSecure  = "secure"  // in place: commits are kept, the repository's own files brought back
-	stepCollect = "collect" // changes, logs, findings, artifacts are stored
-	stepApply   = "apply"   // the changes are brought into the origin, where that was asked for
-	stepCheck   = "check"   // the origin is compared with the base
-	stepAgents  = "agents"  // the agents' own sessions are ended
-	stepReport  = "report"
-	stepFinish  = "finish"
+	stepMerge    = "merge"    // what several agents did is merged into the session's workspace
+	stepSecure   = "secure"   // in place: commits are kept, the repository's own files brought back
+	stepCollect  = "collect"  // changed contents and outputs are stored
+	stepDescribe = "describe" // patch, logs, findings, artifacts, commits are stored
+	stepApply    = "apply"    // the changes are brought into the origin, where that was asked for
+	stepCheck    = "check"    // the origin is compared with the base
+	stepAgents   = "agents"   // the agents' own sessions are ended
+	stepReport   = "report"
+	stepFinish   = "finish"
 )
 
 // A step is one part of the way down. What goes wrong in it is the ending's
@@ -253,8 +255,7 @@ func (e *ending) secure(ctx context.Context) (err error) {
 	return err
 }
 
-// collect compares the workspace with the base and stores the patch, the logs
-// and what the program left. Where the agents' changes could not be merged, the
+// collect compares the workspace with the base and stores what differs. Where the agents' changes could not be merged, the
 // workspace does not hold them, and nothing is concluded from it.
 func (e *ending) collect(ctx context.Context) error {
 	if e.failedIn(stepMerge) {
@@ -279,32 +280,8 @@ func (e *ending) recollect(ctx context.Context) error {
 	if mode.Of(e.Rec.Mode).InPlace {
 		e.fail(stepCollect, mode.FreeArtifacts(ctx, e.Site))
 	}
-	changes, err := mode.ReadChanges(e.Site)
-	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
-		return err
-	}
-	e.look.Changes = changes
-	store, err := artifacts.Open(string(e.Rec.Origin))
-	if err != nil {
-		return err
-	}
-	if e.artifacts, err = store.List(ctx, artifacts.Filter{Session: e.Rec.ID}); err != nil || !e.Rec.HasFinal {
-		return err
-	}
-	path := artifacts.SessionPatch(e.Rec.ID)
-	if slices.ContainsFunc(e.artifacts, func(a artifacts.Artifact) bool { return a.Path.String() == path }) {
-		return nil
-	}
-	if err := e.OpenStore(ctx); err != nil {
-		return err
-	}
-	patch, err := mode.PatchOf(ctx, e.Site, e.Ref("base"), e.Ref("final")) // it could not be stored before: a full disk, say
-	if err != nil || patch == nil {
-		return err
-	}
-	defer os.Remove(patch.File)
-	added, err := store.AddAll(ctx, []artifacts.New{*patch})
-	e.artifacts = append(e.artifacts, added...)
+	var err error
+	e.look, err = mode.StoredLook(e.Site)
 	return err
 }
 

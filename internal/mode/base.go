@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gitfiles"
@@ -84,26 +85,43 @@ func StoreEnds(ctx context.Context, s *site.Site, l *Look) (base, final string, 
 	if err := s.OpenStore(ctx); err != nil {
 		return "", "", err
 	}
+	if l.ends {
+		return l.Commits[0], l.Commits[1], nil
+	}
 	if err := KeepBase(ctx, s, l); err != nil {
 		return "", "", err
 	}
 	if err := storeContents(ctx, s, l); err != nil {
 		return "", "", err
 	}
+	before, after := l.storable()
 	ids, err := s.Store.CommitAll(ctx, []store.CommitRequest{
-		{Ref: s.Ref("base"), Snap: WithoutLarge(l.Base), CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
-		{Ref: s.Ref("final"), Snap: WithoutLarge(l.Final), CommitOptions: store.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
+		{Ref: s.Ref("base"), Snap: before, CommitOptions: store.CommitOptions{Message: "base of session " + s.Rec.ID.String(), When: s.Rec.CreatedAt}},
+		{Ref: s.Ref("final"), Snap: after, CommitOptions: store.CommitOptions{Message: "final state of session " + s.Rec.ID.String(), When: s.Now()}, OnPrevious: true},
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("store base and final state: %w", err)
 	}
-	s.Rec.HasFinal = true
+	s.Rec.HasFinal, l.Commits, l.ends = true, [2]string(ids), true
 	return ids[0], ids[1], nil
+}
+
+// StoredLook is what an earlier look found and stored.
+func StoredLook(s *site.Site) (*Look, error) {
+	changes, err := ReadChanges(s)
+	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return nil, err
+	}
+	l := &Look{Changes: changes}
+	if s.Rec.HasFinal {
+		l.Commits, l.ends = [2]string{s.Ref("base"), s.Ref("final")}, true
+	}
+	return l, nil
 }
 
 // storeContents keeps the contents that the session made.
 func storeContents(ctx context.Context, s *site.Site, l *Look) error {
-	if l.Stored {
+	if l.Commits[1] != "" {
 		return nil
 	}
 	var fresh []snapshot.Entry

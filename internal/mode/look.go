@@ -26,7 +26,8 @@ type Look struct {
 	Ignored      int                 // new entries that git ignores and that are left out
 	IgnoredPaths []superqode.RelPath // the topmost of them
 	Gone         string              // why there is no workspace to look at, "" where there is one
-	Stored       bool                // final is no workspace's: all its contents are in the store
+	Commits      [2]string           // of the store, or refs: base and final, once all that they hold is there
+	ends         bool                // the commits are the session's own base and final
 	InPlace      bool                // the workspace is the origin and stays as it is: nothing is touched to be read
 	opened       []opened
 }
@@ -244,11 +245,42 @@ func WithoutLarge(sn *snapshot.Snapshot) *snapshot.Snapshot {
 	return &out
 }
 
+// storable returns both ends as commits of the store hold them. A path at which one of
+// them is too large is left as it was: the patch would delete what has only grown.
+func (l *Look) storable() (base, final *snapshot.Snapshot) {
+	base, final = WithoutLarge(l.Base), WithoutLarge(l.Final)
+	if base == l.Base && final == l.Final {
+		return base, final
+	}
+	var list []snapshot.Entry
+	for old, e := range snapshot.Join(l.Base.Entries, l.Final.Entries) {
+		switch {
+		case old.IsLarge():
+		case e.IsLarge() && old != nil:
+			list = append(list, *old)
+		case e != nil && !e.IsLarge():
+			list = append(list, *e)
+		}
+	}
+	return base, l.Final.With(list)
+}
+
+// Compare fills in the changes.
+func (l *Look) Compare() {
+	l.Changes = snapshot.Compare(l.Base, l.Final, snapshot.CompareOptions{Renames: true})
+	for i, c := range l.Changes {
+		l.Changes[i].Binary = l.isLarge(c)
+	}
+}
+
+func (l *Look) isLarge(c superqode.Change) bool {
+	return l.Final.Find(c.Path).IsLarge() || l.Base.Find(cmp.Or(c.OldPath, c.Path)).IsLarge()
+}
+
 // TakeLarge takes the changes of large files out of the list.
-func (l *Look) TakeLarge(changes []superqode.Change) (small, large []superqode.Change) {
-	for _, c := range changes {
-		if l.Final.Find(c.Path).IsLarge() || l.Base.Find(cmp.Or(c.OldPath, c.Path)).IsLarge() {
-			c.Binary = true
+func (l *Look) TakeLarge() (small, large []superqode.Change) {
+	for _, c := range l.Changes {
+		if l.isLarge(c) {
 			large = append(large, c)
 			continue
 		}

@@ -247,10 +247,6 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 	return res, err
 }
 
-// maxSaved is how many bytes KeepOverwritten copies. To bring an origin back must not
-// wait for what a program wrote there: files beyond it are moved.
-const maxSaved = 1 << 30
-
 // KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
 // prefix is that of a salvage.Part. What cannot be salvaged is not overwritten
 // either.
@@ -259,7 +255,7 @@ func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(co
 		over := p.Overwritten()
 		changed, err := openFiles(ctx, dir, over)
 		if err == nil && !changed {
-			changed, err = s.MoveLarge(ctx, dir, snapshot.TooMuch(over, snapshot.LargeFile, maxSaved))
+			changed, err = s.MoveLarge(ctx, dir, snapshot.TooMuch(over, snapshot.LargeFile, snapshot.MostRead))
 		}
 		if changed || errors.Is(err, superqode.ErrConflict) {
 			return revert.ErrAgain // what the plan was made from is no more

@@ -278,7 +278,7 @@ func (s *Site) ArtifactDir() string { return filepath.Join(s.Folder, "artifacts"
 // MoveLarge moves files that are too large for the store out of a directory into the
 // session's folder and tells where they are.
 func (s *Site) MoveLarge(ctx context.Context, dir string, files []snapshot.Entry) (moved bool, err error) {
-	return s.moveOut(ctx, dir, files, "too big to be stored")
+	return s.moveOut(ctx, dir, files, "too much to be stored")
 }
 
 // An artifact that is larger than mostArtifact, and the largest beyond allArtifacts,

@@ -85,6 +85,23 @@ func IDFrom(sum []byte) ID {
 	return id
 }
 
+// unlikePrefix begins the ids that are no hash. That of a file has a chance of 2⁻⁶⁴.
+const unlikePrefix = 8 // bytes, all zero
+
+// unlike makes up the id of a file that is not read.
+func (f Format) unlike(st Stat) ID {
+	h := f.NewHash()
+	fmt.Fprintf(h, "not read: %+v", st)
+	id := IDFrom(h.Sum(nil))
+	clear(id.sum[:unlikePrefix])
+	return id
+}
+
+// isUnlike reports whether the id was made up.
+func (id ID) isUnlike() bool {
+	return !id.IsZero() && [unlikePrefix]byte(id.sum[:]) == [unlikePrefix]byte{}
+}
+
 // ParseID reads 40 or 64 hex digits.
 func ParseID(s string) (ID, error) {
 	b, err := hex.DecodeString(s)

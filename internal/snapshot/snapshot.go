@@ -57,13 +57,21 @@ type Entry struct {
 // lose them. Such a file is never read for a copy of it, but moved.
 const LargeFile = 100 << 20
 
-// IsLarge reports whether the entry, which may be nil, is a file too large for a
-// commit of the store.
-func (e *Entry) IsLarge() bool { return e != nil && e.Kind == File && e.Size > LargeFile }
+// MostRead is how many bytes of what a session made are read, and copied, when it ends:
+// nobody waits for what a program wrote. The largest files beyond it are large as well.
+const MostRead = 1 << 30
 
-// NameUnlike gives each large file whose content is not known, and is not the size of
-// a large file of base, an id of its own, which is no hash of its bytes: it differs
-// from all that base holds. So nobody has to read it, and its holes, to the end.
+// IsLarge reports whether the entry, which may be nil, is a file too large for a
+// commit of the store, or one that was not read; see NameUnlike.
+func (e *Entry) IsLarge() bool {
+	return e != nil && e.Kind == File && (e.Size > LargeFile || e.ID.isUnlike())
+}
+
+// NameUnlike gives files whose content is not known an id of their own, which is no
+// hash of their bytes: each large one that is not the size of a large file of base,
+// and the largest of the others beyond MostRead that are not the size of base's file
+// at their path. They differ from all that base holds, so nobody has to read them, and
+// their holes, to the end.
 func (s *Snapshot) NameUnlike(base *Snapshot) {
 	sizes := map[int64]bool{}
 	for i := range base.Entries {
@@ -71,12 +79,18 @@ func (s *Snapshot) NameUnlike(base *Snapshot) {
 			sizes[e.Size] = true
 		}
 	}
+	var unread []Entry
 	for i := range s.Entries {
-		if e := &s.Entries[i]; e.IsLarge() && e.ID.IsZero() && !sizes[e.Size] {
-			h := s.Format.NewBlobHash(0)
-			fmt.Fprintf(h, "not read: %+v", e.Stat)
-			e.ID = IDFrom(h.Sum(nil))
+		e := &s.Entries[i]
+		if e.Kind != File || !e.ID.IsZero() || e.IsLarge() && sizes[e.Size] {
+			continue
 		}
+		if old := base.Find(e.Path); e.IsLarge() || old == nil || old.Kind != File || old.Size != e.Size {
+			unread = append(unread, *e)
+		}
+	}
+	for _, e := range TooMuch(unread, LargeFile, MostRead) {
+		s.Find(e.Path).ID = s.Format.unlike(e.Stat)
 	}
 }
 

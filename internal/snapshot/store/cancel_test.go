@@ -40,7 +40,7 @@ func TestCancelledBefore(t *testing.T) {
 		"diff":             func() error { return st.Diff(ctx, diff, &bytes.Buffer{}) },
 		"diff-tree":        func() error { _, err := st.DiffTree(ctx, diff); return err },
 		"describe nothing": func() error { _, err := st.Describe(ctx, s, s, nil); return err },
-		"describe stored":  func() error { _, err := st.DescribeStored(ctx, s, s, nil, [2]string{commit, commit}); return err },
+		"describe stored":  func() error { _, err := st.DescribeStored(ctx, commit, commit, nil); return err },
 		"read":             func() error { return st.ReadBlob(ctx, s.Entries[0].ID, &bytes.Buffer{}) },
 		"entry":            func() error { _, err := st.EntryAt(ctx, commit, "a"); return err },
 		"tree":             func() error { _, err := st.Tree(ctx, commit); return err },

@@ -228,6 +228,13 @@ func rehash(tb testing.TB, s *snapshot.Snapshot, f snapshot.Format) *snapshot.Sn
 	return s
 }
 
+func modeOf(e *snapshot.Entry) uint32 {
+	if e == nil {
+		return 0
+	}
+	return e.Mode()
+}
+
 // plainChanges compares two snapshots without looking for renames.
 func plainChanges(t *testing.T, base, final *snapshot.Snapshot) (out []superqode.Change) {
 	t.Helper()
@@ -243,7 +250,7 @@ func plainChanges(t *testing.T, base, final *snapshot.Snapshot) (out []superqode
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := superqode.Change{Path: path, LinesAdded: -1, LinesRemoved: -1, OldMode: modeAt(base, p), NewMode: modeAt(final, p)}
+		c := superqode.Change{Path: path, LinesAdded: -1, LinesRemoved: -1, OldMode: modeOf(a), NewMode: modeOf(b)}
 		switch {
 		case a == nil && b.Kind == snapshot.Dir || b == nil && a.Kind == snapshot.Dir:
 			continue

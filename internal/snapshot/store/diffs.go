@@ -228,33 +228,34 @@ func (s *Store) Describe(ctx context.Context, base, final *snapshot.Snapshot, ch
 	if err != nil {
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
-	return merge(base, final, changes, records), nil
+	return merge(changes, records), nil
 }
 
 // DescribeStored is Describe for two snapshots that are commits, or refs, of the
 // store already.
-func (s *Store) DescribeStored(ctx context.Context, base, final *snapshot.Snapshot, changes []superqode.Change, refs [2]string) ([]superqode.Change, error) {
-	records, err := s.records(ctx, nil, refs[0], refs[1], "--")
+func (s *Store) DescribeStored(ctx context.Context, base, final string, changes []superqode.Change) ([]superqode.Change, error) {
+	records, err := s.records(ctx, nil, base, final, "--")
 	if err != nil {
 		return nil, fmt.Errorf("describe changes: %w", err)
 	}
-	return merge(base, final, changes, records), nil
+	return merge(changes, records), nil
 }
 
 // endsOf returns the entries that git's trees hold at the changed paths before
-// and after, each sorted.
+// and after, each sorted. Where one side is too large for the store, neither is there.
 func endsOf(base, final *snapshot.Snapshot, changes []superqode.Change) (old, fresh []snapshot.Entry) {
-	collect := func(s *snapshot.Snapshot, out []snapshot.Entry, path superqode.RelPath) []snapshot.Entry {
-		if path != "" {
-			if e := s.Find(path); e != nil && e.InTree() {
-				out = append(out, *e)
-			}
-		}
-		return out
-	}
 	for i := range changes {
 		for _, p := range []superqode.RelPath{changes[i].Path, changes[i].OldPath} {
-			old, fresh = collect(base, old, p), collect(final, fresh, p)
+			before, after := base.Find(p), final.Find(p)
+			if before.IsLarge() || after.IsLarge() {
+				continue
+			}
+			if before != nil && before.InTree() {
+				old = append(old, *before)
+			}
+			if after != nil && after.InTree() {
+				fresh = append(fresh, *after)
+			}
 		}
 	}
 	return sortedOnce(old), sortedOnce(fresh)
@@ -380,17 +381,20 @@ func parseRecords(out []byte) ([]record, error) {
 }
 
 // merge puts git's records in the place of the changes that they tell of.
-func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records []record) []superqode.Change {
+func merge(changes []superqode.Change, records []record) []superqode.Change {
 	given := make(map[superqode.RelPath]*superqode.Change, len(changes))
+	before := make(map[superqode.RelPath]uint32, len(changes)) // the modes that the paths had
 	for i := range changes {
-		given[changes[i].Path] = &changes[i]
+		c := &changes[i]
+		given[c.Path] = c
+		before[cmp.Or(c.OldPath, c.Path)] |= c.OldMode
 	}
 	told := make(map[superqode.RelPath]bool, 2*len(records))
 	out := make([]superqode.Change, 0, len(changes))
 	for i := range records {
 		r := &records[i]
 		told[r.path], told[r.old] = true, true
-		out = append(out, r.change(base, final, given[r.path]))
+		out = append(out, r.change(given[r.path], before[cmp.Or(r.old, r.path)]))
 	}
 	for _, c := range withoutLines(changes) {
 		// Half of a given rename is another record's whole: both its paths are
@@ -404,14 +408,14 @@ func merge(base, final *snapshot.Snapshot, changes []superqode.Change, records [
 }
 
 // change makes a Change of one record. given is what the comparison of the
-// snapshots said of the same path, or nil.
-func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change) (c superqode.Change) {
+// snapshots said of the same path, or nil, and before the mode that the old path had.
+func (r *record) change(given *superqode.Change, before uint32) (c superqode.Change) {
 	if given != nil {
 		c = *given
 	}
 	c.Path, c.OldPath = r.path, r.old
 	c.LinesAdded, c.LinesRemoved, c.Binary = r.added, r.removed, r.binary
-	c.OldMode, c.NewMode = modeAt(base, cmp.Or(r.old, r.path)), modeAt(final, r.path)
+	c.OldMode = before
 	if given != nil && given.Type == superqode.ChangeKind {
 		return c // git sees half of it where a folder or a FIFO takes part
 	}
@@ -430,13 +434,6 @@ func (r *record) change(base, final *snapshot.Snapshot, given *superqode.Change)
 		c.Type = superqode.ChangeModified
 	}
 	return c
-}
-
-func modeAt(s *snapshot.Snapshot, path superqode.RelPath) uint32 {
-	if e := s.Find(path); e != nil {
-		return e.Mode()
-	}
-	return 0
 }
 
 // withoutLines is for changes whose contents git did not compare.
