@@ -69,7 +69,7 @@ type OpenOptions struct {
 	Allow      []string // git operations that the guard allows
 	Deny       []string // and those that it denies, beside its own
 	AllowWrite []string // absolute paths that the program may write to beside the session's own
-	NoNetwork  bool     // no TCP
+	NoNetwork  bool     // no network but one of its own; by Landlock, no TCP
 }
 
 // ExecOptions says what to run in a session, and with which streams. A stream that

@@ -88,9 +88,6 @@ func (k *Confiner) open(o Options) (err error) {
 	} else {
 		k.Layer.State, k.Layer.Applied = stateOf(k.Layer.ABI)
 	}
-	if o.NoNetwork && k.Layer.ABI < abiTCP {
-		return superqode.WithHint(fmt.Errorf("--no-network needs Landlock version %d (Linux 6.7), and this kernel has version %d", abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
-	}
 	root, look := os.Geteuid() == 0, diskView()
 	if err := o.checkAllows(look); err != nil {
 		return err
@@ -100,6 +97,9 @@ func (k *Confiner) open(o Options) (err error) {
 		if noMounts = k.openMounts(o, root, look); noMounts == nil {
 			return nil
 		}
+	}
+	if o.NoNetwork && k.Layer.ABI < abiTCP {
+		return superqode.WithHint(fmt.Errorf("--no-network needs a network namespace (%w), or Landlock version %d (Linux 6.7), and this kernel has version %d", noMounts, abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
 	}
 	if !k.Layer.Applied {
 		k.Layer.State += ", and " + noMounts.Error()
@@ -122,6 +122,15 @@ func (k *Confiner) open(o Options) (err error) {
 		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("no program can mount, and so no sandbox of its own starts (%s)", noMounts))
 	}
 	k.try()
+	switch {
+	case o.NoNetwork && !k.Layer.Applied:
+		return fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
+	case o.NoNetwork && k.binds:
+		k.Layer.Network = OwnNetwork
+	case o.NoNetwork:
+		k.Layer.Network = OnlyTCP
+		k.Layer.Missing = append(k.Layer.Missing, "--no-network stops TCP alone: UDP, raw and abstract sockets stay open")
+	}
 	if !k.binds {
 		k.Layer.Missing = append([]string{"permission bits, owners, times and extended attributes are not covered"}, k.Layer.Missing...)
 	}
@@ -142,10 +151,13 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 	if !holdsSignals(k.Layer.ABI) {
 		k.Layer.Missing = []string{"signals to processes outside of the session"}
 	}
+	if o.NoNetwork {
+		k.Layer.Network = OwnNetwork
+	}
 	k.binds, k.locks = true, root && mayMount()
 	k.wraps = !k.locks
 	switch {
-	case o.Tried == Mounts:
+	case o.Tried == Mounts && !o.NoNetwork:
 		return nil
 	case k.wraps:
 		err = k.tryHelper()
@@ -200,19 +212,20 @@ func holdsSignals(abi int) bool {
 }
 
 // ruleset makes the kernel's ruleset of what is writable and returns its
-// descriptor, -1 where there is nothing to rule. Without Writable it rules no files.
+// descriptor, -1 where there is nothing to rule. Without Writable mounts hold, and it
+// rules neither files nor the network.
 func (c Confinement) ruleset() (fd int, err error) {
 	mask := uint64(handledRights)
 	switch {
 	case len(c.Writable) == 0:
-		if mask = 0; !c.NoNetwork && !holdsSignals(c.ABI) {
+		if mask = 0; !holdsSignals(c.ABI) {
 			return -1, nil
 		}
 	case c.ABI < abiTruncate:
 		mask &^= ll.AccessFSTruncate
 	}
 	attr := ll.RulesetAttr{HandledAccessFS: mask}
-	if c.NoNetwork {
+	if c.NoNetwork && mask != 0 {
 		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
 	}
 	if holdsSignals(c.ABI) {
@@ -262,7 +275,11 @@ func (k *Confiner) Confine() error {
 
 func (k *Confiner) confine() (err error) {
 	if k.binds && !k.made {
-		if err := mountAll(k.Plan.Mounts, k.ownMounts); err != nil {
+		err := mountAll(k.Plan.Mounts, k.ownMounts)
+		if err == nil && k.Plan.NoNetwork {
+			err = ownNetwork()
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -288,7 +305,11 @@ func (k *Confiner) confine() (err error) {
 func (k *Confiner) check() error {
 	deny := k.Plan.Deny
 	if k.binds {
-		if err := checkMounts(k.Plan.Mounts); err != nil {
+		err := checkMounts(k.Plan.Mounts)
+		if err == nil && k.Plan.NoNetwork {
+			err = checkNetwork()
+		}
+		if err != nil {
 			return err
 		}
 		deny = slices.Concat(deny, k.Plan.ReadOnly())

@@ -21,7 +21,7 @@ func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, 
 	switch {
 	case k.wraps:
 		attr.Files = append(slices.Clone(attr.Files), k.rulesFile()...)
-		ownNamespaces(attr.Sys)
+		k.ownNamespaces(attr.Sys)
 		return k.helper, append(append(k.helperArgs(), path), argv...), nil
 	case k.locks:
 		if err := lockNamespaces(attr.Sys); err != nil || attr.Files[0] == nil {
@@ -43,6 +43,7 @@ func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, 
 const (
 	withRules = "+rules" // descriptor confineRules is a ruleset
 	justCheck = "+check" // the mounts have been made
+	noNetwork = "+nonet" // with a network namespace
 )
 
 func (k *Confiner) helperArgs() []string {
@@ -52,6 +53,9 @@ func (k *Confiner) helperArgs() []string {
 	}
 	if k.locks {
 		args = append(args, justCheck)
+	}
+	if k.Plan.NoNetwork {
+		args = append(args, noNetwork)
 	}
 	for _, m := range k.Plan.Mounts {
 		args = append(args, string(m.As)+m.Path)
@@ -71,13 +75,15 @@ func (k *Confiner) rulesFile() []*os.File {
 }
 
 // ownNamespaces asks for a user namespace that keeps all user ids, and for the
-// one capability that mounting needs. The helper drops it before it starts the
-// program.
-func ownNamespaces(sys *syscall.SysProcAttr) {
+// one capability that mounting needs, or the two with a network's. The helper drops
+// them before it starts the program.
+func (k *Confiner) ownNamespaces(sys *syscall.SysProcAttr) {
 	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-	sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+	if sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}; k.Plan.NoNetwork {
+		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_ADMIN)
+	}
 }
 
 // lockNamespaces asks for a user namespace in which every user has the id that it has
@@ -127,7 +133,7 @@ func (k *Confiner) tryHelper() (err error) {
 		err = lockNamespaces(cmd.SysProcAttr)
 	} else {
 		cmd.ExtraFiles = k.rulesFile()
-		ownNamespaces(cmd.SysProcAttr)
+		k.ownNamespaces(cmd.SysProcAttr)
 	}
 	if err != nil {
 		return err
@@ -153,6 +159,8 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 			k.rules = confineRules
 		case word == justCheck:
 			k.made = true
+		case word == noNetwork:
+			k.Plan.NoNetwork = true
 		case len(word) > 1 && word[1] == '/':
 			k.Plan.Mounts = append(k.Plan.Mounts, Mount{word[1:], word[0]})
 		}

@@ -9,6 +9,7 @@
 //     one, is refused. In place the origin's tree is the workspace.
 //  2. Mounts come first: each protected place, and what runs later in the user's name
 //     (later), is mounted over itself, read-only. All else stays writable.
+//     NoNetwork adds a network namespace.
 //  3. Where no mounts can be had, Landlock opens everything beside what is protected.
 //     It covers no metadata, and in place it cannot take away inside the origin what
 //     it gave for it.
@@ -61,6 +62,8 @@ type Layer struct {
 	// Missing are sentences on what By does not cover, or closes although it should
 	// be open.
 	Missing []string
+	// Network says how NoNetwork is held, OwnNetwork or OnlyTCP; "" where nobody asked.
+	Network string
 }
 
 // The values of Layer.By.
@@ -68,6 +71,12 @@ const (
 	Mounts   = "mounts"
 	Landlock = "landlock"
 	None     = "none"
+)
+
+// The values of Layer.Network.
+const (
+	OwnNetwork = "a network namespace of the program's own"
+	OnlyTCP    = "TCP alone, by Landlock"
 )
 
 // Active reports whether the layer does everything that it promises.
@@ -91,7 +100,7 @@ type Options struct {
 	Own       []string // the session's folders that its program may write
 	Scratch   string   // one of Own (or below one), where the check may create and remove a folder
 	Allow     []string // --allow-write
-	NoNetwork bool     // no TCP
+	NoNetwork bool     // no network but one of its own; by Landlock, no TCP
 
 	// Tried is Layer.By of an earlier confinement with these options: mounts are then
 	// not tried before the program is started, but still checked in it.

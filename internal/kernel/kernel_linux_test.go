@@ -231,24 +231,71 @@ func TestSignalsStayInside(t *testing.T) {
 	}
 }
 
-func TestNoNetwork(t *testing.T) {
-	t.Parallel()
-	dir, o := ground(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// TestNoNetwork: by a network namespace nothing goes out, and programs of the session
+// reach one another; Landlock refuses TCP.
+func TestNoNetwork(t *testing.T) { ways(t, testNoNetwork) }
+
+func testNoNetwork(t *testing.T, dir string, o Options) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Skip(err)
 	}
-	defer l.Close()
-	dial := fmt.Sprintf("python3 -c \"import socket; socket.create_connection(('127.0.0.1', %d)); print('connected')\"", l.Addr().(*net.TCPAddr).Port)
-	bind := "python3 -c \"import socket; s=socket.socket(); s.bind(('127.0.0.1', 0)); print('connected')\""
-	if out := sh(t, opened(t, o), dir, dial); !strings.Contains(out, "connected") {
-		t.Skip("no python: " + out)
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	abstract, err := net.Listen("unix", fmt.Sprintf("@superqode-test-%s-%d", t.Name(), os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer abstract.Close()
+	python := func(line string) string { return `python3 -c "from socket import *; ` + line + `; print('did it')"` }
+	dial := python(fmt.Sprintf("create_connection(('127.0.0.1', %d))", tcp.Addr().(*net.TCPAddr).Port))
+	bind := python("s = socket(); s.bind(('127.0.0.1', 0)); s.listen(); create_connection(s.getsockname())")
+	send := python(fmt.Sprintf("socket(AF_INET, SOCK_DGRAM).sendto(b'in', ('127.0.0.1', %d))", udp.LocalAddr().(*net.UDPAddr).Port))
+	call := python(fmt.Sprintf("socket(AF_UNIX).connect(chr(0) + '%s')", abstract.Addr().String()[1:]))
+	for _, line := range []string{dial, bind, send, call} {
+		if out := sh(t, opened(t, o), dir, line); !strings.Contains(out, "did it") {
+			t.Skip("no python: " + out)
+		}
+	}
+	if _, _, err := udp.ReadFrom(make([]byte, 9)); err != nil {
+		t.Fatal(err)
 	}
 	o.NoNetwork = true
 	k := opened(t, o)
-	for _, line := range []string{dial, bind} {
-		if out := sh(t, k, dir, line); strings.Contains(out, "connected") || !strings.Contains(out, "Permission") {
+	denied := map[string]string{dial: "refused", call: "refused"}
+	switch {
+	case k.Layer.Network == OnlyTCP:
+		denied = map[string]string{dial: "Permission", bind: "Permission"}
+	case k.Layer.By == Landlock: // both
+		denied = map[string]string{dial: "Permission", bind: "Permission", call: "refused"}
+	default:
+		if out := sh(t, k, dir, bind); !strings.Contains(out, "did it") {
+			t.Errorf("a server of the program's own: %s", out)
+		}
+	}
+	for line, want := range denied {
+		if out := sh(t, k, dir, line); strings.Contains(out, "did it") || !strings.Contains(out, want) {
 			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if k.Layer.Network == OwnNetwork {
+		sh(t, k, dir, send)
+		sh(t, k, dir, "nsenter -t $PPID -n "+send) // root, too, has no right over the namespace outside
+		from, err := net.Dial("udp", udp.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		got := make([]byte, 9)
+		if _, err := from.Write([]byte("out")); err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := udp.ReadFrom(got); err != nil || string(got[:n]) != "out" {
+			t.Errorf("%q came from the program: %v", got[:n], err)
 		}
 	}
 	o.Enforce = EnforceOff
@@ -340,10 +387,11 @@ func TestProbeKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.NoNetwork = apart.Network != ""
 	if k := opened(t, o); !cmp.Equal(k.Layer, apart) {
 		t.Errorf("a session gets %+v, the probe says %+v", k.Layer, apart)
 	}
-	o.InPlace = true
+	o.InPlace, o.NoNetwork = true, false
 	if k := opened(t, o); k.Layer.Active() != inPlace.Active() {
 		t.Errorf("a session in place gets %+v, the probe says %+v", k.Layer, inPlace)
 	}
@@ -359,7 +407,7 @@ func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("they run as nobody in particular")
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Confined|ConfinedWorks|InPlace|Rights)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Confined|ConfinedWorks|InPlace|NoNetwork|Rights)$", "-test.v")
 	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()

@@ -32,10 +32,15 @@ func Probe(ctx context.Context, dir, helper string) (apart, inPlace Layer, err e
 		Home: dir + "/home", Origin: dir + "/origin", GitDirs: []string{dir + "/origin/.git"}, Own: []string{dir +
 			"/home/s"}, Scratch: dir + "/home/s", Helper: helper,
 	}
-	if apart, err = probe(ctx, o, dir+"/origin"); err != nil {
+	o.NoNetwork = true
+	if apart, err = probe(ctx, o, dir+"/origin"); err != nil { // an old kernel, maybe
+		o.NoNetwork = false
+		apart, err = probe(ctx, o, dir+"/origin")
+	}
+	if err != nil {
 		return apart, inPlace, err
 	}
-	o.InPlace = true
+	o.InPlace, o.NoNetwork = true, false
 	inPlace, err = probe(ctx, o, dir+"/origin/.git")
 	return apart, inPlace, err
 }

@@ -20,7 +20,7 @@ import (
 type KernelOptions struct {
 	Enforce    kernel.Enforce // "" is kernel.EnforceAuto when a session is opened, and what it was opened with later
 	AllowWrite []string       // absolute: what the program may write to in addition to the session's own folders
-	NoNetwork  bool           // no TCP
+	NoNetwork  bool           // no network but one of its own; by Landlock, no TCP
 	Confine    bool           // only what is named is writable
 }
 

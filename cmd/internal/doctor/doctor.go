@@ -175,11 +175,15 @@ func confinement(ctx context.Context, a *app.App) []check {
 	if err != nil {
 		return []check{{"kernel layer", note, fmt.Sprintf("not tried: %v", err), ""}}
 	}
-	checks := []check{kernelCheck("kernel layer", "a session's program cannot write to the origin", apart)}
+	does := "a session's program cannot write to the origin"
+	if apart.Network != "" {
+		does += "; --no-network is " + apart.Network
+	}
+	checks := []check{kernelCheck("kernel layer", does, apart)}
 	if !apart.Applied {
 		return checks
 	}
-	does := "with git_snapshot and shared, .git is read-only for the program"
+	does = "with git_snapshot and shared, .git is read-only for the program"
 	checks = append(checks, kernelCheck("in place", does, inPlace))
 	if apart.By == kernel.Landlock && hasBubblewrap(a) {
 		checks = append(checks, check{

@@ -86,7 +86,7 @@ type kernelFlags struct {
 	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
 	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
 	Confine    bool     `help:"Let the program write only to the workspace and to what tools need (Landlock)."`
-	NoNetwork  bool     `help:"Deny the program TCP (Linux 6.7)."`
+	NoNetwork  bool     `help:"Keep the program off the network (where namespaces are closed: deny it TCP, Linux 6.7)."`
 }
 
 // options turns the flags into what the kernel layer is asked for; what they
