@@ -48,7 +48,7 @@ func fullInput(t testing.TB) ReportInput {
 				{Operation: "commit", Command: []string{"git", "commit", "-m", "x"}, Layer: "shim", At: At(start), Agent: agent}, {Operation: "reset", Layer: "kernel"}}},
 			Artifacts: Refs(arts), Revert: Revert{Verified: true, Digest: digest, Method: "full"},
 			Workspace: Workspace{Path: "/w", Preserved: true}, OriginCheck: OriginCheck{Differences: []string{"HEAD"}},
-			Setup: []SetupStep{{Name: "in/a", Kind: "input", State: "applied"}}, Error: &Failure{Kind: "conflict", Paths: []string{"c"}},
+			Setup: []SetupStep{{Name: "in/a", Kind: "input", State: "applied"}}, Error: &Failure{Kind: "conflict", Paths: []string{"c"}}, Included: []superqode.HostPath{".env", "n\xff"},
 			Applied: &Applied{
 				Applied:   []AppliedPath{{superqode.Change{Path: rel(t, "n\xff"), OldPath: rel(t, "o"), Type: superqode.ChangeRenamed, LinesAdded: 1}, true}},
 				Already:   []AppliedPath{{Change: superqode.Change{Path: rel(t, "b"), Type: superqode.ChangeDeleted}}},
@@ -83,7 +83,7 @@ func TestResultKeys(t *testing.T) {
 	want := `{"schema_version":1,"session_id":"qe-20260102-030000-abcdea","mode":"snapshot","origin":"","state":"done","exit_code":0,"timed_out":false,` +
 		`"started_at":"","ended_at":"","duration_seconds":0,"base":{"digest":"","head":"","files":0,"bytes":0},"final":{"digest":""},"changes":[],` +
 		`"guard":{"layers":{"shim":"","hooks":"","kernel":""},"kernel":{"layer":"","missing":[]},"blocked":[],"kernel_refusals":[]},"artifacts":[],"revert":{"verified":false,"digest":"","method":"","differences":[]},` +
-		`"workspace":{"path":"","preserved":false},"origin_check":{"unchanged":false,"differences":[],"method":"","not_covered":[]},"setup":[],"error":null}`
+		`"workspace":{"path":"","preserved":false},"origin_check":{"unchanged":false,"differences":[],"method":"","not_covered":[]},"setup":[],"error":null,"included_ignored":[]}`
 	if string(got) != want {
 		t.Errorf("a result is\n%s\nwant\n%s", got, want)
 	}

@@ -34,18 +34,20 @@ type Result struct {
 	Workspace       Workspace           `json:"workspace"`
 	OriginCheck     OriginCheck         `json:"origin_check"`
 	Setup           []SetupStep         `json:"setup"`
-	Error           *Failure            `json:"error"`               // nil: superqode could do everything
-	Applied         *Applied            `json:"applied,omitempty"`   // nil: nobody asked for it. It came after OriginCheck
-	Commits         *Commits            `json:"commits,omitempty"`   // nil: it made none that are new
-	Agents          AgentRuns           `json:"agents,omitempty"`    // of a session of several agents
-	Limit           string              `json:"limit,omitempty"`     // the limit that ended the program: memory, pids, cpu_time or disk
-	Truncated       bool                `json:"truncated,omitempty"` // not all of the program's output was passed on, or logged
-	Case            string              `json:"case_id,omitempty"`
-	CaseBytes       string              `json:"case_id_bytes,omitempty"` // base64, where the id is no UTF-8
-	Runner          string              `json:"runner_id,omitempty"`     // the agent of a session that has one
-	Outputs         *Outputs            `json:"outputs,omitempty"`       // nil: none were asked for
-	Idle            bool                `json:"-"`                       // no program ran, so the exit code says nothing
-	Found           Summary             `json:"-"`                       // the findings of the report, which holds them
+	Error           *Failure            `json:"error"` // nil: superqode could do everything
+	// paths of the workspace that git ignores and that came along; a folder for several of its files
+	Included  []superqode.HostPath `json:"included_ignored"`
+	Applied   *Applied             `json:"applied,omitempty"`   // nil: nobody asked for it. It came after OriginCheck
+	Commits   *Commits             `json:"commits,omitempty"`   // nil: it made none that are new
+	Agents    AgentRuns            `json:"agents,omitempty"`    // of a session of several agents
+	Limit     string               `json:"limit,omitempty"`     // the limit that ended the program: memory, pids, cpu_time or disk
+	Truncated bool                 `json:"truncated,omitempty"` // not all of the program's output was passed on, or logged
+	Case      string               `json:"case_id,omitempty"`
+	CaseBytes string               `json:"case_id_bytes,omitempty"` // base64, where the id is no UTF-8
+	Runner    string               `json:"runner_id,omitempty"`     // the agent of a session that has one
+	Outputs   *Outputs             `json:"outputs,omitempty"`       // nil: none were asked for
+	Idle      bool                 `json:"-"`                       // no program ran, so the exit code says nothing
+	Found     Summary              `json:"-"`                       // the findings of the report, which holds them
 }
 
 // Failure is what superqode itself could not do.
@@ -158,6 +160,7 @@ type resultJSON Result
 func (r Result) MarshalJSON() ([]byte, error) {
 	r.SchemaVersion = 1
 	r.Changes, r.Artifacts, r.Setup = notNull(r.Changes), notNull(r.Artifacts), notNull(r.Setup)
+	r.Included = notNull(r.Included)
 	r.Guard, r.Revert, r.OriginCheck = r.Guard.filled(), r.Revert.filled(), r.OriginCheck.filled()
 	if len(r.Agents) > 0 {
 		r.Agents = r.Agents.filled()

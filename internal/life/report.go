@@ -62,7 +62,7 @@ func (e *ending) writeReport(ctx context.Context, failed error) error {
 		return err
 	}
 	e.artifacts = append(e.artifacts, described...)
-	in.Artifacts, e.res.Setup = e.artifacts, e.SetupMasked()
+	in.Artifacts, e.res.Setup, e.res.Included = e.artifacts, e.SetupMasked(), e.Rec.Included
 	rep := artifacts.NewReport(in)
 	e.res.Found = rep.Summary
 	written, err := book.Reports().Write(ctx, rep)

@@ -164,8 +164,26 @@ func (ch *chooser) included() {
 		e := &ch.entries[i]
 		if isDir := e.Kind == snapshot.Dir; ch.keep[i] != kept && (!isDir || nested[e.Path]) && named(e.Path, isDir) {
 			ch.keepAll(i)
+			ch.brought(e.Path)
 		}
 	}
+}
+
+// brought records an ignored path that comes along, and the ignored folder around it in
+// place of the second one from there.
+func (ch *chooser) brought(path superqode.RelPath) {
+	list := &ch.c.included
+	last := superqode.RelPath("")
+	if n := len(*list); n > 0 {
+		last = (*list)[n-1]
+	}
+	for dir := path.Parent(); dir != ""; dir = dir.Parent() {
+		if k, ok := ch.find(dir); ok && ch.keep[k] == ignored && (last == dir || strings.HasPrefix(string(last), string(dir)+"/")) {
+			(*list)[len(*list)-1] = dir
+			return
+		}
+	}
+	*list = append(*list, path)
 }
 
 func (ch *chooser) find(p superqode.RelPath) (int, bool) { return findEntry(ch.entries, p) }

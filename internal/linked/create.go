@@ -62,9 +62,10 @@ type Result struct {
 	Origin *snapshot.Snapshot
 	// entries of Base whose contents, according to the index, are not in the origin's object database
 	Missing  []snapshot.Entry
-	Head     string   // the commit that HEAD names
-	AdminDir string   // .git/worktrees/<id>
-	Warnings []string // what could not come along
+	Included []superqode.RelPath // what git ignores and came along; a folder for several of its files
+	Head     string              // the commit that HEAD names
+	AdminDir string              // .git/worktrees/<id>
+	Warnings []string            // what could not come along
 }
 
 // Create makes the workspace. On an error, and when ctx ends, neither workspace
@@ -95,6 +96,7 @@ func Create(ctx context.Context, opt Options) (res *Result, err error) {
 	}
 	return &Result{
 		Base: c.base, Origin: c.origin, Missing: c.missing(), Head: c.Head, AdminDir: c.admin, Warnings: c.warnings,
+		Included: c.included,
 	}, nil
 }
 
@@ -113,6 +115,7 @@ type creation struct {
 	admin    string
 	tried    bool // git worktree add was started
 	warnings []string
+	included []superqode.RelPath
 }
 
 func (c *creation) check(ctx context.Context) error {

@@ -71,6 +71,9 @@ func (worktreeKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 	}
 	s.RepoState, s.Base, s.OriginBase = repo, res.Base, res.Origin
 	s.Rec.AdminDir = state.HostPath(res.AdminDir)
+	for _, p := range res.Included {
+		s.Rec.Included = append(s.Rec.Included, state.HostPath(p))
+	}
 	s.Warn(res.Warnings...)
 	return res.Missing, nil
 }

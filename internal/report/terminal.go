@@ -8,6 +8,7 @@ import (
 	"sync"
 	"text/template"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -30,6 +31,8 @@ type terminal struct {
 	ID    string // the part of the session's id that people type
 	Width int    // of the agents' names
 	Found string
+
+	Included []superqode.HostPath
 	Active,
 	LastBlocked []string
 }
@@ -44,7 +47,7 @@ func Terminal(w io.Writer, res *artifacts.Result, opt TerminalOptions) error {
 	id := res.SessionID.String()
 	rep := artifacts.NewReport(artifacts.ReportInput{Result: *res})
 	rep.Summary = res.Found
-	t := terminal{Idle: res.Idle, Limit: res.Limit, ID: id[strings.LastIndexByte(id, '-')+1:]}
+	t := terminal{Idle: res.Idle, Limit: res.Limit, Included: res.Included, ID: id[strings.LastIndexByte(id, '-')+1:]}
 	t.View = NewView(rep, Caller{Self: opt.Self, Session: t.ID})
 	t.Active, _ = Layers(res.Guard.Layers)
 	if n := len(res.Guard.Blocked); n > 0 {

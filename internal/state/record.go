@@ -54,11 +54,12 @@ type Record struct {
 
 	Watcher WatcherOptions `json:"watcher"`
 
-	NoRevert  bool       `json:"no_revert"`      // in place: the changes stay in the end
-	TopFolder folderInfo `json:"top_folder"`     // in place: the origin's own folder
-	GitFolder folderInfo `json:"git_folder"`     // git_snapshot: the git common dir's own folder
-	LeftOut   []HostPath `json:"left_out"`       // in place: paths of the origin that are not protected, and left alone
-	Step      string     `json:"step,omitempty"` // of the way down: StepBringBack or StepRemove once it has begun, "" before
+	NoRevert  bool       `json:"no_revert"`        // in place: the changes stay in the end
+	TopFolder folderInfo `json:"top_folder"`       // in place: the origin's own folder
+	GitFolder folderInfo `json:"git_folder"`       // git_snapshot: the git common dir's own folder
+	LeftOut   []HostPath `json:"left_out"`         // in place: paths of the origin that are not protected, and left alone
+	Included  []HostPath `json:"included_ignored"` // paths of the workspace that git ignores and that came along; a folder for several of its files
+	Step      string     `json:"step,omitempty"`   // of the way down: StepBringBack or StepRemove once it has begun, "" before
 
 	Enforce     kernel.Enforce `json:"enforce"`
 	AllowWrite  []HostPath     `json:"allow_write"` // links resolved
