@@ -26,8 +26,7 @@ type ReportInput struct {
 	Commands  []CommandRun
 	// AllowSuggestions says that the session was asked to try fixes.
 	AllowSuggestions bool
-	FilesAnalyzed    *int // nil: not measured
-	TotalLines       *int // nil: not measured
+	Version          string // of superqode
 }
 
 // Report is the content of qr-*.json: the flat keys, superqode-qr-v1, and the
@@ -123,7 +122,15 @@ type PriorityCounts struct {
 type Coverage struct {
 	Before *float64 `json:"before"`
 	After  *float64 `json:"after"`
-	Change *float64 `json:"change"` // set by NewReport when both are known
+	Change *float64 `json:"change"` // set by Compared when both are known
+}
+
+// Compared returns the coverage with its change, where both sides are known.
+func (c Coverage) Compared() Coverage {
+	if c.Before != nil && c.After != nil {
+		c.Change = new(*c.After - *c.Before)
+	}
+	return c
 }
 
 // ReportArtifacts lists generated tests and patches.
@@ -168,11 +175,12 @@ type Fix struct {
 // ReportMetadata holds superqode-qr-v1's counts about the session.
 type ReportMetadata struct {
 	RolesUsed         []string `json:"roles_used"`
-	FilesAnalyzed     *int     `json:"files_analyzed"`
-	TotalLines        *int     `json:"total_lines"`
+	FilesAnalyzed     *int     `json:"files_analyzed"` // the changed files; nil: what changed is not known
+	TotalLines        *int     `json:"total_lines"`    // added and removed in them
 	BlockedOperations int      `json:"blocked_operations"`
 	Errors            int      `json:"errors"`
 	AllowSuggestions  bool     `json:"allow_suggestions"`
+	Version           string   `json:"superqode_version"`
 }
 
 // Run holds what a rendered report shows besides and no other key has.
@@ -272,13 +280,18 @@ func NewReport(in ReportInput) Report {
 			Warnings: notNull(in.Warnings), Setup: notNull(in.Setup), Commands: notNull(in.Commands), Agents: r.Agents.filled(),
 		},
 	}
-	if c := &rep.Coverage; c.Before != nil && c.After != nil {
-		c.Change = new(*c.After - *c.Before)
-	}
+	rep.Coverage = rep.Coverage.Compared()
 	rep.listArtifacts(in.Artifacts)
 	rep.Metadata = ReportMetadata{
-		RolesUsed: notNull(in.Agents), FilesAnalyzed: in.FilesAnalyzed, TotalLines: in.TotalLines,
+		RolesUsed: notNull(in.Agents), Version: in.Version,
 		BlockedOperations: len(rep.Guard.Blocked), Errors: len(rep.Run.Errors), AllowSuggestions: in.AllowSuggestions,
+	}
+	if !r.Final.Digest.IsZero() || len(r.Changes) > 0 {
+		files, lines := len(r.Changes), 0
+		for _, c := range r.Changes {
+			lines += max(c.LinesAdded, 0) + max(c.LinesRemoved, 0)
+		}
+		rep.Metadata.FilesAnalyzed, rep.Metadata.TotalLines = &files, &lines
 	}
 	return rep.WithFindings(findings)
 }

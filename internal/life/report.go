@@ -38,7 +38,7 @@ func (e *ending) writeReport(ctx context.Context, failed error) error {
 	_, warnings := book.Suppressions()
 	in := artifacts.ReportInput{
 		Result: *e.res, Command: e.Rec.Command, Findings: findings.WithPatches(list, e.artifacts), Artifacts: e.artifacts,
-		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(),
+		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(), Version: e.Version,
 	}
 	if !e.Rec.Agent.IsZero() {
 		in.Agents = []string{e.Rec.Agent.String()}

@@ -57,10 +57,9 @@ type (
 )
 
 // JUnit writes the report as one test suite with a test case for each check: the
-// command's exit code, the revert, the origin, every refused operation, every
-// step of the setup, and every finding. A finding that counts towards the verdict
-// fails, one of severity low or info is skipped with its text, and so is one that
-// is suppressed.
+// command's exit code, the revert, the origin, what was applied and merged, every step of
+// the setup, and every finding. A test fails where the session's exit code is not 0 for
+// it; a finding, or an origin that somebody worked in, is skipped with its text.
 func JUnit(w io.Writer, rep artifacts.Report) error {
 	suite := junitSuite{
 		Name: "superqode " + rep.SessionID.String(), Time: seconds(rep.DurationSeconds), Properties: junitProperties(rep),
@@ -70,7 +69,8 @@ func JUnit(w io.Writer, rep artifacts.Report) error {
 	}
 	suite.Cases = append(suite.Cases, commandCase(rep),
 		checked("revert verified", rep.Revert.Verified, rep.Revert.Differences),
-		checked("origin unchanged", rep.OriginCheck.Unchanged, rep.OriginCheck.Differences))
+		originCase(rep))
+	suite.Cases = append(suite.Cases, mergeCases(rep)...)
 	suite.Cases = append(suite.Cases, setupCases(rep)...)
 	for _, f := range rep.AllFindings() {
 		suite.Cases = append(suite.Cases, findingCase(f))
@@ -167,6 +167,35 @@ func checked(name string, held bool, differences []string) junitCase {
 	return c
 }
 
+// originCase is the check of the origin. That somebody else worked there is no failure.
+func originCase(rep artifacts.Report) junitCase {
+	c := checked("origin unchanged", rep.OriginCheck.Unchanged, rep.OriginCheck.Differences)
+	c.Failure, c.Skipped = nil, cmp.Or(c.Failure, c.Skipped)
+	return c
+}
+
+// mergeCases are what was to be merged: several agents' changes, and the session's into
+// the origin.
+func mergeCases(rep artifacts.Report) (list []junitCase) {
+	var lines []string
+	for _, a := range rep.Run.Agents {
+		for _, p := range a.Conflicts {
+			lines = append(lines, plain(a.Agent.String()+": "+p))
+		}
+	}
+	if len(rep.Run.Agents) > 0 {
+		list = append(list, checked("agents merged", true, lines))
+	}
+	if rep.Applied != nil {
+		lines = nil
+		for _, c := range rep.Applied.Conflicts {
+			lines = append(lines, plain(c.Message))
+		}
+		list = append(list, checked("changes applied", rep.Applied.Done(), lines))
+	}
+	return list
+}
+
 func setupCases(rep artifacts.Report) (list []junitCase) {
 	for _, s := range rep.Run.Setup {
 		c := junitCase{Name: "setup: " + plain(s.Name), Class: "superqode.setup", Time: seconds(s.DurationSeconds)}
@@ -181,7 +210,7 @@ func setupCases(rep artifacts.Report) (list []junitCase) {
 	return list
 }
 
-// findingCase is a finding as a test that did not pass.
+// findingCase is a finding as a test that was skipped.
 func findingCase(f artifacts.Finding) junitCase {
 	c := junitCase{
 		Name: plain(f.ID) + ": " + plain(f.Title), Class: "superqode.finding." + cmp.Or(plain(f.Category), "finding"),
@@ -201,14 +230,9 @@ func findingCase(f artifacts.Finding) junitCase {
 	}
 	severity := string(f.Severity)
 	res := &junitResult{Message: severity + ": " + plain(f.Title), Type: severity, Text: strings.Join(parts, "\n\n")}
-	switch {
-	case f.Suppressed != nil:
+	if f.Suppressed != nil {
 		res.Message = "suppressed: " + plain(f.Suppressed.Reason)
-		c.Skipped = res
-	case f.Severity == artifacts.SeverityLow || f.Severity == artifacts.SeverityInfo:
-		c.Skipped = res
-	default:
-		c.Failure = res
 	}
+	c.Skipped = res // no finding makes the exit code anything but 0
 	return c
 }

@@ -53,7 +53,7 @@ func fullInput(t testing.TB) artifacts.ReportInput {
 				SuggestedFix: "s", Category: "c", FoundBy: "x", Tags: []string{"g"}, Description: "d", PatchID: "fix-003"},
 			{Severity: artifacts.SeverityLow, Priority: 3, Title: "u", File: "\xff"},
 		},
-		Coverage: artifacts.Coverage{Before: new(10.0), After: new(12.5)}, AllowSuggestions: true, FilesAnalyzed: new(4), TotalLines: new(5),
+		Coverage: artifacts.Coverage{Before: new(10.0), After: new(12.5)}, AllowSuggestions: true,
 		Fixes: &artifacts.FixesReport{Enabled: true, Total: 1, Verified: 1, Fixes: []artifacts.Fix{{FindingID: "f-1", PatchID: "fix-003", Verified: true}}},
 	}
 }
