@@ -40,6 +40,7 @@ type SessionState struct {
 
 	Origin    superqode.HostPath `json:"origin"`    // the user's work tree or directory, links resolved
 	Workspace superqode.HostPath `json:"workspace"` // where the program works; equal to Origin in place
+	Tmp       superqode.HostPath `json:"tmp"`       // TMPDIR, where it does not lie in the session's folder
 	// GitDirs are the common git directories that are guarded, links resolved: a
 	// repository whose common directory is one of them, or lies below one (a
 	// submodule), is guarded. None in a session outside git.
@@ -113,7 +114,7 @@ func plainSessionState(data []byte) *SessionState {
 	st := &SessionState{}
 	if !plainjson.Read(data, plainjson.Fields{
 		"schema_version": &st.SchemaVersion, "session_id": &st.ID, "agent_id": &st.Agent, "work_tree": &st.WorkTree,
-		"opened_at": &st.OpenedAt, "allow_git_operations": &st.Off, "origin": &st.Origin, "workspace": &st.Workspace,
+		"opened_at": &st.OpenedAt, "allow_git_operations": &st.Off, "origin": &st.Origin, "workspace": &st.Workspace, "tmp": &st.Tmp,
 		"git_dirs": &st.GitDirs, "trees": &st.Trees, "allow": &st.Allow, "deny": &st.Deny, "hooks_path": &st.HooksPath,
 		"user_config": &st.UserConfig, "hook_env": &st.HookEnv, "kernel": &st.Kernel,
 		"supervisors": &st.Supervisors,

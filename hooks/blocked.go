@@ -89,6 +89,7 @@ func (a *answer) ownTarget(address string) (string, bool) {
 			continue
 		}
 		ours := superqode.Within(to.CommonDir, realPath(filepath.Join(a.st.Dir(), "tmp"))) ||
+			a.st.Tmp != "" && superqode.Within(to.CommonDir, realPath(string(a.st.Tmp))) ||
 			superqode.Within(to.CommonDir, string(a.st.Workspace))
 		return dir, ours && !a.st.Guards(to.CommonDir, to.WorkTree)
 	}

@@ -167,7 +167,7 @@ func (s Alone) Discard() error {
 		err = mode.TakeAway(ctx, s.Site, true)
 	}
 	if err == nil {
-		err = errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase(), trash.Put(s.Folder, s.Project.TrashPath())) // at once: half a folder could be a lost session's
+		err = errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase(), s.RemoveTmp(ctx), trash.Put(s.Folder, s.Project.TrashPath())) // at once: half a folder could be a lost session's
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)

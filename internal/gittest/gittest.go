@@ -113,6 +113,25 @@ func tempDir(tb TB) string {
 	return dir
 }
 
+// shortTmp makes a TMPDIR in which the sessions' own have room: a session that the test
+// leaves open leaves nothing in /tmp.
+func shortTmp(tb TB, home string) string {
+	tb.Helper()
+	t, ok := tb.(interface{ Cleanup(func()) })
+	dir, err := filepath.Join(home, "tmp"), error(nil)
+	if ok {
+		if dir, err = os.MkdirTemp("/tmp", "sq"); err == nil {
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		}
+	} else {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err != nil {
+		tb.Fatalf("make fixture: %v", err)
+	}
+	return dir
+}
+
 func environ(tb TB, home string) []string {
 	tb.Helper()
 	env := []string{
@@ -120,7 +139,7 @@ func environ(tb TB, home string) []string {
 		"XDG_CONFIG_HOME=" + filepath.Join(home, ".config"),
 		"XDG_CACHE_HOME=" + filepath.Join(home, ".cache"),
 		"SUPERQODE_HOME=" + filepath.Join(home, ".superqode"),
-		"TMPDIR=" + filepath.Join(home, "tmp"),
+		"TMPDIR=" + shortTmp(tb, home),
 		"GIT_CONFIG_GLOBAL=" + filepath.Join(home, ".gitconfig"),
 		"GIT_CONFIG_NOSYSTEM=1",
 		"LC_ALL=C",
@@ -132,9 +151,6 @@ func environ(tb TB, home string) []string {
 		if v, ok := os.LookupEnv(k); ok {
 			env = append(env, k+"="+v)
 		}
-	}
-	if err := os.MkdirAll(filepath.Join(home, "tmp"), 0o700); err != nil {
-		tb.Fatalf("make fixture: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(globalConfig), 0o600); err != nil {
 		tb.Fatalf("make fixture: %v", err)

@@ -74,7 +74,7 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	rec := &g.Rec
 	o := kernel.Options{
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
-		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp")}, Scratch: filepath.Join(g.Folder, "tmp"),
+		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp"), g.TmpDir()}, Scratch: filepath.Join(g.Folder, "tmp"),
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 		Confine: rec.Confine || opt.Confine, User: g.Env, Later: append(hostPaths(rec.GitReads), git.UserConfig(g.Env)...),
 	}

@@ -79,7 +79,7 @@ type grounds struct {
 func (g *Guard) grounds(cwd string, held *kernel.Confiner) grounds {
 	rec := &g.Rec
 	at := grounds{cwd: cwd, denials: denials, closed: slices.Concat(held.Plan.ReadOnly(), held.Plan.Deny)}
-	for _, dir := range []string{string(rec.Workspace), g.ArtifactDir(), filepath.Join(g.Folder, "tmp")} {
+	for _, dir := range []string{string(rec.Workspace), g.ArtifactDir(), filepath.Join(g.Folder, "tmp"), g.TmpDir()} {
 		at.open = append(at.open, superqode.RealPrefix(dir))
 	}
 	if !mode.Of(rec.Mode).InPlace && rec.Workspace != rec.Origin {

@@ -145,6 +145,9 @@ func (r *run) spec(env []string) runner.Spec {
 	}
 	if spec.Limits.Disk > 0 {
 		spec.Limits.DiskFolders = []string{string(r.Rec.Workspace), filepath.Join(r.Folder, "tmp"), r.ArtifactDir()}
+		if dir := r.TmpDir(); !superqode.Within(dir, r.Folder) {
+			spec.Limits.DiskFolders = append(spec.Limits.DiskFolders, dir)
+		}
 	}
 	spec.Started = func(pid int) {
 		r.recordStart(pid)
@@ -214,10 +217,13 @@ func (r *run) prepare() (err error) {
 	if _, err := os.Stat(string(r.Rec.Workspace)); err != nil {
 		return superqode.Errorf(superqode.ErrNotFound, "the workspace of session %s is not there: %v", r.Rec.ID, err)
 	}
-	for _, d := range []string{r.TmpDir(), r.OutputDir(), r.ArtifactDir()} {
+	for _, d := range []string{r.OutputDir(), r.ArtifactDir()} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return err
 		}
+	}
+	if err := r.MakeTmp(); err != nil {
+		return err
 	}
 	staging.MakeFolders(r.ArtifactDir())
 	for r.number = max(r.Rec.Runs, 1); ; r.number++ {

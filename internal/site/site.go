@@ -7,6 +7,7 @@ package site
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -14,8 +15,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -229,7 +233,64 @@ func (s *Site) PublicID() superqode.SessionID {
 	return s.Rec.ID
 }
 
-func (s *Site) TmpDir() string { return filepath.Join(s.Folder, "tmp", "t") }
+// mostTmp is how long TMPDIR may be, in bytes: programs make unix sockets some folders
+// below it, and the name of one has room for 107.
+const mostTmp = 30
+
+const tmpPrefix = "sq-"
+
+// TmpName chooses the folder that will be a session's TMPDIR, in the caller's own or in
+// /tmp. It is "" where that would lie in the origin. MakeTmp makes it: the name is
+// recorded before that, so that a crash loses none.
+func (h *Host) TmpName(o *Origin) state.HostPath {
+	name := tmpPrefix + strings.ToLower(rand.Text()[:8])
+	dir := filepath.Join(superqode.Getenv(h.Env, "TMPDIR"), name)
+	if !filepath.IsAbs(dir) || len(dir) > mostTmp {
+		dir = filepath.Join("/tmp", name)
+	}
+	if superqode.Within(superqode.RealPrefix(dir), o.Top) {
+		return ""
+	}
+	return state.HostPath(dir)
+}
+
+// MakeTmp makes the session's TMPDIR: the folder that TmpName chose, where the user may
+// make it and nobody else was there first, else one in the session's own folder.
+func (s *Site) MakeTmp() error {
+	if s.Rec.Tmp != "" && os.Mkdir(string(s.Rec.Tmp), 0o700) == nil {
+		return nil
+	}
+	dir := s.TmpDir()
+	return errors.Join(os.MkdirAll(dir, 0o700), os.Chmod(dir, 0o700))
+}
+
+// TmpDir is the session's TMPDIR.
+func (s *Site) TmpDir() string {
+	if s.tmpKind() == unix.S_IFDIR {
+		return string(s.Rec.Tmp)
+	}
+	return filepath.Join(s.Folder, "tmp", "t")
+}
+
+// tmpKind is what stands where TmpName chose: 0 where that is nothing, or not the user's.
+// A program may have written into the record.
+func (s *Site) tmpKind() uint32 {
+	var st unix.Stat_t
+	dir := string(s.Rec.Tmp)
+	if !strings.HasPrefix(filepath.Base(dir), tmpPrefix) || unix.Lstat(dir, &st) != nil || int(st.Uid) != os.Geteuid() {
+		return 0
+	}
+	return uint32(st.Mode) & unix.S_IFMT
+}
+
+// RemoveTmp removes the session's TMPDIR.
+func (s *Site) RemoveTmp(ctx context.Context) error {
+	err := trash.RemoveTree(ctx, filepath.Join(s.Folder, "tmp", "t"))
+	if s.tmpKind() != 0 {
+		err = errors.Join(err, trash.RemoveTree(ctx, string(s.Rec.Tmp)))
+	}
+	return err
+}
 
 // A program can fill the disk. So a session in place sets something aside as it
 // begins, some room and some names, for its end to write with.
@@ -254,7 +315,7 @@ func (s *Site) Reserve() error {
 // MakeRoom gives up what was set aside, and what the session's programs left in
 // their temporary folder. Call it where the session's end begins.
 func (s *Site) MakeRoom(ctx context.Context) {
-	if err := errors.Join(trash.RemoveTree(ctx, s.reserveDir()), trash.RemoveTree(ctx, s.TmpDir())); err != nil {
+	if err := errors.Join(trash.RemoveTree(ctx, s.reserveDir()), s.RemoveTmp(ctx)); err != nil {
 		s.Tell("what the session no longer needs cannot be removed: " + err.Error())
 	}
 }

@@ -38,6 +38,7 @@ type Record struct {
 	CommonDir    HostPath `json:"common_dir"`
 	GitDir       HostPath `json:"git_dir"`
 	Workspace    HostPath `json:"workspace"`
+	Tmp          HostPath `json:"tmp"` // TMPDIR, where it does not lie in the session's folder, see site.MakeTmp
 	AdminDir     HostPath `json:"admin_dir"`
 	ObjectFormat string   `json:"object_format"`
 	From         string   `json:"from"`

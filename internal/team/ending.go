@@ -256,6 +256,7 @@ func (s *Ending) removeOne(ctx context.Context, c *attach.Attached, keep bool) (
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	c.MakeRoom(ctx)
 	if keep {
 		if c.Rec.State == superqode.StatePreserved {
 			return nil

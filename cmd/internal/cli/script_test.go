@@ -177,6 +177,12 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	env.Setenv("LC_ALL", "C")
+	tmp, err := os.MkdirTemp("/tmp", "sq") // short, so that the sessions' own lie in it
+	if err != nil {
+		return err
+	}
+	env.Defer(func() { _ = os.RemoveAll(tmp) })
+	env.Setenv("TMPDIR", tmp)
 	env.Setenv("TERM", "dumb")
 	env.Setenv("SUPERQODE_SESSION_ID", "")
 	env.Setenv("SUPERQODE_SOCKET", "")
