@@ -129,7 +129,7 @@ func (r *run) spec(env []string) runner.Spec {
 	spec := runner.Spec{
 		Args: opt.Args, Dir: r.cwd, Env: env, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
 		Timeout: opt.Timeout, Limits: opt.Limits, Log: r.log, LogIndex: r.logIndex, MaxOutput: defaultLogged,
-		Signals: opt.Signals, TTY: opt.TTY, Marker: Marker(r.runDir),
+		Signals: opt.Signals, Job: opt.Signals != nil, TTY: opt.TTY, Marker: Marker(r.runDir),
 	}
 	if opt.StdoutToo {
 		spec.Stdout = opt.Stderr

@@ -147,18 +147,35 @@ type waitInfo struct {
 // waitid waits without reaping (WNOWAIT). pid is 0 if nothing has ended and
 // options hold WNOHANG.
 func waitid(idType, id, options int) (pid int, err error) {
-	var info waitInfo
+	info, err := waitInfoOf(idType, id, options|unix.WEXITED|unix.WNOWAIT)
+	return int(info.pid), err
+}
+
+func waitInfoOf(idType, id, options int) (info waitInfo, err error) {
 	for {
 		_, _, e := unix.Syscall6(unix.SYS_WAITID, uintptr(idType), uintptr(id), uintptr(unsafe.Pointer(&info)),
-			uintptr(options|unix.WEXITED|unix.WNOWAIT), 0, 0)
+			uintptr(options), 0, 0)
 		switch e {
 		case 0:
-			return int(info.pid), nil
+			return info, nil
 		case unix.EINTR:
 		default:
-			return 0, e
+			return info, e
 		}
 	}
+}
+
+// stopped is what waitid says of a child that a signal has stopped (CLD_STOPPED).
+const stopped = 5
+
+// waitStopped waits until the child pid has stopped, and says so, or has ended.
+func waitStopped(pid int) bool {
+	info, err := waitInfoOf(unix.P_PID, pid, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT)
+	if err != nil || info.code != stopped {
+		return false
+	}
+	_, _ = waitInfoOf(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG)
+	return true
 }
 
 // EndMarked ends every process that was started with the environment entry

@@ -71,6 +71,9 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 		r.disk.start()
 		defer r.disk.cancel()
 	}
+	if r.st.keys != nil {
+		r.st.keys.stops = r.stopKey
+	}
 	r.st.start()
 	if r.spec.Started != nil {
 		r.spec.Started(r.tree.pid)
@@ -156,6 +159,8 @@ func (r *run) watch(ctx context.Context) {
 		timeout = t.C
 	}
 	done, exited, kill := ctx.Done(), r.tree.exited, r.spec.Kill
+	job := make(chan os.Signal, 8)
+	defer r.join(job)()
 	var sample <-chan time.Time
 	var over <-chan struct{}
 	if r.spec.Limits.any() {
@@ -199,6 +204,10 @@ func (r *run) watch(ctx context.Context) {
 				r.spec.Signals = nil
 			}
 			r.signal(s)
+		case s := <-job:
+			r.signal(s)
+		case <-r.tree.stopped:
+			r.stops()
 		case <-timeout:
 			r.res.TimedOut = true
 			r.wayDown()
@@ -323,17 +332,6 @@ func (r *run) signal(s os.Signal) {
 	case syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2:
 		r.tree.group(sig)
 	}
-}
-
-// suspend stops the program and then this process, as Ctrl-Z would have stopped
-// the program alone. A process group without a parent in its session, which the
-// program's is, never stops by TSTP.
-func (r *run) suspend() {
-	r.tree.group(syscall.SIGSTOP)
-	r.st.restoreTerminal()
-	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
-	r.st.again()
-	r.tree.group(syscall.SIGCONT)
 }
 
 // drain passes on the rest of the output. It waits for a reader that does not

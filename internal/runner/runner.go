@@ -100,6 +100,10 @@ type Spec struct {
 	// also end the tree: KILL follows after Grace; a second signal leaves it
 	// one second, a third one none. nil is none.
 	Signals <-chan os.Signal
+	// Job makes the program part of this process's job: they stop and go on together,
+	// and the program follows the size of the window. Run listens to TSTP, CONT and
+	// WINCH for it.
+	Job bool
 	// Started is called once the program runs; nil is none.
 	Started func(pid int)
 	// Run calls Confine on the thread that starts the program, just before it

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -253,6 +254,14 @@ func (s *streams) resize(forward func()) {
 	if !s.ctty {
 		forward()
 	}
+}
+
+// leave gives the terminal back before this process is stopped.
+func (s *streams) leave() {
+	if s.keys != nil {
+		s.keys.detach()
+	}
+	s.restoreTerminal()
 }
 
 // again takes the terminal back after this process was stopped.
@@ -513,13 +522,17 @@ type keyboard struct {
 	wake   *os.File // its write end ends run
 	woken  *os.File
 	isTerm bool
+	stops  func() bool // answers Ctrl-Z in the terminal's place, or leaves it to the program
 
 	mu       sync.Mutex
 	attached bool
 	stopped  bool
 }
 
-const lookAgain = 500 * time.Millisecond
+const (
+	lookAgain = 500 * time.Millisecond
+	ctrlZ     = 26
+)
 
 func newKeyboard(in, to *os.File) (*keyboard, error) {
 	woken, wake, err := os.Pipe()
@@ -550,6 +563,13 @@ func (k *keyboard) attach() bool {
 	return true
 }
 
+// detach leaves the terminal alone until attach.
+func (k *keyboard) detach() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.attached = false
+}
+
 func (k *keyboard) run() {
 	buf, eof := make([]byte, 4096), []byte{4} // VEOF, a terminal's only end of file
 	for {
@@ -563,6 +583,9 @@ func (k *keyboard) run() {
 		if woken || !ready {
 			return
 		}
+		if !k.attachOnce() { // this process was stopped meanwhile, and goes on in the background
+			continue
+		}
 		n := 0
 		err := control(k.in, func(fd int) (err error) { n, err = unix.Read(fd, buf); return err })
 		if err == unix.EINTR || err == unix.EAGAIN {
@@ -573,6 +596,12 @@ func (k *keyboard) run() {
 				_, _ = k.to.Write(eof)
 			}
 			return
+		}
+		if i := bytes.IndexByte(buf[:n], ctrlZ); i >= 0 && k.isTerm && k.stops() {
+			n = i // as a terminal does, the rest is dropped
+		}
+		if n == 0 {
+			continue
 		}
 		if eof = []byte{4}; buf[n-1] != '\n' {
 			eof = []byte{4, 4} // the first one only ends the unfinished line

@@ -14,11 +14,12 @@ import (
 // zombie until finish: its number, which is also the number of its session and
 // of its process group, cannot be reused before.
 type tree struct {
-	pid    int
-	exited chan struct{} // closed when the program has ended
-	marker string
-	cg     *cgroup // nil: not available
-	hold   *hold   // nil: no limits
+	pid     int
+	exited  chan struct{} // closed when the program has ended
+	stopped chan struct{} // the program itself has stopped
+	marker  string
+	cg      *cgroup // nil: not available
+	hold    *hold   // nil: no limits
 
 	process *os.Process
 	known   map[int]uint64 // members seen, pid → start time
@@ -35,7 +36,7 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 		return nil, err
 	}
 	t := &tree{
-		marker: spec.Marker, exited: make(chan struct{}),
+		marker: spec.Marker, exited: make(chan struct{}), stopped: make(chan struct{}, 1),
 		known: map[int]uint64{}, sids: map[int]bool{}, immune: map[int]uint64{},
 	}
 	if spec.Limits.any() {
@@ -56,7 +57,12 @@ func startTree(path string, spec Spec, files []*os.File, ctty bool) (*tree, erro
 		if err != nil {
 			return
 		}
-		_, _ = waitid(unix.P_PID, t.pid, 0)
+		for waitStopped(t.pid) {
+			select {
+			case t.stopped <- struct{}{}:
+			default:
+			}
+		}
 		close(t.exited)
 	})
 	if err := <-started; err != nil {

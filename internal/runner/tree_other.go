@@ -19,6 +19,7 @@ func Subreaper() error { return nil }
 type tree struct {
 	pid     int
 	exited  chan struct{}
+	stopped chan struct{} // nil: nobody tells
 	hold    *hold
 	process *os.Process
 	state   *os.ProcessState
@@ -76,6 +77,9 @@ func (t *tree) finish() (syscall.WaitStatus, error) {
 }
 
 func (t *tree) abandon() {}
+
+// leavesCtrlZ is not known: this system hides what a program does about signals.
+func leavesCtrlZ(*os.File, int) bool { return false }
 
 // EndMarked finds nothing: this system hides the environment of other
 // processes.
