@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -214,7 +215,11 @@ func (d *decoder) entries(f *field, key string, n ast.Node) error {
 func (d *decoder) entry(f *field, key string, p pair) (any, error) {
 	if f.check != nil {
 		if err := f.check(p.name); err != nil {
-			return nil, d.errorf(p.key, key, "%v", err)
+			bad := d.errorf(p.key, key, "%v", err)
+			if hint := superqode.Hint(err); hint != "" {
+				bad = superqode.WithHint(bad, "%s", hint)
+			}
+			return nil, bad
 		}
 	}
 	return d.value(f.item, key+"."+p.name, p.node)

@@ -140,13 +140,6 @@ func agentName(s string) error {
 	return err
 }
 
-func envName(s string) error {
-	if s == "" || strings.ContainsAny(s, "=\x00") {
-		return fmt.Errorf("%q is not the name of an environment variable", s)
-	}
-	return nil
-}
-
 // child returns the field named name, or nil.
 func (f *field) child(name string) *field {
 	i := slices.IndexFunc(f.fields, func(c field) bool { return c.name == name })

@@ -75,7 +75,7 @@ func setupItem() *field {
 			{name: "command", kind: textKind, required: true, check: notEmpty, doc: "The program; ./x and ../x are relative to this configuration file. Without args it may be a whole line for sh."},
 			{name: "args", kind: list, item: &field{kind: textKind, check: noNUL, resolve: resolveDotted},
 				doc: "Its arguments; ./x and ../x are relative to this configuration file."},
-			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: envName,
+			{name: "env", kind: dict, item: &field{kind: textKind, check: noNUL}, check: CheckVariable,
 				doc: "Environment variables."},
 			{name: "cwd", kind: textKind, check: workspaceFolder, doc: "Where in the workspace to run it."},
 			{name: "timeout", kind: duration, doc: "When to give up, for example 90s; by default 120s."},

@@ -29,6 +29,10 @@ func (r *run) environ() []string {
 			return !r.opt.allowed(k)
 		})
 	}
+	path, given := superqode.LookupEnv(r.opt.Env, "PATH")
+	if !given {
+		path = superqode.Getenv(env, "PATH")
+	}
 	set := append([]string{
 		"SUPERQODE_HOME=" + r.Home,
 		"SUPERQODE_SESSION_ID=" + r.PublicID().String(),
@@ -44,12 +48,13 @@ func (r *run) environ() []string {
 		"SUPERQODE_SOCKET=" + r.socket,
 		"TMPDIR=" + r.TmpDir(),
 		"PWD=" + r.cwd,
-		"PATH=" + filepath.Join(r.Folder, "bin") + string(filepath.ListSeparator) + superqode.Getenv(env, "PATH"),
+		"PATH=" + filepath.Join(r.Folder, "bin") + string(filepath.ListSeparator) + path,
 	}, addGitConfig(layers.Of(r.Site).Environ(), r.gitConfig(env))...)
 	if r.Rec.Port != 0 {
 		set = append(set, "SUPERQODE_PORT="+strconv.Itoa(r.Rec.Port))
 	}
-	return superqode.Override(env, append(set, r.opt.Env...))
+	own := slices.DeleteFunc(slices.Clone(r.opt.Env), func(kv string) bool { return strings.HasPrefix(kv, "PATH=") })
+	return superqode.Override(env, append(set, own...))
 }
 
 // cleanNames are the variables that --clean-env leaves: what a program needs to

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/site"
 )
 
@@ -34,6 +35,15 @@ func TestEnviron(t *testing.T) {
 		if seen[gone] {
 			t.Errorf("%s was passed on", gone)
 		}
+	}
+	for _, kv := range env {
+		if key, _, _ := strings.Cut(kv, "="); strings.HasPrefix(key, "SUPERQODE_") && config.CheckVariable(key) == nil {
+			t.Errorf("--env %s would be taken", key)
+		}
+	}
+	mine := (&run{s, ExecOptions{Env: []string{"PATH=/mine"}}, r}).environ()
+	if !slices.Contains(mine, "PATH=/h/s/bin:/mine") {
+		t.Errorf("a person's PATH leaves the session's own out: %q", mine)
 	}
 	clean := (&run{s, ExecOptions{CleanEnv: true, EnvAllow: []string{"EMPTY"}}, r}).environ()
 	if slices.Contains(clean, "SECRET=1") || !slices.Contains(clean, "HOME=/u") || !slices.Contains(clean, "EMPTY=") {

@@ -11,11 +11,13 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/attribution"
+	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/layers"
@@ -156,6 +158,12 @@ func (opt *ExecOptions) complete(rec *state.Record) error {
 	for _, pattern := range opt.EnvAllow {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return superqode.Errorf(superqode.ErrUsage, "--env-allow %q is not a pattern of names", pattern)
+		}
+	}
+	for _, kv := range opt.Env {
+		key, _, _ := strings.Cut(kv, "=")
+		if err := config.CheckVariable(key); err != nil {
+			return fmt.Errorf("the program's environment: %w", err)
 		}
 	}
 	if len(opt.Args) == 0 && opt.Code == nil {

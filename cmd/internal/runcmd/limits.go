@@ -1,6 +1,7 @@
 package runcmd
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -66,6 +67,9 @@ func (f *execFlags) env(a *app.App) ([]string, error) {
 	var env []string
 	for _, kv := range f.Env {
 		key, _, given := strings.Cut(kv, "=")
+		if err := config.CheckVariable(key); key != "" && err != nil {
+			return nil, fmt.Errorf("--env: %w", err)
+		}
 		switch {
 		case key == "" || strings.ContainsRune(kv, 0):
 			return nil, superqode.Errorf(superqode.ErrUsage, "--env: %q is not K=V", kv)
