@@ -1,9 +1,11 @@
 package mode
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // SaveBase writes base and origin beside the record. The base comes last: it
@@ -139,15 +142,63 @@ func storeContents(ctx context.Context, s *site.Site, l *Look) error {
 	return nil
 }
 
-// PatchOf writes the difference of two commits of the store into a file.
+// maxPath is how long a path may be that git applies: the kernel takes no longer one at
+// once (PATH_MAX, with the NUL at its end).
+const maxPath = 4095
+
+// headers passes a patch on and sees whether one of its paths may be longer than maxPath.
+type headers struct {
+	to     io.Writer
+	begins byte // what the line begins with
+	length int
+	long   bool
+}
+
+func (h *headers) Write(p []byte) (int, error) {
+	for line := range bytes.Lines(p) {
+		if h.length == 0 {
+			h.begins = line[0]
+		}
+		h.length += len(line)
+		h.long = h.long || h.length > maxPath && h.begins == 'd' // of "diff --git"; no line of contents begins so
+		if line[len(line)-1] == '\n' {
+			h.length = 0
+		}
+	}
+	return h.to.Write(p)
+}
+
+// tooDeep returns a path of a patch that git cannot apply, "" where there is none.
+func tooDeep(ctx context.Context, s *site.Site, opt store.DiffOptions) (superqode.RelPath, error) {
+	pairs, err := s.Store.DiffTree(ctx, opt)
+	for _, p := range pairs {
+		for _, e := range []*snapshot.Entry{p.Old, p.New} {
+			if e != nil && len(e.Path) > maxPath {
+				return e.Path, nil
+			}
+		}
+	}
+	return "", err
+}
+
+// PatchOf writes the difference of two commits of the store into a file. It returns nil
+// where there is none, and where git could not apply it: the session says so.
 func PatchOf(ctx context.Context, s *site.Site, base, final string) (*artifacts.New, error) {
 	f, err := os.CreateTemp(s.Folder, ".patch-*")
 	if err != nil {
 		return nil, err
 	}
-	err = s.Store.Diff(ctx, store.DiffOptions{Base: base, Final: final}, f)
+	opt, seen, deep := store.DiffOptions{Base: base, Final: final}, &headers{to: f}, superqode.RelPath("")
+	err = s.Store.Diff(ctx, opt, seen)
+	if err == nil && seen.long {
+		deep, err = tooDeep(ctx, s, opt)
+	}
 	st, serr := f.Stat()
-	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
+	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 || deep != "" {
+		if deep != "" {
+			s.Warn(fmt.Sprintf("there is no patch: git applies no path of %d bytes (%s…); superqode workspace apply --session %s does",
+				len(deep), text.Printable(deep[:60]), s.Rec.ID))
+		}
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}
 	return &artifacts.New{
