@@ -59,6 +59,9 @@ func Compare(ctx context.Context, o Origin, session string, find func(context.Co
 			c.folder(dir, then.within[dir], now)
 		}
 	}
+	if f.Kept {
+		c.lookAtLinked(then)
+	}
 	for _, p := range c.now.closed {
 		if then.has("/" + string(p)) {
 			c.tell(p, "cannot be read")
@@ -90,6 +93,61 @@ func (c *comparison) folder(dir string, then, now *snapshot.Snapshot) {
 			c.pair(a, b, c.place(path))
 		}
 	}
+}
+
+// lookAtLinked tells of loose objects that were changed since, although mounts kept
+// programs from them and nobody listed them: an earlier git clone on this machine gave
+// them another name each, as hard links.
+func (c *comparison) lookAtLinked(then *looked) {
+	reached := 0
+	for _, dir := range slices.Sorted(maps.Keys(then.within)) {
+		sn := then.within[dir]
+		for i := range sn.Entries {
+			if e := &sn.Entries[i]; e.Kind == snapshot.Dir && e.Path.Name() == "objects" {
+				reached += c.linkedBelow(filepath.Join(dir, string(e.Path)), sn.Taken.UnixNano(), isFanOut)
+			}
+		}
+	}
+	if reached > 0 {
+		c.NotCovered = append(c.NotCovered, text.Plural(reached, "object file")+": modes, owners and attributes (each has another name, by which it was changed)")
+	}
+}
+
+// linkedBelow looks at what has a wanted name in a folder of objects, and counts the files
+// of which only the content can be told. A folder has one name: of one that cannot be read
+// there is nothing to tell.
+func (c *comparison) linkedBelow(dir string, since int64, wanted func(name string) bool) (reached int) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	for _, name := range names {
+		if wanted != nil && !wanted(name) {
+			continue
+		}
+		e, err := snapshot.StatAt(int(f.Fd()), name)
+		file := filepath.Join(dir, name)
+		switch {
+		case err == nil && e.Kind == snapshot.Dir:
+			reached += c.linkedBelow(file, since, nil)
+			continue
+		case err != nil || e.Kind != snapshot.File || e.Stat.Ctime < since || isTemporary(name):
+			continue
+		}
+		at := c.place(fromRoot(file))
+		if at.state == nil { // nobody knows what it is to hold
+			reached++
+		} else if e.Perm&0o400 == 0 {
+			c.tell(fromRoot(file), fmt.Sprintf("mode changed to %04o", e.Perm))
+		} else if err := CheckObject(file, at.state.ObjectFormat); err != nil {
+			c.tell(fromRoot(file), "modified: "+err.Error())
+		} else if e.Stat.Nlink > 1 || e.Stat.Mtime < since || e.Perm&0o222 != 0 { // no new object of the user's
+			reached++
+		}
+	}
+	return reached
 }
 
 // comparison is one Compare under way.

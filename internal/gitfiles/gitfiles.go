@@ -37,10 +37,13 @@ type Origin struct {
 func (o Origin) skip(dir string) snapshot.Skip {
 	common := dir == o.commonDir()
 	return func(path superqode.RelPath, _ snapshot.Kind) bool {
-		name := path.Name()
-		return common && IsSession(path) || o.Kept && len(name) == 2 && path.Parent().Name() == "objects" &&
-			strings.Trim(name, "0123456789abcdef") == ""
+		return common && IsSession(path) || o.Kept && path.Parent().Name() == "objects" && isFanOut(path.Name())
 	}
+}
+
+// isFanOut reports whether a folder of objects is named by the first byte of their names.
+func isFanOut(name string) bool {
+	return len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
 // Folder is the name of the folder, in that of a session, in which a record is kept:

@@ -138,7 +138,7 @@ func (v *View) originCheck() Check {
 	c := v.OriginCheck
 	others := "every other file of the repositories"
 	if !v.InPlace && v.Guard.Kernel.Layer == "mounts" {
-		others += ", but for loose objects,"
+		others += " (of loose objects, those that changed since)"
 	}
 	how := "files, index, HEAD, refs, stash, configuration, hooks and " + others + " compared with how they were before the session"
 	if c.Method == "kernel+stat" {
