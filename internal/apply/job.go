@@ -32,10 +32,11 @@ type Job struct {
 // Options says which of a session's changes to bring into the origin.
 type Options struct {
 	// relative to the origin's root, taken literally; a folder covers what is below it; none: all
-	Paths []string
-	Hunks []merge.HunkRange // only these hunks of the diff of Paths; none: all
-	Agent superqode.AgentID // only what this agent changed; zero: all
-	Check bool              // decide only
+	Paths   []string
+	Hunks   []merge.HunkRange // only these hunks of the diff of Paths; none: all
+	Agent   superqode.AgentID // only what this agent changed; zero: all
+	Check   bool              // decide only
+	Reverse bool              // take the changes out again
 	// an absolute path: this folder is not removed even if it becomes empty, because the caller is in it
 	Stay string
 
@@ -121,7 +122,13 @@ func (j *Job) wanted(ctx context.Context, e *merge.Ends, b *merge.Scratch, opt O
 			return nil, err
 		}
 	}
-	return e.WithoutOwn(list), nil
+	list = e.WithoutOwn(list)
+	for i := range list {
+		if c := &list[i]; opt.Reverse {
+			c.Old, c.New, c.Added, c.Removed = c.New, c.Old, c.Removed, c.Added
+		}
+	}
+	return list, nil
 }
 
 // checkPaths refuses a path without any change.

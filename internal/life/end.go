@@ -303,20 +303,21 @@ func (e *ending) removes() bool {
 		return false
 	}
 	if e.from == "" {
-		e.keep = e.failures(func(f failure) bool { return f.step != stepMerge || !f.conflict }) != nil || keeps(&e.Rec, e.opt)
+		e.keep = e.failures(func(f failure) bool { return f.step != stepMerge || !f.conflict }) != nil || keeps(&e.Rec, e.opt, e.opt.unset != nil || len(e.look.Changes) > 0 || e.look.Ignored > 0)
 	}
 	return !e.keep
 }
 
-// keeps decides whether the workspace of a session stays that nothing went wrong with.
-func keeps(r *state.Record, opt EndOptions) bool {
+// keeps decides whether the workspace of a session stays that nothing went wrong with;
+// some is whether there is anything to look at.
+func keeps(r *state.Record, opt EndOptions, some bool) bool {
 	switch cmp.Or(opt.Keep, r.Keep) {
 	case superqode.KeepAlways:
 		return true
 	case superqode.KeepNever:
 		return false
 	}
-	return opt.Failed
+	return opt.Failed && some
 }
 
 func (e *ending) remove(ctx context.Context) error {

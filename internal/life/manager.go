@@ -91,7 +91,7 @@ func (m *Manager) Collector() *gc.Collector {
 			return r.Action, r.Action == endWord(true), r.Err
 		},
 		Keeps: func(l state.Listed) bool {
-			return l.State != superqode.StateCreated && keeps(&l.Record, EndOptions{Failed: programFailed(&l.Record)})
+			return l.State != superqode.StateCreated && keeps(&l.Record, EndOptions{Failed: programFailed(&l.Record)}, true)
 		},
 		Dispose: func(ctx context.Context, a attach.Alone, d mode.Disposal, force bool) error {
 			return (&Session{Attached: a.Attached, m: m}).dispose(ctx, a, d, force)

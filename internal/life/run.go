@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/runner"
@@ -37,6 +38,7 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec program.ExecOp
 		return s.endUnset(ctx, exec, err)
 	}
 	res, runErr := s.ExecAll(ctx, exec)
+	mode.TellLeftBehind(s.Site, res.ExitCode)
 	var start *runner.StartError
 	failed := res.ExitCode != 0 && !errors.As(runErr, &start) // a program that never started left nothing to look at
 	// Nobody but the program can have locked a worktree that is as old as this call.

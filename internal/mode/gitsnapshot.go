@@ -88,6 +88,12 @@ func leaveOut(s *site.Site, survey *linked.Survey, opt Options) error {
 		}
 		out[p.Path] = p.Err.Error()
 	}
+	own := ownOutput()
+	for i := range survey.Tree.Entries {
+		if e := &survey.Tree.Entries[i]; own(e) {
+			out[e.Path] = isOutput
+		}
+	}
 	if len(opt.LeaveOut) > 0 {
 		skip := excluded(opt.LeaveOut)
 		for _, dir := range survey.Ignored {

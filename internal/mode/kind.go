@@ -108,15 +108,21 @@ func For(mode superqode.Mode) Kind {
 func Of(mode superqode.Mode) Facts { return For(mode).About() }
 
 // auto chooses the mode of a session that names none: whoever gives a template
-// wants to begin with it.
-func auto(o *site.Origin, template string) superqode.Mode {
+// wants to begin with it, and git makes worktrees of commits only.
+func auto(ctx context.Context, o *site.Origin, opt Options) (superqode.Mode, error) {
 	switch {
-	case template != "":
-		return superqode.ModeDirectory
+	case opt.Template != "":
+		return superqode.ModeDirectory, nil
 	case o.Repo == nil:
-		return superqode.ModeSnapshot
+		return superqode.ModeSnapshot, nil
+	case o.Repo.Bare || opt.From != FromWorking:
+		return superqode.ModeWorktree, nil
 	}
-	return superqode.ModeWorktree
+	head, err := o.Repo.Head(ctx)
+	if head == "" {
+		return superqode.ModeSnapshot, err
+	}
+	return superqode.ModeWorktree, err
 }
 
 // Apart returns the mode of a session that is apart from the origin and begins
@@ -163,7 +169,9 @@ func Check(ctx context.Context, h *site.Host, o *site.Origin, opt Options) (Opti
 		return opt, err
 	}
 	if opt.Mode == "" || opt.Mode == superqode.ModeAuto {
-		opt.Mode = auto(o, opt.Template)
+		if opt.Mode, err = auto(ctx, o, opt); err != nil {
+			return opt, err
+		}
 	}
 	return For(opt.Mode).Check(ctx, h, o, opt)
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -139,6 +141,24 @@ func knowContents(origin, base *snapshot.Snapshot) {
 	}
 }
 
+// isOutput is why a file is not looked at.
+const isOutput = "this command's output goes there"
+
+// ownOutput reports whether an entry is the file that this process prints to: the user
+// may well keep it in the origin (superqode run -- CMD > test.log).
+func ownOutput() func(*snapshot.Entry) bool {
+	var own []snapshot.Stat
+	for _, fd := range []int{1, 2} { // stdout, stderr
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
+			own = append(own, snapshot.Stat{Dev: uint64(st.Dev), Ino: st.Ino})
+		}
+	}
+	return func(e *snapshot.Entry) bool {
+		return slices.ContainsFunc(own, func(o snapshot.Stat) bool { return e.Stat.Dev == o.Dev && e.Stat.Ino == o.Ino })
+	}
+}
+
 // compareOrigin walks two snapshots of the origin side by side. An entry with
 // the same stat data is the same; another one is read, where it is known what
 // it held.
@@ -148,10 +168,13 @@ func compareOrigin(ctx context.Context, then, now *snapshot.Snapshot, check *art
 	}
 	read := now.With(nil)
 	was := map[superqode.RelPath]*snapshot.Entry{}
+	own := ownOutput()
 	for a, b := range snapshot.Join(then.Entries, now.Entries) {
 		switch {
 		case b == nil:
 			differs(a.Path, "deleted")
+		case own(b):
+			check.NotCovered = append(check.NotCovered, text.Printable(b.Path)+": "+isOutput)
 		case a == nil:
 			differs(b.Path, "created")
 		case a.Kind != b.Kind:

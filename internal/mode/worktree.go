@@ -9,11 +9,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // worktreeKind is worktree mode: the workspace is a linked worktree of the
@@ -46,6 +48,22 @@ func (worktreeKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt
 		opt.From = opt.Commit
 	}
 	return opt, nil
+}
+
+// dependencies are folders that git mostly ignores and programs do not run without.
+var dependencies = []string{"node_modules", ".venv", "venv", "vendor", "target"}
+
+// TellLeftBehind names what a program that failed may have missed in the workspace.
+func TellLeftBehind(s *site.Site, exit int) {
+	if f := Of(s.Rec.Mode); exit == 0 || f.InPlace || !f.WorkTree {
+		return
+	}
+	for _, name := range dependencies {
+		at := filepath.Join(string(s.Rec.Prefix), name)
+		if atomicfile.Exists(filepath.Join(string(s.Rec.Origin), at)) && !atomicfile.Exists(filepath.Join(string(s.Rec.Workspace), at)) {
+			s.Tell(fmt.Sprintf("%s stayed behind, since git ignores it: superqode run --include %s -- CMD, or name it in .worktreeinclude", text.Printable(at), text.QuotePOSIX(at)))
+		}
+	}
 }
 
 // Make makes the worktree. The repository's state is recorded at the same time:

@@ -64,6 +64,7 @@ type App struct {
 	printed bool // the command's one JSON document is on stdout
 	Manager *life.Manager
 
+	HelpAll  bool          // --help-all: help shows every flag
 	attached *life.Session // of the command's SessionFlag
 }
 

@@ -27,37 +27,18 @@ func (f SessionFlag) ReportedID(ctx context.Context, a *App) (superqode.SessionI
 	return superqode.SessionID{}, err
 }
 
-// AttachEnded attaches to the session of the flag; without one to the only one
-// that has not ended or, where there is none, to the one that ended last, whether
-// it was preserved or not.
-func (f *SessionFlag) AttachEnded(ctx context.Context, a *App) (*life.Session, error) {
-	if f.Ref(a) != "" {
-		return f.Attach(ctx, a)
-	}
-	m, err := a.Sessions()
+// AttachEnded attaches to the session that LastFlag names.
+func (f SessionFlag) AttachEnded(ctx context.Context, a *App) (*life.Session, error) {
+	ref, err := LastFlag(f).ref(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	open, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
-	if err != nil {
-		return nil, err
-	}
-	open = slices.DeleteFunc(open, func(l state.Listed) bool { return l.State.Ended() })
-	ref := "" // of several none: Attach refuses, and names them
-	switch len(open) {
-	case 0:
-		if ref, err = a.NewestEnded(ctx); err != nil {
-			return nil, err
-		}
-	case 1:
-		ref = open[0].ID.String()
-	}
-	return m.Attach(ctx, a.Flags.Repo, ref)
+	return a.Manager.Attach(ctx, a.Flags.Repo, ref)
 }
 
 // AttachReported is attachEnded for looking: it goes on to the reports of sessions
 // that cleanup took.
-func (f *SessionFlag) AttachReported(ctx context.Context, a *App) (*life.Session, error) {
+func (f SessionFlag) AttachReported(ctx context.Context, a *App) (*life.Session, error) {
 	s, err := f.AttachEnded(ctx, a)
 	if !errors.Is(err, superqode.ErrNotFound) || a.Manager == nil {
 		return s, err
@@ -130,12 +111,59 @@ func (f SessionFlag) Attach(ctx context.Context, a *App) (*life.Session, error) 
 // AfterApply lets a command's Run take the session as a parameter: opened until the
 // command ends, or only found.
 func (f SessionFlag) AfterApply(kctx *kong.Context, a *App) error {
-	find := func(ctx context.Context) (*state.Listed, error) { return f.Find(ctx, a) }
-	attach := func(ctx context.Context) (s *life.Session, err error) {
-		a.attached, err = f.Attach(ctx, a)
+	return bindSession(kctx, a, func(context.Context) (string, error) { return f.Ref(a), nil })
+}
+
+func bindSession(kctx *kong.Context, a *App, named func(context.Context) (string, error)) error {
+	find := func(ctx context.Context) (*state.Listed, error) {
+		ref, err := named(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return SessionFlag{ref}.Find(ctx, a)
+	}
+	attach := func(ctx context.Context) (*life.Session, error) {
+		ref, err := named(ctx)
+		if err == nil {
+			a.attached, err = SessionFlag{ref}.Attach(ctx, a)
+		}
 		return a.attached, err
 	}
 	return errors.Join(kctx.BindToProvider(find), kctx.BindToProvider(attach))
+}
+
+// LastFlag is a SessionFlag for what can also be asked of a session that has ended.
+// Without it that is the session in which the command runs, the only one that has not
+// ended here or, where there is none, the last one, whether it was preserved or not.
+type LastFlag SessionFlag
+
+// AfterApply is SessionFlag.AfterApply.
+func (f LastFlag) AfterApply(kctx *kong.Context, a *App) error {
+	return bindSession(kctx, a, func(ctx context.Context) (string, error) { return f.ref(ctx, a) })
+}
+
+// ref returns what to look the session up by; "" where several are open: looking
+// that up names them.
+func (f LastFlag) ref(ctx context.Context, a *App) (string, error) {
+	m, err := a.Sessions()
+	if err != nil {
+		return "", err
+	}
+	if ref := SessionFlag(f).Ref(a); ref != "" {
+		return ref, nil
+	}
+	open, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
+	if err != nil {
+		return "", err
+	}
+	open = slices.DeleteFunc(open, func(l state.Listed) bool { return l.State.Ended() })
+	switch len(open) {
+	case 0:
+		return a.NewestEnded(ctx)
+	case 1:
+		return open[0].ID.String(), nil
+	}
+	return "", nil
 }
 
 // Find looks the session up without opening it.

@@ -40,7 +40,7 @@ type FindingAdd struct {
 	Rule         string   `placeholder:"ID" help:"The rule of the tool that found it."`
 	ID           string   `name:"id" help:"The finding's id (default: finding-001, …)."`
 	Tag          []string `placeholder:"TAG" sep:"none" help:"A tag (repeatable)."`
-	Stdin        string   `arg:"" optional:"" enum:"-," default:"" name:"-" help:"Read findings from stdin, one JSON object per line."`
+	Stdin        string   `arg:"" optional:"" name:"-" help:"Read findings from stdin, one JSON object per line."`
 }
 
 // findingAdder is the way in for findings.
@@ -52,6 +52,10 @@ type findingAdder struct {
 
 // Run prints the id of each finding.
 func (c *FindingAdd) Run(ctx context.Context, a *app.App) error {
+	if c.Stdin != "" && c.Stdin != "-" {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "unexpected argument %s", text.Quote(c.Stdin)),
+			"superqode finding add --severity high --title %s", text.QuotePOSIX(c.Stdin))
+	}
 	if c.Stdin == "-" && (c.Severity != "" || c.Title != "" || c.Patch != "") {
 		return superqode.Errorf(superqode.ErrUsage, "findings come from stdin or from flags, not from both")
 	}

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -33,6 +34,7 @@ type IO = app.IO
 // Main runs one command line and returns the exit code of docs/formats.md.
 func Main(ctx context.Context, streams IO, args ...string) int {
 	a := app.New(streams)
+	args = asCommand(a, args)
 	if flags, check, ok := quickCheck(args); ok && !completion.Completes(a.Env) {
 		a.Flags = flags
 		if err := a.Setup("guard check", args); err != nil {
@@ -72,6 +74,21 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	})
 }
 
+// asCommand takes the ways of asking for help and version that other programs have.
+func asCommand(a *app.App, args []string) []string {
+	if i := slices.Index(args, "--help-all"); i >= 0 && !slices.Contains(args[:i], "--") {
+		a.HelpAll = true
+		return append(slices.Clone(args[:i]), "--help")
+	}
+	switch {
+	case len(args) == 1 && args[0] == "--version":
+		return []string{"version"}
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	}
+	return args
+}
+
 // run does what the command line asks for, prints its error and tidies up.
 func run(ctx context.Context, a *app.App, command string, do func(context.Context) error) int {
 	if !app.RunsProgram(command) {
@@ -107,15 +124,6 @@ func call(ctx context.Context, a *app.App, do func(context.Context) error) (err 
 	return do(ctx)
 }
 
-// printHelp prints to stdout and ends the parse, so that nothing after --help
-// is looked at.
-func printHelp(options kong.HelpOptions, kctx *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(options, kctx); err != nil {
-		return err
-	}
-	return errHelp
-}
-
 // noCommand prints help as advice: a line without a command is a usage error.
 func noCommand(a *app.App, parser *kong.Kong) int {
 	parser.Stdout = a.Err
@@ -141,6 +149,14 @@ func wantsJSON(args []string) bool {
 // usageError turns kong's complaint into a sentence with a hint.
 func usageError(err error) error {
 	help := strings.TrimSpace("superqode " + commandOf(err))
+	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && unexpected && help == "superqode" {
+		for _, leaf := range parse.Context.Model.Leaves(true) {
+			if leaf.Name == word {
+				return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s", err), "superqode %s", commandName(leaf))
+			}
+		}
+	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s", err), "%s --help", help)
 }
 

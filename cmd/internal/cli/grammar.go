@@ -60,6 +60,7 @@ type command struct {
 	name   string
 	help   string
 	build  func() any // a pointer to the command's struct
+	group  string     // the heading in help; "" is the first
 	hidden bool
 }
 
@@ -70,22 +71,27 @@ func of[T any]() any { return new(T) }
 func commands() []command {
 	return []command{
 		{name: "run", help: "Run a program in a new session.", build: of[runcmd.Run]},
-		{name: "workspace", help: "Open, use, inspect and end sessions.", build: of[workspaceCmd]},
-		{name: "artifacts", help: "Work with the artifacts of sessions.", build: of[artifactsCmd]},
-		{name: "finding", help: "Work with the findings of sessions.", build: of[findingCmd]},
-		{name: "verify-fix", help: "Test a finding's fix in a new session.", build: of[runcmd.VerifyFix]},
+		{name: "ls", help: "List sessions.", build: of[workspacecmd.List]},
+		{name: "diff", help: "Print the last session's changes as a patch.", build: of[workspacecmd.Diff]},
+		{name: "apply", help: "Apply the last session's changes to the origin, all or none.", build: of[workspacecmd.Apply]},
+		{name: "undo", help: "Take the changes that apply brought out of the origin again.", build: of[workspacecmd.Undo]},
+		{name: "open", help: "Open the last session's report in the browser.", build: of[artifactcmd.Open]},
 		{name: "report", help: "Print a session's report.", build: of[artifactcmd.Report]},
-		{name: "config", help: "Show and create the configuration.", build: of[configCmd]},
-		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", build: of[runcmd.Trust]},
-		{name: "guard", help: "Check git commands and guard repositories.", build: of[guardCmd]},
-		{name: "claim", help: "Claim files and lines so that agents do not collide.", build: of[claimCmd]},
-		{name: "watch", help: "Print file changes as they happen.", build: of[workspacecmd.Watch]},
-		{name: "hooks", help: "Connect coding agents through their hooks.", build: of[hooksCmd]},
+		{name: "workspace", help: "Open, use, inspect and end sessions.", build: of[workspaceCmd]},
 		{name: "doctor", help: "Check this machine and the state of superqode.", build: of[doctor.Cmd]},
 		{name: "demo", help: "Run an unruly program in a throw-away repository, to see superqode at work.", build: of[demo.Cmd]},
-		{name: "completion", help: "Print shell completion code.", build: of[completion.Cmd]},
-		{name: "track", help: "Record which lines an agent changed.", build: of[agentcmd.Track]},
-		{name: "version", help: "Print the version.", build: of[versionCmd]},
+		{name: "artifacts", help: "Work with the artifacts of sessions.", group: "Results:", build: of[artifactsCmd]},
+		{name: "finding", help: "Work with the findings of sessions.", group: "Results:", build: of[findingCmd]},
+		{name: "verify-fix", help: "Test a finding's fix in a new session.", group: "Results:", build: of[runcmd.VerifyFix]},
+		{name: "guard", help: "Check git commands and guard repositories.", group: "Coding agents:", build: of[guardCmd]},
+		{name: "hooks", help: "Connect coding agents through their hooks.", group: "Coding agents:", build: of[hooksCmd]},
+		{name: "claim", help: "Claim files and lines so that agents do not collide.", group: "Coding agents:", build: of[claimCmd]},
+		{name: "watch", help: "Print file changes as they happen.", group: "Coding agents:", build: of[workspacecmd.Watch]},
+		{name: "track", help: "Record which lines an agent changed.", group: "Coding agents:", build: of[agentcmd.Track]},
+		{name: "config", help: "Show and create the configuration.", group: "Settings:", build: of[configCmd]},
+		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", group: "Settings:", build: of[runcmd.Trust]},
+		{name: "completion", help: "Print shell completion code.", group: "Settings:", build: of[completion.Cmd]},
+		{name: "version", help: "Print the version.", group: "Settings:", build: of[versionCmd]},
 		{name: attach.DetachCommand, build: of[runcmd.Supervise], hidden: true},
 		{name: gc.SweepCommand, build: of[workspacecmd.Sweep], hidden: true},
 	}
@@ -102,7 +108,7 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 			"afterwards the repository is as it was, proven."),
 		kong.Writers(a.Out, a.Err),
 		kong.Exit(func(int) {}),
-		kong.Help(printHelp),
+		kong.Help(helpPrinter(a)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.Bind(a),
 		kong.BindSingletonProvider(a.Sessions),
@@ -123,6 +129,11 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 	}
 	parser, err := kong.New(&a.Flags, options...)
 	if err == nil {
+		for i, c := range list {
+			if c.group != "" {
+				parser.Model.Children[i].Group = &kong.Group{Key: c.group, Title: c.group}
+			}
+		}
 		describe(parser.Model.Node)
 	}
 	return parser, err

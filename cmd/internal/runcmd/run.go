@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/team"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Run is the main job.
@@ -88,7 +91,26 @@ func programArgs(args []string, usage string) ([]string, error) {
 	if len(args) == 0 || args[0] == "" {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "no program to run"), "%s", usage)
 	}
-	return args, nil
+	return args, forShell(args)
+}
+
+// shellWords are commands that only a shell has.
+var shellWords = []string{"cd", "export", "source", "alias", "set", "ulimit", "eval", "."}
+
+// forShell refuses what a shell would understand and no program is called like.
+func forShell(args []string) error {
+	name, value, assigns := strings.Cut(args[0], "=")
+	words := strings.Fields(args[0])
+	missing := func(name string) bool { _, err := exec.LookPath(name); return errors.Is(err, exec.ErrNotFound) }
+	err := superqode.Errorf(superqode.ErrUsage, "no program is called %s", text.Quote(args[0]))
+	switch {
+	case assigns && len(args) > 1 && name != "" && !strings.ContainsAny(name, "/ ") && missing(args[0]):
+		return superqode.WithHint(err, "superqode run --env %s -- %s", text.QuotePOSIX(name+"="+value), text.QuoteLine(args[1:]...))
+	case len(words) > 1 && len(args) == 1 && !missing(words[0]) && missing(args[0]),
+		slices.Contains(shellWords, args[0]) && missing(args[0]):
+		return superqode.WithHint(err, "superqode run -- sh -c %s", text.QuotePOSIX(strings.Join(args, " ")))
+	}
+	return nil
 }
 
 // printRun prints the end of a session whose program ran, and returns what the process

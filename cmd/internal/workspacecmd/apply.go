@@ -18,10 +18,11 @@ import (
 
 // Apply brings a session's changes into the origin's work tree.
 type Apply struct {
-	app.SessionFlag
+	app.LastFlag
 	Agent   superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 	Hunk    []merge.HunkRange `placeholder:"N,N-M" help:"Apply only these hunks, numbered as in workspace diff --hunks for the same paths (repeatable)."`
 	Commits bool              `help:"Apply the session's commits to the origin's current branch, as git am does."`
+	Reverse bool              `short:"R" help:"Take the changes out of the origin again, as git apply -R does."`
 	Check   bool              `help:"Check whether the changes apply, without changing anything."`
 	Paths   []string          `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
@@ -35,7 +36,9 @@ func (c *Apply) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if err != nil {
 		return err
 	}
-	opt := apply.Options{Check: c.Check, Stay: a.Flags.Repo, Agent: c.Agent, Paths: paths, Hunks: c.Hunk}
+	opt := apply.Options{
+		Check: c.Check, Reverse: c.Reverse, Stay: a.Flags.Repo, Agent: c.Agent, Paths: paths, Hunks: c.Hunk,
+	}
 	res, rec, err := a.Manager.Apply(ctx, string(l.Origin), l.ID.String(), opt)
 	if res == nil {
 		return err
@@ -60,7 +63,19 @@ func (c *Apply) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 		conflicts(a, res.Conflicts)
 		return err
 	}
-	return printApplied(a, res)
+	return printApplied(a, res, c.Reverse)
+}
+
+// Undo is apply --reverse of everything.
+type Undo struct {
+	app.LastFlag
+	Check bool     `help:"Check whether the changes can be taken out, without changing anything."`
+	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
+}
+
+// Run prints a line for each path.
+func (c *Undo) Run(ctx context.Context, a *app.App, l *state.Listed) error {
+	return (&Apply{Reverse: true, Check: c.Check, Paths: c.Paths}).Run(ctx, a, l)
 }
 
 // printWithError prints the one document, a conflict's with the error in it, and
@@ -80,10 +95,15 @@ func conflicts(a *app.App, list []artifacts.ApplyConflict) {
 }
 
 // printApplied prints a line for each path.
-func printApplied(a *app.App, res *artifacts.Applied) error {
+func printApplied(a *app.App, res *artifacts.Applied, reverse bool) error {
 	w := bufio.NewWriter(a.Out)
 	word := "applied"
-	if res.Checked {
+	switch {
+	case reverse && res.Checked:
+		word = "undoes"
+	case reverse:
+		word = "undone"
+	case res.Checked:
 		word = "applies"
 	}
 	for _, p := range res.Applied {
@@ -98,6 +118,8 @@ func printApplied(a *app.App, res *artifacts.Applied) error {
 	switch {
 	case len(res.Applied) > 0 && res.Salvage != "":
 		a.Note("overwritten and deleted files were salvaged: superqode workspace restore %s", res.Salvage)
+	case len(res.Applied) == 0 && reverse:
+		a.Note("nothing to undo: the origin does not have these changes")
 	case len(res.Applied) == 0 && len(res.Already) > 0:
 		a.Note("nothing to apply: the origin already has it")
 	case len(res.Applied) == 0:
@@ -125,9 +147,9 @@ func appliedLine(word string, p artifacts.AppliedPath) string {
 
 // commits is apply --commits: a line for each commit; conflicts go to stderr.
 func (c *Apply) commits(ctx context.Context, a *app.App, l *state.Listed) error {
-	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !c.Agent.IsZero() {
+	if len(c.Paths) > 0 || len(c.Hunk) > 0 || !c.Agent.IsZero() || c.Reverse {
 		return superqode.Errorf(superqode.ErrUsage,
-			"--commits applies whole commits and takes no PATH, --hunk or --agent")
+			"--commits applies whole commits and takes no PATH, --hunk, --agent or --reverse")
 	}
 	res, rec, err := a.Manager.ApplyCommits(ctx, string(l.Origin), l.ID.String(), c.Check)
 	if res == nil {

@@ -89,12 +89,16 @@ func (c *List) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		return printList(a, sessions, broken, conflicts)
 	}
 	rows := app.Rows(sessions, func(s state.Listed) []string {
+		exit := "-"
+		if s.ExitCode != nil {
+			exit = strconv.Itoa(*s.ExitCode)
+		}
 		return []string{
-			s.ID.String(), string(s.Mode), stateWord(s), text.Age(time.Since(s.CreatedAt)), lineCount(s.ChangeCount, false),
-			text.QuotePath(string(s.Workspace)),
+			sessionName(a, s), stateWord(s), exit, lineCount(s.ChangeCount, false), text.Age(time.Since(s.CreatedAt)),
+			string(s.Mode), text.Printable(strings.Join(s.Command, " ")),
 		}
 	})
-	header := []string{"SESSION", "MODE", "STATE", "AGE", "CHANGES", "PATH"}
+	header := []string{"SESSION", "STATE", "EXIT", "CHANGES", "AGE", "MODE", "COMMAND"}
 	if err := a.Table(header, rows); err != nil || len(conflicts) == 0 {
 		return err
 	}
@@ -155,6 +159,16 @@ func toJSON(s state.Listed) listedJSON {
 	return j
 }
 
+// sessionName is what a person types for the session; where nobody reads along, the
+// whole id.
+func sessionName(a *app.App, s state.Listed) string {
+	id := s.ID.String()
+	if !a.OutTTY {
+		return id
+	}
+	return cmp.Or(text.Printable(s.Name), id[strings.LastIndexByte(id, '-')+1:])
+}
+
 // stateWord adds what the state does not tell: that the process died, and that
 // cleanup spares the session.
 func stateWord(s state.Listed) string {
@@ -169,7 +183,7 @@ func stateWord(s state.Listed) string {
 }
 
 // Info shows one session.
-type Info struct{ app.SessionFlag }
+type Info struct{ app.LastFlag }
 
 type infoJSON struct {
 	SchemaVersion int `json:"schema_version"`
@@ -239,7 +253,7 @@ func countNow(ctx context.Context, m *life.Manager, l *state.Listed) (int, error
 
 // Changes lists changes.
 type Changes struct {
-	app.SessionFlag
+	app.LastFlag
 	Agent superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
 }
 
@@ -300,7 +314,7 @@ func lineCount(n int, binary bool) string {
 
 // Diff prints a session's patch.
 type Diff struct {
-	app.SessionFlag
+	app.LastFlag
 	Stat  bool              `help:"Print a diffstat instead of the patch."`
 	Hunks bool              `help:"Number the hunks for workspace apply --hunk (always on a terminal)."`
 	Agent superqode.AgentID `predictor:"agent" placeholder:"NAME" help:"Limit to this agent's changes."`
