@@ -21,6 +21,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Custody holds what a session's state files said when its program was started.
@@ -238,6 +239,7 @@ func restoreFolders(s *site.Site) error {
 func (c *Custody) Release(s *site.Site) error {
 	err := restoreFolders(s)
 	tampered, rerr := c.restore()
+	changed := c.results.changed()
 	if broken, verr := c.results.restoreMissing(); broken || verr != nil {
 		tampered, rerr = append(tampered, ".superqode"), errors.Join(rerr, verr)
 	}
@@ -254,6 +256,14 @@ func (c *Custody) Release(s *site.Site) error {
 		s.Rec.Tampered = state.Merged(s.Rec.Tampered, []string{name})
 		s.Tell(fmt.Sprintf("the program changed superqode's own state (%s of session %s); it was put back",
 			name, s.Rec.ID))
+	}
+	if len(changed) > 0 {
+		first, stay := text.Printable(changed[0]), "stays"
+		if len(changed) > 1 {
+			first, stay = first+", …", "stay"
+		}
+		s.Warn(fmt.Sprintf("%s changed while the program ran, and %s so: %s; superqode artifacts verify",
+			text.Plural(len(changed), "earlier artifact"), stay, first))
 	}
 	if err != nil {
 		return fmt.Errorf("put back the session's state: %w", err)

@@ -27,6 +27,7 @@ type openFile struct {
 	root string // what holds it is no program's to replace
 	path string
 	f    *os.File
+	was  unix.Stat_t
 }
 
 // openShare is the part of the files that this process may open which
@@ -75,14 +76,50 @@ func hold(root string, folders ...string) (_ *openFiles, err error) {
 			if err != nil {
 				return err
 			}
-			v.files = append(v.files, openFile{root, path, f})
-			return nil
+			h := openFile{root: root, path: path, f: f}
+			v.files = append(v.files, h)
+			return h.stat(&v.files[len(v.files)-1].was)
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	return v, nil
+}
+
+func (h openFile) stat(st *unix.Stat_t) (err error) {
+	conn, err := h.f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if cerr := conn.Control(func(fd uintptr) { err = unix.Fstat(int(fd), st) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// changed returns the paths of what was written to, or replaced. superqode itself
+// replaces manifests only.
+func (v *openFiles) changed() (paths []string) {
+	if v == nil {
+		return nil
+	}
+	for _, h := range v.files {
+		var is, at unix.Stat_t
+		lerr := unix.Lstat(h.path, &at)
+		written := h.stat(&is) != nil || is.Size != h.was.Size || is.Mtim != h.was.Mtim
+		switch {
+		case lerr != nil: // restoreMissing writes it anew
+		case at.Ino == is.Ino && at.Dev == is.Dev:
+			written = written || is.Ctim != h.was.Ctim
+		default:
+			written = written || filepath.Base(h.path) != "manifest.json"
+		}
+		if written {
+			paths = append(paths, h.path)
+		}
+	}
+	return paths
 }
 
 func (v *openFiles) close() error {
