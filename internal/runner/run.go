@@ -207,7 +207,9 @@ func (r *run) watch(ctx context.Context) {
 		case s := <-job:
 			r.signal(s)
 		case <-r.tree.stopped:
-			r.stops()
+			if !r.killing() { // which stops it first
+				r.stops()
+			}
 		case <-timeout:
 			r.res.TimedOut = true
 			r.wayDown()

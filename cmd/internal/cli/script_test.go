@@ -111,10 +111,10 @@ var userScripts = []string{
 	"origin-files", "run-git-snapshot", "run-git-snapshot-killed", "run-git-snapshot-signals", "run-git-snapshot-user", "run-unruly",
 }
 
-// TestScriptsAsUser runs some scripts once more where root runs the tests, as a user who
+// TestUserScripts runs some scripts and tests once more where root runs them, as a user who
 // is bound by modes, and whose mounts the helper makes. It is by itself: the scripts
 // fill the machine.
-func TestScriptsAsUser(t *testing.T) {
+func TestUserScripts(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("TestScripts runs as a user")
 	}
@@ -148,7 +148,7 @@ func TestScriptsAsUser(t *testing.T) {
 	if err := errors.Join(os.Chown(dir, user, user), os.Chown(filepath.Join(dir, "tmp"), user, user)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "cli.test"), "-test.run=^TestScripts$")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "cli.test"), "-test.run=^Test(Scripts|AKilledProgramStopsNoJob)$")
 	cmd.Dir = dir
 	cmd.Env = []string{"HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), "PATH=" + os.Getenv("PATH"), "SUPERQODE_TEST_SHIM=" + filepath.Join(dir, "superqode-shim")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}

@@ -162,4 +162,13 @@ func TestJobOfAShell(t *testing.T) {
 	}
 }
 
+// TestAKilledProgramStopsNoJob: before a tree is killed it is stopped, which is not for
+// superqode to follow.
+func TestAKilledProgramStopsNoJob(t *testing.T) {
+	t.Parallel()
+	s := openShell(t)
+	s.types(t, "for i in 1 2 3 4 5; do superqode -q run --mode shared --max-disk 1k -- sh -c 'head -c 100000 /dev/zero >f$$; sleep 100 & sleep 100'; done; echo code $?\r")
+	s.sees(t, "\ncode 137")
+}
+
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
