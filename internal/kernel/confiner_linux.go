@@ -70,7 +70,7 @@ func Open(o Options) (*Confiner, error) {
 		}
 		return k, nil
 	}
-	keepFolders()
+	keepOpened()
 	err := k.open(o)
 	if err == nil && o.Enforce == EnforceRequired && !k.Layer.Active() {
 		err = superqode.WithHint(fmt.Errorf("the kernel layer is required and %s", k.Layer.State),

@@ -154,9 +154,11 @@ func reopened(f *os.File) (*os.File, error) {
 	return again, nil
 }
 
-// keepFolders keeps open folders of this process from the programs that it starts: by
-// one that was opened outside of the mounts they would reach what the mounts cover.
-func keepFolders() {
+// keepOpened keeps folders and files that this process was started with from the programs
+// that it starts: by a folder they would reach what the mounts cover, and a file that was
+// opened for reading they would open again, for writing. What the user opened for writing
+// is theirs.
+func keepOpened() {
 	names, _ := os.ReadDir("/proc/self/fd")
 	for _, n := range names {
 		fd := 0
@@ -164,7 +166,11 @@ func keepFolders() {
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil || unix.Fstat(fd, &st) != nil {
+			continue
+		}
+		if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFDIR || kind == unix.S_IFREG && flags&unix.O_ACCMODE == unix.O_RDONLY {
 			unix.CloseOnExec(fd)
 		}
 	}
