@@ -81,6 +81,37 @@ func NewPolicy(allow, deny []string) (Policy, error) {
 	return p, nil
 }
 
+// PolicyName names a base that guard.allow and guard.deny of a configuration add to.
+type PolicyName string
+
+// The policies. QE is the operations table: nothing that changes what is the user's.
+// Destructive is for coding agents outside of a session: only what destroys work, or
+// leaves the machine.
+const (
+	QE          PolicyName = "qe"
+	Destructive PolicyName = "destructive"
+)
+
+// harmless are the operations that Destructive allows beyond QE: what they do can be
+// taken back from the reflog, the stash or the configuration.
+var harmless = []string{
+	"am", "cherry-pick", "commit", "config.write", "init", "merge", "notes.write", "pull", "rebase",
+	"remote.add", "remote.rename", "remote.set-branches", "remote.set-head", "remote.set-url", "reset.commit", "reset.keep", "revert", "sparse-checkout", "stash.apply", "stash.branch", "stash.pop",
+	"stash.push", "stash.store", "symbolic-ref.write", "worktree.move", "worktree.prune",
+}
+
+// Policy adds two lists of operation names to the policy of the name; see NewPolicy.
+// An unknown name is an error that wraps superqode.ErrUsage.
+func (n PolicyName) Policy(allow, deny []string) (Policy, error) {
+	switch n {
+	case QE:
+		return NewPolicy(allow, deny)
+	case Destructive:
+		return NewPolicy(slices.Concat(harmless, allow), deny)
+	}
+	return Policy{}, superqode.Errorf(superqode.ErrUsage, "unknown policy %q: it is %s or %s", string(n), QE, Destructive)
+}
+
 // Decide returns the decision on one operation.
 func (p Policy) Decide(op Operation) Decision {
 	for _, r := range p.rules {

@@ -21,7 +21,7 @@ type Snippet struct {
 // documentation (see Format). program is how the agent finds superqode.
 func AgentSnippet(f Format, program string) (Snippet, error) {
 	call := func(what string) string { return quoteJSON(text.QuotePOSIX(program) + what + string(f)) }
-	command, claims, track := call(" guard check --format "), call(" claim check --format "), call(" track --format ")
+	command, claims, track := call(" guard check --policy destructive --format "), call(" claim check --format "), call(" track --format ")
 	group := func(matcher, command string, timeout int) string {
 		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, command,
 			timeout)

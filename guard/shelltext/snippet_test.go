@@ -44,7 +44,7 @@ func TestAgentSnippet(t *testing.T) {
 				}
 			}
 			slices.Sort(commands)
-			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --format "+string(f)+"; "+want+" track --format "+string(f) {
+			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --policy destructive --format "+string(f)+"; "+want+" track --format "+string(f) {
 				t.Errorf("%s: %q", f, got)
 			}
 			if len(s.Where) == 0 {

@@ -15,7 +15,7 @@ import (
 // two together.
 func quickCheck(args []string) (flags app.Globals, c *guardcmd.Check, ok bool) {
 	q := quickLine{
-		flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text)}, seen: map[string]bool{},
+		flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text), Policy: string(guard.QE)}, seen: map[string]bool{},
 	}
 	words := []string{"guard", "check"}
 	for len(args) > 0 {
@@ -87,6 +87,8 @@ func (q *quickLine) target(name string, own bool) (text *string, toggle *bool) {
 		return nil, &q.flags.JSON
 	case name == "--format" && own:
 		return &q.check.Format, nil
+	case name == "--policy" && own:
+		return &q.check.Policy, nil
 	case name == "--explain" && own:
 		return nil, &q.check.Explain
 	}

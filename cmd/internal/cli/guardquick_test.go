@@ -53,7 +53,7 @@ func holdQuick(t *testing.T, args []string) bool {
 func TestQuickCheck(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{
-		"guard check -- git commit", "guard check git", "guard check --json -- x", "guard check --format claude", "guard check --format=codex -", "--json guard check x",
+		"guard check -- git commit", "guard check git", "guard check --json -- x", "guard check --format claude", "guard check --format=codex -", "guard check --policy destructive git", "guard check --policy=qe --format gemini", "--json guard check x",
 		"-C /x guard check -- y", "guard check", "guard check -C /x --explain -- a --json", "guard check --home /h --config=/c x -- y", "--repo /x guard check git -C /y status",
 	} {
 		if !holdQuick(t, strings.Fields(line)) {

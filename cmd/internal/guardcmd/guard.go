@@ -21,6 +21,7 @@ import (
 // Check decides on text.
 type Check struct {
 	Format  string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
+	Policy  string   `default:"qe" placeholder:"NAME" help:"What to refuse outside of a session: qe (all that changes what is the user's) or destructive (what destroys work or leaves the machine)."`
 	Explain bool     `help:"Explain on stderr how the line was read."`
 	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --. One word is shell text, several are the words of one command. - or nothing reads stdin."`
 }
@@ -78,7 +79,11 @@ func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) 
 	if err != nil {
 		return in, err
 	}
-	if in.Policy, err = guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
+	name := guard.PolicyName(c.Policy)
+	if a.Getenv("SUPERQODE_SESSION_ID") != "" { // an agent's hooks are the same there
+		name = guard.QE
+	}
+	if in.Policy, err = name.Policy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
 		return in, err
 	}
 	in.Find = func() guard.Resolver {

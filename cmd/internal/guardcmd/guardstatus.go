@@ -23,7 +23,8 @@ import (
 // Status shows what guards here: the layers of sessions, the hooks of guard
 // install, the operations.
 type Status struct {
-	Operations bool `help:"List the operations with the decision that applies here."`
+	Operations bool   `help:"List the operations with the decision that applies here."`
+	Policy     string `default:"qe" placeholder:"NAME" help:"With --operations: the policy, qe or destructive."`
 }
 
 type guardOperationJSON struct {
@@ -45,7 +46,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	doc := guardStatusJSON{SchemaVersion: 1}
 	var err error
 	if c.Operations {
-		if doc.Operations, err = operations(ctx, a); err != nil {
+		if doc.Operations, err = operations(ctx, a, guard.PolicyName(c.Policy)); err != nil {
 			return err
 		}
 		if !a.Flags.JSON {
@@ -168,12 +169,12 @@ func printInstallation(a *app.App, st *install.Status) {
 }
 
 // operations is the table with the decisions that hold here.
-func operations(ctx context.Context, a *app.App) ([]guardOperationJSON, error) {
+func operations(ctx context.Context, a *app.App, name guard.PolicyName) ([]guardOperationJSON, error) {
 	cfg, err := a.Configuration(ctx)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := guard.NewPolicy(cfg.Guard.Allow, cfg.Guard.Deny)
+	policy, err := name.Policy(cfg.Guard.Allow, cfg.Guard.Deny)
 	if err != nil {
 		return nil, err
 	}
