@@ -58,9 +58,15 @@ func (j *jobTable) set(change func()) {
 	_ = unix.Kill(0, unix.SIGSTOP)
 }
 
-// stoppable reports whether somebody does job control for this process: the nearest
-// ancestor outside of its group is in its session. Nobody else would let it go on.
+// stoppable reports whether somebody does job control for this process: it has a
+// terminal, and the nearest ancestor outside of its group is in its session. Nobody else
+// would let it go on.
 func stoppable() bool {
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = tty.Close() // opened for reading only
 	sid, _ := unix.Getsid(0)
 	group := unix.Getpgrp()
 	for pid := os.Getppid(); pid > 1; {
