@@ -45,6 +45,9 @@ func (c *cleaner) orphans(ctx context.Context, p state.Project) error {
 	if err != nil {
 		return err
 	}
+	for i, name := range names {
+		names[i] = p.Leased(name)
+	}
 	admins, err := c.orphanAdmins(p, o)
 	if err != nil {
 		return err

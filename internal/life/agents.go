@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -144,7 +145,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	m.Tell = func(string) {} // the same was reported when the session's own workspace was made
 	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
-	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
+	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, folder: filepath.Base(string(s.Rec.Workspace)) + "-" + agent.String(), make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
 	if pl.Keep == "" {
 		pl.Keep = superqode.KeepFailure
 	}
@@ -152,7 +153,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 		pl.make.Template = string(s.Rec.Workspace)
 		pl.Template = pl.make.Template
 	}
-	c, err := m.newSession(s.Source, s.Project, pl)
+	c, err := m.newSession(ctx, s.Source, s.Project, pl)
 	if err != nil {
 		return nil, err
 	}

@@ -316,12 +316,12 @@ func TestCleanupOfOrphans(t *testing.T) {
 			id := k.active(t, OpenOptions{Mode: mode}, "echo mine > only-here; echo more >> README.md; truncate -s 101M large")
 			gone := k.active(t, OpenOptions{Mode: mode}, "")
 			other := k.active(t, OpenOptions{Mode: mode}, "")
-			l, _ := k.record(t, id)
+			l, _ := k.record(t, gone)
 			dir := filepath.Dir(l.Dir)
 			for _, id := range []superqode.SessionID{id, gone} {
 				remove(t, filepath.Join(dir, id.String()))
 			}
-			remove(t, filepath.Join(filepath.Dir(dir), "qe", gone.String()))
+			remove(t, string(l.Workspace))
 			spared := map[superqode.SessionID]string{id: "it has no record", other: "last used"}
 			if mode == superqode.ModeWorktree { // its admin folder stands
 				spared[gone] = "it has no record"

@@ -63,7 +63,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 		return nil, err
 	}
 	if p.Exists() {
-		if err := mode.ClaimOrigin(p, pl.make.Mode); err != nil {
+		if err := mode.ClaimOrigin(p, pl.make.Mode, pl.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 	}
 	d := opt.Defaults
 	v := &Preview{
-		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<session>")), From: pl.make.From, Head: pl.make.Commit,
+		SchemaVersion: state.SchemaVersion, DryRun: true, Mode: pl.make.Mode, Origin: state.HostPath(o.Top), Workspace: state.HostPath(filepath.Join(p.Dir, "qe", "<name>")), From: pl.make.From, Head: pl.make.Commit,
 		Include: notNull(pl.make.Include), Exclude: notNull(pl.make.Exclude), Template: state.HostPath(opt.Template), Keep: pl.Keep, Setup: prepare.Lines(spec), Outputs: notNull(opt.Outputs), Env: []string{}, Cwd: d.Cwd,
 		TimeoutMS: d.Timeout.Milliseconds(), MaxOutput: d.MaxOutput, Limits: append([]runner.Holding{}, held...), Command: notNull(exec.Args), Warnings: []string{},
 	}

@@ -40,7 +40,7 @@ func littered(t *testing.T, f *gittest.Fixture) {
 	remove(t, l.Dir)
 	project := state.Project{Dir: filepath.Dir(filepath.Dir(l.Dir))}
 	then := time.Now().Add(-25 * time.Hour)
-	for _, pattern := range []string{"qe/" + orphan.String(), "store.git/objects/pack/*"} {
+	for _, pattern := range []string{"qe/" + filepath.Base(string(l.Workspace)), "store.git/objects/pack/*"} {
 		paths, err := filepath.Glob(filepath.Join(project.Dir, pattern))
 		if err != nil {
 			t.Fatal(err)

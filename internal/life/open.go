@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -104,10 +103,10 @@ func (m *Manager) claimSession(ctx context.Context, o *site.Origin, p state.Proj
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if err := mode.ClaimOrigin(p, pl.make.Mode); err != nil {
+	if err := mode.ClaimOrigin(p, pl.make.Mode, pl.Name); err != nil {
 		return nil, err
 	}
-	return m.newSession(o, p, pl)
+	return m.newSession(ctx, o, p, pl)
 }
 
 // plan is a set of options that was checked against the origin.
@@ -116,6 +115,7 @@ type plan struct {
 	make   mode.Options
 	guard  state.GuardRecord
 	parent superqode.SessionID // see Record.Parent
+	folder string              // what an agent's workspace is called, if it can be
 }
 
 // plan decides the mode and resolves the revision before anything is made.
@@ -131,7 +131,7 @@ func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (pl
 }
 
 // newSession makes the session's folder, takes its lock and writes its record.
-func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Session, err error) {
+func (m *Manager) newSession(ctx context.Context, o *site.Origin, p state.Project, pl plan) (s *Session, err error) {
 	s, err = m.claimFolder(o, p)
 	if err != nil {
 		return nil, err
@@ -141,25 +141,24 @@ func (m *Manager) newSession(o *site.Origin, p state.Project, pl plan) (s *Sessi
 			err = errors.Join(err, os.RemoveAll(s.Folder), s.Close())
 		}
 	}()
-	now, id := m.Now(), s.Rec.ID
+	now, id, workspace := m.Now(), s.Rec.ID, o.Top
+	if !mode.Of(pl.make.Mode).InPlace {
+		if workspace, err = p.Lease(ctx, id, cmp.Or(pl.folder, pl.Name)); err != nil {
+			return s, err
+		}
+	}
 	s.Rec = state.Record{
 		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.make.Mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(p.WorkspacePath(id.String())), Tmp: m.TmpName(o),
+		Agent: pl.Agent, Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(workspace), Tmp: m.TmpName(o),
 		ObjectFormat: o.Format, From: pl.make.From, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}
-	s.Rec.Guard, s.Rec.Given, s.Rec.Claims, s.Rec.Defaults, s.Rec.Watcher = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher
-	if mode.Of(pl.make.Mode).InPlace {
-		s.Rec.Workspace = state.HostPath(o.Top)
-	}
-	s.Rec.Base.Head = pl.make.Commit
+	s.Rec.Guard, s.Rec.Given, s.Rec.Claims, s.Rec.Defaults, s.Rec.Watcher, s.Rec.Base.Head = pl.guard, pl.Setup.Given, pl.Claims, pl.Defaults, pl.Watcher, pl.make.Commit
 	if o.Repo != nil && !o.Repo.Bare { // a bare one is a directory like any other: all of it is in the snapshot
 		s.Rec.CommonDir, s.Rec.GitDir = state.HostPath(o.Repo.CommonDir), state.HostPath(o.Repo.GitDir)
 	}
-	for _, d := range state.SessionFolders() {
-		if err := os.Mkdir(filepath.Join(s.Folder, d), 0o700); err != nil {
-			return s, err
-		}
+	if err := state.MakeFolders(s.Folder); err != nil {
+		return s, err
 	}
 	failpoint.Hit("open.folders")
 	return s, s.Save()

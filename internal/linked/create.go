@@ -41,7 +41,7 @@ const Working = "working"
 type Options struct {
 	Repo *git.Repo
 	ID   superqode.SessionID // the admin folder's name
-	Path string              // the workspace; it does not exist yet, and its base name is the id
+	Path string              // the workspace; it does not exist yet. It is made under the id's name beside that, which gives the admin folder its own
 	From string              // Working, or a commit id: that commit's clean tree
 	Head string              // the workspace's HEAD; "" means From, or the origin's HEAD
 	// patterns (gitignore syntax) of ignored files to bring along, in addition to .worktreeinclude
@@ -124,13 +124,15 @@ func (c *creation) check(ctx context.Context) error {
 		err := superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of",
 			c.Repo.GitDir)
 		return superqode.WithHint(err, "git clone %s DIR", c.Repo.GitDir)
-	case c.ID.IsZero() || filepath.Base(c.Path) != c.ID.String() || !filepath.IsAbs(c.Path):
+	case c.ID.IsZero() || !filepath.IsAbs(c.Path):
 		return fmt.Errorf("%q is not a valid place for workspace %q", c.Path, c.ID)
 	case c.From == "":
 		return errors.New("workspace of nothing")
 	}
-	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) { // otherwise undo would remove what is not ours
-		return errors.Join(fmt.Errorf("%s: %w", c.Path, fs.ErrExist), err)
+	for _, path := range []string{c.Path, Made(c.Path, c.ID)} { // otherwise undo would remove what is not ours
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("%s: %w", path, fs.ErrExist), err)
+		}
 	}
 	if c.Head == "" && c.From != Working {
 		c.Head = c.From
@@ -195,14 +197,15 @@ func (c *creation) addLocked(ctx context.Context) error {
 	c.tried = true
 	// guessRemote and useRelativePaths would change the origin's configuration
 	// or the form of the files that are compared below.
+	made := Made(c.Path, c.ID)
 	args := []string{"-c", "worktree.useRelativePaths=false", "-c", "gc.auto=0", "worktree", "add", "--detach",
-		"--no-checkout", c.Path, c.Head}
+		"--no-checkout", made, c.Head}
 	for try := 1; ; try++ {
 		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
 		if err == nil {
 			break
 		}
-		if _, serr := os.Lstat(c.Path); try == addTries || ctx.Err() != nil || !errors.Is(serr, fs.ErrNotExist) ||
+		if _, serr := os.Lstat(made); try == addTries || ctx.Err() != nil || !errors.Is(serr, fs.ErrNotExist) ||
 			full(err) {
 			return err
 		}
@@ -213,8 +216,24 @@ func (c *creation) addLocked(ctx context.Context) error {
 		}
 	}
 	var err error
-	c.admin, err = adminDir(c.Repo, c.Path)
-	return err
+	if c.admin, err = adminDir(c.Repo, made); err != nil || made == c.Path {
+		return err
+	}
+	if err := failpoint.Err("worktree.named"); err != nil {
+		return err
+	}
+	if err := os.Rename(made, c.Path); err != nil {
+		return err
+	}
+	if err := failpoint.Err("worktree.moved"); err != nil {
+		return err
+	}
+	return atomicfile.Replace(filepath.Join(c.admin, "gitdir"), []byte(filepath.Join(c.Path, ".git")+"\n"), 0o644)
+}
+
+// Made is where git makes the workspace at path: it calls the admin folder as the workspace.
+func Made(path string, id superqode.SessionID) string {
+	return filepath.Join(filepath.Dir(path), id.String())
 }
 
 // full recognizes a git that ran out of space, where trying again only costs
@@ -257,6 +276,7 @@ func (c *creation) undo(ctx context.Context) error {
 	if admin == "" { // git was interrupted, or refused
 		admin = filepath.Join(c.Repo.CommonDir, "worktrees", c.ID.String())
 	}
-	err = removeAdmin(c.Repo, admin, c.Path)
-	return errors.Join(err, trash.RemoveTree(ctx, c.Path), unlock())
+	made := Made(c.Path, c.ID)
+	err = removeAdmin(c.Repo, admin, Of(admin, c.Path, made))
+	return errors.Join(err, trash.RemoveTree(ctx, c.Path), trash.RemoveTree(ctx, made), unlock())
 }

@@ -115,6 +115,16 @@ func checkAdmin(repo *git.Repo, admin, workspace string) error {
 	return nil
 }
 
+// Of returns the workspace that an admin folder belongs to: path, or made where that is
+// where git made it and no more is known.
+func Of(admin, path, made string) string {
+	at := filepath.Dir(strings.TrimSuffix(atomicfile.ReadLine(filepath.Join(admin, "gitdir")), "\n"))
+	if at == "." || resolve(at) == resolve(made) {
+		return made
+	}
+	return path
+}
+
 // resolve follows the links in the folders above path; the last name itself may
 // not exist.
 func resolve(path string) string {

@@ -20,8 +20,15 @@ import (
 // ClaimOrigin makes sure that no two sessions that would meet in the origin's
 // files are open at once: a git_snapshot session is alone, and nothing is made
 // of an origin in which one is at work. The caller holds the project lock.
-func ClaimOrigin(p state.Project, mode superqode.Mode) error {
-	return claim(p, Of(mode).Exclusive())
+//
+// A name is one open session's.
+func ClaimOrigin(p state.Project, mode superqode.Mode, name string) error {
+	l, err := p.Named(name)
+	if l != nil {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--name %s: session %s has that name and is open", text.Printable(name), l.ID),
+			"superqode workspace end --session %s # or: superqode workspace create --reuse --name %s", l.ID, text.QuotePOSIX(name))
+	}
+	return errors.Join(err, claim(p, Of(mode).Exclusive()))
 }
 
 // ClaimAlone makes sure that no session works in the origin itself: what is done

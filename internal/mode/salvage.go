@@ -161,12 +161,13 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 // ownWorkspace refuses to remove a folder that is not where the session's own
 // workspace lies: a program may have written into the record.
 func ownWorkspace(s *site.Site) error {
-	want := s.Project.WorkspacePath(s.Rec.ID.String())
+	id, dir, name := s.Rec.ID.String(), superqode.RealPrefix(filepath.Join(s.Project.Dir, "qe")), filepath.Base(string(s.Rec.Workspace))
 	if !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil // removed, or the whole home was moved
 	}
-	if superqode.RealPrefix(filepath.Dir(string(s.Rec.Workspace))) != superqode.RealPrefix(filepath.Dir(want)) || filepath.Base(string(s.Rec.Workspace)) != filepath.Base(want) {
-		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.Rec.ID, s.Rec.Workspace, want)
+	holder := s.Project.Leased(name) // "" where the lease was lost
+	if superqode.RealPrefix(filepath.Dir(string(s.Rec.Workspace))) != dir || holder != id && holder != "" {
+		return superqode.Errorf(superqode.ErrConflict, "the record of session %s names %s as its workspace, which is not superqode's to remove; its own is %s", s.Rec.ID, s.Rec.Workspace, s.Project.WorkspacePath(id))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
+	"github.com/seed-2d964004/superqode/internal/trash"
 )
 
 // worktreeKind is worktree mode: the workspace is a linked worktree of the
@@ -133,6 +134,12 @@ func (worktreeKind) Remove(ctx context.Context, s *site.Site, locked bool) error
 	unlock, err := s.Project.Lock(ctx)
 	if err != nil {
 		return err
+	}
+	if made := linked.Made(ws, s.Rec.ID); linked.Of(admin, ws, made) == made && ws != made { // it was never named, or only half
+		if err := trash.Put(ws, s.Project.TrashPath()); err != nil {
+			return errors.Join(err, unlock())
+		}
+		ws = made
 	}
 	remove := linked.Remove
 	if locked {

@@ -110,6 +110,10 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 	if named := slices.DeleteFunc(slices.Clone(hits),
 		func(l state.Listed) bool { return ref == "" || l.Name != ref }); len(named) > 0 {
 		hits = named
+		open := slices.DeleteFunc(slices.Clone(named), func(l state.Listed) bool { return l.State.Ended() })
+		if len(open) == 1 {
+			hits = open
+		}
 	}
 	for _, b := range broken {
 		if ref != "" && (strings.HasPrefix(b.ID, ref) || strings.HasSuffix(b.ID, ref)) && len(hits) == 0 {
@@ -219,10 +223,12 @@ func OriginOf(m *site.Host, dir string) (string, bool) {
 	if len(parts) < 3 || parts[1] != "qe" {
 		return "", false
 	}
-	if _, err := superqode.ParseSessionID(parts[2]); err != nil {
+	p := state.Project{Dir: filepath.Join(working, parts[0])}
+	id := p.Leased(parts[2])
+	if id == "" {
 		return "", false
 	}
-	l, err := state.Load(state.Project{Dir: filepath.Join(working, parts[0])}.SessionPath(parts[2]))
+	l, err := state.Load(p.SessionPath(id))
 	return string(l.Origin), err == nil && l.Origin != ""
 }
 

@@ -1,6 +1,9 @@
 package state
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/seed-2d964004/superqode/guard"
 )
 
@@ -48,6 +51,16 @@ const SuppressionsCopy = "suppressions.yaml"
 // SessionFolders lists the folders of a session below its own: bin, exec, hooks
 // and log are the supervisor's, tmp and artifacts the program's.
 func SessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
+
+// MakeFolders makes them.
+func MakeFolders(dir string) error {
+	for _, name := range SessionFolders() {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // WorkspaceFile is the file in a session's folder that describes its workspace.
 const WorkspaceFile = "workspace.json"

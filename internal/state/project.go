@@ -42,9 +42,6 @@ func (p Project) SessionsPath() string { return filepath.Join(p.Dir, "sessions")
 // SessionPath is the folder of one session.
 func (p Project) SessionPath(id string) string { return filepath.Join(p.Dir, "sessions", id) }
 
-// WorkspacePath is the workspace of one session.
-func (p Project) WorkspacePath(id string) string { return filepath.Join(p.Dir, "qe", id) }
-
 // Of returns the project of what key identifies, an origin's own path or that
 // of its repository, below a working folder. It need not exist yet.
 func Of(working, name, key string) Project {

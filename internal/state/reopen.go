@@ -19,7 +19,7 @@ func (p Project) Reopen() error {
 	working := filepath.Dir(p.Dir)
 	project := filepath.Join(filepath.Base(working), filepath.Base(p.Dir))
 	names := []string{"", filepath.Base(working), project}
-	for _, name := range []string{"project.json", "lock", "sessions", "qe", "trash", "store.git"} {
+	for _, name := range []string{"project.json", "lock", "sessions", "qe", "leases", "leases.lock", "trash", "store.git"} {
 		names = append(names, filepath.Join(project, name))
 	}
 	return Reopen(superqode.RealPrefix(filepath.Dir(working)), names...)

@@ -9,15 +9,22 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/team"
 )
 
 // Create opens a session and leaves it.
-type Create struct{ newSession }
+type Create struct {
+	newSession
+	Reuse bool `help:"Take the open session of that --name, where there is one."`
+}
 
 // Run prints the session's id and its workspace.
 func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
+	if there, err := c.reused(ctx, a, m); err != nil || there != nil {
+		return errors.Join(err, c.print(a, there))
+	}
 	cfg, err := a.ConfigurationFor(ctx, c.DryRun)
 	if err != nil {
 		return err
@@ -31,14 +38,37 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	}
 	s, err := m.Create(ctx, opt)
 	if err != nil {
+		if there, rerr := c.reused(ctx, a, m); rerr == nil && there != nil { // somebody else made it meanwhile
+			return c.print(a, there)
+		}
 		return err
 	}
 	rec := s.Record()
-	if err := s.Close(); err != nil {
-		return err
+	return errors.Join(s.Close(), c.print(a, &state.Listed{Record: rec, Dir: s.Dir()}))
+}
+
+// reused is the open session that --reuse takes.
+func (c *Create) reused(ctx context.Context, a *app.App, m *life.Manager) (*state.Listed, error) {
+	if !c.Reuse {
+		return nil, nil
 	}
+	if c.Name == "" {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--reuse needs a --name"), "superqode workspace create --reuse --name NAME")
+	}
+	p, err := registry.Locate(ctx, m.Host, a.Flags.Repo)
+	if err != nil {
+		return nil, err
+	}
+	return p.Named(c.Name)
+}
+
+func (c *Create) print(a *app.App, s *state.Listed) error {
+	if s == nil {
+		return nil
+	}
+	rec := &s.Record
 	if a.Flags.JSON {
-		steps, err := program.SetupSteps(s.Dir())
+		steps, err := program.SetupSteps(s.Dir)
 		if err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ type openFlags struct {
 	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or from a commit's tree."`
 	Template    string         `type:"somepath" predictor:"file" placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
 	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match (gitignore syntax; repeatable)."`
-	Name        string         `help:"A name for the session."`
+	Name        string         `help:"A name for the session and its workspace; no two open sessions have the same."`
 	Agent       []string       `predictor:"agent" placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
 	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
 	Keep        superqode.Keep `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
