@@ -36,14 +36,39 @@ func Open(dir int, name string, flags int, perm uint32) (fd int, err error) {
 // name by name. The flags are DirFlags or PassFlags.
 func OpenPath(root int, path string, flags int) (int, error) {
 	fd, err := Open(root, ".", flags, 0)
-	for path != "" && err == nil {
-		var name string
-		name, path, _ = strings.Cut(path, "/")
+	for leap := flags == PassFlags; path != "" && err == nil; {
 		up := fd
-		fd, err = Open(up, name, flags, 0)
+		if head, rest := cutDeep(path); leap && head != "" {
+			if fd, leap = openDeep(up, head); !leap { // by name, which says what is in the way
+				fd = up
+				continue
+			}
+			path = rest
+		} else {
+			var name string
+			name, path, _ = strings.Cut(path, "/")
+			fd, err = Open(up, name, flags, 0)
+		}
 		_ = unix.Close(up) // a folder's handle has nothing to flush
 	}
 	return fd, err
+}
+
+// cutDeep cuts off as much of a deep path as one call takes, "" of another one: to
+// remove a thousand folders within one another by name takes a million calls.
+func cutDeep(path string) (head, rest string) {
+	const most, deep = 4000, 32
+	if head = path; len(path) > most {
+		i := strings.LastIndexByte(path[:most], '/')
+		if i < 0 {
+			return "", path
+		}
+		head, rest = path[:i], path[i+1:]
+	}
+	if strings.Count(head, "/") < deep {
+		return "", path
+	}
+	return head, rest
 }
 
 // Split cuts a path into its folder, "" for none, and its last name.

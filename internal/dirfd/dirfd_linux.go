@@ -23,3 +23,12 @@ func SetTime(fd int, mtime unix.Timespec) error {
 	}
 	return nil
 }
+
+// openDeep opens a folder by its path below another one, to pass through. It follows no
+// link and reports false where anything is in the way, or the kernel has no openat2.
+func openDeep(dir int, path string) (fd int, ok bool) {
+	fd, err := unix.Openat2(dir, path, &unix.OpenHow{
+		Flags: PassFlags, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
+	})
+	return fd, err == nil
+}
