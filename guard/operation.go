@@ -45,7 +45,7 @@ const (
 	whyRead    = "it changes nothing of the user's"
 
 	doLeave  = "leave the changes in the files; they are collected when the session ends. `git diff` shows them"
-	doRemote = "leave publishing to the user; `git push --dry-run` shows what would be sent"
+	doRemote = "leave publishing to the user; `git log --oneline HEAD --not --remotes` shows what no remote has"
 	doStash  = "keep the changes where they are; to try something on the side, " +
 		"`git worktree add --detach $(mktemp -d)/side` or `git diff > /tmp/work.patch`"
 	doEdit = "undo your own edits by editing the files; `git diff -- FILE` shows them and " +
@@ -112,12 +112,12 @@ var operationTable = []OperationInfo{
 	{"output.overwrite", Deny, "a git option that writes over an existing file (--output=FILE)", whyLoss,
 		"write to a new file: `git diff --output=/tmp/work.patch`"},
 	{"prune", Deny, "git prune", whyDelete, "`git prune -n` lists what it would delete"},
-	{"pull", Deny, "git pull", whyHistory, "`git fetch` and then `git diff HEAD...@{upstream}`"},
+	{"pull", Deny, "git pull", whyHistory, "look at what came: `git fetch origin BRANCH && git diff HEAD...FETCH_HEAD`"},
 	{"push", Deny, "git push, every form", whyRemote, doRemote},
 	{"read-tree.update", Deny, "git read-tree -u, --reset", whyLoss,
 		"read into another index: `GIT_INDEX_FILE=/tmp/index git read-tree HEAD`"},
 	{"rebase", Deny, "git rebase", whyHistory,
-		"`git log --oneline @{upstream}..HEAD` shows what a rebase would replay"},
+		"`git log --oneline BRANCH..HEAD` shows what a rebase would replay"},
 	{"reflog.delete", Deny, "git reflog delete, drop", whyDelete, "`git reflog` shows it"},
 	{"reflog.expire", Deny, "git reflog expire", whyDelete, "`git reflog expire --dry-run --all` shows what would go"},
 	{"remote.add", Deny, "git remote add", whyShared,
@@ -148,7 +148,7 @@ var operationTable = []OperationInfo{
 	{"send-email", Deny, "git send-email, imap-send", whyRemote,
 		"write the patches to files: `git format-patch -o /tmp/out HEAD~1`"},
 	{"sparse-checkout.set", Deny, "git sparse-checkout that changes the tree", "it takes files out of the tree",
-		"`git sparse-checkout list` shows the patterns"},
+		"`git ls-files -t` marks with S what is not in the tree"},
 	{"stash.apply", Deny, "git stash apply", whyStash, "read it instead: `git stash show -p`"},
 	{"stash.branch", Deny, "git stash branch", whyStash, "read it instead: `git stash show -p`"},
 	{"stash.clear", Deny, "git stash clear", whyStash, "`git stash list` lists"},
@@ -169,7 +169,7 @@ var operationTable = []OperationInfo{
 	{"switch.reset-branch", Deny, "git switch -C on an existing branch", "it moves a branch of the user's",
 		"make a new branch: `git switch -c NEW-NAME`"},
 	{"symbolic-ref.write", Deny, "git symbolic-ref that writes", whyShared,
-		"`git symbolic-ref HEAD` reads; `git switch BRANCH` switches"},
+		"`git branch --show-current` reads; `git switch BRANCH` switches"},
 	{"tag.create", Allow, "git tag NAME", "a new name takes nothing away", ""},
 	{"tag.delete", Deny, "git tag -d", whyShared, "`git tag -l` lists"},
 	{"tag.force", Deny, "git tag -f", whyShared, "make a new tag: `git tag NEW-NAME`"},
