@@ -60,8 +60,10 @@ func ParseVersion(s string) (Version, error) {
 type Git struct {
 	Bin     string
 	Version Version
-	env     []string
-	config  []string
+	// Trace is told of each call that has ended, and how; may be nil.
+	Trace  func(args []string, took time.Duration, err error)
+	env    []string
+	config []string
 }
 
 // Find looks git up in env's PATH and checks its version once. env is the
@@ -311,7 +313,11 @@ func (g *Git) Run(ctx context.Context, c Cmd) error {
 	cmd := g.Command(ctx, c)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	began := time.Now()
 	err := cmd.Run()
+	if g.Trace != nil {
+		g.Trace(c.Args, time.Since(began), err)
+	}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		if ctx.Err() != nil {

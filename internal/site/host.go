@@ -127,12 +127,16 @@ func NotFoundOr(err error, path string) error {
 // step.
 type Progress func(step string, meter *treecopy.Meter) (done func())
 
-// Begin tells the person at the terminal that a step begins.
+// Begin tells the person at the terminal that a step begins, and the log that it ended.
 func (h *Host) Begin(step string, meter *treecopy.Meter) (done func()) {
-	if h.Progress == nil {
-		return func() {}
+	began, shown := h.Now(), func() {}
+	if h.Progress != nil {
+		shown = h.Progress(step, meter)
 	}
-	return h.Progress(step, meter)
+	return func() {
+		shown()
+		h.Log.Debug().Dur("took", h.Now().Sub(began)).Msg(step)
+	}
 }
 
 // Git finds git once.
@@ -151,7 +155,15 @@ func (h *Host) Git(ctx context.Context) (*git.Git, error) {
 }
 
 // locate finds git where no session's program could have put one.
-func (h *Host) locate() (*git.Git, error) { return git.Locate(h.Env, h.Avoid()...) }
+func (h *Host) locate() (*git.Git, error) {
+	g, err := git.Locate(h.Env, h.Avoid()...)
+	if g != nil {
+		g.Trace = func(args []string, took time.Duration, err error) {
+			h.Log.Debug().Strs("args", args).Dur("took", took).Err(err).Msg("git")
+		}
+	}
+	return g, err
+}
 
 // Avoid lists the folders that no program of PATH is taken from: where the command is
 // about, superqode's own state, and every known origin with its linked worktrees.

@@ -144,6 +144,9 @@ func (s *Site) Update(ctx context.Context, change func(*state.Record)) (err erro
 	rec, _ := state.Believe(s.Folder, s.Rec)
 	s.Rec = rec
 	change(&s.Rec)
+	if s.Rec.State != rec.State || s.Rec.Step != rec.Step {
+		s.Log.Info().Stringer("session", s.Rec.ID).Str("state", string(s.Rec.State)).Str("step", s.Rec.Step).Msg("session")
+	}
 	return s.Save()
 }
 

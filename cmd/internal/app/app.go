@@ -42,7 +42,7 @@ type Globals struct {
 	Home    string `predictor:"file" placeholder:"DIR" help:"The folder for sessions (default: $$SUPERQODE_HOME or ~/.superqode)." sep:"none"`
 	JSON    bool   `name:"json" help:"Print the result as JSON."`
 	Quiet   bool   `short:"q" help:"Print results and errors only."`
-	Verbose int    `short:"v" type:"counter" help:"Log more to stderr; -vv logs everything."`
+	Verbose int    `short:"v" type:"counter" help:"Log a session's states to stderr; -vv also each step and each git command that superqode itself runs."`
 	Color   string `enum:"auto,always,never" default:"auto" placeholder:"WHEN" help:"Colour the output: auto, always or never."`
 	Config  string `predictor:"file" placeholder:"FILE" help:"Read this configuration file instead of the origin's superqode.yaml." sep:"none"`
 	NoInput bool   `name:"no-input" help:"Never prompt."`

@@ -78,8 +78,12 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 			"swept_bytes", res.Swept))
 	}
 	w := bufio.NewWriter(a.Out)
+	removed := "removed"
+	if c.DryRun {
+		removed = "would remove"
+	}
 	for _, r := range res.Removed {
-		line := fmt.Sprintf("removed\t%s\t%s", r.ID, text.Printable(r.Why))
+		line := fmt.Sprintf("%s\t%s\t%s", removed, r.ID, text.Printable(r.Why))
 		if r.Salvage != "" {
 			line += "; superqode workspace restore " + r.Salvage
 		}
