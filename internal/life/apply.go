@@ -67,7 +67,7 @@ func (m *Manager) ApplyCommits(ctx context.Context, dir, ref string, check bool)
 // forApply attaches to a session whose changes are applied, so that no cleanup
 // removes it meanwhile.
 func (m *Manager) forApply(l state.Listed) (*Session, error) {
-	m.noticeDead(m.session(l).Project)
+	m.NoticeDead(m.session(l).Project)
 	s, err := m.attach(l)
 	if err == nil && l.State == superqode.StateDone {
 		err = s.Hold()

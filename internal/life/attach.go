@@ -25,7 +25,7 @@ func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error)
 	if err != nil {
 		return nil, err
 	}
-	m.noticeDead(m.session(l).Project)
+	m.NoticeDead(m.session(l).Project)
 	if l.Dead && mode.Of(l.Mode).InPlace { // recovered by now
 		if l, err = m.find(ctx, dir, l.ID.String()); err != nil {
 			return nil, err
@@ -50,10 +50,10 @@ func (m *Manager) session(l state.Listed) *Session {
 	return m.of(m.At(l))
 }
 
-// noticeDead finishes an apply that was cut short, tells, in one line each, of
+// NoticeDead finishes an apply that was cut short, tells, in one line each, of
 // sessions whose process died without ending them, and remembers to sweep what
 // an interrupted removal left.
-func (m *Manager) noticeDead(p state.Project) {
+func (m *Manager) NoticeDead(p state.Project) {
 	m.touched = append(m.touched, p)
 	if apply.AnyPending(p) {
 		apply.Notice(m.Host, p)

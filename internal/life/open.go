@@ -71,7 +71,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err := p.Create(o.Key(), m.Now()); err != nil {
 		return nil, err
 	}
-	m.noticeDead(p)
+	m.NoticeDead(p)
 	if err := gc.PrepareArtifacts(o.Top); err != nil { // found out now rather than after an hour's work
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/rs/zerolog"
@@ -141,8 +142,14 @@ func (a *App) Sessions() (*life.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	var told sync.Map
+	warn := func(line string) {
+		if _, again := told.LoadOrStore(line, true); !again {
+			a.Warn(line)
+		}
+	}
 	a.Manager = life.NewManager(life.Config{
-		Home: home, Env: a.Env, Log: a.Log, Warn: a.Warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
+		Home: home, Env: a.Env, Log: a.Log, Warn: warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
 		ExitCode: func(err error) int { return ExitCode(err, "run") },
 	})
 	a.Manager.Dir = a.Flags.Repo
@@ -200,6 +207,22 @@ func (a *App) ConfigurationFor(ctx context.Context, dryRun bool) (*config.Config
 		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.Flags.Config)
 	}
 	return cfg, err
+}
+
+// Notice is for a command that works on no session: an origin that a dead one left
+// changed is brought back, and others that died are told of.
+func (a *App) Notice(ctx context.Context) error {
+	m, err := a.Sessions()
+	if err != nil || a.Getenv("SUPERQODE_SOCKET") != "" { // a session's program sees to no other session
+		return nil
+	}
+	if _, err := m.RecoverInPlace(a.Flags.Repo); err != nil {
+		return err
+	}
+	if o, err := m.Resolve(ctx, a.Flags.Repo); err == nil {
+		m.NoticeDead(m.ProjectOf(o))
+	}
+	return nil
 }
 
 // ConfigSources is where the configuration is read from.

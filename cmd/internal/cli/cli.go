@@ -96,7 +96,14 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 		ctx, stop = a.CancelOnSignal(ctx)
 		defer stop()
 	}
-	err := call(ctx, a, do)
+	err := call(ctx, a, func(ctx context.Context) error {
+		if notices(command) {
+			if err := a.Notice(ctx); err != nil {
+				return err
+			}
+		}
+		return do(ctx)
+	})
 	a.Done()
 	cause, interrupted := errors.AsType[*program.InterruptError](context.Cause(ctx))
 	if interrupted && err != nil && !errors.Is(err, superqode.ErrVerification) {
@@ -109,6 +116,23 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 		}
 	}
 	return code
+}
+
+// notices reports whether a command looks for sessions that died before it does its own
+// work: the others that work on sessions do it themselves, and docs/recovery.md names
+// those that never do.
+func notices(command string) bool {
+	for _, name := range []string{
+		"artifacts ", "claim acquire", "claim list", "claim release", "config show", "finding ", "guard allow",
+		"guard install", "guard status", "guard uninstall", "trust", "watch", "workspace blame", "workspace changes",
+		"workspace conflicts", "workspace diff", "workspace info", "workspace logs", "workspace path", "workspace ps",
+		"workspace restore", "workspace verify",
+	} {
+		if strings.HasPrefix(command, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // call runs the command. A panic is a failure of ours like any other: without
