@@ -17,9 +17,9 @@ type Reply struct {
 }
 
 // Exit codes of Reply: denied for people and scripts (docs/formats.md), and
-// blocked for the hooks, all of which but Copilot's take status 2 for "do not
-// run it" with the reason on standard error. Copilot skips a hook that fails, so
-// it gets 0 and the decision on standard output.
+// blocked for the hooks of Claude Code, Codex and Cursor, which take status 2 for "do
+// not run it" with the reason on standard error. Gemini CLI and Copilot read the
+// decision on standard output of a hook that ends with 0.
 const (
 	codeDenied  = 3
 	codeBlocked = 2
@@ -73,7 +73,7 @@ func block(f Format, message string) (Reply, error) {
 	case Claude, Codex:
 		body = map[string]any{"hookSpecificOutput": specific}
 	case Gemini:
-		body = map[string]any{"decision": "deny", "reason": message}
+		body, code = map[string]any{"decision": "deny", "reason": message}, 0
 	case Cursor:
 		body = map[string]any{"permission": "deny", "user_message": message, "agent_message": message}
 	case Copilot:

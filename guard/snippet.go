@@ -18,17 +18,31 @@ type Snippet struct {
 }
 
 // AgentSnippet returns the configuration of one agent's hooks, after its own
-// documentation (see Format). program is how the agent finds superqode.
+// documentation (see Format). program is how the agent finds superqode. Where the agent
+// lets a hook decide what its failure means, a guard that cannot be started blocks.
+// Copilot takes every failure for a refusal and has its file committed, so there a clone
+// without superqode asks nobody.
 func AgentSnippet(f Format, program string) (Snippet, error) {
-	call := func(what string) string { return quoteJSON(text.QuotePOSIX(program) + what + string(f)) }
+	call := func(what string) string {
+		quoted := text.QuotePOSIX(program)
+		what = quoted + what + string(f)
+		if f == Copilot {
+			what = "command -v " + quoted + " >/dev/null 2>&1 || exit 0; " + what
+		}
+		return quoteJSON(what)
+	}
 	command, claims, track := call(" guard check --policy destructive --format "), call(" claim check --format "), call(" track --format ")
-	group := func(matcher, command string, timeout int) string {
-		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, command,
-			timeout)
+	group := func(matcher, command, more string, timeout int) string {
+		return fmt.Sprintf(`{"matcher":%q,"hooks":[{"type":"command","command":%s,"timeout":%d%s}]}`, matcher, command,
+			timeout, more)
 	}
 	both := func(before, after, runs, edits string, timeout int) string {
-		return fmt.Sprintf(`{"hooks":{%q:[%s,%s],%q:[%s]}}`, before, group(runs+"|"+edits, command, timeout),
-			group(edits, claims, timeout), after, group(edits, track, timeout))
+		blocks := ""
+		if f == Claude { // 2.1.295 and newer; before, a hook that cannot be started lets pass
+			blocks = `,"onFailure":"block"`
+		}
+		return fmt.Sprintf(`{"hooks":{%q:[%s,%s],%q:[%s]}}`, before, group(runs+"|"+edits, command, blocks, timeout),
+			group(edits, claims, blocks, timeout), after, group(edits, track, "", timeout))
 	}
 	var doc string
 	var where []string
@@ -52,9 +66,12 @@ func AgentSnippet(f Format, program string) (Snippet, error) {
 			`"afterFileEdit":[{"command":%s,"timeout":10}]}}`, command, claims, track)
 		where = []string{"merge into .cursor/hooks.json of the repository, or ~/.cursor/hooks.json for all of them"}
 	case Copilot:
-		entry := func(command string) string { return `{"type":"command","bash":` + command + `,"timeoutSec":10}` }
-		doc = fmt.Sprintf(`{"version":1,"hooks":{"preToolUse":[%s,%s],"postToolUse":[%s]}}`, entry(command),
-			entry(claims), entry(track))
+		edits := "create|edit|apply_patch|str_replace_editor"
+		entry := func(matcher, command string) string {
+			return fmt.Sprintf(`{"matcher":%q,"type":"command","bash":%s,"timeoutSec":10}`, matcher, command)
+		}
+		doc = fmt.Sprintf(`{"version":1,"hooks":{"preToolUse":[%s,%s],"postToolUse":[%s]}}`,
+			entry("bash|powershell|"+edits, command), entry(edits, claims), entry(edits, track))
 		where = []string{"save as .github/hooks/superqode.json of the repository, " +
 			"or ~/.copilot/hooks/superqode.json for all of them"}
 	default:

@@ -44,6 +44,17 @@ func TestAgentSnippet(t *testing.T) {
 				}
 			}
 			slices.Sort(commands)
+			if f == guard.Copilot {
+				for i, c := range commands {
+					commands[i] = strings.TrimPrefix(c, "command -v "+want+" >/dev/null 2>&1 || exit 0; ")
+				}
+				if n := strings.Count(s.Text, `"matcher"`); n != 3 || strings.Contains(s.Text, `"bash": "superqode`) {
+					t.Errorf("%s: every tool of a clone without superqode would be refused:\n%s", f, s.Text)
+				}
+			}
+			if n := strings.Count(s.Text, `"onFailure": "block"`); (n == 2) != (f == guard.Claude) {
+				t.Errorf("%s: %d hooks block when they fail", f, n)
+			}
 			if got := strings.Join(commands, "; "); got != want+" claim check --format "+string(f)+"; "+want+" guard check --policy destructive --format "+string(f)+"; "+want+" track --format "+string(f) {
 				t.Errorf("%s: %q", f, got)
 			}
@@ -75,7 +86,7 @@ func TestMalformedPayloads(t *testing.T) {
 			}
 			reply, rerr := guard.Refuse(f, err)
 			want := 2
-			if f == guard.Copilot {
+			if f == guard.Copilot || f == guard.Gemini {
 				want = 0
 			}
 			if rerr != nil || reply.Code != want || !json.Valid(reply.Stdout) || !strings.Contains(string(reply.Stdout), "deny") || len(reply.Stderr) == 0 {

@@ -3,6 +3,7 @@ package guardcmd
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/guard"
@@ -11,7 +12,7 @@ import (
 // HooksPrint prints a snippet for one agent.
 type HooksPrint struct {
 	Agent   string `arg:"" enum:"claude,codex,gemini,cursor,copilot" help:"claude, codex, gemini, cursor or copilot."`
-	Program string `placeholder:"PATH" help:"How the agent calls superqode (default: superqode, from PATH)." default:"superqode"`
+	Program string `placeholder:"PATH" help:"How the agent calls superqode (default: this program's path; for Copilot, whose file is committed, superqode from PATH)."`
 }
 
 // Run prints the snippet on stdout and its place on stderr.
@@ -20,7 +21,17 @@ func (c *HooksPrint) Run(_ context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	s, err := guard.AgentSnippet(format, c.Program)
+	program := c.Program
+	switch {
+	case program != "":
+	case format == guard.Copilot:
+		program = "superqode"
+	default:
+		if program, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	s, err := guard.AgentSnippet(format, program)
 	if err != nil {
 		return err
 	}
