@@ -176,9 +176,11 @@ func code(s string) string {
 	return fence + s + fence
 }
 
-// cell returns s as a code span for a table. A bar would end the cell even inside
-// a code span, and `\|` is read differently by different parsers.
-func cell(s string) string { return strings.ReplaceAll(code(s), "|", `\x7c`) }
+// cell returns s as a code span for a table. A bar would end the cell even inside a
+// code span; `\|` is a bar there (GFM, section 4.10), but parsers differ on `\\|`.
+func cell(s string) string {
+	return strings.NewReplacer(`\|`, `\\x7c`, "|", `\|`).Replace(code(s))
+}
 
 // prose returns s as running text without any markup, link, mention or issue
 // number in it.
