@@ -32,11 +32,7 @@ func (c *Config) SetupCommands() []Command {
 		if e.Run == nil {
 			continue
 		}
-		origin := all.Origin
-		if i < len(all.entries) {
-			origin.Line, origin.Column = all.entries[i], 0
-		}
-		out = append(out, Command{Key: e.Key, Line: e.Run.Line, Origin: origin, Run: e.Run, files: files})
+		out = append(out, Command{Key: e.Key, Line: e.Run.Line, Origin: all.entry(i), Run: e.Run, files: files})
 	}
 	return out
 }

@@ -395,6 +395,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestOneTarget holds that an error names both entries, each by its line.
+func TestOneTarget(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"setup:\n  - file: {target: a/b, content: x}\n  - run: {command: y}\n  - file: {target: ./a//b, from: z}\n": `:4: setup[2].file: a/b is also the target of setup[0].file (%s:2)`,
+		"setup:\n- file: {target: b, content: x}\ninputs:\n- from: a\n- from: x/b\n":                                `:2: setup[0].file: b is also the target of inputs[1] (%s:5)`,
+		"inputs: [{from: a},\n  {from: x/a}]":                                                                       `:2: inputs[1]: a is also the target of inputs[0] (%s:1)`,
+	} {
+		src := layers(t, map[string]string{"origin": in})
+		file := filepath.Join(src.OriginDir, "superqode.yaml")
+		_, err := config.Load(t.Context(), src)
+		if !errors.Is(err, superqode.ErrUsage) || err.Error() != file+fmt.Sprintf(want, file) {
+			t.Errorf("error is %v, want %s", err, want)
+		}
+	}
+	src := layers(t, map[string]string{"origin": "inputs: [{from: a, to: d/}, {from: b, to: d/}]\nsetup: [{file: {target: a, content: b}}]"})
+	load(t, src)
+	src.Env = []string{"SUPERQODE_INPUTS=[{from: a}]"}
+	if _, err := config.Load(t.Context(), src); err == nil || !strings.Contains(err.Error(), ":2: setup[0].file: a is also the target of inputs[0] (SUPERQODE_INPUTS)") {
+		t.Error(err)
+	}
+}
+
 func TestRefusedOutsideOfFiles(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

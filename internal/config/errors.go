@@ -9,7 +9,7 @@ import (
 
 // Error is one thing that is wrong with the configuration. Where is the file,
 // the environment variable or the flag; Line and Column count from 1 and are 0
-// outside files; Key is the full key, or "" for a file that is not YAML.
+// outside files, Column also where a whole entry is wrong; Key is the full key, or "" for a file that is not YAML.
 type Error struct {
 	Where        string
 	Line, Column int
@@ -21,8 +21,10 @@ type Error struct {
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Where)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+	for _, n := range []int{e.Line, e.Column} {
+		if n > 0 {
+			fmt.Fprintf(&b, ":%d", n)
+		}
 	}
 	b.WriteString(": ")
 	if e.Key != "" {

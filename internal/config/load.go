@@ -58,6 +58,15 @@ type Value struct {
 	entries []int // of a list in a file: the line in which each entry begins
 }
 
+// entry returns where the i-th entry of a list begins.
+func (v Value) entry(i int) Origin {
+	origin := v.Origin
+	if i < len(v.entries) {
+		origin.Line, origin.Column = v.entries[i], 0
+	}
+	return origin
+}
+
 // Text returns the value on one line, as it could stand in YAML.
 func (v Value) Text() string {
 	if s, ok := v.Value.(string); ok && s != "" && !strings.ContainsAny(s, "\n:#\"'{}[],&*!|>%@` ") {
@@ -151,7 +160,11 @@ func Load(ctx context.Context, src Sources) (*Config, error) {
 	if err := l.flags(src.Flags); err != nil {
 		return nil, err
 	}
-	return l.config(), nil
+	c := l.config()
+	if err := c.checkTargets(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // readFile reads a regular file only: a FIFO in its place would hang.

@@ -218,6 +218,40 @@ func setupEntry(m map[string]any, n int) SetupEntry {
 	return SetupEntry{Key: fmt.Sprintf("setup[%d].run", n), Run: out}
 }
 
+// checkTargets refuses two inputs or files with one target: each setup would apply
+// both again, one over the other.
+func (c *Config) checkTargets() error {
+	type place struct {
+		key string
+		at  Origin
+	}
+	seen := map[superqode.RelPath]place{}
+	one := func(target superqode.RelPath, now place) error {
+		first, again := seen[target]
+		seen[target] = now
+		if !again || target.IsZero() {
+			return nil
+		}
+		return &Error{Where: now.at.Name, Line: now.at.Line, Key: now.key,
+			Msg: fmt.Sprintf("%s is also the target of %s (%s)", text.Quote(target.String()), first.key, first.at)}
+	}
+	inputs, setup := c.value("inputs"), c.value("setup")
+	for i, in := range c.Inputs {
+		if err := one(in.To, place{in.Key, inputs.entry(i)}); err != nil {
+			return err
+		}
+	}
+	for i, e := range c.Setup {
+		if e.File == nil {
+			continue
+		}
+		if err := one(e.File.Target, place{e.Key, setup.entry(i)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // cleanPath makes the path of a text that workspacePath accepted; "" stays the
 // zero value.
 func cleanPath(s string) superqode.RelPath {
