@@ -30,35 +30,43 @@ func schemaOf(f *field) map[string]any {
 	if f.def != nil {
 		s["default"] = f.def
 	}
+	var types []string
 	switch f.kind {
 	case section, object:
+		types = []string{"object"}
 		schemaOfFields(f, s)
 	case textKind:
-		s["type"] = "string"
+		types = []string{"string"}
 		if len(f.choices) > 0 {
 			s["enum"] = f.choices
-		} else if f.check != nil {
+			break
+		}
+		types = append(types, "number", "boolean") // they count as they are written
+		if f.check != nil && f.check("") != nil {
 			s["minLength"] = 1
 		}
 	case duration:
-		s["type"], s["pattern"] = []string{"string", "integer"}, `^([0-9]+|([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$`
+		types, s["minimum"] = []string{"string", "integer"}, 1
+		s["pattern"] = `^\+?([0-9]+|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	case integer:
-		s["type"], s["minimum"] = "integer", f.min
+		types, s["minimum"] = []string{"integer"}, f.min
 		if f.max > 0 {
 			s["maximum"] = f.max
 		}
 	case boolean:
-		s["type"] = "boolean"
+		types = []string{"boolean"}
 	case list:
-		s["type"], s["items"] = "array", schemaOf(f.item)
+		types, s["items"] = []string{"array"}, schemaOf(f.item)
 	case dict:
-		s["type"], s["additionalProperties"] = "object", schemaOf(f.item)
+		types, s["additionalProperties"] = []string{"object"}, schemaOf(f.item)
 	}
-	if f.kind == section || f.kind == list || f.kind == dict {
-		if t, ok := s["type"].(string); ok && f.name != "" {
-			s["type"] = []string{t, "null"} // a key without a value sets nothing
+	if f.kind == section || f.kind != object && f.name != "" && !f.required { // a key without a value sets nothing
+		types = append(types, "null")
+		if f.choices != nil {
+			s["enum"] = append(texts(f.choices...), nil)
 		}
 	}
+	s["type"] = types
 	return s
 }
 
@@ -72,14 +80,15 @@ func schemaOfFields(f *field, s map[string]any) {
 			required = append(required, c.name)
 		}
 	}
-	s["type"], s["properties"], s["additionalProperties"] = "object", properties, false
+	s["properties"], s["additionalProperties"] = properties, false
 	if required != nil {
 		s["required"] = required
 	}
 	if f.oneOf != nil {
 		var choices []any
 		for _, name := range f.oneOf {
-			choices = append(choices, map[string]any{"required": []string{name}})
+			set := map[string]any{name: map[string]any{"not": map[string]any{"type": "null"}}}
+			choices = append(choices, map[string]any{"required": []string{name}, "properties": set})
 		}
 		s["oneOf"] = choices
 	}

@@ -1,13 +1,18 @@
 package config_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
@@ -68,6 +73,97 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 			t.Errorf("%s: %s", v.Key, d)
 		}
 	}
+}
+
+// TestSchemaAcceptsWhatLoadAccepts holds it for these, and for each configuration of
+// the scripts and of the guides.
+func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
+	t.Parallel()
+	samples := []string{
+		"", "workspace:\n", "limits: {memory: '', timeout: , pids: , collect_timeout: ''}", "guard: {enforce: , allow: }",
+		"setup: [{run: {command: x, args: [''], env: {A: '', B: 1, C: true}, salt: '', optional: , timeout: +1.5h}}]",
+		"setup: [{file: {target: a, content: '', from: , mode: 0600}}, {file: {target: 5, content: 1.5, mode: }}]",
+		"setup: [{run: {command: 7, timeout: 90, cwd: ., args: }}]", "inputs: [{from: a, to: , mode: , read_only: }]",
+		"agents: {a: 1}", "artifacts: {outputs: [1]}", "limits: {memory: 1024, timeout: 90}",
+	}
+	accepted := len(samples)
+	for _, s := range samples {
+		if !fitsIfLoaded(t, s) {
+			t.Errorf("not accepted: %s", s)
+		}
+	}
+	scripts, err := filepath.Glob("../../cmd/internal/cli/testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		archive, err := txtar.ParseFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			if filepath.Ext(f.Name) == ".yaml" && fitsIfLoaded(t, string(f.Data)) {
+				accepted++
+			}
+		}
+	}
+	guides, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, guide := range guides {
+		data, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(data), -1) {
+			if fitsIfLoaded(t, block[1]) {
+				accepted++
+			}
+		}
+	}
+	if accepted < 40 {
+		t.Errorf("only %d configurations were compared", accepted)
+	}
+}
+
+// fitsIfLoaded reports whether Load accepts a configuration; then the schema has to.
+func fitsIfLoaded(t *testing.T, text string) bool {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "superqode.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := config.Load(t.Context(), config.Sources{File: file}); err != nil {
+		return false
+	}
+	schema, err := jsonschema.UnmarshalJSON(bytes.NewReader(config.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", schema); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc, err = jsonschema.UnmarshalJSON(bytes.NewReader(data)); err != nil {
+		t.Fatal(err)
+	}
+	if err := compiled.Validate(doc); err != nil {
+		t.Errorf("%s\n%v", text, err)
+	}
+	return true
 }
 
 // TestInit holds that a new file changes nothing, and that it still changes
