@@ -395,7 +395,7 @@ func (e *ending) result() *artifacts.Result {
 		Base: r.Base, Final: r.Final, Changes: e.look.Changes, Artifacts: artifacts.Refs(e.artifacts),
 		Guard: e.Guard().Result(), Commits: e.commits, Outputs: e.outputs,
 		Workspace: artifacts.Workspace{Path: string(r.Workspace)},
-		Idle:      r.Runs == 0, Limit: r.Limit, Truncated: r.Truncated, Runner: r.Agent.String(),
+		Idle:      r.Runs == 0, Limit: r.Limit, Truncated: r.Truncated, Runner: r.RunnerID(),
 		Revert: artifacts.Revert{Method: string(revert.Stat)},
 	}
 	res.Case, res.CaseBytes = superqode.JSONPath(string(r.Case))

@@ -19,6 +19,7 @@ type OpenOptions struct {
 	Include  []string          // gitignore patterns of ignored files to bring along
 	Name     string            // a name for people
 	Agent    superqode.AgentID // who works in the session
+	Runner   string            // its name, if that is not Agent
 	Case     string            // SUPERQODE_CASE_ID
 	Keep     superqode.Keep    // "" is KeepFailure
 	Exclude  []string          // snapshot mode: what is left out of the copy

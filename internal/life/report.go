@@ -41,7 +41,7 @@ func (e *ending) writeReport(ctx context.Context, failed error) error {
 		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(), Version: e.Version,
 	}
 	if !e.Rec.Agent.IsZero() {
-		in.Agents = []string{e.Rec.Agent.String()}
+		in.Agents = []string{e.Rec.RunnerID()}
 	}
 	for _, a := range e.Rec.Agents {
 		in.Agents = append(in.Agents, a.Agent.String())

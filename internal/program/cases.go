@@ -43,7 +43,7 @@ func (s *Program) hasCase() bool { return s.Rec.Case != "" || !s.Rec.Agent.IsZer
 
 // caseLink is the link that names the session's workspace by case and runner.
 func (s *Program) caseLink() string {
-	return filepath.Join(s.Project.Dir, "cases", caseSegment(string(s.Rec.Case)), caseSegment(s.Rec.Agent.String()),
+	return filepath.Join(s.Project.Dir, "cases", caseSegment(string(s.Rec.Case)), caseSegment(s.Rec.RunnerID()),
 		s.Rec.ID.String())
 }
 
@@ -99,7 +99,7 @@ type workspaceInfo struct {
 	Template      state.HostPath        `json:"template"`
 	Case          state.HostPath        `json:"case_id"`
 	CaseSegment   string                `json:"case_segment"`
-	Runner        superqode.AgentID     `json:"runner_id"`
+	Runner        state.HostPath        `json:"runner_id"`
 	RunnerSegment string                `json:"runner_segment"`
 	Port          int                   `json:"port"`
 	Limits        []runner.Holding      `json:"limits"` // how the session's limits are held here
@@ -116,14 +116,14 @@ func (s *Program) workspaceInfo() workspaceInfo {
 	info := workspaceInfo{
 		SchemaVersion: state.SchemaVersion, SessionID: r.ID, Mode: r.Mode, State: r.State, Origin: r.Origin,
 		Path: r.Workspace, Template: r.Template,
-		Case: r.Case, Runner: r.Agent, Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode,
+		Case: r.Case, Runner: state.HostPath(r.RunnerID()), Port: r.Port, CreatedAt: r.CreatedAt, ExitCode: r.ExitCode,
 		Limits: []runner.Holding{}, Setup: s.SetupMasked(),
 	}
 	if r.Case != "" {
 		info.CaseSegment = caseSegment(string(r.Case))
 	}
 	if !r.Agent.IsZero() {
-		info.RunnerSegment = caseSegment(r.Agent.String())
+		info.RunnerSegment = caseSegment(r.RunnerID())
 	}
 	if cwd, err := s.startFolder(string(r.Defaults.Cwd)); err == nil {
 		info.Cwd = state.HostPath(cwd)

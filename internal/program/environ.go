@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,7 +38,7 @@ func (r *run) environ() []string {
 		"SUPERQODE_HOME=" + r.Home,
 		"SUPERQODE_SESSION_ID=" + r.PublicID().String(),
 		"SUPERQODE_AGENT_ID=" + r.Actor().String(),
-		"SUPERQODE_RUNNER_ID=" + r.Actor().String(),
+		"SUPERQODE_RUNNER_ID=" + cmp.Or(r.As.String(), r.Rec.RunnerID()),
 		"SUPERQODE_CASE_ID=" + string(r.Rec.Case),
 		"SUPERQODE_WORKSPACE=" + string(r.Rec.Workspace),
 		"SUPERQODE_ORIGIN=" + string(r.Rec.Origin),

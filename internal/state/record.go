@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,7 +32,8 @@ type Record struct {
 	Owned         bool                `json:"owned"` // opened by `run`: its process ends it
 	Keep          superqode.Keep      `json:"keep"`
 	Agent         superqode.AgentID   `json:"agent_id"`
-	Case          HostPath            `json:"case_id"` // any bytes
+	Runner        HostPath            `json:"runner_id,omitempty"` // the name that Agent was made of, any bytes
+	Case          HostPath            `json:"case_id"`             // any bytes
 
 	Origin       HostPath `json:"origin"`
 	Prefix       HostPath `json:"prefix"`
@@ -179,6 +181,9 @@ func parseRecord(data []byte, name string) (*Record, error) {
 	}
 	return &r, nil
 }
+
+// RunnerID is the name of the session's agent as it was given.
+func (r *Record) RunnerID() string { return cmp.Or(string(r.Runner), r.Agent.String()) }
 
 // WriteRecord replaces a session's record as a whole, and flushes it to disk. What
 // stands in the way of session.json, or may not be read, is removed: its copy holds

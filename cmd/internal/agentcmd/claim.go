@@ -39,7 +39,7 @@ func (w claimWho) place(ctx context.Context, a *app.App, needAgent bool) (*claim
 	var agent superqode.AgentID
 	if name != "" {
 		var err error
-		if agent, err = superqode.ParseAgentID(name); err != nil {
+		if agent, err = app.ParseAgent(name); err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %v", err)
 		}
 	}

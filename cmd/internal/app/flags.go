@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
 
@@ -20,7 +21,7 @@ func Mappers() []kong.Option {
 	return []kong.Option{
 		kong.KindMapper(reflect.String, parsed(verbatim)),
 		typed(text.ParseDuration),
-		typed(superqode.ParseAgentID),
+		typed(ParseAgent),
 		typed(merge.ParseHunks),
 		typed(parseKeep),
 		kong.NamedMapper("age", parsed(parseAge)),
@@ -31,6 +32,17 @@ func Mappers() []kong.Option {
 		kong.NamedMapper("size", parsed(text.ParseSize)),
 		kong.NamedMapper("somepath", parsed(parsePath)),
 	}
+}
+
+// ParseAgent returns the id of an agent of any name: the name itself if it is an id, else
+// one made of it, always the same.
+func ParseAgent(name string) (superqode.AgentID, error) {
+	id, err := superqode.ParseAgentID(name)
+	if err == nil || name == "" {
+		return id, err
+	}
+	notFirst := func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	return superqode.ParseAgentID(text.Segment(name, strings.TrimLeftFunc(name, notFirst)))
 }
 
 // typed parses every flag of type T.

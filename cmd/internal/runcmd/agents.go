@@ -35,7 +35,7 @@ func (c *Run) team(cfg *config.Config) ([]team.AgentCommand, error) {
 			named = arg
 			continue
 		}
-		id, err := superqode.ParseAgentID(name)
+		id, err := app.ParseAgent(name)
 		if err != nil {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
 		}

@@ -92,7 +92,7 @@ func (f *openFlags) agent() (superqode.AgentID, error) {
 		return superqode.AgentID{}, superqode.Errorf(superqode.ErrUsage,
 			"--agent: several agents require superqode run and a command each")
 	}
-	id, err := superqode.ParseAgentID(f.Agent[0])
+	id, err := app.ParseAgent(f.Agent[0])
 	if err != nil {
 		return id, superqode.Errorf(superqode.ErrUsage, "--agent: %s", err)
 	}
@@ -117,6 +117,9 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 	var err error
 	if opt.Agent, err = f.agent(); err != nil {
 		return opt, err
+	}
+	if len(f.Agent) == 1 {
+		opt.Runner = f.Agent[0]
 	}
 	if f.Case != nil {
 		if opt.Case = *f.Case; opt.Case == "" || strings.ContainsRune(opt.Case, 0) {
