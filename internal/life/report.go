@@ -38,13 +38,7 @@ func (e *ending) writeReport(ctx context.Context, failed error) error {
 	_, warnings := book.Suppressions()
 	in := artifacts.ReportInput{
 		Result: *e.res, Command: e.Rec.Command, Findings: findings.WithPatches(list, e.artifacts), Artifacts: e.artifacts,
-		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(), Version: e.Version,
-	}
-	if !e.Rec.Agent.IsZero() {
-		in.Agents = []string{e.Rec.RunnerID()}
-	}
-	for _, a := range e.Rec.Agents {
-		in.Agents = append(in.Agents, a.Agent.String())
+		Warnings: slices.Concat(e.Rec.Warnings, warnings), Setup: e.SetupReport(), Version: e.Version, Agents: e.Rec.AgentNames(),
 	}
 	if e.Rec.Runs > 0 && e.Rec.ExitCode == nil {
 		in.Errors = append(in.Errors, "how the program ended is not known: superqode could not run it, or died before it")

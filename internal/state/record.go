@@ -185,6 +185,18 @@ func parseRecord(data []byte, name string) (*Record, error) {
 // RunnerID is the name of the session's agent as it was given.
 func (r *Record) RunnerID() string { return cmp.Or(string(r.Runner), r.Agent.String()) }
 
+// AgentNames are the names of those who work in the session.
+func (r *Record) AgentNames() []string {
+	var names []string
+	if !r.Agent.IsZero() {
+		names = append(names, r.RunnerID())
+	}
+	for _, a := range r.Agents {
+		names = append(names, a.Agent.String())
+	}
+	return names
+}
+
 // WriteRecord replaces a session's record as a whole, and flushes it to disk. What
 // stands in the way of session.json, or may not be read, is removed: its copy holds
 // the record by then.
