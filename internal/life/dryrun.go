@@ -71,7 +71,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 	if err != nil {
 		return nil, err
 	}
-	if err := prepare.CheckInputs(ctx, o, opt.Setup); err != nil {
+	if err := prepare.Check(ctx, o, pl.make.Mode, opt.Setup); err != nil {
 		return nil, err
 	}
 	held, err := program.CheckLimits(opt.Defaults)

@@ -61,7 +61,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := prepare.CheckInputs(ctx, o, opt.Setup); err != nil {
+	if err := prepare.Check(ctx, o, plan.make.Mode, opt.Setup); err != nil {
 		return nil, err
 	}
 	p := m.ProjectOf(o)

@@ -77,10 +77,14 @@ func (opt Options) With(exec program.ExecOptions) Options {
 	return opt
 }
 
-// CheckInputs finds out before anything is made whether the inputs are there. A
-// relative path may also mean one that only the workspace will have.
-func CheckInputs(ctx context.Context, o *site.Origin, opt Options) error {
+// Check finds out before anything is made whether the mode can have a setup, and
+// whether the inputs are there. A relative path may also mean one that only the
+// workspace will have.
+func Check(ctx context.Context, o *site.Origin, m superqode.Mode, opt Options) error {
 	spec, err := opt.Full()
+	if err == nil {
+		err = undone(m, spec)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,6 +109,16 @@ func CheckInputs(ctx context.Context, o *site.Origin, opt Options) error {
 	return nil
 }
 
+// undone refuses a setup that nothing would undo: it is no change of the session's,
+// and would stay in the origin without a word.
+func undone(m superqode.Mode, spec setup.Spec) error {
+	if spec.Empty() || mode.Of(m).Restores {
+		return nil
+	}
+	err := superqode.Errorf(superqode.ErrUsage, "no setup in %s mode: it would stay in the origin", m)
+	return superqode.WithHint(err, "superqode run --git-snapshot undoes it at the end, --no-setup leaves out the configured one")
+}
+
 // patience is how long a setup waits for other processes to leave the session.
 const patience = 3 * time.Second
 
@@ -121,6 +135,9 @@ func Setup(ctx context.Context, s *attach.Attached, opt Options) (steps []setup.
 	}
 	spec, err := opt.Full()
 	if err != nil {
+		return nil, err
+	}
+	if err := undone(s.Rec.Mode, spec); err != nil {
 		return nil, err
 	}
 	if opt.DryRun {
