@@ -284,7 +284,7 @@ func (a *commitApply) conflictIn(c, subject string, paths []string) error {
 		list = append(list, conflictAt(p, fmt.Sprintf("CONFLICT (commit %s %q): %s was changed in the origin too",
 			gitdir.Short(c), text.Printable(subject), text.Printable(p))))
 	}
-	return a.byMail(&Error{list})
+	return a.byMail(&Error{Conflicts: list})
 }
 
 func conflictAt(path, message string) artifacts.ApplyConflict {

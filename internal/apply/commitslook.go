@@ -80,7 +80,7 @@ func (a *commitApply) compare(ctx context.Context) error {
 		}
 	}
 	if len(conflicts) > 0 {
-		return a.byMail(&Error{conflicts})
+		return a.byMail(&Error{Conflicts: conflicts})
 	}
 	return nil
 }

@@ -46,11 +46,18 @@ type Options struct {
 
 // Error says that changes conflict with the origin, which was not touched.
 // It wraps superqode.ErrConflict.
-type Error struct{ Conflicts []artifacts.ApplyConflict }
+type Error struct {
+	Conflicts []artifacts.ApplyConflict
+	Reverse   bool // the changes were to be taken out of the origin
+}
 
 // Error counts the conflicts; each has a line of its own in Conflicts.
 func (e *Error) Error() string {
-	return text.Plural(len(e.Conflicts), "conflict") + "; nothing was applied"
+	word := "applied"
+	if e.Reverse {
+		word = "undone"
+	}
+	return text.Plural(len(e.Conflicts), "conflict") + "; nothing was " + word
 }
 
 // Unwrap returns superqode.ErrConflict.
@@ -93,7 +100,11 @@ func (j *Job) Apply(ctx context.Context, e merge.Ends, opt Options) (res *artifa
 	if err != nil {
 		return nil, err
 	}
-	steps, err := (&merge.Decider{Now: view.Now, Merge: b.Merge(ctx), Similar: b.Similar}).Decide(list)
+	d := &merge.Decider{Now: view.Now, Merge: b.Merge(ctx), Similar: b.Similar}
+	if opt.Reverse {
+		d.Theirs = "undo"
+	}
+	steps, err := d.Decide(list)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +112,7 @@ func (j *Job) Apply(ctx context.Context, e merge.Ends, opt Options) (res *artifa
 	res.Checked, res.Conflicts = opt.Check, append(refused, res.Conflicts...)
 	switch {
 	case len(res.Conflicts) > 0:
-		return res, j.conflictError(res.Conflicts)
+		return res, j.conflictError(&Error{res.Conflicts, opt.Reverse})
 	case opt.Check || len(res.Applied) == 0:
 		return res, nil
 	}
@@ -191,6 +202,15 @@ func (j *Job) tell(st *merge.Step) artifacts.AppliedPath {
 	return p
 }
 
-func (j *Job) conflictError(conflicts []artifacts.ApplyConflict) error {
-	return superqode.WithHint(&Error{conflicts}, "superqode workspace diff --session %s -- PATH shows what the session did there; apply others with superqode workspace apply --session %s PATH…", j.ID, j.ID)
+func (j *Job) conflictError(e *Error) error {
+	return superqode.WithHint(e, "superqode workspace diff --session %s -- PATH shows what the session did there; the others: %s PATH…",
+		j.ID, j.again(e.Reverse))
+}
+
+// again is the command that does the same once more.
+func (j *Job) again(reverse bool) string {
+	if reverse {
+		return "superqode undo --session " + j.ID.String()
+	}
+	return "superqode workspace apply --session " + j.ID.String()
 }

@@ -102,7 +102,7 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 	}
 	defer d.Close()
 	if err := j.runIntent(ctx, d, in, b); err != nil {
-		return j.failed(err, in)
+		return j.failed(err, opt.Reverse)
 	}
 	res.Salvage = in.Salvage
 	verr := j.verifyApplied(ctx, view, steps)
@@ -209,13 +209,12 @@ func (j *Job) cleanIntent(ctx context.Context, d *swap.Dir, in *intent) error {
 }
 
 // failed says what happened to an apply that failed.
-func (j *Job) failed(err error, in *intent) error {
+func (j *Job) failed(err error, reverse bool) error {
 	if errors.Is(err, superqode.ErrVerification) {
 		return err
 	}
 	if _, moved := errors.AsType[*swap.MovedError](err); moved {
-		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err),
-			"superqode workspace apply --session %s", j.ID)
+		return superqode.WithHint(fmt.Errorf("%w; nothing was applied", err), "%s", j.again(reverse))
 	}
 	return fmt.Errorf("nothing was applied: %w", err)
 }
