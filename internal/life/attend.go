@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/team"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -19,7 +18,7 @@ import (
 type doing struct {
 	limit time.Duration // of collecting and describing
 	left  time.Duration // of it
-	again string        // how to collect what was not collected; "" in place, where it is brought back
+	again string        // how to collect what was not collected
 
 	mu    sync.Mutex
 	what  string
@@ -45,9 +44,6 @@ func (d *doing) take(ctx context.Context, st step, run func(context.Context) err
 
 // stopped is the error of collecting that was stopped.
 func (d *doing) stopped(why error) error {
-	if d.again == "" {
-		return why
-	}
 	return superqode.WithHint(why, "%s", d.again)
 }
 
@@ -57,9 +53,7 @@ func (e *ending) attend(ctx context.Context) (context.Context, func()) {
 	e.doing.what, e.doing.since = "ending the session", time.Now()
 	e.doing.limit = cmp.Or(e.opt.CollectTimeout, e.Rec.Defaults.CollectTimeout, DefaultCollectTimeout)
 	e.doing.left = e.doing.limit
-	if !mode.Of(e.Rec.Mode).InPlace {
-		e.doing.again = fmt.Sprintf("superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
-	}
+	e.doing.again = fmt.Sprintf("superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
 	done := make(chan struct{})
 	go func() {
 		for told := false; ; {

@@ -382,7 +382,7 @@ func (e *ending) checkBroughtBack() {
 	if rev.Verified {
 		rev.Digest = e.tree.Digest
 	}
-	e.res.OriginCheck, rev.Salvages = mode.BroughtBack(e.Site, *rev), e.Salvages
+	e.res.OriginCheck, rev.Salvages = mode.BroughtBack(e.Site, *rev), mode.Saved(e.Site)
 }
 
 // result is what happened, in the shape of docs/formats.md.

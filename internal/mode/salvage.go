@@ -158,6 +158,21 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 	return err
 }
 
+// Saved returns the ids of what was saved before the origin was brought back, by an
+// earlier attempt at the session's end as well.
+func Saved(s *site.Site) (ids []string) {
+	list, err := salvage.Read(s.Folder, s.Rec.ID)
+	if err != nil {
+		return s.Salvages
+	}
+	for _, sv := range list {
+		if sv.Why == "revert" {
+			ids = append(ids, sv.ID)
+		}
+	}
+	return ids
+}
+
 // ownWorkspace refuses to remove a folder that is not where the session's own
 // workspace lies: a program may have written into the record.
 func ownWorkspace(s *site.Site) error {

@@ -95,8 +95,11 @@ func Restorable(s *site.Site) error {
 
 // Origin names the changes: the base knows nothing of what git ignores, so they
 // are all there is to tell.
-func (sharedKind) Origin(_ context.Context, _ *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error) {
+func (sharedKind) Origin(_ context.Context, s *site.Site, changes []superqode.Change) (*artifacts.OriginCheck, error) {
 	check := &artifacts.OriginCheck{NotCovered: []string{"what git ignores, and the repository: shared mode records the files only"}}
+	if s.Rec.Final.Digest.IsZero() {
+		check.Differences = []string{"not checked: what the session changed could not be collected"}
+	}
 	for _, c := range changes {
 		check.Differences = append(check.Differences, text.Printable(c.Path.String())+": "+string(c.Type))
 	}

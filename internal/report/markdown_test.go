@@ -225,7 +225,7 @@ func TestMarkdownSays(t *testing.T) {
 		t.Errorf("the report of applied changes:\n%s", md)
 	}
 	bare := markdownOf(t, artifacts.NewReport(bareInput(t)))
-	for _, want := range []string{"Revert: not checked", "Origin check: not checked", "Nothing changed.", "Base: not taken"} {
+	for _, want := range []string{"Revert: not checked", "Origin check: not checked", "What changed is not known.", "Base: not taken"} {
 		if !strings.Contains(bare, want) {
 			t.Errorf("the bare report lacks %q:\n%s", want, bare)
 		}
