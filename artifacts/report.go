@@ -209,6 +209,16 @@ type SetupStep struct {
 	DurationSeconds float64 `json:"duration_seconds"`
 	ExitCode        int     `json:"exit_code"`
 	Output          string  `json:"output"` // the last lines, made printable
+
+	Input *SetupInput `json:"input,omitempty"` // of an input
+}
+
+// SetupInput says where an input came from.
+type SetupInput struct {
+	From     string `json:"from"` // as it was asked for
+	To       string `json:"to"`
+	Resolved string `json:"resolved"` // the absolute path that From stood for; "" if there was nothing
+	Version  int    `json:"version"`  // of an artifact; 0 for anything else
 }
 
 // CommandRun is one program that ran in the session.

@@ -95,7 +95,7 @@ func Check(ctx context.Context, o *site.Origin, m superqode.Mode, opt Options) e
 		var err error
 		switch {
 		case in.Artifact != "":
-			_, err = inputArtifact(ctx, o.Top, in.Artifact, in.Version)
+			_, _, err = inputArtifact(ctx, o.Top, in.Artifact, in.Version)
 		case in.Path != "" && in.Path[0] == '/' && !strings.HasPrefix(in.Path, o.Top+"/"):
 			_, serr := os.Stat(in.Path)
 			if errors.Is(serr, fs.ErrNotExist) {
@@ -202,7 +202,7 @@ func own(ctx context.Context, s *attach.Attached, opt Options) (alone attach.Alo
 func host(s *attach.Attached, opt Options) setup.Host {
 	return setup.Host{
 		Workspace: string(s.Rec.Workspace), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
-		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, error) {
+		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, int, error) {
 			return inputArtifact(ctx, string(s.Rec.Origin), name, version)
 		},
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return run(ctx, s, opt, c) },
@@ -297,11 +297,11 @@ func protectsLink(s *attach.Attached, path string) (how string, ok bool) {
 	return "the kernel layer keeps the session's programs from writing there", true
 }
 
-// inputArtifact finds the file of an artifact of the origin.
-func inputArtifact(ctx context.Context, origin, name string, version int) (string, error) {
+// inputArtifact finds the file of an artifact of the origin, and its version.
+func inputArtifact(ctx context.Context, origin, name string, version int) (file string, found int, err error) {
 	store, err := artifacts.Open(origin)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	ref := name
 	if version > 0 {
@@ -309,13 +309,13 @@ func inputArtifact(ctx context.Context, origin, name string, version int) (strin
 	}
 	a, err := store.Resolve(ctx, ref)
 	if err != nil {
-		return "", superqode.WithHint(err, "superqode artifacts list")
+		return "", 0, superqode.WithHint(err, "superqode artifacts list")
 	}
 	f, err := store.OpenArtifact(a.Artifact) // it must be there, and no link
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return a.Path.In(store.Dir()), f.Close()
+	return a.Path.In(store.Dir()), a.Version, f.Close()
 }
 
 // Lines says what a setup would see to: inputs, files, commands.

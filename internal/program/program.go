@@ -101,7 +101,11 @@ func (s *Program) SetupMasked() []artifacts.SetupStep {
 	list := s.SetupReport()
 	if r := s.Redactor(); r != nil {
 		for i := range list {
-			for _, text := range []*string{&list[i].Name, &list[i].Reason, &list[i].Output} {
+			texts := []*string{&list[i].Name, &list[i].Reason, &list[i].Output}
+			if in := list[i].Input; in != nil {
+				texts = append(texts, &in.From, &in.To, &in.Resolved)
+			}
+			for _, text := range texts {
 				*text = r.Text(*text)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -23,12 +24,18 @@ import (
 type input struct {
 	config.Input
 
-	id     string
-	source string // absolute, links of the source itself followed
-	sum    string // fingerprint of the source
+	id      string
+	source  string // absolute, links of the source itself followed
+	version int    // of the artifact that was found
+	sum     string // fingerprint of the source
 }
 
-func (in *input) step() Step     { return Step{Key: in.Key, Kind: KindInput, Name: in.To.String()} }
+func (in *input) step() Step {
+	to := in.To.String()
+	from := &artifacts.SetupInput{From: in.From, To: to, Resolved: in.source, Version: in.version}
+	return Step{Key: in.Key, Kind: KindInput, Name: to, Input: from}
+}
+
 func (in *input) optional() bool { return in.Optional }
 
 // inputFacts decide whether an input has to be applied.
@@ -90,7 +97,7 @@ func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 func (in *input) locate(ctx context.Context, w *work) (err error) {
 	switch {
 	case in.Artifact != "":
-		in.source, err = w.Artifact(ctx, in.Artifact, in.Version)
+		in.source, in.version, err = w.Artifact(ctx, in.Artifact, in.Version)
 		return err
 	case in.Workspace != "":
 		return in.locateInside(w, in.Workspace)

@@ -60,9 +60,9 @@ type Host struct {
 	State     string   // the file of State
 	Home      string   // what ~/ stands for, "" for nothing
 	Forbidden []string // absolute folders that no input may hold
-	// Artifact returns the file of an artifact. The error wraps
+	// Artifact returns the file of an artifact and its version. The error wraps
 	// superqode.ErrNotFound if there is none.
-	Artifact func(ctx context.Context, name string, version int) (string, error)
+	Artifact func(ctx context.Context, name string, version int) (file string, found int, err error)
 	// Run runs one command in the workspace and returns when everything that it
 	// started has ended. An error means that it could not run.
 	Run func(ctx context.Context, c Command) (Outcome, error)
@@ -122,13 +122,14 @@ type Step struct {
 	Duration time.Duration
 	ExitCode int
 	Output   string
+	Input    *artifacts.SetupInput // of an input
 }
 
 // Report returns the step in the form of reports.
 func (s Step) Report() artifacts.SetupStep {
 	return artifacts.SetupStep{
 		Name: s.Name, Kind: s.Kind, State: s.State, Reason: s.Reason, StartedAt: artifacts.At(s.Started),
-		DurationSeconds: float64(s.Duration.Milliseconds()) / 1000, ExitCode: s.ExitCode, Output: s.Output,
+		DurationSeconds: float64(s.Duration.Milliseconds()) / 1000, ExitCode: s.ExitCode, Output: s.Output, Input: s.Input,
 	}
 }
 
@@ -219,9 +220,10 @@ func entries(spec Spec) []entry {
 
 // one decides on one entry and applies it.
 func (w *work) one(ctx context.Context, e entry) error {
-	s := e.step()
-	s.Started = time.Now()
+	started := time.Now()
 	apply, why, err := e.decide(ctx, w)
+	s := e.step() // with what decide has found
+	s.Started = started
 	if err == nil && !apply && w.opt.Force {
 		apply, why = true, "forced"
 	}
