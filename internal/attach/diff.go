@@ -35,7 +35,7 @@ func (s *Attached) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error
 	}
 	if s.Past() {
 		if !s.Rec.HasFinal {
-			return nil // it changed nothing
+			return mode.Unstored(s.Site)
 		}
 		if err := s.OpenStore(ctx); err != nil {
 			return err

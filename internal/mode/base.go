@@ -118,8 +118,24 @@ func StoredLook(s *site.Site) (*Look, error) {
 	l := &Look{Changes: changes}
 	if s.Rec.HasFinal {
 		l.Commits, l.ends = [2]string{s.Ref("base"), s.Ref("final")}, true
+		return l, nil
+	}
+	for i := range changes {
+		changes[i].LinesAdded, changes[i].LinesRemoved = -1, -1 // nobody counted them
+	}
+	if err := Unstored(s); err != nil && len(changes) > 0 {
+		s.Warn(err.Error() + ": superqode workspace restore --list")
 	}
 	return l, nil
+}
+
+// Unstored is why a session that has ended has no final state; nil where it changed nothing.
+func Unstored(s *site.Site) error {
+	changes, err := ReadChanges(s)
+	if err == nil && len(changes) > 0 {
+		err = superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "what session %s changed could not be stored; there is only what was saved when it was overwritten", s.Rec.ID), "superqode workspace restore --list")
+	}
+	return err
 }
 
 // storeContents keeps the contents that the session made.
@@ -145,6 +161,10 @@ func storeContents(ctx context.Context, s *site.Site, l *Look) error {
 // maxPath is how long a path may be that git applies: the kernel takes no longer one at
 // once (PATH_MAX, with the NUL at its end).
 const maxPath = 4095
+
+// maxPatch is the size from which on git applies no patch: MAX_APPLY_SIZE in the apply.c
+// of git 2.39.
+const maxPatch = 1023 << 20
 
 // headers passes a patch on and sees whether one of its paths may be longer than maxPath.
 type headers struct {
@@ -181,6 +201,17 @@ func tooDeep(ctx context.Context, s *site.Site, opt store.DiffOptions) (superqod
 	return "", err
 }
 
+// refused names what git does not apply of a patch of that size, "" where it does.
+func refused(size int64, deep superqode.RelPath) string {
+	switch {
+	case deep != "":
+		return fmt.Sprintf("path of %d bytes (%s…)", len(deep), text.Printable(deep[:60]))
+	case size >= maxPatch:
+		return "patch of " + text.Size(size)
+	}
+	return ""
+}
+
 // PatchOf writes the difference of two commits of the store into a file. It returns nil
 // where there is none, and where git could not apply it: the session says so.
 func PatchOf(ctx context.Context, s *site.Site, base, final string) (*artifacts.New, error) {
@@ -194,12 +225,12 @@ func PatchOf(ctx context.Context, s *site.Site, base, final string) (*artifacts.
 		deep, err = tooDeep(ctx, s, opt)
 	}
 	st, serr := f.Stat()
-	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 || deep != "" {
-		if deep != "" {
-			s.Warn(fmt.Sprintf("there is no patch: git applies no path of %d bytes (%s…); superqode workspace apply --session %s does",
-				len(deep), text.Printable(deep[:60]), s.Rec.ID))
-		}
+	if err = errors.Join(err, serr, f.Close()); err != nil || st.Size() == 0 {
 		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	if what := refused(st.Size(), deep); what != "" {
+		s.Warn(fmt.Sprintf("there is no patch: git applies no %s; superqode workspace apply --session %s does", what, s.Rec.ID))
+		return nil, os.Remove(f.Name())
 	}
 	return &artifacts.New{
 		Type: artifacts.TypePatch, Path: artifacts.SessionPatch(s.Rec.ID), Description: "the session's changes; git apply brings them into the origin as it was at the start",
