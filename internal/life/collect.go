@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gitdir"
-	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/report"
 	"github.com/seed-2d964004/superqode/internal/staging"
@@ -68,7 +66,7 @@ func (e *ending) collectAll(ctx context.Context) (err error) {
 		return err
 	}
 	var missing []string
-	e.outputs, _, missing, err = e.CollectOutputs(ctx, store, e.Rec.ID)
+	e.outputs, e.artifacts, missing, err = e.CollectOutputs(ctx, store, e.Rec.ID)
 	e.warnings = append(e.warnings, missing...)
 	return err
 }
@@ -84,11 +82,18 @@ func (e *ending) describeAgain(ctx context.Context) error {
 		if e.look.Commits[1] == "" || atomicfile.Exists(filepath.Join(store.Dir(), artifacts.SessionPatch(e.Rec.ID))) {
 			return nil
 		}
-		return e.describeChanges(ctx, store)
+		patch, err := e.describeChanges(ctx)
+		for _, p := range patch {
+			defer os.Remove(p.File)
+		}
+		if err == nil {
+			_, err = store.AddAll(ctx, patch)
+		}
+		return err
 	})
 }
 
-// file adds artifacts and lists what there is then.
+// file adds artifacts. Where others have added some before, it lists what there is then.
 func (e *ending) file(ctx context.Context, add func(context.Context, *artifacts.Store) error) error {
 	if e.failedIn(stepMerge, stepCollect) {
 		return nil
@@ -104,103 +109,92 @@ func (e *ending) file(ctx context.Context, add func(context.Context, *artifacts.
 	}
 	e.Note(e.warnings)
 	e.Rec.Collected = e.Rec.Collected && err == nil
+	if e.from == "" && (len(e.Rec.Agents) == 0 || e.Rec.Shared) {
+		return err
+	}
 	var lerr error
 	e.artifacts, lerr = store.List(ctx, artifacts.Filter{Session: e.Rec.ID})
 	return errors.Join(err, lerr)
 }
 
 func (e *ending) describeAll(ctx context.Context, store *artifacts.Store) (err error) {
+	var list []artifacts.New
 	if e.look.Commits[1] != "" {
-		if err := e.describeChanges(ctx, store); err != nil {
-			return err
-		}
+		list, err = e.describeChanges(ctx)
 	}
-	logs, err := e.collectFiles(ctx, store)
+	for _, patch := range list {
+		defer os.Remove(patch.File)
+	}
 	if err != nil {
-		return fmt.Errorf("store the session's artifacts: %w", err)
-	}
-	if e.commits, _, err = gitdir.Collect(ctx, e.Site, store); err != nil {
 		return err
 	}
+	if err := e.collectFiles(ctx, store, list); err != nil {
+		return fmt.Errorf("store the session's artifacts: %w", err)
+	}
+	var added []artifacts.Artifact
+	e.commits, added, err = gitdir.Collect(ctx, e.Site, store)
+	e.artifacts = append(e.artifacts, added...)
 	failpoint.Hit("collect.stored")
-	if e.Rec.Shared {
-		_, err = team.ShareParts(ctx, e.Attached, store, e.look.Changes, logs)
+	if e.Rec.Shared && err == nil {
+		added, err = team.ShareParts(ctx, e.Attached, store, e.look.Changes, e.artifacts)
+		e.artifacts = append(e.artifacts, added...)
 	}
 	return err
 }
 
-// describeChanges asks git for lines and renames with edits, and for the patch. A file's
-// permission bits beyond the executable one are in none.
-func (e *ending) describeChanges(ctx context.Context, store *artifacts.Store) error {
+// describeChanges asks git for lines and renames with edits, and for the patch, in a file
+// that the caller removes: nil where git sees none, of a file's permission bits beyond the
+// executable one, say.
+func (e *ending) describeChanges(ctx context.Context) ([]artifacts.New, error) {
 	if err := e.Describe(ctx, e.look); err != nil {
-		return err
+		return nil, err
 	}
 	if err := mode.WriteChanges(e.Site, e.look.Changes); err != nil {
-		return err
+		return nil, err
 	}
 	patch, err := mode.PatchOf(ctx, e.Site, e.look.Commits[0], e.look.Commits[1])
 	if err != nil || patch == nil {
-		return err
+		return nil, err
 	}
-	defer os.Remove(patch.File)
 	flags, err := report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
-	if err != nil {
-		return err
-	}
 	for _, f := range flags {
 		e.Tell(f)
 	}
 	e.warnings = append(e.warnings, flags...)
-	_, err = store.AddAll(ctx, []artifacts.New{*patch})
-	return err
+	return []artifacts.New{*patch}, err
 }
 
-// collectFiles stores the logs and the staging folder's files. It returns the logs.
-func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store) ([]artifacts.Artifact, error) {
+// collectFiles stores list, the logs and the staging folder's files.
+func (e *ending) collectFiles(ctx context.Context, store *artifacts.Store, list []artifacts.New) error {
 	imported, err := e.Findings().Import()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, w := range imported {
 		e.Tell(w)
 	}
 	e.warnings = append(e.warnings, imported...)
-	list, warnings, err := e.Findings().CollectFixes(ctx, store)
+	fixes, warnings, err := e.Findings().CollectFixes(ctx, store)
 	e.warnings = append(e.warnings, warnings...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	kinds := []string{"command", "setup", "guard", "superqode"}
-	if e.Rec.Shared {
-		for _, a := range e.Rec.Agents {
-			kinds = append(kinds, strings.TrimSuffix(team.AgentLog(a.Agent), ".log"))
-		}
-	}
-	for _, kind := range kinds {
-		file := filepath.Join(e.Folder, "log", kind+".log")
-		if kind == "guard" {
-			file = layers.LogPath(e.Folder)
-		}
-		if st, err := os.Lstat(file); err == nil && st.Mode().IsRegular() {
-			n := artifacts.New{Type: artifacts.TypeLog, Path: artifacts.SessionLog(e.Rec.ID, kind), Description: "output of the session's " + kind, File: file, Session: e.Rec.ID, Agent: e.Rec.Agent}
-			if kind != "command" { // that one was masked when its program had ended
-				n.Mask = e.Redactor().IfText
-			}
-			list = append(list, n)
-		}
-	}
-	logs, err := store.AddAll(ctx, list)
+	list = append(list, fixes...)
+	list = append(list, team.Logs(e.Attached)...)
+	added, err := store.AddAll(ctx, list)
+	e.artifacts = append(e.artifacts, added...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := e.MoveLargeArtifacts(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	_, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
+	left, problems, err := staging.Collect(ctx, store, staging.CollectOptions{Folder: e.ArtifactDir(), Session: e.Rec.ID, Agent: e.Rec.Agent, Mask: e.Redactor().IfText})
+	e.artifacts = append(e.artifacts, left...)
 	for _, p := range problems {
 		e.warnings = append(e.warnings, "left in the artifact folder: "+p.String())
 	}
-	return logs, err
+	return err
 }
 
 // Track keeps a statement about the session that ref names, from outside of it.

@@ -3,7 +3,6 @@ package report
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/xml"
 	"path"
 	"strconv"
@@ -15,17 +14,20 @@ import (
 // maxCoverage bounds what is read of a coverage file, in bytes.
 const maxCoverage = 32 << 20
 
-// coverage is what the coverage files that a session left say: those whose names begin
+// coverage is what the coverage files among a session's artifacts say: those whose names begin
 // with "before" of how it was, all others of how it is. What cannot be read counts for
 // nothing.
-func (f Files) coverage(ctx context.Context, store *artifacts.Store) (c artifacts.Coverage, err error) {
-	list, err := store.List(ctx, artifacts.Filter{Session: f.Session, Type: artifacts.TypeCoverage})
+func (f Files) coverage(list []artifacts.Ref) (c artifacts.Coverage, err error) {
+	store, err := artifacts.Open(f.Origin)
 	if err != nil {
 		return c, err
 	}
 	var before, after covered
 	for _, a := range list {
-		data, err := store.Read(a, maxCoverage)
+		if a.Type != artifacts.TypeCoverage {
+			continue
+		}
+		data, err := store.Read(artifacts.Artifact{ID: a.ID, Path: a.Path}, maxCoverage)
 		if err != nil {
 			return c, err
 		}

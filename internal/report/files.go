@@ -62,11 +62,8 @@ func ShownPatch(dir string) string { return filepath.Join(dir, "patch.shown") }
 
 // Write writes the session's report and returns what was filed.
 func (f Files) Write(ctx context.Context, rep artifacts.Report) ([]artifacts.Artifact, error) {
-	store, err := artifacts.Open(f.Origin)
-	if err == nil {
-		rep.Coverage, err = f.coverage(ctx, store)
-	}
-	if err != nil {
+	var err error
+	if rep.Coverage, err = f.coverage(rep.Run.Artifacts); err != nil {
 		return nil, err
 	}
 	return f.write(ctx, rep, Masked(rep, f.Masks))
