@@ -28,23 +28,24 @@ type Block struct {
 }
 
 // ParseBlocks finds the fenced blocks whose info string names a language that can
-// be run, in their order; others are prose. A file without any is an error that
-// wraps superqode.ErrUsage.
-func ParseBlocks(markdown []byte) ([]Block, error) {
-	var blocks []Block
+// be run, in their order, and those of other languages, which have no Index. A block
+// without a language is prose. A file with nothing to run is an error that wraps
+// superqode.ErrUsage.
+func ParseBlocks(markdown []byte) (blocks, others []Block, err error) {
 	doc := goldmark.DefaultParser().Parse(mdtext.NewReader(markdown))
-	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+	err = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		f, ok := n.(*ast.FencedCodeBlock)
 		if !ok || !entering || f.Info == nil {
 			return ast.WalkContinue, nil
 		}
 		word, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(string(f.Language(markdown)))), "{")
+		line := 2 + bytes.Count(markdown[:f.Info.Segment.Start], []byte("\n"))
 		lang, err := ParseLang(word)
 		if err != nil {
+			others = append(others, Block{Lang: word, Line: line})
 			return ast.WalkContinue, nil
 		}
-		b := Block{Index: len(blocks) + 1, Lang: lang,
-			Line: 2 + bytes.Count(markdown[:f.Info.Segment.Start], []byte("\n"))}
+		b := Block{Index: len(blocks) + 1, Lang: lang, Line: line}
 		for i := range f.Lines().Len() {
 			line := f.Lines().At(i)
 			b.Text = append(b.Text, line.Value(markdown)...)
@@ -55,7 +56,7 @@ func ParseBlocks(markdown []byte) ([]Block, error) {
 	if err == nil && len(blocks) == 0 {
 		err = superqode.Errorf(superqode.ErrUsage, "there is no fenced block in python or bash to run")
 	}
-	return blocks, err
+	return blocks, others, err
 }
 
 // BlockResult tells how one block ended.

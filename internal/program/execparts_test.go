@@ -96,9 +96,12 @@ func TestPortsInUseAreNotTaken(t *testing.T) {
 
 func TestParseBlocks(t *testing.T) {
 	t.Parallel()
-	blocks, err := ParseBlocks([]byte("# x\n```python\nprint(1)\n```\n\n```go\nx\n```\n> ```sh\n> echo 2\n> ```\n\n```bash {.numberLines}\n```\n\n```\nnothing\n```\n"))
+	blocks, others, err := ParseBlocks([]byte("# x\n```python\nprint(1)\n```\n\n```go\nx\n```\n> ```sh\n> echo 2\n> ```\n\n```bash {.numberLines}\n```\n\n```\nnothing\n```\n"))
 	if err != nil || len(blocks) != 3 {
 		t.Fatalf("%+v %v", blocks, err)
+	}
+	if len(others) != 1 || others[0].Index != 0 || others[0].Lang != "go" || others[0].Line != 7 {
+		t.Errorf("not run: %+v", others)
 	}
 	for i, want := range []struct {
 		lang, text string
@@ -109,7 +112,7 @@ func TestParseBlocks(t *testing.T) {
 		}
 	}
 	for _, none := range []string{"", "```\nx\n```", "    python\n", "```perl\nx\n```"} {
-		if _, err := ParseBlocks([]byte(none)); !errors.Is(err, superqode.ErrUsage) {
+		if _, _, err := ParseBlocks([]byte(none)); !errors.Is(err, superqode.ErrUsage) {
 			t.Errorf("%q: %v", none, err)
 		}
 	}

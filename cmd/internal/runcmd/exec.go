@@ -29,6 +29,7 @@ type programFlags struct {
 
 	usage  string                // how a line that names a program looks; "" is that of run
 	blocks []program.BlockResult // of --code-blocks, as they ended
+	notRun []program.Block       // those of other languages
 }
 
 // set fills in what opt runs; args are what stands after the flags. close what is
@@ -81,8 +82,13 @@ func (f *programFlags) code(ctx context.Context, a *app.App, opt *program.ExecOp
 		if err != nil {
 			return false, err
 		}
-		if opt.Blocks, err = program.ParseBlocks(data); err != nil {
+		if opt.Blocks, f.notRun, err = program.ParseBlocks(data); err != nil {
 			return false, superqode.Errorf(superqode.ErrUsage, "--code-blocks %s: %v", f.CodeBlocks, err)
+		}
+		for _, b := range f.notRun {
+			if !a.Flags.Quiet {
+				fmt.Fprintf(a.Err, "superqode: block in line %d (%s) is not run: only python and bash are\n", b.Line, text.Printable(b.Lang))
+			}
 		}
 		opt.BlockEnded = func(b program.BlockResult) {
 			f.blocks = append(f.blocks, b)
@@ -240,7 +246,7 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 	opt.Started = func(n int) { run = n }
 	res, err := s.ExecAll(ctx, opt)
 	if a.Flags.JSON && !res.Started.IsZero() {
-		perr := printRuns(a, s, run, c.blocks, app.ProgramError(res.ExitCode, err))
+		perr := printRuns(a, s, run, &c.programFlags, app.ProgramError(res.ExitCode, err))
 		err = errors.Join(err, perr)
 	}
 	return app.ProgramError(res.ExitCode, err)

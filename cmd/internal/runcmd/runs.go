@@ -25,20 +25,21 @@ type runFlag struct {
 
 // printRuns prints the record of a run that ended, or of the blocks that ran, with the
 // error that the command ends with.
-func printRuns(a *app.App, s *life.Session, number int, blocks []program.BlockResult, failed error) error {
+func printRuns(a *app.App, s *life.Session, number int, code *programFlags, failed error) error {
 	l := state.Listed{Record: s.Record(), Dir: s.Dir()}
 	run, err := program.FindRun(&l, number)
 	if err != nil {
 		return err
 	}
-	code, kind := app.Classify(failed, "workspace exec")
+	exit, kind := app.Classify(failed, "workspace exec")
 	if kind != "" && kind != "status" {
-		run.ExitCode, run.Error = &code, failed.Error()
+		run.ExitCode, run.Error = &exit, failed.Error()
 	}
-	if len(blocks) == 0 {
+	if len(code.blocks) == 0 {
 		return a.PrintJSON(run)
 	}
-	return a.PrintFields("session_id", l.ID, "exit_code", code, "blocks", blocks, "error", run.Error)
+	notRun := append([]program.Block{}, code.notRun...)
+	return a.PrintFields("session_id", l.ID, "exit_code", exit, "blocks", code.blocks, "not_run", notRun, "error", run.Error)
 }
 
 // Ps lists runs.
