@@ -47,8 +47,9 @@ func (c *Apply) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 	if err != nil && !errors.As(err, &conflict) {
 		return err
 	}
+	word := map[bool]string{true: "undone", false: "applied"}[c.Reverse]
 	for _, left := range res.LeftOut {
-		a.Warn("not applied: " + left)
+		a.Warn("not " + word + ": " + left)
 	}
 	if a.Flags.JSON {
 		applied := res.Applied
