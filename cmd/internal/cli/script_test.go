@@ -184,6 +184,11 @@ func setupScript(env *testscript.Env) error {
 	env.Defer(func() { _ = os.RemoveAll(tmp) })
 	env.Setenv("TMPDIR", tmp)
 	env.Setenv("TERM", "dumb")
+	examples, err := filepath.Abs("../../../docs/examples")
+	if err != nil {
+		return err
+	}
+	env.Setenv("EXAMPLES", examples)
 	env.Setenv("SUPERQODE_SESSION_ID", "")
 	env.Setenv("SUPERQODE_SOCKET", "")
 	env.Setenv("SUPERQODE_TEST_SHIM", scriptShim)
