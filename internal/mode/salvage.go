@@ -165,6 +165,7 @@ func Saved(s *site.Site) (ids []string) {
 	if err != nil {
 		return s.Salvages
 	}
+	slices.SortFunc(list, func(a, b salvage.Record) int { return a.N - b.N })
 	for _, sv := range list {
 		if sv.Why == "revert" {
 			ids = append(ids, sv.ID)
