@@ -346,9 +346,10 @@ func usersOwn(s *site.Site, kept string) ([]string, error) {
 		return nil, err
 	}
 	repo := &git.Repo{GitDir: filepath.Join(kept, own), CommonDir: kept, ObjectFormat: s.Rec.ObjectFormat}
+	_ = os.MkdirAll(filepath.Join(kept, "refs"), 0o700) // only files were kept, and all refs may be packed
 	then, err := revert.Capture(repo, "")
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // nothing to compare with: all of it is brought back
 	}
 	then.IndexCopy = []byte(filepath.Join(repo.GitDir, "index"))
 	then.GitDir, then.CommonDir = []byte(s.Rec.GitDir), []byte(s.Rec.CommonDir)
