@@ -100,7 +100,7 @@ func (b *Scratch) fetchNow(name string, e *snapshot.Entry) error {
 	if b.origin != "" {
 		return b.FetchFrom(b.origin, name, e)
 	}
-	return b.create(name, func(w io.Writer) error { return b.Fill(e.ID.String(), w) })
+	return b.Fetch(name, e.ID)
 }
 
 // Write writes a text into a file of the folder.
@@ -125,9 +125,9 @@ func (b *Scratch) result(name string) (snapshot.Entry, error) {
 	return sn.Entries[0], err
 }
 
-// Fetch writes contents of the store into a file.
+// Fetch writes contents that were made here, or that the store has, into a file.
 func (b *Scratch) Fetch(name string, id snapshot.ID) error {
-	return b.create(name, func(w io.Writer) error { return b.blobs.Copy(id, w) })
+	return b.create(name, func(w io.Writer) error { return b.Fill(id.String(), w) })
 }
 
 // create writes a file of the folder.
