@@ -82,7 +82,7 @@ func TestResultKeys(t *testing.T) {
 	}
 	want := `{"schema_version":1,"session_id":"qe-20260102-030000-abcdea","mode":"snapshot","origin":"","state":"done","exit_code":0,"timed_out":false,` +
 		`"started_at":"","ended_at":"","duration_seconds":0,"base":{"digest":"","head":"","files":0,"bytes":0},"final":{"digest":""},"changes":[],` +
-		`"guard":{"layers":{"shim":"","hooks":"","kernel":""},"kernel":{"layer":"","missing":[]},"blocked":[],"kernel_refusals":[]},"artifacts":[],"revert":{"verified":false,"digest":"","method":"","differences":[]},` +
+		`"guard":{"policy":"","allowed_by":"","layers":{"shim":"","hooks":"","kernel":""},"kernel":{"layer":"","missing":[]},"blocked":[],"kernel_refusals":[]},"artifacts":[],"revert":{"verified":false,"digest":"","method":"","differences":[]},` +
 		`"workspace":{"path":"","preserved":false},"origin_check":{"unchanged":false,"differences":[],"method":"","not_covered":[]},"setup":[],"error":null,"included_ignored":[]}`
 	if string(got) != want {
 		t.Errorf("a result is\n%s\nwant\n%s", got, want)

@@ -92,9 +92,12 @@ type Final struct {
 
 // Guard says which layers were found active, by probing, and what they refused.
 type Guard struct {
-	Layers  Layers    `json:"layers"`
-	Kernel  Kernel    `json:"kernel"`
-	Blocked []Blocked `json:"blocked"`
+	Policy string `json:"policy"` // qe or contained
+	// AllowedBy says why git operations went through: policy, or allow-git-operations.
+	AllowedBy string    `json:"allowed_by"`
+	Layers    Layers    `json:"layers"`
+	Kernel    Kernel    `json:"kernel"`
+	Blocked   []Blocked `json:"blocked"`
 	// KernelRefusals are the paths that the kernel layer kept the program from writing,
 	// as far as the recorded output shows it; the most often refused first.
 	KernelRefusals []KernelRefusal `json:"kernel_refusals"`

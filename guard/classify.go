@@ -348,10 +348,10 @@ func (k *call) configure() {
 	case !write:
 		k.reads("config")
 	case p.Has("global"):
-		k.Operation("config.write", k.cmd.Argv, k.anotherHome)
+		k.Operation("config.write.global", k.cmd.Argv, k.anotherHome)
 	case p.Has("system"), p.Has("file") && (k.Protects(k.cmd.Place, full) || path.Base(full) == ".gitconfig" ||
 		strings.HasSuffix(full, "/git/config") || full == "/etc/gitconfig"):
-		k.global("config.write")
+		k.global("config.write.global")
 	case p.Has("file"):
 		k.op("config.file")
 	default:

@@ -82,7 +82,8 @@ var forms = []form{
 		"@prune+dry-run ~notes.write; @add|@copy|@append|@edit|@merge|@remove|@prune notes.write"},
 	{"reflog expire,reflog delete", "n/dry-run expire= expire-unreachable=", "dry-run ~reflog.*; reflog.*"},
 	{"reflog drop,reflog write", "", "reflog.delete"},
-	{"maintenance run,maintenance start,maintenance stop,maintenance register,maintenance unregister", "", "gc"},
+	{"maintenance run", "", "gc"},
+	{"maintenance start,maintenance stop,maintenance register,maintenance unregister", "", "config.write.global"},
 	{"prune", "n/dry-run expire=", "dry-run ~prune; prune"},
 	{"repack", repackOptions, "d repack.delete"},
 	{"worktree add", "B= b= reason=", "old:B branch.force; worktree.add"},
@@ -106,7 +107,7 @@ var forms = []form{
 	{"subtree", subtreeOptions, "@push push; @split+!rejoin|!args =; merge"},
 	{"lfs push", "d/dry-run", "dry-run ~lfs.push; lfs.push"},
 	{"lfs prune", "d/dry-run", "dry-run ~lfs.prune; lfs.prune"},
-	{"lfs install,lfs uninstall,lfs update", "", "config.write"},
+	{"lfs install,lfs uninstall,lfs update", "", "config.write.global"},
 	{"lfs migrate", "everything include= exclude=", "@info =; filter-branch"},
 }
 
@@ -209,7 +210,11 @@ func (k *call) op(op Operation) {
 	if op.Leaves() && (k.name != "push" || !k.in.PushElsewhere) {
 		excused = nil
 	}
-	k.Operation(op, k.cmd.Argv, excused)
+	p := k.in.Policy
+	if k.in.Own != nil && p.Decide(op) != p.Elsewhere().Decide(op) && !k.in.Own(FindRepository(k.dir, k.in.Env, k.gitDir, k.workTree), k.gitDir != "") {
+		p = p.Elsewhere()
+	}
+	k.decide(p, op, k.cmd.Argv, excused)
 }
 
 // global records an operation that reaches beyond the repository it names.

@@ -38,6 +38,10 @@ type Context struct {
 	PushElsewhere bool
 	// Policy decides on operations; the zero value is the default policy.
 	Policy Policy
+	// Own reports whether a command acts on the session's own git directory: what it
+	// found, and whether the command names a git directory itself. Elsewhere
+	// Policy.Elsewhere holds. nil where a policy is the same everywhere.
+	Own func(at Found, named bool) bool
 }
 
 // Step is one step of reading a line, for people who ask why.
@@ -185,9 +189,13 @@ func (j *Judge) Line() Line {
 // Operation records one operation of a command and decides on it. excused, if
 // given, tells whether the command acts on a repository that is not guarded.
 func (j *Judge) Operation(op Operation, command []string, excused func() bool) {
+	j.decide(j.in.Policy, op, command, excused)
+}
+
+func (j *Judge) decide(p Policy, op Operation, command []string, excused func() bool) {
 	text := strings.Join(command, " ")
 	switch {
-	case j.in.Policy.Decide(op) == Allow:
+	case p.Decide(op) == Allow:
 		j.Step(text, string(op)+": allowed")
 		j.allow(op, command, string(op)+" is allowed")
 	case excused != nil && excused():
@@ -196,7 +204,7 @@ func (j *Judge) Operation(op Operation, command []string, excused func() bool) {
 	default:
 		j.Step(text, string(op)+": DENIED")
 		if j.denied == nil {
-			v := Refusal(op, command)
+			v := p.Refusal(op, command)
 			j.denied = &v
 		}
 	}

@@ -91,6 +91,8 @@ var operationTable = []OperationInfo{
 	{"commit", Deny, "git commit, every form", whyHistory, doLeave},
 	{"config.file", Allow, "git config --file FILE outside of git's own files", "it is an edit of a file", ""},
 	{"config.write", Deny, "git config that writes", whyShared, doConfig},
+	{"config.write.global", Deny, "git config --global or --system, git lfs install, git maintenance start",
+		"it changes git for all repositories of the user's", doConfig},
 	{"fast-import", Deny, "git fast-import", whyHistory, doAsk},
 	{"fetch", Allow, "git fetch", "only remote-tracking refs move", ""},
 	{"fetch.update", Deny, "git fetch with a local target (main:feature, +refs/heads/*:refs/heads/*)",

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,12 +48,24 @@ func (v Verdict) Denied() bool { return v.Decision == Deny }
 // Policy says allow or deny for an operation. The zero value is the default
 // policy of the operations table.
 type Policy struct {
+	base  PolicyName
 	rules []rule
+	// away marks the policy of a contained session for what is not the session's own.
+	away bool
 }
 
 type rule struct {
 	name     string
 	decision Decision
+}
+
+// decide returns what the longest of some rules says that covers an operation.
+func decide(rules []rule, op Operation) (Decision, bool) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return covers(r.name, string(op)) })
+	if i < 0 {
+		return "", false
+	}
+	return rules[i].decision, true
 }
 
 // NewPolicy makes a policy from the default and two lists of operation names. A
@@ -85,12 +98,21 @@ func NewPolicy(allow, deny []string) (Policy, error) {
 type PolicyName string
 
 // The policies. QE is the operations table: nothing that changes what is the user's.
-// Destructive is for coding agents outside of a session: only what destroys work, or
-// leaves the machine.
+// Contained is for a session with a git directory of its own, in which everything may
+// happen that stays there. Destructive is for coding agents outside of a session: only
+// what destroys work, or leaves the machine.
 const (
 	QE          PolicyName = "qe"
+	Contained   PolicyName = "contained"
 	Destructive PolicyName = "destructive"
 )
+
+// outward are the denied operations that Contained does not allow: what they do leaves the
+// session's own git directory and work tree, or may.
+var outward = []string{
+	"config.write.global", "gitdir.write", "init", "lfs.prune", "lfs.push", "output.overwrite", "push", "send-email",
+	"submodule.deinit", "submodule.update-force", "svn.write",
+}
 
 // harmless are the operations that Destructive allows beyond QE: what they do can be
 // taken back from the reflog, the stash or the configuration.
@@ -100,29 +122,48 @@ var harmless = []string{
 	"stash.push", "stash.store", "symbolic-ref.write", "worktree.move", "worktree.prune",
 }
 
-// Policy adds two lists of operation names to the policy of the name; see NewPolicy.
-// An unknown name is an error that wraps superqode.ErrUsage.
+// Policy adds two lists of operation names to the policy of the name; see NewPolicy. ""
+// is QE. An unknown name is an error that wraps superqode.ErrUsage.
 func (n PolicyName) Policy(allow, deny []string) (Policy, error) {
-	switch n {
-	case QE:
-		return NewPolicy(allow, deny)
-	case Destructive:
-		return NewPolicy(slices.Concat(harmless, allow), deny)
+	if n = cmp.Or(n, QE); n != QE && n != Contained && n != Destructive {
+		return Policy{}, superqode.Errorf(superqode.ErrUsage, "unknown policy %q: it is %s, %s or %s", string(n), QE, Contained, Destructive)
 	}
-	return Policy{}, superqode.Errorf(superqode.ErrUsage, "unknown policy %q: it is %s or %s", string(n), QE, Destructive)
+	p, err := NewPolicy(allow, deny)
+	p.base = n
+	return p, err
+}
+
+// Name returns the policy's name.
+func (p Policy) Name() PolicyName { return cmp.Or(p.base, QE) }
+
+// Elsewhere returns what holds for repositories that are not the session's own: of a
+// contained session that is QE.
+func (p Policy) Elsewhere() Policy {
+	p.away = p.away || p.base == Contained
+	return p
 }
 
 // Decide returns the decision on one operation.
 func (p Policy) Decide(op Operation) Decision {
-	for _, r := range p.rules {
-		if covers(r.name, string(op)) {
-			return r.decision
-		}
+	if d, ok := decide(p.rules, op); ok {
+		return d
 	}
-	if info, ok := op.Info(); ok {
-		return info.Default
+	return p.usual(op)
+}
+
+// usual returns the decision without guard.allow and guard.deny.
+func (p Policy) usual(op Operation) Decision {
+	info, ok := op.Info()
+	named := func(n string) bool { return covers(n, string(op)) }
+	switch {
+	case !ok, info.Default == Allow:
+		return Allow
+	case p.base == Destructive && slices.ContainsFunc(harmless, named):
+		return Allow
+	case p.base == Contained && !p.away && !slices.ContainsFunc(outward, named):
+		return Allow
 	}
-	return Allow
+	return Deny
 }
 
 func covers(name, op string) bool {
@@ -143,17 +184,19 @@ func knownOperation(name string) bool {
 
 // Refusal returns the verdict that denies op, with its reason and suggestion from
 // the operations table. command is what is shown of it.
-func Refusal(op Operation, command []string) Verdict {
+func (p Policy) Refusal(op Operation, command []string) Verdict {
 	v := Verdict{Decision: Deny, Operation: op, Certainty: Certain, Command: cmdline.Shown(command)}
 	info, ok := op.Info()
-	if !ok { // denied by the user's own list
+	switch {
+	case !ok: // denied by the user's own list
 		v.Reason = fmt.Sprintf("%q is denied by the configuration", string(op))
-		return v
-	}
-	v.Reason = info.Covers + ": " + info.Why
-	v.Suggestion = info.Suggestion
-	if info.Default == Allow {
-		v.Reason = fmt.Sprintf("%s: denied by the configuration", info.Covers)
+	case p.usual(op) == Allow: // there it is no loss, and nothing need be done instead
+		v.Reason = info.Covers + ": denied by the configuration"
+	case p.away && (Policy{base: Contained}).usual(op) == Allow:
+		v.Reason = info.Covers + " outside of the session's own repository: " + info.Why
+		v.Suggestion = "run it in the workspace as plain `git`, which has a git directory of the session's own there"
+	default:
+		v.Reason, v.Suggestion = info.Covers+": "+info.Why, info.Suggestion
 	}
 	return v
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -49,7 +50,10 @@ type SessionState struct {
 	// is guarded too. An isolated session has the origin here.
 	Trees []superqode.HostPath `json:"trees"`
 
-	Allow []string `json:"allow"` // guard.allow and guard.deny of the configuration
+	// Base is the name of the policy to which Allow and Deny add, guard.allow and
+	// guard.deny of the configuration.
+	Base  string   `json:"policy"`
+	Allow []string `json:"allow"`
 	Deny  []string `json:"deny"`
 
 	Git RealGit `json:"git"`
@@ -115,7 +119,7 @@ func plainSessionState(data []byte) *SessionState {
 	if !plainjson.Read(data, plainjson.Fields{
 		"schema_version": &st.SchemaVersion, "session_id": &st.ID, "agent_id": &st.Agent, "work_tree": &st.WorkTree,
 		"opened_at": &st.OpenedAt, "allow_git_operations": &st.Off, "origin": &st.Origin, "workspace": &st.Workspace, "tmp": &st.Tmp,
-		"git_dirs": &st.GitDirs, "trees": &st.Trees, "allow": &st.Allow, "deny": &st.Deny, "hooks_path": &st.HooksPath,
+		"git_dirs": &st.GitDirs, "trees": &st.Trees, "policy": &st.Base, "allow": &st.Allow, "deny": &st.Deny, "hooks_path": &st.HooksPath,
 		"user_config": &st.UserConfig, "hook_env": &st.HookEnv, "kernel": &st.Kernel,
 		"supervisors": &st.Supervisors,
 		"git":         plainjson.Fields{"bin": &st.Git.Bin, "exec_path": &st.Git.ExecPath, "version": &st.Git.Version},
@@ -154,7 +158,22 @@ func (st *SessionState) Dir() string { return st.dir }
 func (st *SessionState) LogPath() string { return filepath.Join(st.dir, "log", "guard.jsonl") }
 
 // Policy returns the session's policy.
-func (st *SessionState) Policy() (Policy, error) { return NewPolicy(st.Allow, st.Deny) }
+func (st *SessionState) Policy() (Policy, error) {
+	return PolicyName(st.Base).Policy(st.Allow, st.Deny)
+}
+
+// Own reports whether a command that git would find to act on f acts on the session's own
+// git directory: it lies there, or the shim leads it there. named is set where the command
+// names a git directory itself; no shim changes that.
+func (st *SessionState) Own(f Found, named bool) bool {
+	switch {
+	case st.Private == nil || !st.Kernel:
+		return false
+	case st.Private.holds(f.GitDir):
+		return st.Private.holds(f.CommonDir)
+	}
+	return !named && f.WorkTree == string(st.Workspace) && slices.Contains(st.GitDirs, superqode.HostPath(f.CommonDir))
+}
 
 // Guards reports whether a repository is the session's to protect: its common
 // directory is guarded or lies in a guarded one or in a tree of the user's, or, in
@@ -173,6 +192,10 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 		if superqode.Within(commonDir, string(d)) || workTree != "" && superqode.Within(workTree, string(d)) {
 			return true
 		}
+	}
+	if PolicyName(st.Base) == Contained && workTree != "" && !superqode.Within(commonDir, string(st.Workspace)) &&
+		!madeSince(commonDir, st.OpenedAt) {
+		return true // another repository of the user's: a contained session reaches nothing outside
 	}
 	inPlace := st.Workspace == st.Origin && st.Origin != ""
 	if inPlace && superqode.Within(commonDir, string(st.Origin)) && !madeSince(commonDir, st.OpenedAt) {

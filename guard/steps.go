@@ -43,7 +43,7 @@ func (a Attempt) PartOf(through Attempt) bool {
 	if a.Operation == through.Operation {
 		return true
 	}
-	if a.Operation.Leaves() || a.Operation == "config.write" || a.Operation == "gitdir.write" {
+	if a.Operation.Leaves() || covers("config.write", string(a.Operation)) || a.Operation == "gitdir.write" {
 		return false
 	}
 	reached := []string{CommandName(through.Command)}

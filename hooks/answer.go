@@ -84,6 +84,9 @@ func Answer(ctx context.Context, c Call) int {
 		return a.remote(ctx)
 	}
 	a.repo = guard.FindRepository(a.Dir, a.Env, "", "")
+	if a.st != nil && !a.st.Own(a.repo, true) { // git has named it
+		a.policy = a.policy.Elsewhere()
+	}
 	switch a.Name {
 	case fsmonitorName:
 		return a.fsmonitor(ctx)
@@ -148,7 +151,7 @@ func (a *answer) decide(ctx context.Context) (code int, input []byte) {
 	chain := a.commands()
 	if len(chain) == 0 { // the caller is not known: the purpose of this hook decides
 		if a.policy.Decide(usual) == guard.Deny {
-			return a.refuse(subject{verdict: guard.Refusal(usual, []string{"git", string(usual)})}), nil
+			return a.refuse(subject{verdict: a.policy.Refusal(usual, []string{"git", string(usual)})}), nil
 		}
 		return 0, nil
 	}

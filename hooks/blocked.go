@@ -40,7 +40,7 @@ func (a *answer) remote(ctx context.Context) int {
 // pushing decides on the push that is under way: dry is true when only a dry run
 // may go on.
 func (a *answer) pushing(ctx context.Context) (dry bool, code int) {
-	s := subject{verdict: guard.Refusal("push", []string{"git", "push"})}
+	s := subject{verdict: a.policy.Refusal("push", []string{"git", "push"})}
 	chain := a.commands()
 	// Git runs "git remote-superqode-blocked", which runs this.
 	for len(chain) > 0 && "git-"+chain[0].name() == RemoteHelper {

@@ -145,7 +145,7 @@ func (a *answer) refuseRefs(ctx context.Context, list []update, s subject) int {
 		if op == "" || a.policy.Decide(op) == guard.Allow {
 			continue
 		}
-		v := guard.Refusal(op, s.verdict.Command)
+		v := a.policy.Refusal(op, s.verdict.Command)
 		v.Reason += ": it would change " + text.Printable(u.ref)
 		return a.refuse(subject{verdict: v, pid: s.pid})
 	}

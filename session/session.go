@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/life"
@@ -66,6 +67,7 @@ type OpenOptions struct {
 	NoRedact bool              // leave secrets in logs and reports
 
 	Unguarded  bool     // no git operation is denied
+	Policy     string   // what the guard denies: "qe" (or "") or "contained"
 	Allow      []string // git operations that the guard allows
 	Deny       []string // and those that it denies, beside its own
 	AllowWrite []string // absolute paths that the program may write to beside the session's own
@@ -132,7 +134,7 @@ func (opt OpenOptions) options() life.OpenOptions {
 		Dir: opt.Dir, Mode: opt.Mode, From: opt.From, Name: opt.Name, Agent: opt.Agent, Keep: opt.Keep,
 		Include: opt.Include, Exclude: opt.Exclude, Template: opt.Template,
 		Outputs: opt.Outputs, Reports: opt.Reports, NoRedact: opt.NoRedact,
-		Guard:         life.GuardOptions{Off: opt.Unguarded, Allow: opt.Allow, Deny: opt.Deny},
+		Guard:         life.GuardOptions{Off: opt.Unguarded, Policy: guard.PolicyName(opt.Policy), Allow: opt.Allow, Deny: opt.Deny},
 		KernelOptions: program.KernelOptions{AllowWrite: opt.AllowWrite, NoNetwork: opt.NoNetwork},
 	}
 }

@@ -29,7 +29,7 @@ func (l *loader) config() *Config {
 			IgnorePatterns: all("workspace.watcher.ignore_patterns"),
 		},
 	}
-	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Allow: all("guard.allow"), Deny: all("guard.deny")}
+	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Policy: str("guard.policy"), Allow: all("guard.allow"), Deny: all("guard.deny")}
 	c.Claims = str("claims")
 	c.Limits = limits(str, num)
 	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions"))}

@@ -67,6 +67,7 @@ const (
 // Guard adds to the guard's rules.
 type Guard struct {
 	Enforce Enforce
+	Policy  string // qe, contained or destructive
 	Allow   []string
 	Deny    []string
 }

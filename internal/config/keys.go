@@ -98,6 +98,8 @@ func guardFields() []field {
 	return []field{
 		{name: "enforce", kind: textKind, def: "auto", choices: []string{"auto", "required", "off"}, flag: "--enforce",
 			doc: "The kernel layer: auto (if the machine supports it), required, or off."},
+		{name: "policy", kind: textKind, def: "qe", choices: []string{"qe", "contained", "destructive"}, flag: "--policy",
+			doc: "What the guard refuses: qe (all that changes what is the user's), contained (what leaves the session's own git directory), or destructive (for agents' hooks where there is no session)."},
 		{name: "allow", kind: list, def: []any{}, item: rule, doc: "Git operations to allow."},
 		{name: "deny", kind: list, def: []any{}, item: rule,
 			doc: "Git operations to refuse besides the built-in ones."},

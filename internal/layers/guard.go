@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,15 +41,16 @@ func Of(s *site.Site) *Guard { return &Guard{Site: s, Machine: MachineOf(s.Host)
 // Options says how a session is guarded. The zero value is the default policy with all
 // layers that this machine has.
 type Options struct {
-	Off   bool     // --allow-git-operations: nothing is denied
-	Allow []string // guard.allow and guard.deny of the configuration
-	Deny  []string
+	Off    bool             // --allow-git-operations: nothing is denied
+	Policy guard.PolicyName // "" is guard.QE
+	Allow  []string         // guard.allow and guard.deny of the configuration
+	Deny   []string
 }
 
 // NewRecord checks the options of a session that is about to be opened in a project. A
 // program in a session of that origin cannot open one without a guard: the error wraps
 // superqode.ErrDenied.
-func NewRecord(opt Options, enforce kernel.Enforce, p state.Project) (state.GuardRecord, error) {
+func NewRecord(opt Options, m superqode.Mode, enforce kernel.Enforce, p state.Project) (state.GuardRecord, error) {
 	if opt.Off && enforce == kernel.EnforceRequired {
 		return state.GuardRecord{}, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
 			"the kernel layer is required, and --allow-git-operations switches the guard off"), "add --enforce off")
@@ -59,12 +61,34 @@ func NewRecord(opt Options, enforce kernel.Enforce, p state.Project) (state.Guar
 				"--allow-git-operations: this runs inside session %s of the same origin", id), "ask the user")
 		}
 	}
-	if _, err := guard.NewPolicy(opt.Allow, opt.Deny); err != nil {
+	policy, err := opt.Policy.Policy(opt.Allow, opt.Deny)
+	if err != nil {
 		return state.GuardRecord{}, superqode.WithHint(err, "superqode guard status --operations")
 	}
-	r := state.GuardRecord{Off: opt.Off, Allow: append([]string{}, opt.Allow...),
+	if err := checkPolicy(policy.Name(), mode.Of(m), opt.Off || enforce == kernel.EnforceOff); err != nil {
+		return state.GuardRecord{}, err
+	}
+	r := state.GuardRecord{Off: opt.Off, Policy: string(policy.Name()), Allow: append([]string{}, opt.Allow...),
 		Deny: append([]string{}, opt.Deny...), Shim: kernel.Off, Hooks: kernel.Off, Nested: []state.HostPath{}}
 	return r, nil
+}
+
+// checkPolicy refuses a policy that a session of a mode cannot have. Contained lets happen
+// what only a git directory of the session's own, and a work tree that is brought back or
+// thrown away, make harmless.
+func checkPolicy(name guard.PolicyName, m mode.Facts, unguarded bool) error {
+	usage := func(format string, args ...any) error { return superqode.Errorf(superqode.ErrUsage, format, args...) }
+	switch {
+	case name == guard.Destructive:
+		return superqode.WithHint(usage("policy destructive is for agents' hooks where there is no session; a session has qe or contained"), "add --policy qe or --policy contained")
+	case name != guard.Contained:
+		return nil
+	case !m.WorkTree || !m.Restores:
+		return superqode.WithHint(usage("policy contained needs a git directory of the session's own, which mode %s does not have", m.Mode), "add --policy qe, or --mode worktree or git_snapshot in a git repository")
+	case unguarded:
+		return superqode.WithHint(usage("policy contained needs the kernel layer, which is switched off"), "add --policy qe, or leave out --enforce off and --allow-git-operations")
+	}
+	return nil
 }
 
 // Open puts shim and hooks into the session's folder and finds out whether
@@ -96,6 +120,10 @@ func (g *Guard) Open(ctx context.Context) (state.GuardRecord, error) {
 			g.Log.Warn().Stringer("session", g.Rec.ID).Err(err).Msg("the guard cannot stand")
 		}
 	}
+	if r.Policy == string(guard.Contained) && !gitdir.Needed(g.Site, r) {
+		return r, superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+			"policy contained needs the shim, which is %s", r.Shim), "superqode doctor")
+	}
 	return r, nil
 }
 
@@ -107,7 +135,7 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 	}
 	st := &guard.SessionState{
 		Supervisors: withSelf(nil), ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))), Tmp: g.Rec.Tmp,
-		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Allow: g.Rec.Guard.Allow, Deny: g.Rec.Guard.Deny, HooksPath: g.Rec.Guard.HooksPath,
+		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Base: g.Rec.Guard.Policy, Allow: g.Rec.Guard.Allow, Deny: g.Rec.Guard.Deny, HooksPath: g.Rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: state.HostPath(bin.Bin), Version: bin.Version.String()},
 	}
 	if g.Rec.CommonDir != "" {
@@ -305,6 +333,10 @@ func (g *Guard) Result() artifacts.Guard {
 		g.Note([]string{"what the guard refused cannot be read: " + err.Error()})
 	}
 	res.Layers, res.Kernel = g.Rec.Layers(), g.Rec.KernelLayer()
+	res.Policy, res.AllowedBy = cmp.Or(g.Rec.Guard.Policy, string(guard.QE)), "policy"
+	if g.Rec.Guard.Off {
+		res.AllowedBy = "allow-git-operations"
+	}
 	for _, a := range passed {
 		g.Note([]string{fmt.Sprintf("a person let this through once: %s (operation %s, %s)",
 			text.Printable(strings.Join(a.Command, " ")), a.Operation, a.At.Format(time.RFC3339))})

@@ -2,6 +2,7 @@ package layers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -34,6 +35,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if rec.Enforce = opt.Enforce; rec.Enforce == "" {
 		rec.Enforce = kernel.EnforceAuto
 	}
+	if g.contained() {
+		rec.Enforce = kernel.EnforceRequired
+	}
 	rec.NoNetwork, rec.Confine = opt.NoNetwork, opt.Confine
 	o := g.kernelOptions(KernelOptions{}, g.Env)
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
@@ -45,6 +49,10 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 		return err
 	}
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
+	if g.contained() && !rec.GitReadOnly {
+		return errors.Join(superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
+			"policy contained needs the kernel layer to keep the repository, which it does not here"), "add --policy qe"), k.Close())
+	}
 	rec.KernelBy, rec.KernelMissing, g.KernelTried = k.Layer.By, k.Layer.Missing, k.Layer.By
 	if k.Layer.By == kernel.Landlock && !rec.Confine {
 		g.Warn("the kernel layer is Landlock, which leaves out: " + strings.Join(k.Layer.Missing, "; "))
@@ -52,8 +60,16 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	return k.Close()
 }
 
+// contained reports whether the session's programs may do in git what stays in a git
+// directory of the session's own: then they must not reach another one.
+func (g *Guard) contained() bool { return g.Rec.Guard.Policy == string(guard.Contained) }
+
 // OpenKernel prepares the kernel layer for one program; close it.
 func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, error) {
+	if g.contained() && opt.Enforce == kernel.EnforceOff {
+		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
+			"the policy of session %s is contained, which needs the kernel layer", g.Rec.ID), "leave out --enforce off")
+	}
 	o := g.kernelOptions(opt, env)
 	more, err := allowWrite(o, opt.AllowWrite)
 	if err != nil {
@@ -78,7 +94,7 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
 		Confine: rec.Confine || opt.Confine, User: g.Env, Later: append(hostPaths(rec.GitReads), git.UserConfig(g.Env)...),
 	}
-	if o.Enforce == "" {
+	if o.Enforce == "" || g.contained() {
 		o.Enforce = rec.Enforce
 	}
 	o.Helper, _ = g.Machine.Helper() // without one there are no mounts

@@ -59,7 +59,7 @@ func (m *Manager) Preview(ctx context.Context, opt OpenOptions, exec program.Exe
 		return nil, err
 	}
 	p := m.ProjectOf(o)
-	if _, err := layers.NewRecord(layers.Options(pl.Guard), pl.Enforce, p); err != nil {
+	if _, err := layers.NewRecord(layers.Options(pl.Guard), pl.make.Mode, pl.Enforce, p); err != nil {
 		return nil, err
 	}
 	if p.Exists() {

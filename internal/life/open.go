@@ -65,7 +65,7 @@ func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 		return nil, err
 	}
 	p := m.ProjectOf(o)
-	if plan.guard, err = layers.NewRecord(layers.Options(plan.Guard), plan.Enforce, p); err != nil {
+	if plan.guard, err = layers.NewRecord(layers.Options(plan.Guard), plan.make.Mode, plan.Enforce, p); err != nil {
 		return nil, err
 	}
 	if err := p.Create(o.Key(), m.Now()); err != nil {

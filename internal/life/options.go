@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -74,7 +75,8 @@ type EndApply struct {
 // GuardOptions says how a session is guarded. The zero value is the default policy with
 // all layers that this machine has.
 type GuardOptions struct {
-	Off   bool     // --allow-git-operations: nothing is denied
-	Allow []string // guard.allow and guard.deny of the configuration
-	Deny  []string
+	Off    bool             // --allow-git-operations: nothing is denied
+	Policy guard.PolicyName // "" is guard.QE
+	Allow  []string         // guard.allow and guard.deny of the configuration
+	Deny   []string
 }

@@ -62,7 +62,7 @@ func Git(ctx context.Context, c Call) int {
 	}
 	policy, err := st.Policy()
 	if err == nil {
-		in.Policy = policy // a list that cannot be read leaves the default, which denies more
+		in.Policy, in.Own = policy, st.Own // a list that cannot be read leaves the default, which denies more
 	}
 	v := shelltext.CheckArgs(ctx, c.command(), in)
 	if v.Denied() && !c.gitsOwn(ctx, st, in.Policy, v.Operation) {
@@ -137,7 +137,7 @@ func (c Call) gitsOwn(ctx context.Context, st session, policy guard.Policy, op g
 	if shelltext.CheckArgs(ctx, argv, guard.Context{Dir: c.Dir, Env: c.Env}).Denied() {
 		// Only the configuration allows it: then what git makes it of is allowed, too.
 		return guard.IsStep(guard.CommandName(argv), guard.CommandName(c.command())) && !op.Leaves() &&
-			op != "config.write" && op != "gitdir.write"
+			!strings.HasPrefix(string(op), "config.write") && op != "gitdir.write"
 	}
 	return c.stepOf(argv, st, op)
 }

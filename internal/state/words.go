@@ -8,9 +8,10 @@ import (
 
 // GuardRecord is what a session's record holds about shim and hooks.
 type GuardRecord struct {
-	Off   bool     `json:"allow_git_operations"`
-	Allow []string `json:"allow"`
-	Deny  []string `json:"deny"`
+	Off    bool     `json:"allow_git_operations"`
+	Policy string   `json:"policy,omitempty"` // guard.PolicyName
+	Allow  []string `json:"allow"`
+	Deny   []string `json:"deny"`
 	// Shim and Hooks are the layers' states as they were found when the session
 	// was opened: active, off or "unavailable: " with the reason.
 	Shim  string `json:"shim"`

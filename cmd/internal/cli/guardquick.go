@@ -15,7 +15,7 @@ import (
 // two together.
 func quickCheck(args []string) (flags app.Globals, c *guardcmd.Check, ok bool) {
 	q := quickLine{
-		flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text), Policy: string(guard.QE)}, seen: map[string]bool{},
+		flags: app.Globals{Color: "auto"}, check: &guardcmd.Check{Format: string(guard.Text)}, seen: map[string]bool{},
 	}
 	words := []string{"guard", "check"}
 	for len(args) > 0 {

@@ -3,9 +3,11 @@ package guardcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -21,7 +23,7 @@ import (
 // Check decides on text.
 type Check struct {
 	Format  string   `default:"text" enum:"text,json,claude,codex,gemini,cursor,copilot" placeholder:"FORMAT" help:"text, json, or an agent's hook protocol: claude, codex, gemini, cursor, copilot."`
-	Policy  string   `default:"qe" placeholder:"NAME" help:"What to refuse outside of a session: qe (all that changes what is the user's) or destructive (what destroys work or leaves the machine)."`
+	Policy  string   `placeholder:"NAME" help:"What to refuse outside of a session (default: guard.policy): qe (all that changes what is the user's), contained (what leaves a session's own git directory) or destructive (what destroys work or leaves the machine)."`
 	Explain bool     `help:"Explain on stderr how the line was read."`
 	Line    []string `arg:"" optional:"" passthrough:"partial" name:"cmdline" help:"The command line, after --. One word is shell text, several are the words of one command. - or nothing reads stdin."`
 }
@@ -79,9 +81,15 @@ func (c *Check) context(ctx context.Context, a *app.App) (guard.Context, error) 
 	if err != nil {
 		return in, err
 	}
-	name := guard.PolicyName(c.Policy)
-	if a.Getenv("SUPERQODE_SESSION_ID") != "" { // an agent's hooks are the same there
+	name := guard.PolicyName(cmp.Or(c.Policy, cfg.Guard.Policy))
+	if id := a.Getenv("SUPERQODE_SESSION_ID"); id != "" { // an agent's hooks are the same there
 		name = guard.QE
+		st, err := guard.LoadSessionState(filepath.Dir(a.Getenv("SUPERQODE_SOCKET")))
+		if err == nil && st.ID.String() == id {
+			name, in.Own = guard.PolicyName(st.Base), st.Own
+		}
+	} else if c.Policy == "" {
+		in.Own = func(guard.Found, bool) bool { return false } // the configuration speaks of sessions
 	}
 	if in.Policy, err = name.Policy(cfg.Guard.Allow, cfg.Guard.Deny); err != nil {
 		return in, err

@@ -1,6 +1,7 @@
 package guardcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 // install, the operations.
 type Status struct {
 	Operations bool   `help:"List the operations with the decision that applies here."`
-	Policy     string `default:"qe" placeholder:"NAME" help:"With --operations: the policy, qe or destructive."`
+	Policy     string `placeholder:"NAME" help:"With --operations: the policy, qe, contained or destructive (default: guard.policy)."`
 }
 
 type guardOperationJSON struct {
@@ -46,7 +47,7 @@ func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	doc := guardStatusJSON{SchemaVersion: 1}
 	var err error
 	if c.Operations {
-		if doc.Operations, err = operations(ctx, a, guard.PolicyName(c.Policy)); err != nil {
+		if doc.Operations, err = operations(ctx, a, c.Policy); err != nil {
 			return err
 		}
 		if !a.Flags.JSON {
@@ -169,12 +170,12 @@ func printInstallation(a *app.App, st *install.Status) {
 }
 
 // operations is the table with the decisions that hold here.
-func operations(ctx context.Context, a *app.App, name guard.PolicyName) ([]guardOperationJSON, error) {
+func operations(ctx context.Context, a *app.App, name string) ([]guardOperationJSON, error) {
 	cfg, err := a.Configuration(ctx)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := name.Policy(cfg.Guard.Allow, cfg.Guard.Deny)
+	policy, err := guard.PolicyName(cmp.Or(name, cfg.Guard.Policy)).Policy(cfg.Guard.Allow, cfg.Guard.Deny)
 	if err != nil {
 		return nil, err
 	}

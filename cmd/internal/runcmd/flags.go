@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
@@ -61,6 +62,7 @@ type openFlags struct {
 	NoRevert    bool           `help:"Apply the changes to the origin at the end; in place, leave them there."`
 	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
 	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot mode: do not protect ignored files that match (repeatable)."`
+	Policy      string         `placeholder:"NAME" help:"What the guard refuses: qe (default: all that changes what is the user's) or contained (what leaves a git directory of the session's own)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts (repeatable)."`
 	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Write these reports in addition to md, json and html: sarif, junit, summary. summary is also appended to $$GITHUB_STEP_SUMMARY."`
@@ -108,7 +110,7 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize,
 		Reports: f.Report, NoRedact: f.NoRedact, Template: a.Abs(f.Template), NoRevert: f.NoRevert,
 		IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
-		Guard:   life.GuardOptions{Off: f.AllowGit, Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
+		Guard:   life.GuardOptions{Off: f.AllowGit, Policy: guard.PolicyName(cmp.Or(f.Policy, cfg.Guard.Policy)), Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
 		Watcher: state.WatcherOptions{Enabled: watcher.Enabled, Debounce: watcher.Debounce, Ignore: watcher.IgnorePatterns},
 	}
 	if f.From == "" { // a variable that was not set, say: it must not quietly mean something else
