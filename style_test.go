@@ -1,6 +1,7 @@
 package superqode_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -66,6 +67,11 @@ func checkFile(t *testing.T, path string) {
 		return
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 0 && path != "internal/atomicfile/atomicfile.go" {
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Sync" && fmt.Sprint(sel.X) != "unix" {
+				t.Errorf("%s: a wait for the disk that TestWaits of internal/life does not count: use atomicfile.Sync", fset.Position(call.Pos()))
+			}
+		}
 		if sel, ok := n.(*ast.SelectorExpr); ok {
 			x, ok := sel.X.(*ast.Ident)
 			switch {

@@ -55,6 +55,10 @@ type New struct {
 	// Mask, if set, wraps the writer that the content goes to; closing it completes
 	// the content.
 	Mask func(io.Writer) io.WriteCloser
+
+	// Loose artifacts can be made again: after a power cut they may be damaged, which
+	// the manifest tells. All others are on disk when they have been added.
+	Loose bool
 }
 
 // Add adds one artifact; see AddAll.
@@ -141,6 +145,7 @@ func (s *Store) AddEach(ctx context.Context, list []New) (added []Artifact, errs
 type item struct {
 	Artifact
 	again   bool // saved: a new version in any case
+	wait    atomicfile.Wait
 	replace bool // take over the path from an earlier artifact of the same session
 	saved   bool // becomes the next version of its name; see Store.Save
 	ext     string
@@ -159,7 +164,10 @@ func newItem(n New) (*item, error) {
 	if n.File != "" {
 		base = filepath.Base(n.File)
 	}
-	it := &item{replace: n.Path != "" && !n.Numbered, mask: n.Mask}
+	it := &item{replace: n.Path != "" && !n.Numbered, mask: n.Mask, wait: atomicfile.Durable}
+	if n.Loose {
+		it.wait = atomicfile.Loose
+	}
 	if n.Path == "" {
 		session := cmp.Or(n.Session.String(), "manual")
 		base = path.Base(base)
@@ -251,7 +259,7 @@ func (it *item) stage(ctx context.Context, root *os.Root, buf []byte) error {
 		return err
 	}
 	h := sha256.New()
-	tmp, err := writeTemp(dir, func(w io.Writer) error {
+	tmp, err := writeFile(dir, it.wait, func(w io.Writer) error {
 		return it.fill(ctx, io.MultiWriter(h, w), src, buf)
 	})
 	if it.err != nil {
@@ -521,10 +529,14 @@ func (p *plan) run() (err error) {
 		if i < len(p.moves) {
 			undo = append(undo, mv)
 		}
+		if mv.item != nil && mv.item.wait == atomicfile.Loose {
+			continue
+		}
 		for d := mv.folder; d != "."; d = path.Dir(d) {
 			folders[d] = true
 		}
 	}
+	p.m.loose = len(folders) == 0
 	for d := range folders {
 		if err := in(p.root, d, rooted.Sync); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/rooted"
 )
@@ -36,10 +37,15 @@ func hashBelow(root *os.Root, rel string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// writeTemp writes a new file with a name of its own in dir, complete and on
-// disk, and returns that name; the caller renames or removes it. On an error
-// nothing stays.
-func writeTemp(dir *os.Root, fill func(io.Writer) error) (_ string, err error) {
+// writeTemp is writeFile that waits for the disk.
+func writeTemp(dir *os.Root, fill func(io.Writer) error) (string, error) {
+	return writeFile(dir, atomicfile.Whole, fill)
+}
+
+// writeFile writes a new file with a name of its own in dir, complete and, unless it
+// is loose, on disk, and returns that name; the caller renames or removes it. On an
+// error nothing stays.
+func writeFile(dir *os.Root, wait atomicfile.Wait, fill func(io.Writer) error) (_ string, err error) {
 	name := tempPrefix + strings.ToLower(rand.Text())
 	if err := failpoint.Err("artifacts.create"); err != nil {
 		return "", err
@@ -60,8 +66,10 @@ func writeTemp(dir *os.Root, fill func(io.Writer) error) (_ string, err error) {
 	if err = failpoint.Err("artifacts.write"); err != nil {
 		return "", err
 	}
-	if err = f.Sync(); err != nil {
-		return "", err
+	if wait != atomicfile.Loose {
+		if err = atomicfile.Sync(f); err != nil {
+			return "", err
+		}
 	}
 	return name, f.Close()
 }
@@ -80,7 +88,7 @@ func numbered(name string, n int) string {
 	return stem[:min(len(stem), 255-len(tail))] + tail // 255 bytes is what every file system of Linux and macOS allows
 }
 
-// replaceFile is atomicfile.Write below a Root: the file is the old one or the
+// replaceFile is atomicfile.Whole.Write below a Root: the file is the old one or the
 // new one, never between.
 func replaceFile(dir *os.Root, name string, data []byte) error {
 	tmp, err := writeTemp(dir, func(w io.Writer) error {
@@ -93,7 +101,7 @@ func replaceFile(dir *os.Root, name string, data []byte) error {
 	if err := dir.Rename(tmp, name); err != nil {
 		return errors.Join(err, dir.Remove(tmp))
 	}
-	return rooted.Sync(dir)
+	return nil
 }
 
 // staleTemp is the age at which a temporary file cannot belong to a writer that

@@ -31,6 +31,7 @@ type manifest struct {
 	versions map[string]int // name → the last version given; see Store.Save
 	extra    map[string]json.RawMessage
 	index    map[string]int // path → entry, made by byPath
+	loose    bool           // nobody waits for what was added to it
 }
 
 // entry is one element of "artifacts". raw is the text as it was read and is

@@ -231,6 +231,9 @@ func writeManifest(root *os.Root, m *manifest, between func() error) error {
 		return errors.Join(err, root.Remove(tmp))
 	}
 	failpoint.Hit("artifacts.manifest.renamed")
+	if m.loose {
+		return nil
+	}
 	return rooted.Sync(root)
 }
 

@@ -198,7 +198,7 @@ func replaceConfig(file string, old, fresh []byte, mod time.Time) (err error) {
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok && err == nil && os.Getuid() == 0 {
 		err = f.Chown(int(sys.Uid), int(sys.Gid))
 	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, atomicfile.Sync(f), f.Close()); err != nil {
 		return err
 	}
 	if !mod.IsZero() {

@@ -55,7 +55,7 @@ func (a *commitApply) carryOut(ctx context.Context) error {
 	if err == nil {
 		_, err = lock.Write(data)
 	}
-	if err = errors.Join(err, lock.Sync(), lock.Close()); err != nil {
+	if err = errors.Join(err, atomicfile.Sync(lock), lock.Close()); err != nil {
 		return errors.Join(err, a.undo(ctx, err), refs.end("abort"), a.freeLock())
 	}
 	failpoint.Hit("commits.indexed")

@@ -9,6 +9,7 @@
 //	SUPERQODE_FAILPOINT=<name>[:<n>]=<kill|error|enospc|pause:<duration>>
 //	SUPERQODE_FAILPOINT_LOG=<file>      every point that was reached, one a line
 //	SUPERQODE_FAILPOINT_ERRORS=<file>   those of them that can fail
+//	SUPERQODE_FAILPOINT_WAITS=<file>    every wait for the disk, one a line
 //
 // n counts from 1 and means the n-th time the point is reached in one process.
 package failpoint
@@ -18,3 +19,6 @@ func Hit(name string) {}
 
 // Err marks a step that may also fail: it returns the injected error or nil.
 func Err(name string) error { return nil }
+
+// Waits notes that the process waits for the disk: what for.
+func Waits(what string) {}

@@ -30,6 +30,9 @@ func Err(name string) error {
 	return reach(name)
 }
 
+// Waits notes that the process waits for the disk: what for.
+func Waits(what string) { note("SUPERQODE_FAILPOINT_WAITS", what) }
+
 // note appends a point's name to the file that a variable names.
 func note(variable, name string) {
 	log := os.Getenv(variable)

@@ -76,7 +76,8 @@ func IsSession(path superqode.RelPath) bool {
 	return err == nil
 }
 
-// Record keeps in a session's folder what the origin's repositories are.
+// Record keeps in a session's folder what the origin's repositories are. Nothing is
+// brought back from it, and where a power cut damages it nothing is said to be unchanged.
 func Record(ctx context.Context, o Origin, session string) error {
 	folder := filepath.Join(session, Folder)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -97,15 +98,15 @@ func Record(ctx context.Context, o Origin, session string) error {
 		if err := hashSmall(ctx, sn, nil); err != nil {
 			return err
 		}
-		if err := sn.Save(snapFile(folder, f.Folders)); err != nil {
+		if err := sn.SaveAs(snapFile(folder, f.Folders), atomicfile.Loose); err != nil {
 			return err
 		}
 		f.Folders++
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(folder, statesFile), f); err != nil {
+	if err := atomicfile.Loose.WriteJSON(filepath.Join(folder, statesFile), f); err != nil {
 		return err
 	}
-	return seen.tops.Save(filepath.Join(folder, topsFile))
+	return seen.tops.SaveAs(filepath.Join(folder, topsFile), atomicfile.Loose)
 }
 
 // load reads what Record kept.

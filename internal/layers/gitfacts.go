@@ -94,7 +94,7 @@ func (m *Machine) makeFacts(ctx context.Context, g *git.Git, dir string) (err er
 	if f.Names, err = makeLinks(string(f.ExecPath), g.Bin, filepath.Join(tmp, "links")); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(tmp, factsFile), f); err != nil {
+	if err := atomicfile.Loose.WriteJSON(filepath.Join(tmp, factsFile), f); err != nil {
 		return err
 	}
 	if err := m.dropOld("git-", ""); err != nil {

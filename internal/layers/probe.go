@@ -58,7 +58,7 @@ func (m *Machine) Probe(ctx context.Context, st *guard.SessionState) (shim, hook
 	if p.Shim, p.Hooks, err = m.runProbe(ctx, st); err != nil {
 		return "", "", fmt.Errorf("try the guard: %w", err)
 	}
-	return p.Shim, p.Hooks, atomicfile.WriteJSON(file, p)
+	return p.Shim, p.Hooks, atomicfile.Loose.WriteJSON(file, p)
 }
 
 func (m *Machine) probeFile(st *guard.SessionState) (string, error) {

@@ -122,7 +122,7 @@ func AppendLines(path string, lines []byte, sync bool) error {
 		_, err = f.Write(Extend(last, lines)[len(last):])
 	}
 	if err == nil && sync {
-		err = f.Sync()
+		err = atomicfile.Sync(f)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -469,6 +469,11 @@ func (e *ending) finish(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit("end.finished")
+	if mode.Of(e.Rec.Mode).InPlace { // what it would be brought back from goes next
+		if err := atomicfile.SyncDir(e.Folder); err != nil {
+			return err
+		}
+	}
 	if err := e.endClaims(ctx); err != nil {
 		e.Tell("the session's claims cannot be let go: " + err.Error())
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/gc"
@@ -161,7 +162,10 @@ func (m *Manager) newSession(ctx context.Context, o *site.Origin, p state.Projec
 		return s, err
 	}
 	failpoint.Hit("open.folders")
-	return s, s.Save()
+	if err := s.Save(); err != nil || !mode.Of(pl.make.Mode).InPlace {
+		return s, err
+	}
+	return s, atomicfile.SyncDir(s.Folder) // a pointer from the origin's path will lead here
 }
 
 // claimFolder makes and locks a folder for a session under a new id.
@@ -223,7 +227,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 		return err
 	}
 	failpoint.Hit("open.active")
-	return nil
+	return atomicfile.SyncDir(s.Folder) // as long as it is not active, a recovery throws the workspace away
 }
 
 // fillGuarded makes the workspace and the guard at the same time; fill joins them

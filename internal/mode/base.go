@@ -44,21 +44,25 @@ func saveBase(ctx context.Context, s *site.Site) error {
 	}
 	s.Rec.Base.Digest = digest
 	s.Rec.Base.Files, s.Rec.Base.Bytes = s.Base.Count()
+	wait := atomicfile.Durable
+	if !Of(s.Rec.Mode).InPlace && s.Rec.State == superqode.StateCreated {
+		wait = atomicfile.Loose // the workspace that it describes is not on disk either
+	}
 	if s.RepoState != nil {
-		if err := s.RepoState.Save(filepath.Join(s.Folder, "state.json")); err != nil {
+		if err := s.RepoState.Save(filepath.Join(s.Folder, "state.json"), wait); err != nil {
 			return err
 		}
 	}
 	if s.OriginBase != nil {
 		knowContents(s.OriginBase, s.Base)
-		if err := s.OriginBase.Save(filepath.Join(s.Folder, "origin.snap")); err != nil {
+		if err := s.OriginBase.SaveAs(filepath.Join(s.Folder, "origin.snap"), wait); err != nil {
 			return err
 		}
 	}
 	if err := s.Base.Settle(ctx); err != nil {
 		return err
 	}
-	if err := s.Base.Save(filepath.Join(s.Folder, "base.snap")); err != nil || !Of(s.Rec.Mode).Exclusive() {
+	if err := s.Base.SaveAs(filepath.Join(s.Folder, "base.snap"), wait); err != nil || !Of(s.Rec.Mode).Exclusive() {
 		return err
 	}
 	for _, name := range []string{"base.snap", state.RepositorySnap, state.IgnoredFile} { // see site.Held

@@ -100,7 +100,7 @@ func point(s *site.Site) error {
 		return err
 	}
 	_, err = f.WriteString(filepath.Base(s.Project.Dir) + "\n" + s.Rec.ID.String() + "\n")
-	return errors.Join(err, f.Sync(), f.Close(), atomicfile.SyncDir(dir))
+	return errors.Join(err, atomicfile.Sync(f), f.Close(), atomicfile.SyncDir(dir))
 }
 
 // Unpoint forgets the path, unless it leads to another session by now.

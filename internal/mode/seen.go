@@ -61,9 +61,14 @@ type changesFile struct {
 
 func changesPath(s *site.Site) string { return filepath.Join(s.Folder, "changes.json") }
 
-// WriteChanges keeps the changes that the end of the session found.
+// WriteChanges keeps the changes that the end of the session found. That there were
+// none is not waited for.
 func WriteChanges(s *site.Site, changes []superqode.Change) error {
-	return atomicfile.WriteJSON(changesPath(s), changesFile{state.SchemaVersion, changes})
+	wait := atomicfile.Durable
+	if len(changes) == 0 {
+		wait = atomicfile.Loose
+	}
+	return wait.WriteJSON(changesPath(s), changesFile{state.SchemaVersion, changes})
 }
 
 // ReadChanges returns them. The error wraps ErrNotFound when nothing was collected.
@@ -74,6 +79,9 @@ func ReadChanges(s *site.Site) ([]superqode.Change, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(data) == 0 && !s.Rec.HasFinal { // a power cut took it, and there were none
+		return nil, nil
 	}
 	var f changesFile
 	err = json.Unmarshal(data, &f)

@@ -161,7 +161,7 @@ func (s *Program) KeepWorkspaceInfo(ctx context.Context, res *artifacts.Result) 
 	if len(res.Revert.Differences) > 0 {
 		info.CleanupError = res.Revert.Differences[0]
 	}
-	if err := atomicfile.WriteJSON(filepath.Join(s.Folder, state.WorkspaceFile), info); err != nil || !s.hasCase() {
+	if err := atomicfile.Loose.WriteJSON(filepath.Join(s.Folder, state.WorkspaceFile), info); err != nil || !s.hasCase() {
 		return nil, err
 	}
 	store, err := artifacts.Open(string(s.Rec.Origin))

@@ -70,12 +70,17 @@ func (f Files) Write(ctx context.Context, rep artifacts.Report) ([]artifacts.Art
 }
 
 func (f Files) write(ctx context.Context, raw, shown artifacts.Report) ([]artifacts.Artifact, error) {
+	// Of all that follows the one that is shown outlives a power cut: the others are made of it.
 	for path, rep := range map[string]artifacts.Report{f.raw(): raw, f.shown(): shown} {
 		data, err := rep.JSON()
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(atomicfile.ClearWay(path), atomicfile.Write(path, data, 0o600)); err != nil {
+		wait := atomicfile.Loose
+		if path == f.shown() {
+			wait = atomicfile.Whole
+		}
+		if err := errors.Join(atomicfile.ClearWay(path), wait.Write(path, data, 0o600)); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +109,7 @@ func (f Files) write(ctx context.Context, raw, shown artifacts.Report) ([]artifa
 		}
 		list = append(list, artifacts.New{
 			Type: artifacts.TypeQR, Path: format.path(f.Session), Description: "quality report", Session: f.Session,
-			Data: b.Bytes(), Metadata: meta,
+			Data: b.Bytes(), Metadata: meta, Loose: true,
 		})
 	}
 	return store.AddAll(ctx, list)

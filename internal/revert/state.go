@@ -253,8 +253,8 @@ func appendDiffs(diffs []Difference, old, now map[string]string, prefix string) 
 	return diffs
 }
 
-// Save writes the state as JSON.
-func (s *RepoState) Save(path string) error { return atomicfile.WriteJSON(path, s) }
+// Save writes the state as JSON and waits for as much.
+func (s *RepoState) Save(path string, wait atomicfile.Wait) error { return wait.WriteJSON(path, s) }
 
 // LoadState reads what Save wrote.
 func LoadState(path string) (*RepoState, error) {

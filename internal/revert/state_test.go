@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/revert"
@@ -63,7 +64,7 @@ func TestCompareSeesEveryChange(t *testing.T) {
 			f := gittest.Dirty(t)
 			before := capture(t, f, filepath.Join(t.TempDir(), "index"))
 			saved := filepath.Join(t.TempDir(), "state.json")
-			if err := before.Save(saved); err != nil {
+			if err := before.Save(saved, atomicfile.Durable); err != nil {
 				t.Fatal(err)
 			}
 			c.do(f)

@@ -187,7 +187,7 @@ func Sync(dir *os.Root) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return errors.Join(atomicfile.Sync(f), f.Close())
 }
 
 // MaxDepth bounds the nesting of folders that Walk enters: every level of a walk holds one open folder.

@@ -147,9 +147,13 @@ func (s *Site) Update(ctx context.Context, change func(*state.Record)) (err erro
 	if s.Rec.State != rec.State || s.Rec.Step != rec.Step {
 		s.Log.Info().Stringer("session", s.Rec.ID).Str("state", string(s.Rec.State)).Str("step", s.Rec.Step).Msg("session")
 	}
-	return s.Save()
+	if err := s.Save(); err != nil || s.Rec.Step == rec.Step && s.Rec.Merged == rec.Merged {
+		return err
+	}
+	return atomicfile.SyncDir(s.Folder) // what stands in the way of a recovery is taken away next
 }
 
+// Save writes session.json, see state.WriteRecord.
 func (s *Site) Save() error {
 	s.Rec.UpdatedAt = s.Now().UTC()
 	return state.WriteRecord(s.Folder, &s.Rec)

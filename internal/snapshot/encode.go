@@ -29,9 +29,12 @@ const maxText = 64 << 20
 // ErrCorrupt means that a file holds no snapshot that Save wrote.
 var ErrCorrupt = errors.New("snapshot file is corrupt")
 
-// Save writes the snapshot to path, all or nothing.
-func (s *Snapshot) Save(path string) error {
-	return atomicfile.WriteFunc(path, 0o600, func(w io.Writer) error {
+// Save writes the snapshot to path, durably.
+func (s *Snapshot) Save(path string) error { return s.SaveAs(path, atomicfile.Durable) }
+
+// SaveAs writes the snapshot to path, all or nothing, and waits for as much.
+func (s *Snapshot) SaveAs(path string, wait atomicfile.Wait) error {
+	return wait.WriteFunc(path, 0o600, func(w io.Writer) error {
 		sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 		bw := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
 		if err := s.encode(bw); err != nil {

@@ -74,11 +74,11 @@ func (p Project) Create(key string, now time.Time) error {
 		}
 	}
 	path := filepath.Join(p.Dir, "project.json")
-	if _, err := os.Lstat(path); err == nil {
+	if st, err := os.Lstat(path); err == nil && st.Size() > 0 { // a power cut may leave it empty
 		return nil
 	}
 	text, _ := superqode.JSONPath(key)
-	return atomicfile.WriteJSON(path, projectFile{SchemaVersion, text, []byte(key), now.UTC()})
+	return atomicfile.Loose.WriteJSON(path, projectFile{SchemaVersion, text, []byte(key), now.UTC()})
 }
 
 // Key reads from project.json what the project was made for, an absolute path.

@@ -197,9 +197,10 @@ func (r *Record) AgentNames() []string {
 	return names
 }
 
-// WriteRecord replaces a session's record as a whole, and flushes it to disk. What
-// stands in the way of session.json, or may not be read, is removed: its copy holds
-// the record by then.
+// WriteRecord replaces a session's record: after a power cut it is the old one or the
+// new one. Before a point of no return its folder is to be flushed, see
+// atomicfile.SyncDir. What stands in the way of session.json, or may not be read, is
+// removed: its copy holds the record by then.
 func WriteRecord(sessionDir string, r *Record) error {
 	data, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -218,7 +219,7 @@ func WriteRecord(sessionDir string, r *Record) error {
 			return err
 		}
 	}
-	return atomicfile.WriteJSON(path, r)
+	return atomicfile.Whole.WriteJSON(path, r)
 }
 
 // Layers tells what guards the session, as far as it is known: the kernel layer's

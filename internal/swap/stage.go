@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -149,7 +150,7 @@ func (d *stager) file(ctx context.Context, dir int, name string, s *Step) error 
 		err = unix.Fchmod(fd, s.Perm&0o777)
 	}
 	if err == nil && d.each {
-		err = f.Sync()
+		err = atomicfile.Sync(f)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -31,6 +31,7 @@ func Logs(s *attach.Attached) (list []artifacts.New) {
 		n := artifacts.New{
 			Type: artifacts.TypeLog, Path: artifacts.SessionLog(s.Rec.ID, kind), File: file,
 			Description: "output of the session's " + kind, Session: s.Rec.ID, Agent: s.Rec.Agent,
+			Loose: true, // nobody waited for the log that this is a copy of
 		}
 		if kind != "command" { // that one was masked when its program had ended
 			n.Mask = s.Redactor().IfText

@@ -156,7 +156,7 @@ func (p *packWriter) finish(ctx context.Context, durable bool) (err error) {
 	}()
 	sum, err := p.trailer()
 	if err == nil && durable {
-		err = p.f.Sync()
+		err = atomicfile.Sync(p.f)
 	}
 	if err = errors.Join(err, p.f.Chmod(0o400), p.f.Close()); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (p *packWriter) writeIndex(ctx context.Context, pack, idx string, sum []byt
 // syncClose ends the writing of f, which went as err says.
 func syncClose(f *os.File, durable bool, err error) error {
 	if err == nil && durable {
-		err = f.Sync()
+		err = atomicfile.Sync(f)
 	}
 	return errors.Join(err, f.Close())
 }

@@ -252,7 +252,7 @@ func (o *ownPacks) write(ctx context.Context, ids map[snapshot.ID]bool) (string,
 		if err != nil {
 			return "", err
 		}
-		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		if err := errors.Join(atomicfile.Sync(f), f.Close()); err != nil {
 			return "", err
 		}
 	}

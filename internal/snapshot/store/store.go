@@ -134,7 +134,8 @@ func (r *repository) makeFolders() error {
 
 const storeHead = "ref: refs/heads/none\n"
 
-// fillStore makes a bare repository, its files synced.
+// fillStore makes a bare repository. Nobody waits for its files: whoever opens it
+// writes those anew that are not as they have to be.
 func fillStore(dir string, borrowed []byte, f snapshot.Format) error {
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -142,9 +143,9 @@ func fillStore(dir string, borrowed []byte, f snapshot.Format) error {
 		}
 	}
 	return errors.Join(
-		atomicfile.Write(filepath.Join(dir, "config"), storeConfig(f), 0o600),
-		atomicfile.Write(filepath.Join(dir, "objects/info/alternates"), borrowed, 0o600),
-		atomicfile.Write(filepath.Join(dir, "HEAD"), []byte(storeHead), 0o600),
+		atomicfile.Replace(filepath.Join(dir, "config"), storeConfig(f), 0o600),
+		atomicfile.Replace(filepath.Join(dir, "objects/info/alternates"), borrowed, 0o600),
+		atomicfile.Replace(filepath.Join(dir, "HEAD"), []byte(storeHead), 0o600),
 	)
 }
 
