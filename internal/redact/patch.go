@@ -13,6 +13,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
+// PatchHolds begins each of InPatch's sentences.
+const PatchHolds = "the patch holds "
+
 // maxNamed bounds how many secrets in patches are named.
 const maxNamed = 50
 
@@ -73,9 +76,9 @@ func (r *Redactor) InPatch(ctx context.Context, patch io.Reader) ([]string, erro
 			}
 			for _, m := range matches {
 				if len(found) == maxNamed {
-					return append(found, "the patch holds more secrets than are named here"), nil
+					return append(found, PatchHolds+"more secrets than are named here"), nil
 				}
-				found = append(found, fmt.Sprintf("the patch holds a secret: %s (%s)", at.text(), m.Name))
+				found = append(found, fmt.Sprintf(PatchHolds+"a secret: %s (%s)", at.text(), m.Name))
 			}
 		}
 		if errors.Is(err, io.EOF) {

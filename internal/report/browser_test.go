@@ -330,6 +330,9 @@ func looks(b *browser) {
 			if got := eval[int64](b, `document.documentElement.scrollWidth`); got > width {
 				b.Errorf("%s: the page is %d wide", where, got)
 			}
+			if rows := eval[int64](b, `new Set([...document.querySelectorAll(".sections a")].map(a=>a.offsetTop)).size`); rows != 1 {
+				b.Errorf("%s: the navigation has %d rows", where, rows)
+			}
 			b.axe(where)
 			b.shoot("report-" + where + ".png")
 		}
@@ -366,7 +369,7 @@ func TestBrowserTakesASessionAsData(t *testing.T) {
 	page, _ := render(t, rep, opt)
 	b := openBrowser(t, page)
 	b.key("e")
-	is(b, `document.title.startsWith("superqode report qe-")`, true)
+	is(b, `document.title.endsWith(": superqode report")`, true)
 	is(b, `document.scripts.length`, 1)
 	is(b, `document.querySelector("footer").innerText.includes("Made by superqode")`, true)
 	b.axe("hostile")

@@ -295,6 +295,8 @@ func writeFinding(b *bytes.Buffer, f artifacts.Finding, outside bool) {
 	switch {
 	case f.Lines == nil:
 		b.WriteString(" <span>about the whole file</span>")
+	case outside && f.Lines.Start == f.Lines.End:
+		fmt.Fprintf(b, " <span>line %d, outside of this diff</span>", f.Lines.Start)
 	case outside:
 		fmt.Fprintf(b, " <span>lines %d–%d, outside of this diff</span>", f.Lines.Start, f.Lines.End)
 	case f.Lines.Start != f.Lines.End:

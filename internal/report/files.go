@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -220,13 +221,17 @@ func (f Files) render(ctx context.Context, w io.Writer, r rendering) error {
 		}
 		return err
 	case FormatMD:
-		return Markdown(w, r.rep)
+		return Markdown(w, r.rep, f.Name)
 	case FormatHTML:
 		patches, err := f.patches(ctx, r)
 		if err != nil {
 			return err
 		}
-		opt := HTMLOptions{Patches: patches, Quick: r.quick, Root: r.root}
+		conflicts, err := f.conflicts(ctx, r)
+		if err != nil {
+			return err
+		}
+		opt := HTMLOptions{Name: f.Name, Patches: patches, Conflicts: conflicts, Quick: r.quick, Root: r.root}
 		if f.Masks != nil {
 			opt.Mask = f.Masks.Text
 		}
@@ -283,6 +288,24 @@ func (f Files) patches(ctx context.Context, r rendering) (list []Patch, err erro
 		list = append(list, Patch{Agent: agent, Path: a.Path.String(), Data: data})
 	}
 	return list, nil
+}
+
+// maxPageConflict bounds what a page reads of a file with conflict markers.
+const maxPageConflict = 1 << 20
+
+// conflicts returns the files that show both sides of the agents' conflicts.
+func (f Files) conflicts(ctx context.Context, r rendering) (list []Patch, err error) {
+	filed, err := r.store.List(ctx, artifacts.Filter{Session: f.Session, Type: artifacts.TypeError})
+	for _, a := range filed {
+		name, ok := strings.CutPrefix(a.Path.String(), path.Join("evidence", f.Session.String(), "conflicts")+"/")
+		agent, _, _ := strings.Cut(name, "/")
+		if !ok || err != nil {
+			continue
+		}
+		data, rerr := r.store.Read(a, maxPageConflict)
+		list, err = append(list, Patch{Agent: agent, Path: a.Path.String(), Data: data}), rerr
+	}
+	return list, err
 }
 
 // What stands beside a report in the manifest.

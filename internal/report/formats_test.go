@@ -382,7 +382,7 @@ func TestHTMLHoldsNoWorkflowCommands(t *testing.T) {
 func TestStepSummary(t *testing.T) {
 	t.Parallel()
 	text := summaryOf(t, plainReport(t))
-	for _, want := range []string{"## :warning: superqode: conditional", "1 high, 1 info, 1 suppressed", "`a.go`", "<details><summary>1 blocked operation</summary>", "| Origin | unchanged |"} {
+	for _, want := range []string{"## :warning: `go test`\n\n**Needs a look: 1 high finding**", "1 high, 1 info, 1 suppressed", "`a.go`", "<details><summary>1 refused operation</summary>", "history is the user", "| Origin | unchanged |"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the summary lacks %q:\n%s", want, text)
 		}

@@ -11,6 +11,7 @@ import (
 	"html/template"
 	"io"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,9 +23,12 @@ import (
 
 // HTMLOptions say what an HTML report shows besides the report itself.
 type HTMLOptions struct {
+	Name string // of the session, "" for none
 	// Patches are the session's, and those of its agents. The page shows the
 	// session's where there is one (Agent is empty), else those of the agents.
 	Patches []Patch
+	// Conflicts are files with git's conflict markers.
+	Conflicts []Patch
 	// Root is the address of the folder qe-artifacts as seen from the page; ".."
 	// where it is empty, which is right for a page in qr/.
 	Root string
@@ -63,7 +67,7 @@ var loadAssets = sync.OnceValues(func() (*pageAssets, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := template.FuncMap{"text": shown, "pre": block}
+	own := template.FuncMap{"text": shown, "pre": block, "plain": text.Printable[string]}
 	tmpl, err := template.New("page.gohtml").Funcs(words(maxTableRows)).Funcs(own).ParseFS(assets, "assets/page.gohtml")
 	if err != nil {
 		return nil, err
@@ -111,13 +115,14 @@ type page struct {
 	Files     []fileView
 	Tree      []*treeNode
 	FilesMore int
+	Clashes   []clash
 	Whole     template.URL // of the patch
 	root      string       // the address of qe-artifacts
 	anchors   map[string]string
 }
 
 func newPage(rep artifacts.Report, opt HTMLOptions) *page {
-	p := &page{View: NewView(rep, Caller{}), root: cmp.Or(opt.Root, ".."), anchors: map[string]string{}}
+	p := &page{View: NewView(rep, Caller{Name: opt.Name}), root: cmp.Or(opt.Root, ".."), anchors: map[string]string{}}
 	parts, files := map[string][]filePatch{}, map[string]template.URL{}
 	whole := slices.ContainsFunc(opt.Patches, func(x Patch) bool { return x.Agent == "" })
 	for _, patch := range opt.Patches {
@@ -150,6 +155,9 @@ func newPage(rep artifacts.Report, opt HTMLOptions) *page {
 		p.anchors[v.Path] = v.ID
 	}
 	p.Tree = tree(p.Files)
+	for _, c := range opt.Conflicts {
+		p.Clashes = append(p.Clashes, p.clashes(c, opt.Mask)...)
+	}
 	return p
 }
 
@@ -179,6 +187,56 @@ func agentsByPath(rep artifacts.Report) map[superqode.RelPath][]string {
 		}
 	}
 	return by
+}
+
+// A clash is one place of a file that two agents changed, each in its own way.
+type clash struct {
+	Name  string // of the file
+	File  template.URL
+	Line  int
+	Sides []clashSide // of the agent that was merged first, and of the other
+}
+
+type clashSide struct{ Agent, Text string }
+
+// maxClashes bounds how many places of a file stand on the page.
+const maxClashes = 20
+
+// clashes reads a file with git's conflict markers.
+func (p *page) clashes(c Patch, mask func(string) string) (list []clash) {
+	name := strings.TrimSuffix(c.Path, ".conflict")
+	if _, rest, ok := strings.Cut(name, "/conflicts/"+c.Agent+"/"); ok {
+		name = rest
+	}
+	var now *clash
+	base := false
+	line := 1
+	for text := range strings.Lines(string(c.Data)) {
+		label, first := strings.CutPrefix(text, "<<<<<<< ")
+		switch {
+		case now == nil && first && len(list) < maxClashes:
+			now = &clash{Name: name, File: p.Link(c.Path), Line: line, Sides: []clashSide{{Agent: strings.TrimSpace(label)}}}
+		case now == nil:
+			line++
+		case strings.HasPrefix(text, "||||||| "):
+			base = true
+		case text == "=======\n" && base:
+			base = false
+			now.Sides = append(now.Sides, clashSide{Agent: c.Agent})
+		case strings.HasPrefix(text, ">>>>>>> ") && !base:
+			for i := range now.Sides {
+				if side := &now.Sides[i]; mask != nil {
+					side.Text = mask(side.Text)
+				}
+			}
+			list, now = append(list, *now), nil
+		case base:
+			line++
+		default:
+			now.Sides[len(now.Sides)-1].Text += text
+		}
+	}
+	return list
 }
 
 // AgentNames lists who changed something, for the filter.
@@ -235,10 +293,23 @@ func block(s string) template.HTML {
 			b.WriteString(indent + "&#58;")
 			l = rest
 		}
-		writeText(&b, l)
+		for l != "" {
+			at := link.FindStringIndex(l)
+			if at == nil {
+				at = []int{len(l), len(l)}
+			}
+			writeText(&b, l[:at[0]])
+			if to := html.EscapeString(l[at[0]:at[1]]); to != "" {
+				fmt.Fprintf(&b, `<a href="%s" rel="noopener noreferrer">%[1]s</a>`, to)
+			}
+			l = l[at[1]:]
+		}
 	}
 	return template.HTML(b.String())
 }
+
+// link is an address in a text, as it is written: a link shows where it leads.
+var link = regexp.MustCompile(`https?://[\w.-]*\w(?::\d+)?(?:/[\w./~%+@=&?#,;:!*()-]*[\w/~%+@=&#*-])?`)
 
 // The bounds of what is shown of one string.
 const (

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/redact"
 )
 
 // hostile is what a session's program may put wherever it can.
@@ -357,18 +359,57 @@ func TestHTMLAgents(t *testing.T) {
 	}
 }
 
+// TestHTMLConflicts looks for both sides of each place where two agents collided.
+func TestHTMLConflicts(t *testing.T) {
+	t.Parallel()
+	rep := small(t, nil, change(t, superqode.ChangeModified, "d/a.go", 1, 1))
+	rep.Run.Agents = artifacts.AgentRuns{{Agent: agent(t, "ann")}, {Agent: agent(t, "bob"), Conflicts: []string{"d/a.go"}}}
+	rep.Run.Warnings = []string{redact.PatchHolds + "a secret: d/a.go:1 (token)"}
+	marked := "1\n<<<<<<< ann\nann's\n||||||| base\n=======\nbob's <b>\n>>>>>>> bob\n2\n<<<<<<< ann\ntoken\n||||||| base\n3\n=======\n=======\n>>>>>>> bob\n<<<<<<< ann\ncut"
+	mask := func(s string) string { return strings.ReplaceAll(s, "token", "[masked]") }
+	_, doc := render(t, rep, HTMLOptions{Mask: mask, Conflicts: []Patch{{Agent: "bob", Path: "evidence/qe-x/conflicts/bob/d/a.go.conflict", Data: []byte(marked)}}})
+	if got := textOf(byClass(doc, "verdict")[0]); !strings.Contains(got, "Needs a look: 1 conflict, a secret in the patch") {
+		t.Errorf("the verdict is %q", got)
+	}
+	var got []string
+	for _, card := range byClass(doc, "loud") {
+		got = append(got, strings.Join(strings.Fields(textOf(card)), " "))
+	}
+	want := []string{
+		"Warnings" + rep.Run.Warnings[0],
+		"Conflicts: what both sides wrote d/a.go, line 2 annann'sbobbob's <b> d/a.go, line 3 ann[masked]bob=======",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// TestHTMLLinks holds that an address is a link to itself, and nothing else is one.
+func TestHTMLLinks(t *testing.T) {
+	t.Parallel()
+	rep := small(t, []artifacts.Finding{{Severity: artifacts.SeverityLow, Title: "t", Description: "See https://a.example/x?y=1&z=%22#f), javascript:alert(1) http://b.example."}})
+	_, doc := render(t, rep, HTMLOptions{})
+	var got []string
+	for _, a := range elements(byClass(doc, "prose")[0], "a") {
+		got = append(got, attr(a, "href"), textOf(a))
+	}
+	if want := []string{"https://a.example/x?y=1&z=%22#f", "https://a.example/x?y=1&z=%22#f", "http://b.example", "http://b.example"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestHTMLSaysFirstWhatMatters looks for what a person wants to know at once: what
 // failed and its last words, whether the own files are untouched, what to do.
 func TestHTMLSaysFirstWhatMatters(t *testing.T) {
 	t.Parallel()
 	rep := small(t, nil, change(t, superqode.ChangeModified, "a.go", 1, 1))
 	rep.OriginCheck.Unchanged = true
-	rep.Run.ExitCode = 2
+	rep.Run.ExitCode, rep.Verdict = 2, artifacts.VerdictFail
 	rep.Run.Commands = []artifacts.CommandRun{{Run: 1, Command: []string{"make"}, ExitCode: 2, Output: strings.Repeat("early\n", 20) + "panic: late\n</pre><script>\n"}, {Run: 2, Output: "fine"}}
 	rep.Run.Workspace = artifacts.Workspace{Path: "/kept", Preserved: true}
 	_, doc := render(t, rep, HTMLOptions{})
 	top := textOf(byClass(doc, "verdict")[0])
-	for _, want := range []string{"Your files are unchanged", "panic: late", "</pre><script>"} {
+	for _, want := range []string{"Failed: exit code 2", "Your files are unchanged", "panic: late", "</pre><script>"} {
 		if !strings.Contains(top, want) {
 			t.Errorf("%q is not at the top: %s", want, top)
 		}

@@ -23,13 +23,14 @@ const (
 	maxSummary = 1000 << 10
 )
 
-// Markdown writes the report for people, readable on a terminal and on GitHub.
-func Markdown(w io.Writer, rep artifacts.Report) error {
+// Markdown writes the report for people, readable on a terminal and on GitHub. name
+// is the session's, "" for none.
+func Markdown(w io.Writer, rep artifacts.Report, name string) error {
 	t, err := markdownTemplate()
 	if err != nil {
 		return fmt.Errorf("render report: %w", err)
 	}
-	return execute(w, t, NewView(rep, Caller{}))
+	return execute(w, t, NewView(rep, Caller{Name: name}))
 }
 
 // StepSummary writes the report as GitHub-flavoured Markdown for a workflow's step:

@@ -28,8 +28,7 @@ type terminal struct {
 	*View
 	Idle  bool
 	Limit string
-	ID    string // the part of the session's id that people type
-	Width int    // of the agents' names
+	Width int // of the agents' names
 	Found string
 
 	Included []superqode.HostPath
@@ -44,11 +43,10 @@ func Terminal(w io.Writer, res *artifacts.Result, opt TerminalOptions) error {
 	if paint == nil {
 		paint = func(s, _ string) string { return s }
 	}
-	id := res.SessionID.String()
 	rep := artifacts.NewReport(artifacts.ReportInput{Result: *res})
 	rep.Summary = res.Found
-	t := terminal{Idle: res.Idle, Limit: res.Limit, Included: res.Included, ID: id[strings.LastIndexByte(id, '-')+1:]}
-	t.View = NewView(rep, Caller{Self: opt.Self, Session: t.ID})
+	t := terminal{Idle: res.Idle, Limit: res.Limit, Included: res.Included}
+	t.View = NewView(rep, Caller{Self: opt.Self})
 	t.Active, _ = Layers(res.Guard.Layers)
 	if n := len(res.Guard.Blocked); n > 0 {
 		t.LastBlocked = res.Guard.Blocked[n-1].Command

@@ -19,6 +19,10 @@ import (
 // them harmless where it shows them, and bounds its lists.
 type View struct {
 	artifacts.Report
+	Title          string            // the session's name, or the command line
+	Tone           artifacts.Verdict // the verdict; where it is pass and somebody must look all the same, conditional
+	Said           string            // the verdict in words
+	Conflicts      int
 	Line           string // the program's command line, quoted; "" where none ran
 	Outcome        string // how it ended
 	Took           string
@@ -51,8 +55,8 @@ type Command struct{ About, Line, On string }
 
 // Caller is how commands name superqode and the session.
 type Caller struct {
-	Self    string // "superqode -C <origin>" where it is empty
-	Session string // the whole id where it is empty
+	Self string // "superqode -C <origin>" where it is empty
+	Name string // of the session, "" for none
 }
 
 // NewView makes the view of a report.
@@ -72,6 +76,13 @@ func NewView(rep artifacts.Report, by Caller) *View {
 		v.Added, v.Removed = v.Added+max(c.LinesAdded, 0), v.Removed+max(c.LinesRemoved, 0)
 	}
 	v.Patch, v.Page = KeyArtifacts(rep.SessionID, rep.Run.Artifacts)
+	var agents []string
+	for _, a := range rep.Run.Agents {
+		agents = append(agents, a.Agent.String())
+		v.Conflicts += len(a.Conflicts)
+	}
+	v.Title = cmp.Or(by.Name, strings.Join(agents, ", "), v.Line, "no program ran")
+	v.Tone, v.Said = v.inWords()
 	v.Checks = v.checks()
 	v.Notes = []Note{
 		{"Errors", rep.Run.Errors}, {"Warnings", rep.Run.Warnings},
@@ -102,6 +113,12 @@ func KeyArtifacts(id superqode.SessionID, list []artifacts.Ref) (patch, page str
 		}
 	}
 	return patch, page
+}
+
+// ShortID is the part of the session's id that people type.
+func (v *View) ShortID() string {
+	id := v.SessionID.String()
+	return id[strings.LastIndexByte(id, '-')+1:]
 }
 
 // Uncollected reports whether nobody knows what the session changed.
@@ -219,7 +236,7 @@ const maxAgentCommands = 8
 
 // next lists the commands that apply, take back or look at what the session did.
 func (v *View) next(by Caller) {
-	origin, id := v.Run.Origin, cmp.Or(by.Session, v.SessionID.String())
+	origin, id := v.Run.Origin, v.ShortID()
 	self := cmp.Or(by.Self, text.QuoteLine("superqode", "-C", origin))
 	add := func(on, about string, args ...string) {
 		v.Next = append(v.Next, Command{about, text.QuoteLine(args...), on})

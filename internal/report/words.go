@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/redact"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -26,9 +28,71 @@ func words(bound int) map[string]any {
 		"score":  func(v *float64) string { return fmt.Sprintf("%.2f", *v) },
 		"plural": func(n any, noun string) string { return text.Plural(int(reflect.ValueOf(n).Int()), noun) },
 		"mode":   modeChange, "lines": lineCount, "held": held, "counts": findingCounts, "changed": ChangeSize,
-		"upper":  func(v artifacts.Verdict) string { return strings.ToUpper(string(v)) },
+		"why": whyRefused, "place": where,
 		"spaced": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	}
+}
+
+// inWords says the verdict as a person would. Secrets in the patch and conflicts are
+// no part of the verdict, and somebody must look at them.
+func (v *View) inWords() (artifacts.Verdict, string) {
+	s := v.Summary.BySeverity
+	list := []string{}
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			list = append(list, one)
+		case n > 1:
+			list = append(list, fmt.Sprintf(many, n))
+		}
+	}
+	if v.Verdict == artifacts.VerdictFail && v.Run.ExitCode != 0 && len(v.Run.Agents) == 0 {
+		list = append(list, v.Outcome)
+	}
+	for _, a := range v.Run.Agents {
+		if a.TimedOut || a.ExitCode != 0 {
+			list = append(list, fmt.Sprintf("exit code %d of %s", a.ExitCode, a.Agent))
+		}
+	}
+	add(s.Critical, "1 critical finding", "%d critical findings")
+	add(s.High, "1 high finding", "%d high findings")
+	if v.Verdict != artifacts.VerdictPass {
+		add(s.Medium, "1 medium finding", "%d medium findings")
+	}
+	add(v.Conflicts, "1 conflict", "%d conflicts")
+	secrets := 0
+	for _, w := range v.Run.Warnings {
+		if strings.HasPrefix(w, redact.PatchHolds) {
+			secrets++
+		}
+	}
+	add(secrets, "a secret in the patch", "%d secrets in the patch")
+	all := strings.Join(list, ", ")
+	switch {
+	case v.Verdict == artifacts.VerdictFail:
+		return v.Verdict, "Failed: " + all
+	case v.Verdict == artifacts.VerdictBlocked:
+		return v.Verdict, v.Explanation
+	case all == "":
+		return v.Verdict, strings.TrimSuffix(v.Explanation, ".")
+	}
+	return artifacts.VerdictConditional, "Needs a look: " + all
+}
+
+// where is where a finding is, as a person writes it.
+func where(f artifacts.Finding) string {
+	if f.Lines == nil || f.Lines.Start != f.Lines.End {
+		return f.Location()
+	}
+	return fmt.Sprintf("%s:%d", f.File, f.Lines.Start)
+}
+
+// whyRefused is why the guard's policy denies an operation.
+func whyRefused(op string) string {
+	if info, ok := guard.Operation(op).Info(); ok && info.Default == guard.Deny {
+		return info.Why
+	}
+	return "the configuration denies it"
 }
 
 func moment(t artifacts.Time) string {
