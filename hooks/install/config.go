@@ -2,9 +2,8 @@ package install
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -26,52 +25,66 @@ const (
 	configAfter  = "config.after"
 )
 
+// ownConfig is the file, in the folder of our hooks, that the repository's configuration
+// includes: it says that core.hooksPath is that folder.
+const ownConfig = "config"
+
 // putIntoConfig is rule 2.
-func (i *Installer) putIntoConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) (
+func (i *Installer) putIntoConfig(l installation.Layout, in *installation.Record, at, former place) (
 	changed bool, err error) {
-	ours := at.set && samePath(at.path, l.Own)
-	switch {
-	case ours && in.Config == nil:
-		return false, superqode.WithHint(fmt.Errorf("core.hooksPath leads to %s, and what stood there before is not known", l.Own), "git config --unset core.hooksPath")
-	case !ours:
-		in.Config = &installation.ConfigEdit{Former: superqode.HostPath(at.path), Value: superqode.HostPath(at.value),
-			Scope: at.scope, Own: superqode.HostPath(l.Own)}
+	file := filepath.Join(l.Common, "config")
+	if at.scope == "worktree" {
+		file = filepath.Join(i.repo.GitDir, "config.worktree")
 	}
-	wrote, err := i.writeOwnHooks(l, in)
+	if file, err = filepath.EvalSymlinks(file); err != nil {
+		return false, err
+	}
+	st, err := os.Stat(file)
+	if err != nil {
+		return false, err
+	}
+	ours := at.isOurs(l) && in.Config != nil
+	if !ours {
+		in.Config = &installation.ConfigEdit{Time: st.ModTime(), Own: superqode.HostPath(l.Own)}
+	}
+	in.Config.Former, in.Config.Value, in.Config.Scope = superqode.HostPath(former.path), superqode.HostPath(former.value), former.scope
+	wrote, err := i.writeOwnHooks(l, in, file)
 	if err != nil {
 		return wrote, err
 	}
-	if ours {
-		in.Done = true
-		saved, err := in.Save(l)
-		return wrote || saved, err
+	if !ours {
+		in.Done = false
+		if err := i.includeOwn(l, in, file); err != nil {
+			return true, err
+		}
 	}
-	in.Done = false
-	if err := i.editConfig(ctx, l, in, at); err != nil {
+	if st, err = os.Stat(file); err == nil { // where it is newer the hooks ask git what stands there now
+		err = os.Chtimes(filepath.Join(l.Own, ownConfig), st.ModTime(), st.ModTime())
+	}
+	if err != nil {
 		return true, err
 	}
 	in.Done = true
-	_, err = in.Save(l)
-	return true, err
+	saved, err := in.Save(l)
+	return wrote || saved, err
 }
 
 // writeOwnHooks fills the folder of our hooks; what is there already, byte for
-// byte, stays.
-func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record) (changed bool, err error) {
-	former := string(in.Config.Former)
-	next := `"${0%/*}/../hooks/`
-	if former != "" {
-		next = text.QuoteSingle(strings.TrimSuffix(former, "/")+"/") + `"`
-	}
-	full := former
-	if full == "" {
-		full = l.Hooks
-	}
+// byte, stays. file is the configuration file that includes ours.
+func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record, file string) (changed bool, err error) {
 	if err := os.MkdirAll(l.Own, 0o755); err != nil {
 		return false, err
 	}
-	for _, name := range passedOn(inside(i.Dir(), full)) {
-		path, text := filepath.Join(l.Own, name), script(in, name, next+name+`"`)
+	full := i.former(l, in)
+	own := "[core]\n\thooksPath = " + git.QuoteConfig(l.Own) + "\n"
+	if data, err := os.ReadFile(filepath.Join(l.Own, ownConfig)); err != nil || string(data) != own {
+		if err := atomicfile.Write(filepath.Join(l.Own, ownConfig), []byte(own), 0o644); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	for _, name := range passedOn(full) {
+		path, text := filepath.Join(l.Own, name), script(in, name, nextIn(l, in, file)+`next="${dir%/}/`+name+`"`)
 		if holds(path, text) {
 			continue
 		}
@@ -81,6 +94,35 @@ func (i *Installer) writeOwnHooks(l installation.Layout, in *installation.Record
 		changed = true
 	}
 	return changed, nil
+}
+
+// former is the folder of the hooks to which ours go on.
+func (i *Installer) former(l installation.Layout, in *installation.Record) string {
+	return cmp.Or(inside(i.Dir(), string(in.Config.Former)), l.Hooks)
+}
+
+// nextIn are the lines by which a hook of ours finds the folder to go on to: that of the
+// install or, where the configuration was changed since, what it says beside us. Only this
+// repository's configuration is asked: in a session another one has its hooks there, too.
+func nextIn(l installation.Layout, in *installation.Record, file string) string {
+	former, other, which := `"${0%/*}/../hooks"`, `"${0%/*}/../hooks"`, "--local"
+	if in.Config.Former != "" {
+		former = text.QuoteSingle(string(in.Config.Former))
+	}
+	switch in.Config.Scope {
+	case "worktree":
+		which = "--worktree"
+	case "global", "system":
+		other = former
+	}
+	return "dir=" + former + "\n" + `if [ ` + text.QuoteSingle(file) + ` -nt "${0%/*}/` + ownConfig + `" ]; then
+	dir=$(git config ` + which + ` --includes --type=path --get-all core.hooksPath | {
+		d=` + other + `
+		while IFS= read -r v; do [ "$v" = ` + text.QuoteSingle(l.Own) + ` ] || d=$v; done
+		printf %s "$d"
+	})
+fi
+`
 }
 
 // holds reports whether a hook is a file of its own with this text.
@@ -94,30 +136,17 @@ func executable(path string) bool {
 	return err == nil && st.Mode().IsRegular() && st.Mode().Perm()&0o111 != 0
 }
 
-// editConfig makes core.hooksPath lead to our folder. The new contents are made
-// next to the file, by git, and both versions are saved before the file changes.
-func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *installation.Record, at place) error {
-	file := filepath.Join(l.Common, "config")
-	if at.scope == "worktree" {
-		file = at.origin
-	}
-	file, err := filepath.EvalSymlinks(file)
-	if err != nil {
-		return err
-	}
-	st, err := os.Stat(file)
-	if err != nil {
-		return err
-	}
+// includeOwn makes core.hooksPath lead to our folder, by an include at the end of the
+// repository's configuration: "git config core.hooksPath X", as husky's prepare does it, goes
+// on working for whoever calls it, and changes nothing. Both versions are saved before the
+// file changes.
+func (i *Installer) includeOwn(l installation.Layout, in *installation.Record, file string) error {
 	before, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	after, err := i.editedConfig(ctx, l, before, at, file)
-	if err != nil {
-		return err
-	}
-	in.Config.File, in.Config.Time = superqode.HostPath(file), st.ModTime()
+	after := append(withNewline(before), "[include]\n\tpath = "+git.QuoteConfig(filepath.Join(l.Own, ownConfig))+"\n"...)
+	in.Config.File = superqode.HostPath(file)
 	if err := errors.Join(os.MkdirAll(l.State, 0o700),
 		atomicfile.Write(filepath.Join(l.State, configBefore), before, 0o600),
 		atomicfile.Write(filepath.Join(l.State, configAfter), after, 0o600)); err != nil {
@@ -128,32 +157,6 @@ func (i *Installer) editConfig(ctx context.Context, l installation.Layout, in *i
 	}
 	failpoint.Hit("guard.install.config")
 	return replaceConfig(file, before, after, time.Time{})
-}
-
-// editedConfig is the file with our value in it: in the place of the one that
-// stands there, so that "git config core.hooksPath X" goes on working for whoever
-// calls it; at the end when the value came from a file that this one includes.
-func (i *Installer) editedConfig(ctx context.Context, l installation.Layout, before []byte, at place, file string) (
-	[]byte, error) {
-	if (at.scope == "local" || at.scope == "worktree") && !samePath(at.origin, file) {
-		return append(withNewline(before), "[core]\n\thooksPath = "+git.QuoteConfig(l.Own)+"\n"...), nil
-	}
-	if err := os.MkdirAll(l.State, 0o700); err != nil {
-		return nil, err
-	}
-	copied := filepath.Join(l.State, ".config-new")
-	if err := os.WriteFile(copied, before, 0o600); err != nil {
-		return nil, err
-	}
-	defer os.Remove(copied)
-	err := i.git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "core.hooksPath", l.Own}})
-	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 5 { // it stands there several times
-		err = i.git.Run(ctx, git.Cmd{Args: []string{"config", "--file", copied, "--add", "core.hooksPath", l.Own}})
-	}
-	if err != nil {
-		return nil, err
-	}
-	return os.ReadFile(copied)
 }
 
 func withNewline(text []byte) []byte {
@@ -216,8 +219,7 @@ func replaceConfig(file string, old, fresh []byte, mod time.Time) (err error) {
 // restoreConfig takes our value out of a configuration file: the saved bytes, if
 // it is as we left it; else our lines only. It reports whether the file is as it
 // was before.
-func (i *Installer) restoreConfig(ctx context.Context, l installation.Layout, e *installation.ConfigEdit) (
-	same bool, err error) {
+func restoreConfig(l installation.Layout, e *installation.ConfigEdit) (same bool, err error) {
 	file := string(e.File)
 	if file == "" {
 		return true, nil // it was not come to
@@ -242,10 +244,7 @@ func (i *Installer) restoreConfig(ctx context.Context, l installation.Layout, e 
 	}
 	text, found := withoutOurs(string(now), string(before), string(after))
 	if !found {
-		text, found, err = i.unsetOurs(ctx, l, e, now)
-	}
-	if err != nil || !found {
-		return false, err // core.hooksPath is somebody else's by now
+		return false, nil // somebody has taken it out; an include that is left leads to no file
 	}
 	return false, replaceConfig(file, now, []byte(text), time.Time{})
 }
@@ -283,33 +282,4 @@ func withoutOurs(now, before, after string) (text string, found bool) {
 func startsSection(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || text[0] == '['
-}
-
-// unsetOurs has git take our value out, or put the former one in its place, on a
-// copy.
-func (i *Installer) unsetOurs(ctx context.Context, l installation.Layout, e *installation.ConfigEdit, now []byte) (
-	text string, found bool, err error) {
-	copied := filepath.Join(l.State, ".config-new")
-	if err := os.WriteFile(copied, now, 0o600); err != nil {
-		return "", false, err
-	}
-	defer os.Remove(copied)
-	out, err := i.git.Output(ctx, git.Cmd{Args: []string{"config", "--file", copied, "-z", "--get-all",
-		"core.hooksPath"}})
-	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
-		return "", false, nil
-	}
-	values := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	if err != nil || len(values) != 1 || values[0] != string(e.Own) {
-		return "", false, err
-	}
-	args := []string{"config", "--file", copied, "--unset", "core.hooksPath"}
-	if e.Scope == "local" || e.Scope == "worktree" {
-		args = []string{"config", "--file", copied, "core.hooksPath", string(e.Value)}
-	}
-	if err := i.git.Run(ctx, git.Cmd{Args: args}); err != nil {
-		return "", false, err
-	}
-	data, err := os.ReadFile(copied)
-	return string(data), err == nil, err
 }

@@ -8,9 +8,10 @@
 //     by its own path is still found. The configuration is not touched.
 //
 //  2. Where core.hooksPath leads elsewhere (husky, a folder that is committed, one
-//     for all repositories of the user), or the hooks folder is a link, no file
-//     there is touched: core.hooksPath leads to a folder of ours, whose hooks go on
-//     to the former one.
+//     for all repositories of the user) or the project uses husky, which will make it,
+//     or the hooks folder is a link, no file there is touched: an include at the end of
+//     the configuration makes core.hooksPath a folder of ours, whose hooks go on to the
+//     one that the rest of the configuration says then.
 //
 //  3. Every file is linked aside or saved before it is replaced, what is about to
 //     be done is written down first, and each step can be repeated: after a crash

@@ -505,14 +505,15 @@ func TestManagersComeBack(t *testing.T) {
 		prepare, again func(f *gittest.Fixture)
 		says           string
 	}{
-		"husky prepare":   {huskyHooks, func(f *gittest.Fixture) { f.Git("config", "core.hooksPath", ".husky/_") }, "husky"},
 		"husky for first": {nil, huskyHooks, "husky"},
 		"lefthook install": {nil, func(f *gittest.Fixture) {
 			f.Remove(".git/hooks/pre-push")
 			f.WriteMode(".git/hooks/pre-push", "#!/bin/sh\nexec true lefthook\n", 0o755)
 		}, "lefthook's again"},
-		"folder deleted": {huskyHooks, func(f *gittest.Fixture) { f.Remove(".git/superqode-hooks") }, "gone"},
-		"path unset":     {huskyHooks, func(f *gittest.Fixture) { f.Git("config", "--unset", "core.hooksPath") }, "no longer set"},
+		"folder deleted": {huskyHooks, func(f *gittest.Fixture) { f.Remove(".git/superqode-hooks") }, "husky"},
+		"our lines taken out": {huskyHooks, func(f *gittest.Fixture) {
+			f.Write(".git/config", strings.Split(f.Read(".git/config"), "[include]")[0])
+		}, "husky"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -532,13 +533,67 @@ func TestManagersComeBack(t *testing.T) {
 			}
 			s.refused("push", "origin", "main")
 			s.uninstall()
-			if name == "husky prepare" || name == "husky for first" {
+			if name == "husky for first" {
 				if s.Git("config", "core.hooksPath") != ".husky/_" {
 					t.Error(s.Read(".git/config"))
 				}
 			}
 			_ = before
 			s.passes("commit", "-qam", "x")
+		})
+	}
+}
+
+// TestSurvivesPrepare: what husky's prepare does, and whoever sets core.hooksPath as it does,
+// leaves the guard in force; the hooks that are meant then are run, and uninstall takes out
+// our lines alone.
+func TestSurvivesPrepare(t *testing.T) {
+	t.Parallel()
+	set := func(dir string) func(f *gittest.Fixture) {
+		return func(f *gittest.Fixture) {
+			f.WriteMode(dir+"/pre-commit", "#!/bin/sh\necho "+dir+" >>../seen\n", 0o755)
+			f.Git("config", "core.hooksPath", dir)
+		}
+	}
+	for name, tt := range map[string]struct {
+		prepare, change func(f *gittest.Fixture)
+		seen            string // what the user's hook writes then
+		path            string // core.hooksPath after the uninstall
+	}{
+		"the same":    {huskyHooks, func(f *gittest.Fixture) { f.Git("config", "core.hooksPath", ".husky/_") }, "husky\n", ".husky/_"},
+		"another":     {huskyHooks, set("my hooks"), "my hooks\n", "my hooks"},
+		"unset":       {huskyHooks, func(f *gittest.Fixture) { f.Git("config", "--unset", "core.hooksPath") }, "", ""},
+		"for first":   {func(f *gittest.Fixture) { f.Write(".husky/pre-commit", "echo husky >>../seen\n") }, huskyHooks, "husky\n", ".husky/_"},
+		"not yet":     {func(f *gittest.Fixture) { f.Write("package.json", `{"scripts": {"prepare": "husky"}}`) }, huskyHooks, "husky\n", ".husky/_"},
+		"over global": {func(f *gittest.Fixture) { f.Git("config", "--global", "core.hooksPath", "/nowhere") }, set("mine"), "mine\n", "mine"},
+		"home":        {huskyHooks, func(f *gittest.Fixture) { f.Git("config", "core.hooksPath", "~/none") }, "", "~/none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, tt.prepare)
+			s.install(install.Options{Allow: []string{"commit"}})
+			tt.change(s.Fixture)
+			config := strings.Split(s.Read(".git/config"), "[include]")[0]
+			if st := s.status(); !st.Firing {
+				t.Fatalf("%+v", st)
+			}
+			s.refused("update-ref", "-d", "refs/heads/other")
+			s.passes("commit", "-q", "--allow-empty", "-m", "x")
+			if got := seen(s); got != tt.seen {
+				t.Errorf("the user's hook wrote %q, want %q", got, tt.seen)
+			}
+			s.install(install.Options{Allow: []string{"commit"}})
+			s.passes("commit", "-q", "--allow-empty", "-m", "x")
+			if got := seen(s); got != tt.seen+tt.seen {
+				t.Errorf("after another install the user's hook wrote %q", got)
+			}
+			s.uninstall()
+			if got := s.Read(".git/config"); got != config {
+				t.Errorf("%s\nwant\n%s", got, config)
+			}
+			if tt.path != "" && s.Git("config", "core.hooksPath") != tt.path {
+				t.Error(s.Read(".git/config"))
+			}
 		})
 	}
 }

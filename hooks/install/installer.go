@@ -91,27 +91,37 @@ type place struct {
 	set    bool
 }
 
-// look asks git where it looks for hooks, as the user's own git would.
-func (i *Installer) look(ctx context.Context) (place, error) {
-	out, err := i.run(ctx, "config", "-z", "--show-scope", "--show-origin", "--get", "core.hooksPath")
+// look asks git where it looks for hooks, as the user's own git would. former is where it
+// would look without what own includes, see includeOwn.
+func (i *Installer) look(ctx context.Context) (at, former place, err error) {
+	out, err := i.run(ctx, "config", "-z", "--show-scope", "--show-origin", "--get-all", "core.hooksPath")
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
-		return place{}, nil
+		return at, former, nil
+	}
+	var expanded []byte
+	if err == nil {
+		expanded, err = i.run(ctx, "config", "-z", "--type=path", "--get-all", "core.hooksPath")
 	}
 	if err != nil {
-		return place{}, fmt.Errorf("ask git for core.hooksPath: %w", err)
+		return at, former, fmt.Errorf("ask git for core.hooksPath: %w", err)
 	}
-	f := strings.Split(string(out), "\x00")
-	if len(f) < 3 {
-		return place{}, fmt.Errorf("ask git for core.hooksPath: unexpected answer %q", out)
+	f, paths := strings.Split(string(out), "\x00"), strings.Split(string(expanded), "\x00")
+	if len(f) != 3*len(paths)-2 {
+		return at, former, fmt.Errorf("ask git for core.hooksPath: unexpected answer %q", out)
 	}
-	p := place{scope: f[0], origin: strings.TrimPrefix(f[1], "file:"), value: f[2], set: true}
-	p.origin = inside(i.Dir(), p.origin)
-	expanded, err := i.run(ctx, "config", "-z", "--type=path", "--get", "core.hooksPath")
-	if err != nil {
-		return place{}, fmt.Errorf("ask git for core.hooksPath: %w", err)
+	for n, path := range paths[:len(paths)-1] {
+		at = place{scope: f[3*n], value: f[3*n+2], path: path, set: true}
+		at.origin = inside(i.Dir(), strings.TrimPrefix(f[3*n+1], "file:"))
+		if !at.isOurs(i.layout()) {
+			former = at
+		}
 	}
-	p.path = strings.TrimSuffix(string(expanded), "\x00")
-	return p, nil
+	return at, former, nil
+}
+
+// isOurs reports whether the value comes from the file that ours includes.
+func (p place) isOurs(l installation.Layout) bool {
+	return p.set && samePath(p.origin, filepath.Join(l.Own, ownConfig))
 }
 
 // run runs the user's git as the user would, configuration included: git.Git's own
@@ -147,7 +157,7 @@ func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err e
 		return false, installError(err, l)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	at, err := i.look(ctx)
+	at, former, err := i.look(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -155,16 +165,16 @@ func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err e
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	method := methodOf(l, at)
-	moved := old != nil && old.Config != nil && string(old.Config.Own) != l.Own
+	method := i.methodOf(l, at)
+	moved := old != nil && old.Config != nil && (string(old.Config.Own) != l.Own || !at.isOurs(l))
 	if moved || old != nil && old.Method != method { // the user has hooks in another way by now, or elsewhere
 		if _, err := i.takeOut(ctx, l, old); err != nil {
 			return false, installError(err, l)
 		}
-		if at, err = i.look(ctx); err != nil {
+		if at, former, err = i.look(ctx); err != nil {
 			return true, err
 		}
-		old, method, changed = nil, methodOf(l, at), true
+		old, method, changed = nil, i.methodOf(l, at), true
 	}
 	in := &installation.Record{InstalledAt: i.Now().UTC().Truncate(time.Second), Version: i.Version, Method: method,
 		Strict: o.Strict, Allow: orEmpty(o.Allow), Deny: orEmpty(o.Deny), Helper: superqode.HostPath(i.Helper)}
@@ -175,7 +185,7 @@ func (i *Installer) Install(ctx context.Context, o Options) (changed bool, err e
 	if method == installation.MethodFolder {
 		did, err = i.putIntoFolder(l, in)
 	} else {
-		did, err = i.putIntoConfig(ctx, l, in, at)
+		did, err = i.putIntoConfig(l, in, at, former)
 	}
 	return changed || did, installError(err, l)
 }
@@ -188,9 +198,13 @@ func orEmpty(list []string) []string {
 }
 
 // methodOf chooses between the rules.
-func methodOf(l installation.Layout, at place) string {
+func (i *Installer) methodOf(l installation.Layout, at place) string {
 	if at.set {
 		return installation.MethodConfig
+	}
+	_, err := os.Stat(filepath.Join(i.Dir(), ".husky"))
+	if data, _ := os.ReadFile(filepath.Join(i.Dir(), "package.json")); err == nil || bytes.Contains(data, []byte("husky")) {
+		return installation.MethodConfig // its prepare sets core.hooksPath with the next npm install
 	}
 	if st, err := os.Lstat(l.Hooks); err == nil && !st.IsDir() {
 		return installation.MethodConfig // a link: what it leads to is not only this repository's
@@ -261,7 +275,7 @@ func folderTodo(in *installation.Record, l installation.Layout) []string {
 }
 
 func folderScript(in *installation.Record, name string) string {
-	return script(in, name, `"${0%/*}/../`+installation.OriginalsFolder+"/"+name+`"`)
+	return script(in, name, `next="${0%/*}/../`+installation.OriginalsFolder+"/"+name+`"`)
 }
 
 // replaceHook puts our hook in the place of one name. What is there goes aside

@@ -23,15 +23,15 @@ const pingVariable = "SUPERQODE_GUARD_PING"
 
 const pong = "superqode-guard-pong "
 
-// script is the hook of one name in an installation. next is the user's hook as an
-// expression of the shell. A helper that is gone must not stop the user's git: the
+// script is the hook of one name in an installation. next are the lines of the shell that
+// set next, the user's hook. A helper that is gone must not stop the user's git: the
 // hook says so and goes on to the user's own.
 func script(in *installation.Record, name, next string) string {
 	helper := string(in.Helper)
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n" + scriptMark)
 	b.WriteString("# Refuses what programs do to this repository's history; a person at a terminal\n# passes. Put in by superqode guard install, taken out by superqode guard uninstall.\n")
-	b.WriteString("next=" + next + "\n")
+	b.WriteString(next + "\n")
 	if name == installation.TransactionHook {
 		b.WriteString(`if [ -n "$` + pingVariable + `" ]; then echo "` + pong + `$` + pingVariable +
 			`" >&2; exit 1; fi` + "\n")

@@ -67,7 +67,7 @@ const shownAttempts = 5
 // nothing, and in a scratch repository below scratch.
 func (i *Installer) Inspect(ctx context.Context, scratch string) (*Status, error) {
 	l := i.layout()
-	at, err := i.look(ctx)
+	at, former, err := i.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,6 +88,9 @@ func (i *Installer) Inspect(ctx context.Context, scratch string) (*Status, error
 		s.problem(err.Error(), "superqode guard uninstall")
 	default:
 		s.take(in)
+		if in.Config != nil {
+			in.Config.Former = superqode.HostPath(former.path) // as the hooks find it
+		}
 	}
 	s.Hooks = i.list(dir, l, in)
 	if in == nil {
@@ -126,7 +129,7 @@ func (i *Installer) list(dir string, l installation.Layout, in *installation.Rec
 		}
 		h := HookStatus{Name: name, Path: superqode.HostPath(path), By: maker(path)}
 		if h.By == makerSuperqode && in != nil {
-			h.Next = maker(nextOf(l, in, dir, name))
+			h.Next = maker(i.nextOf(l, in, name))
 			if h.Next == "" && !slices.Contains(installation.Deciders(), name) {
 				continue // handed on, and nobody is there
 			}
@@ -137,14 +140,11 @@ func (i *Installer) list(dir string, l installation.Layout, in *installation.Rec
 }
 
 // nextOf is the user's hook behind one of ours.
-func nextOf(l installation.Layout, in *installation.Record, dir, name string) string {
+func (i *Installer) nextOf(l installation.Layout, in *installation.Record, name string) string {
 	if in.Method == installation.MethodFolder || in.Config == nil {
 		return filepath.Join(l.Originals, name)
 	}
-	if former := string(in.Config.Former); former != "" {
-		return filepath.Join(inside(filepath.Dir(l.Common), former), name)
-	}
-	return filepath.Join(l.Hooks, name)
+	return filepath.Join(i.former(l, in), name)
 }
 
 const makerSuperqode = "superqode"

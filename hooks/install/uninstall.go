@@ -87,7 +87,7 @@ func (i *Installer) takeOut(ctx context.Context, l installation.Layout, in *inst
 	}
 	failpoint.Hit("guard.uninstall.begun")
 	if in != nil && in.Config != nil {
-		same, err := i.restoreConfig(ctx, l, in.Config)
+		same, err := restoreConfig(l, in.Config)
 		if err != nil {
 			return r, err
 		}
@@ -112,7 +112,10 @@ func (i *Installer) removeOwn(ctx context.Context, l installation.Layout) error 
 	if _, err := os.Lstat(l.Own); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if at, err := i.look(ctx); err == nil && at.set && samePath(at.path, l.Own) {
+	if err := os.Remove(filepath.Join(l.Own, ownConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if at, _, err := i.look(ctx); err == nil && at.set && samePath(at.path, l.Own) {
 		out, err := i.run(ctx, "config", "--unset-all", "core.hooksPath")
 		if err != nil {
 			return errors.Join(err, errors.New(string(out)))
