@@ -170,8 +170,11 @@ func searched(env, avoid []string) (dirs, left []string) {
 // leadsInto reports whether path, as it is written or where its links lead, lies in
 // one of the folders.
 func leadsInto(path string, folders []os.FileInfo) bool {
+	if len(folders) == 0 {
+		return false
+	}
 	real, err := filepath.EvalSymlinks(path)
-	if len(folders) == 0 || err != nil {
+	if err != nil {
 		return false
 	}
 	for _, p := range []string{path, real} {

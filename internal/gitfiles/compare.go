@@ -60,7 +60,7 @@ func Compare(ctx context.Context, o Origin, session string, find func(context.Co
 		}
 	}
 	if f.Kept {
-		c.lookAtLinked(then)
+		c.lookAtLinked(ctx, then)
 	}
 	for _, p := range c.now.closed {
 		if then.has("/" + string(p)) {
@@ -98,13 +98,13 @@ func (c *comparison) folder(dir string, then, now *snapshot.Snapshot) {
 // lookAtLinked tells of loose objects that were changed since, although mounts kept
 // programs from them and nobody listed them: an earlier git clone on this machine gave
 // them another name each, as hard links.
-func (c *comparison) lookAtLinked(then *looked) {
+func (c *comparison) lookAtLinked(ctx context.Context, then *looked) {
 	reached := 0
 	for _, dir := range slices.Sorted(maps.Keys(then.within)) {
 		sn := then.within[dir]
 		for i := range sn.Entries {
 			if e := &sn.Entries[i]; e.Kind == snapshot.Dir && e.Path.Name() == "objects" {
-				reached += c.linkedBelow(filepath.Join(dir, string(e.Path)), sn.Taken.UnixNano(), isFanOut)
+				reached += c.linkedBelow(ctx, e.Path.In(dir), sn.Taken.UnixNano())
 			}
 		}
 	}
@@ -113,29 +113,23 @@ func (c *comparison) lookAtLinked(then *looked) {
 	}
 }
 
-// linkedBelow looks at what has a wanted name in a folder of objects, and counts the files
-// of which only the content can be told. A folder has one name: of one that cannot be read
+// linkedBelow looks at the loose objects in a folder of objects, and counts the files of
+// which only the content can be told. A folder has one name: of one that cannot be read
 // there is nothing to tell.
-func (c *comparison) linkedBelow(dir string, since int64, wanted func(name string) bool) (reached int) {
-	f, err := os.Open(dir)
+func (c *comparison) linkedBelow(ctx context.Context, dir string, since int64) (reached int) {
+	sn, _, err := snapshot.Scan(ctx, dir, snapshot.ScanOptions{
+		Contents: snapshot.StatOnly,
+		Skip:     func(p superqode.RelPath, _ snapshot.Kind) bool { return p.Parent() == "" && !isFanOut(p.Name()) },
+	})
 	if err != nil {
 		return 0
 	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	for _, name := range names {
-		if wanted != nil && !wanted(name) {
+	for i := range sn.Entries {
+		e := &sn.Entries[i]
+		if e.Kind != snapshot.File || e.Stat.Ctime < since || isTemporary(e.Path.Name()) {
 			continue
 		}
-		e, err := snapshot.StatAt(int(f.Fd()), name)
-		file := filepath.Join(dir, name)
-		switch {
-		case err == nil && e.Kind == snapshot.Dir:
-			reached += c.linkedBelow(file, since, nil)
-			continue
-		case err != nil || e.Kind != snapshot.File || e.Stat.Ctime < since || isTemporary(name):
-			continue
-		}
+		file := e.Path.In(dir)
 		at := c.place(fromRoot(file))
 		if at.state == nil { // nobody knows what it is to hold
 			reached++

@@ -88,7 +88,7 @@ func lower(dst, text []byte) []byte {
 
 // Find returns the secrets in text, in order and without overlaps.
 func (r *Redactor) Find(text []byte) []Match {
-	if r == nil || len(text) < minSecret {
+	if r == nil {
 		return nil
 	}
 	return r.find(text, make([]byte, 0, len(text)), map[*rule]int{})
@@ -97,6 +97,9 @@ func (r *Redactor) Find(text []byte) []Match {
 // find is Find with the caller's buffer, and with what the rules have used of
 // their allowance.
 func (r *Redactor) find(text, buffer []byte, spent map[*rule]int) []Match {
+	if len(text) < minSecret {
+		return nil
+	}
 	r.once.Do(r.build)
 	s := scan{text: text, spent: spent}
 	r.trie.Walk(lower(buffer[:0], text), func(end, n, pattern int64) bool {

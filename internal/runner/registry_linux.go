@@ -77,14 +77,14 @@ func (g *registry) reapLoop(stop, done chan struct{}) {
 		case <-stop:
 			return
 		case <-c:
+		}
+		select {
+		case <-stop: // whoever finishes a program reaps, too
+			return
+		case <-time.After(50 * time.Millisecond):
 			g.mu.Lock()
 			g.reap(nil)
 			g.mu.Unlock()
-		}
-		select {
-		case <-stop:
-			return
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -32,7 +33,7 @@ func (p Project) Lease(ctx context.Context, id superqode.SessionID, name string)
 		return "", err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if _, perr := superqode.ParseSessionID(name); perr == nil || !leasable.MatchString(name) {
+	if _, perr := superqode.ParseSessionID(name); perr == nil || !leasable().MatchString(name) {
 		name = ""
 	}
 	for n := 1; name == "" || !p.free(name); n++ {
@@ -41,7 +42,7 @@ func (p Project) Lease(ctx context.Context, id superqode.SessionID, name string)
 	return p.workspace(name), atomicfile.Replace(p.leasePath(name), []byte(id.String()+"\n"), 0o600)
 }
 
-var leasable = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var leasable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 func (p Project) free(name string) bool {
 	if _, err := os.Lstat(p.workspace(name)); !errors.Is(err, fs.ErrNotExist) {
