@@ -354,7 +354,7 @@ func in(root *os.Root, folder string, do func(dir *os.Root) error) error {
 // manifest.
 func (s *Store) commit(ctx context.Context, items []*item) (list []Artifact, err error) {
 	defer func() { err = errors.Join(err, s.drop(items)) }()
-	err = s.update(ctx, func(p *place, m *manifest) (func() error, error) {
+	err = s.update(ctx, ofOne(items), func(p *place, m *manifest) (func() error, error) {
 		pl := &plan{root: p.root, m: m, taken: map[string]bool{}}
 		for _, it := range items {
 			a, err := pl.add(it)
@@ -723,7 +723,7 @@ func lastOf(list []Named) (Named, bool) {
 
 // Versions returns the artifacts that share a name, oldest version first.
 func (s *Store) Versions(ctx context.Context, name string) ([]Named, error) {
-	all, err := s.all(ctx)
+	all, err := s.all(ctx, superqode.SessionID{})
 	return versionsOf(all, name), err
 }
 
@@ -731,7 +731,7 @@ func (s *Store) Versions(ctx context.Context, name string) ([]Named, error) {
 // version) or name@version. The error wraps superqode.ErrNotFound when there is
 // none, and names the versions that there are.
 func (s *Store) Resolve(ctx context.Context, ref string) (Named, error) {
-	all, err := s.all(ctx)
+	all, err := s.all(ctx, superqode.SessionID{})
 	if err != nil {
 		return Named{}, err
 	}

@@ -32,6 +32,7 @@ type manifest struct {
 	extra    map[string]json.RawMessage
 	index    map[string]int // path → entry, made by byPath
 	loose    bool           // nobody waits for what was added to it
+	older    older          // entries before these; see recent
 }
 
 // entry is one element of "artifacts". raw is the text as it was read and is

@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -89,9 +90,16 @@ func (s *Store) warn(p ...Problem) {
 type place struct {
 	dot  *os.Root // .superqode
 	root *os.Root // qe-artifacts
+
+	manifest *os.File // where not all of it was read
 }
 
-func (p *place) close() error { return errors.Join(p.root.Close(), p.dot.Close()) }
+func (p *place) close() error {
+	if p.manifest != nil {
+		_ = p.manifest.Close() // read only: nothing is lost
+	}
+	return errors.Join(p.root.Close(), p.dot.Close())
+}
 
 func (s *Store) open(create bool) (*place, error) {
 	origin, err := atomicfile.OpenRoot(s.origin)
@@ -113,7 +121,7 @@ func (s *Store) open(create bool) (*place, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("artifact store: %w", err), dot.Close())
 	}
-	return &place{dot, root}, nil
+	return &place{dot: dot, root: root}, nil
 }
 
 // ignoreAll keeps the folder out of `git status` and of commits. A file that is
@@ -152,16 +160,22 @@ func (s *Store) lock(ctx context.Context, p *place) (unlock func() error, err er
 	return unlock, nil
 }
 
-// load reads the manifest. A missing one is empty; one that a newer superqode
-// wrote is an error; a broken one is an error too, with what could be read and
-// the file's bytes.
-func load(root *os.Root) (m manifest, data []byte, problems []Problem, err error) {
-	f, err := rooted.Regular(root, manifestName)
+// load reads the manifest, or what a session needs of it (see recent). A missing one
+// is empty; one that a newer superqode wrote is an error; a broken one is an error
+// too, with what could be read and the file's bytes.
+func (p *place) load(of superqode.SessionID) (m manifest, data []byte, problems []Problem, err error) {
+	f, err := rooted.Regular(p.root, manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return manifest{version: manifestVersion}, nil, nil, nil
 	}
 	if err != nil {
 		return m, nil, nil, err
+	}
+	if !of.IsZero() {
+		if m, ok := p.recent(f, of); ok {
+			p.manifest = f
+			return m, []byte{}, nil, nil
+		}
 	}
 	data, err = io.ReadAll(f)
 	if err = errors.Join(err, f.Close()); err != nil {
@@ -183,11 +197,12 @@ type brokenError struct{ err error }
 func (e *brokenError) Error() string { return manifestName + " is broken: " + e.err.Error() }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// update runs change on the manifest under the lock and writes the manifest when
-// change says so. between runs after the new manifest is safe on disk under
-// another name and before it takes effect: the place for renames.
+// update runs change on the manifest, or on what a session needs of it, under the
+// lock and writes the manifest when change says so. between runs after the new
+// manifest is safe on disk under another name and before it takes effect: the place
+// for renames.
 func (s *Store) update(
-	ctx context.Context, change func(*place, *manifest) (between func() error, err error),
+	ctx context.Context, of superqode.SessionID, change func(*place, *manifest) (between func() error, err error),
 ) (err error) {
 	p, err := s.open(true)
 	if err != nil {
@@ -199,7 +214,7 @@ func (s *Store) update(
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	m, err := s.loadOrRebuild(p.root, true)
+	m, err := s.loadOrRebuild(p, of, true)
 	if err != nil {
 		return err
 	}
@@ -207,21 +222,29 @@ func (s *Store) update(
 	if err != nil || between == nil {
 		return err
 	}
-	return writeManifest(p.root, &m, between)
+	return p.writeManifest(&m, between)
 }
 
-func writeManifest(root *os.Root, m *manifest, between func() error) error {
+func (p *place) writeManifest(m *manifest, between func() error) error {
 	data, err := m.encode()
 	if err != nil {
 		return err
 	}
+	root, at := p.root, bytes.Index(data, []byte(listBegin))+len(listBegin)
 	tmp, err := writeTemp(root, func(w io.Writer) error {
-		_, err := w.Write(data)
+		_, err := w.Write(data[:at])
+		if err == nil {
+			err = m.older.copyTo(w)
+		}
+		if err == nil {
+			_, err = w.Write(data[at:])
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	age(root, tmp)
 	failpoint.Hit("artifacts.manifest.written")
 	if err := between(); err != nil {
 		return errors.Join(err, root.Remove(tmp))
@@ -231,6 +254,8 @@ func writeManifest(root *os.Root, m *manifest, between func() error) error {
 		return errors.Join(err, root.Remove(tmp))
 	}
 	failpoint.Hit("artifacts.manifest.renamed")
+	end := m.older.to - m.older.from + int64(at+bytes.Index(data[at:], []byte(listEnd)))
+	p.stamp(m, end)
 	if m.loose {
 		return nil
 	}
@@ -252,11 +277,12 @@ func (f Filter) match(a Artifact) bool {
 // List returns the artifacts that f chooses, in the order in which they were
 // added.
 func (s *Store) List(ctx context.Context, f Filter) ([]Artifact, error) {
-	all, err := s.all(ctx)
+	all, err := s.all(ctx, f.Session)
 	return slices.DeleteFunc(all, func(a Artifact) bool { return !f.match(a) }), err
 }
 
-func (s *Store) all(ctx context.Context) (list []Artifact, err error) {
+// all returns the artifacts of a session, and maybe others; of all sessions if it is zero.
+func (s *Store) all(ctx context.Context, of superqode.SessionID) (list []Artifact, err error) {
 	p, err := s.open(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -265,7 +291,7 @@ func (s *Store) all(ctx context.Context) (list []Artifact, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	m, _, problems, err := load(p.root) // no lock: the file is always whole
+	m, _, problems, err := p.load(of) // no lock: the file is always whole
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		m, err = s.rebuildForReading(ctx, p)
 	}
@@ -406,7 +432,7 @@ func (s *Store) remove(ctx context.Context, how removal) (removed []Artifact, pr
 	if _, err := os.Lstat(s.Dir()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
-	err = s.update(ctx, func(p *place, m *manifest) (func() error, error) {
+	err = s.update(ctx, superqode.SessionID{}, func(p *place, m *manifest) (func() error, error) {
 		gone := how.choose(m.artifacts())
 		var failed error
 		m.entries = slices.DeleteFunc(m.entries, func(e entry) bool {
@@ -564,7 +590,7 @@ func (s *Store) whileLocked(ctx context.Context, p *place, do func() error) (err
 }
 
 func (s *Store) loadForVerify(p *place, c *Check) (manifest, error) {
-	m, _, problems, err := load(p.root)
+	m, _, problems, err := p.load(superqode.SessionID{})
 	c.Problems = append(c.Problems, problems...)
 	// It is not rebuilt here: that would verify files against themselves.
 	if _, broken := errors.AsType[*brokenError](err); broken {
@@ -593,7 +619,7 @@ func (c *Check) findUnknown(p *place, m *manifest) {
 
 // lookAgain decides about the entries that did not fit, by the manifest of now.
 func (c *Check) lookAgain(p *place, doubtful []Artifact) error {
-	m, _, _, err := load(p.root)
+	m, _, _, err := p.load(superqode.SessionID{})
 	if _, broken := errors.AsType[*brokenError](err); err != nil && !broken {
 		return err
 	}
@@ -621,8 +647,8 @@ func (c *Check) lookAgain(p *place, doubtful []Artifact) error {
 // loadOrRebuild reads the manifest; a broken one, or a missing one where there are
 // files, is rebuilt from what can still be read and from the files. With save the
 // broken file is kept beside it first. The caller holds the lock.
-func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
-	m, data, problems, err := load(root)
+func (s *Store) loadOrRebuild(p *place, of superqode.SessionID, save bool) (manifest, error) {
+	m, data, problems, err := p.load(of)
 	broken, isBroken := errors.AsType[*brokenError](err)
 	if err != nil && !isBroken {
 		return m, err
@@ -632,7 +658,7 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 		return m, nil
 	}
 	kept := len(m.entries)
-	found, problems := m.adopt(root)
+	found, problems := m.adopt(p.root)
 	if !isBroken && found == 0 {
 		return m, nil // a new store
 	}
@@ -640,8 +666,8 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 	if isBroken {
 		why = "was broken (" + broken.err.Error() + ")"
 		if save {
-			aside := freeName(root, brokenPrefix)
-			if err := replaceFile(root, aside, data); err != nil {
+			aside := freeName(p.root, brokenPrefix)
+			if err := replaceFile(p.root, aside, data); err != nil {
 				return m, err
 			}
 			why += ", is kept as " + aside
@@ -653,7 +679,7 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 		return m, nil
 	}
 	m.updated = At(now())
-	return m, writeManifest(root, &m, func() error { return nil })
+	return m, p.writeManifest(&m, func() error { return nil })
 }
 
 // rebuildForReading rebuilds a broken manifest for a caller that only wants to
@@ -661,15 +687,15 @@ func (s *Store) loadOrRebuild(root *os.Root, save bool) (manifest, error) {
 func (s *Store) rebuildForReading(ctx context.Context, p *place) (m manifest, err error) {
 	unlock, err := s.lock(ctx, p)
 	if atomicfile.Denied(err) {
-		return s.loadOrRebuild(p.root, false)
+		return s.loadOrRebuild(p, superqode.SessionID{}, false)
 	}
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	m, err = s.loadOrRebuild(p.root, true)
+	m, err = s.loadOrRebuild(p, superqode.SessionID{}, true)
 	if atomicfile.Denied(err) {
-		return s.loadOrRebuild(p.root, false)
+		return s.loadOrRebuild(p, superqode.SessionID{}, false)
 	}
 	return m, err
 }

@@ -105,7 +105,7 @@ func (f Files) write(ctx context.Context, raw, shown artifacts.Report) ([]artifa
 	var list []artifacts.New
 	for _, format := range formats {
 		var b bytes.Buffer
-		if err := f.render(ctx, &b, rendering{store: store, rep: shown, format: format, quick: true}); err != nil {
+		if err := f.render(&b, rendering{store: store, rep: shown, format: format, quick: true}); err != nil {
 			return nil, fmt.Errorf("as %s: %w", format, err)
 		}
 		list = append(list, artifacts.New{
@@ -200,7 +200,7 @@ func (f Files) Show(ctx context.Context, w io.Writer, opt ShowOptions) error {
 		return err
 	}
 	root := url.URL{Scheme: "file", Path: store.Dir()} // nobody knows where the page will stand
-	return f.render(ctx, w, rendering{store: store, rep: rep, format: opt.Format, root: root.String()})
+	return f.render(w, rendering{store: store, rep: rep, format: opt.Format, root: root.String()})
 }
 
 // rendering is one report in one format.
@@ -212,7 +212,7 @@ type rendering struct {
 	root   string // the address of qe-artifacts for an HTML page that does not stand in qr/
 }
 
-func (f Files) render(ctx context.Context, w io.Writer, r rendering) error {
+func (f Files) render(w io.Writer, r rendering) error {
 	switch r.format {
 	case FormatJSON:
 		data, err := r.rep.JSON()
@@ -223,11 +223,11 @@ func (f Files) render(ctx context.Context, w io.Writer, r rendering) error {
 	case FormatMD:
 		return Markdown(w, r.rep, f.Name)
 	case FormatHTML:
-		patches, err := f.patches(ctx, r)
+		patches, err := f.patches(r)
 		if err != nil {
 			return err
 		}
-		conflicts, err := f.conflicts(ctx, r)
+		conflicts, err := f.conflicts(r)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ const maxPagePatch = 32 << 20
 
 // patches returns the patches that a page shows: the session's, without secrets
 // where there is such a copy and secrets are masked, and those of its agents.
-func (f Files) patches(ctx context.Context, r rendering) (list []Patch, err error) {
+func (f Files) patches(r rendering) (list []Patch, err error) {
 	whole := artifacts.SessionPatch(f.Session)
 	if f.Masks != nil {
 		file, err := atomicfile.Open(ShownPatch(f.Dir))
@@ -272,20 +272,12 @@ func (f Files) patches(ctx context.Context, r rendering) (list []Patch, err erro
 	for _, a := range r.rep.Run.Agents {
 		agents[artifacts.AgentPatch(f.Session, a.Agent)] = a.Agent.String()
 	}
-	filed, err := r.store.List(ctx, artifacts.Filter{Session: f.Session, Type: artifacts.TypePatch})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range filed {
-		agent, known := agents[a.Path.String()]
-		if !known {
-			continue
+	for _, a := range r.rep.Run.Artifacts {
+		if agent, known := agents[a.Path.String()]; known {
+			if list, err = r.read(list, agent, a, maxPagePatch); err != nil {
+				return nil, err
+			}
 		}
-		data, err := r.store.Read(a, maxPagePatch)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Patch{Agent: agent, Path: a.Path.String(), Data: data})
 	}
 	return list, nil
 }
@@ -294,18 +286,27 @@ func (f Files) patches(ctx context.Context, r rendering) (list []Patch, err erro
 const maxPageConflict = 1 << 20
 
 // conflicts returns the files that show both sides of the agents' conflicts.
-func (f Files) conflicts(ctx context.Context, r rendering) (list []Patch, err error) {
-	filed, err := r.store.List(ctx, artifacts.Filter{Session: f.Session, Type: artifacts.TypeError})
-	for _, a := range filed {
+func (f Files) conflicts(r rendering) (list []Patch, err error) {
+	for _, a := range r.rep.Run.Artifacts {
 		name, ok := strings.CutPrefix(a.Path.String(), path.Join("evidence", f.Session.String(), "conflicts")+"/")
-		agent, _, _ := strings.Cut(name, "/")
-		if !ok || err != nil {
+		if !ok {
 			continue
 		}
-		data, rerr := r.store.Read(a, maxPageConflict)
-		list, err = append(list, Patch{Agent: agent, Path: a.Path.String(), Data: data}), rerr
+		agent, _, _ := strings.Cut(name, "/")
+		if list, err = r.read(list, agent, a, maxPageConflict); err != nil {
+			return nil, err
+		}
 	}
-	return list, err
+	return list, nil
+}
+
+// read appends an artifact's first bytes, unless it was pruned since.
+func (r rendering) read(list []Patch, agent string, a artifacts.Ref, limit int64) ([]Patch, error) {
+	data, err := r.store.Read(artifacts.Artifact{ID: a.ID, Path: a.Path}, limit)
+	if errors.Is(err, superqode.ErrNotFound) {
+		return list, nil
+	}
+	return append(list, Patch{Agent: agent, Path: a.Path.String(), Data: data}), err
 }
 
 // What stands beside a report in the manifest.
