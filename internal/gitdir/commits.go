@@ -31,6 +31,13 @@ type Commits struct {
 	From string   // the parent of the first of line, "" for none
 }
 
+func (m *Commits) head() string {
+	if m == nil {
+		return ""
+	}
+	return m.Head
+}
+
 // Short is a commit's id in messages.
 func Short(id string) string {
 	if id == "" {
@@ -201,6 +208,9 @@ func commitsOf(ctx context.Context, s *site.Site, head string, old []string) (*C
 // name of its own.
 func Forget(ctx context.Context, s *site.Site) error {
 	m, err := KeepCommits(ctx, s)
+	if err == nil {
+		err = keepBeside(ctx, s, m.head())
+	}
 	if err != nil {
 		return fmt.Errorf("keep the session's commits: %w", err)
 	}
@@ -228,6 +238,9 @@ func Collect(ctx context.Context, s *site.Site,
 	m, err := KeepCommits(ctx, s)
 	if err == nil && m == nil && s.Store != nil {
 		m, err = StoredCommits(ctx, s) // in place HEAD is what it was by now
+	}
+	if err == nil {
+		err = keepBeside(ctx, s, m.head())
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("keep the session's commits: %w", err)

@@ -202,15 +202,62 @@ func refAt(gitDir, common, name string) string {
 	return ""
 }
 
-func packedRef(common, name string) string {
-	data, err := atomicfile.Read(filepath.Join(common, "packed-refs"))
+func packedRef(common, name string) (id string) {
+	eachPacked(common, func(ref, at string) {
+		if ref == name && id == "" {
+			id = at
+		}
+	})
+	return id
+}
+
+// mostPacked is how much of a packed-refs file is read, in bytes: a program may have
+// made one that is mostly a hole.
+const mostPacked = 64 << 20
+
+// eachPacked names the refs of a git directory's packed-refs.
+func eachPacked(common string, ref func(name, id string)) {
+	path := filepath.Join(common, "packed-refs")
+	if st, err := os.Lstat(path); err != nil || st.Size() > mostPacked {
+		return
+	}
+	data, err := atomicfile.Read(path)
 	if err != nil {
-		return ""
+		return
 	}
 	for line := range bytes.Lines(data) {
-		if id, ref, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " "); ok && ref == name {
-			return id
+		if id, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), " "); ok && validObject(id) && validRef(name) {
+			ref(name, id)
 		}
 	}
-	return ""
+}
+
+// mostRefs is how many refs of a program's own are looked at.
+const mostRefs = 20000
+
+// refsIn returns the refs of a git directory that a program could write to, under the
+// rules of refAt, and without symbolic ones.
+func refsIn(dir string) map[string]string {
+	refs := map[string]string{}
+	eachPacked(dir, func(name, id string) { refs[name] = id })
+	if st, err := os.Lstat(filepath.Join(dir, "refs")); err != nil || !st.IsDir() {
+		return refs
+	}
+	seen := 0
+	_ = filepath.WalkDir(filepath.Join(dir, "refs"), func(path string, d fs.DirEntry, err error) error {
+		if seen++; seen > mostRefs {
+			return fs.SkipAll
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return nil // a folder that is closed to superqode is closed to git
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && validRef(name) {
+			if id := atomicfile.ReadBelow(dir, name); validObject(id) {
+				refs[name] = id
+			}
+		}
+		return nil
+	})
+	return refs
 }

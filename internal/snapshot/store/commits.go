@@ -21,6 +21,9 @@ import (
 // without it stand: a store keeps those after it and borrows the ones before.
 const BaseSuffix = "-base"
 
+// ErrIncomplete says that a history cannot be copied, since a part of it is nowhere.
+var ErrIncomplete = errors.New("it is not whole")
+
 // CopyCommits says which commits are copied into a store.
 type CopyCommits struct {
 	Ref     string   // refs/superqode/<session>/<name>: what is to lead to Head
@@ -32,7 +35,8 @@ type CopyCommits struct {
 // CopyCommits copies what of Head's history is not Not's into the store, whole, so
 // that it outlives the folder that it comes from, and points Ref at it. Contents
 // are hashed and checked on the way (git index-pack --strict): the folder may be a
-// program's own. It returns how many commits are new; with none nothing is done.
+// program's own. It returns how many commits are new; with none nothing is done. The error
+// wraps ErrIncomplete where objects are missing.
 func (s *Store) CopyCommits(ctx context.Context, c CopyCommits) (n int, err error) {
 	var env []string
 	if c.Objects != "" {
@@ -41,6 +45,9 @@ func (s *Store) CopyCommits(ctx context.Context, c CopyCommits) (n int, err erro
 	var out bytes.Buffer
 	count := git.Cmd{Args: []string{"rev-list", "--count", "--stdin"}, Env: env, Stdin: revisions(c.Head, c.Not), Stdout: &out}
 	if err := s.run(ctx, count); err != nil {
+		if _, ok := errors.AsType[*git.ExitError](err); ok {
+			err = fmt.Errorf("%w: %w", ErrIncomplete, err)
+		}
 		return 0, err
 	}
 	if _, err := fmt.Sscan(out.String(), &n); err != nil || n == 0 {
