@@ -1,6 +1,9 @@
 package superqode
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Mode says how a session's workspace is made; README.md has the table.
 type Mode string
@@ -27,7 +30,7 @@ func ParseMode(s string) (Mode, error) {
 			return m, nil
 		}
 	}
-	return "", fmt.Errorf("%q is not a mode (one of %v)", s, Modes())
+	return "", fmt.Errorf("%q is not a mode: expected %s", s, strings.Trim(strings.ReplaceAll(fmt.Sprint(Modes()), " ", ", "), "[]"))
 }
 
 // UnmarshalText accepts what ParseMode accepts.

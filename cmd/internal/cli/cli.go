@@ -63,7 +63,7 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	}
 	if err != nil {
 		a.Flags.JSON = a.Flags.JSON || wantsJSON(args)
-		return a.Fail(usageError(err), commandOf(err))
+		return a.Fail(usageError(err, args), commandOf(err))
 	}
 	if err := a.Setup(kctx.Command(), args); err != nil {
 		return a.Fail(err, kctx.Command())
@@ -168,33 +168,4 @@ func wantsJSON(args []string) bool {
 		}
 	}
 	return false
-}
-
-// usageError turns kong's complaint into a sentence with a hint.
-func usageError(err error) error {
-	help := strings.TrimSpace("superqode " + commandOf(err))
-	word, unexpected := strings.CutPrefix(err.Error(), "unexpected argument ")
-	if parse, ok := errors.AsType[*kong.ParseError](err); ok && unexpected && help == "superqode" {
-		for _, leaf := range parse.Context.Model.Leaves(true) {
-			if leaf.Name == word {
-				return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s", err), "superqode %s", commandName(leaf))
-			}
-		}
-	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s", err), "%s --help", help)
-}
-
-// commandOf returns the words of the command that a parse error belongs to.
-func commandOf(err error) string {
-	parse, ok := errors.AsType[*kong.ParseError](err)
-	if !ok || parse.Context == nil {
-		return ""
-	}
-	var words []string
-	for _, p := range parse.Context.Path {
-		if p.Command != nil {
-			words = append(words, p.Command.Name)
-		}
-	}
-	return strings.Join(words, " ")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -103,7 +104,10 @@ func forShell(args []string) error {
 	words := strings.Fields(args[0])
 	missing := func(name string) bool { _, err := exec.LookPath(name); return errors.Is(err, exec.ErrNotFound) }
 	err := superqode.Errorf(superqode.ErrUsage, "no program is called %s", text.Quote(args[0]))
+	st, _ := os.Stat(args[0])
 	switch {
+	case st != nil && st.IsDir() && missing(args[0]) || args[0] == ".":
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a folder, not a program", text.Quote(args[0])), "%s", inFolder(args))
 	case assigns && len(args) > 1 && name != "" && !strings.ContainsAny(name, "/ ") && missing(args[0]):
 		return superqode.WithHint(err, "superqode run --env %s -- %s", text.QuotePOSIX(name+"="+value), text.QuoteLine(args[1:]...))
 	case len(words) > 1 && len(args) == 1 && !missing(words[0]) && missing(args[0]),
@@ -111,6 +115,19 @@ func forShell(args []string) error {
 		return superqode.WithHint(err, "superqode run -- sh -c %s", text.QuotePOSIX(strings.Join(args, " ")))
 	}
 	return nil
+}
+
+// inFolder is the line for a session on a folder that was given like a program: "run DIR [FLAGS] [-- CMD]".
+func inFolder(args []string) string {
+	line := []string{"superqode", "run"}
+	if args[0] != "." {
+		line = []string{"superqode", "-C", args[0], "run"}
+	}
+	flags, program := args[1:], []string{"CMD"}
+	if i := slices.Index(flags, "--"); i >= 0 {
+		flags, program = flags[:i], flags[i+1:]
+	}
+	return text.QuoteLine(slices.Concat(line, flags, []string{"--"}, program)...)
 }
 
 // printRun prints the end of a session whose program ran, and returns what the process
