@@ -21,6 +21,7 @@ func (l *loader) config() *Config {
 		PreserveOnError: truth("workspace.preserve_on_error"),
 		CleanupAfter:    time.Duration(num("workspace.cleanup_after_hours")) * time.Hour,
 		MaxSize:         num("workspace.max_size_mb") << 20,
+		SizeSet:         l.values["workspace.max_size_mb"].Origin.Layer != LayerDefault,
 		ExcludePatterns: all("workspace.exclude_patterns"),
 		Include:         all("workspace.include"),
 		Watcher: Watcher{

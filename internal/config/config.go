@@ -42,9 +42,19 @@ type Workspace struct {
 	PreserveOnError bool
 	CleanupAfter    time.Duration
 	MaxSize         int64    // bytes
+	SizeSet         bool     // somebody has set MaxSize; see Bound
 	ExcludePatterns []string // doublestar patterns, snapshot mode only
 	Include         []string // gitignore syntax: ignored files to bring along
 	Watcher         Watcher
+}
+
+// Bound is what worktrees and the growth of a workspace are held to, in bytes: MaxSize
+// where somebody has set it, else 0, nothing. Repositories above the default are common.
+func (w Workspace) Bound() int64 {
+	if w.SizeSet {
+		return w.MaxSize
+	}
+	return 0
 }
 
 // Watcher says how changes are watched while a session runs.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/apply"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attach"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
@@ -82,6 +84,46 @@ func (g *Collector) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp
 		}
 	}
 	return c.res, err
+}
+
+// Stale removes, of the sessions of an origin that have ended, those that Cleanup would
+// remove, until the time is over: what one of them needs is finished. It returns how many
+// went. What it had to spare, which may take long to find out, is not looked at again for
+// an hour.
+func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.Duration) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	p, err := registry.Locate(ctx, g.Host, opt.Dir)
+	if err != nil || !p.Exists() {
+		return 0, err
+	}
+	unlock, err := p.LockCleanup(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock() //nolint:errcheck // a lock that cannot be given back ends with the process
+	names, err := p.SessionNames()
+	slices.Sort(names)
+	c := &cleaner{Collector: g, opt: opt, now: g.Now(), res: &CleanedUp{}}
+	spared := filepath.Join(p.Dir, "spared")
+	st, serr := os.Stat(spared)
+	soon := serr == nil && c.now.Sub(st.ModTime()) < time.Hour
+	for _, id := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		l, lerr := state.Load(p.SessionPath(id))
+		if lerr != nil || !l.State.Ended() || c.now.Sub(lastUsed(l.Record)) < opt.OlderThan {
+			continue
+		}
+		if preserved := l.State == superqode.StatePreserved; preserved && (soon || mode.Of(l.Mode).InPlace) {
+			continue
+		} else if preserved {
+			err = errors.Join(err, atomicfile.Replace(spared, nil, 0o600))
+		}
+		c.session(ctx, id, l, nil)
+	}
+	return len(c.res.Removed), err
 }
 
 type cleaner struct {
@@ -295,8 +337,8 @@ func (c *cleaner) remove(ctx context.Context, l state.Listed, state string) {
 	}
 	defer s.Close() //nolint:errcheck // a lock that cannot be given back ends with the process
 	id := l.ID.String()
-	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	unsaved, err := s.Unsaved(ctx)
+	ctx = context.WithoutCancel(ctx) // once begun, this is not left half-way
 	if err != nil {
 		unsaved = "its changes cannot be known: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 	}

@@ -125,7 +125,7 @@ func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (pl
 	pl.Keep = cmp.Or(pl.Keep, superqode.KeepFailure)
 	var err error
 	pl.make, err = mode.Check(ctx, m.Host, o, mode.Options{
-		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, Template: opt.Template,
+		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, MaxTree: opt.MaxTree, Template: opt.Template,
 		IgnoredBudget: opt.IgnoredBudget, LeaveOut: opt.LeaveOut,
 	})
 	return pl, err

@@ -24,7 +24,8 @@ type OpenOptions struct {
 	Case     string            // SUPERQODE_CASE_ID
 	Keep     superqode.Keep    // "" is KeepFailure
 	Exclude  []string          // snapshot mode: what is left out of the copy
-	MaxBytes int64             // snapshot mode: a bigger copy is refused; 0: no limit
+	MaxBytes int64             // a bigger copy, of the origin or of a template, is refused; 0: no limit
+	MaxTree  int64             // worktree mode: the same of the worktree
 	Template string            // directory mode: a folder to start from; "": empty
 	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
 	NoRevert bool              // in place: leave the changes in the end; isolated: Run applies them to the origin

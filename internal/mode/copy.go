@@ -110,7 +110,7 @@ func captureOrigin(ctx context.Context, s *site.Site, opt Options) (problems []s
 
 // checkSize refuses a copy above the limit and names the folders that make it
 // big.
-func checkSize(sn *snapshot.Snapshot, limit int64) error {
+func checkSize(what string, sn *snapshot.Snapshot, limit int64) error {
 	_, total := sn.Count()
 	if limit <= 0 || total <= limit {
 		return nil
@@ -137,7 +137,7 @@ func checkSize(sn *snapshot.Snapshot, limit int64) error {
 		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
-		sn.Root, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb or add to workspace.exclude_patterns in superqode.yaml")
+		what, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb in superqode.yaml, or in snapshot mode add to workspace.exclude_patterns")
 }
 
 // snapshotKind is snapshot mode: a copy of the origin without what is excluded.
@@ -176,7 +176,7 @@ func (snapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 			}
 			return false
 		})
-		return sn, unread, checkSize(sn, opt.MaxBytes)
+		return sn, unread, checkSize(sn.Root, sn, opt.MaxBytes)
 	})
 }
 
@@ -227,7 +227,11 @@ func (directoryKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
 			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
 		}
-		return snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
+		sn, unread, err := snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
+		if err != nil {
+			return nil, nil, err
+		}
+		return sn, unread, checkSize(sn.Root, sn, opt.MaxBytes)
 	})
 }
 

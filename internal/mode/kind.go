@@ -154,7 +154,8 @@ type Options struct {
 	Format   snapshot.Format
 	Include  []string // gitignore patterns of ignored files to bring along
 	Exclude  []string // snapshot mode: what is left out of the copy
-	MaxBytes int64    // snapshot mode: a bigger copy is refused; 0: no limit
+	MaxBytes int64    // a bigger copy, of the origin or of a template, is refused; 0: no limit
+	MaxTree  int64    // worktree mode: the same of the worktree
 	Template string   // directory mode: a folder to start from; "": empty
 
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget

@@ -64,7 +64,7 @@ func (k sharedKind) makePlain(ctx context.Context, s *site.Site, opt Options) er
 	for _, p := range problems {
 		s.Warn(text.Printable(p.Path) + " cannot be read: " + p.Err.Error())
 	}
-	if err := checkSize(tree, opt.MaxBytes); err != nil {
+	if err := checkSize(tree.Root, tree, opt.MaxBytes); err != nil {
 		return err
 	}
 	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File })

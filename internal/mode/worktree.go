@@ -90,6 +90,9 @@ func (worktreeKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 	}
 	s.RepoState, s.Base, s.OriginBase = repo, res.Base, res.Origin
 	s.Rec.AdminDir = state.HostPath(res.AdminDir)
+	if err := checkSize(s.Source.Top, res.Base, opt.MaxTree); err != nil {
+		return nil, err
+	}
 	for _, p := range res.Included {
 		s.Rec.Included = append(s.Rec.Included, state.HostPath(p))
 	}

@@ -201,7 +201,7 @@ func limitSentence(res runner.Result) string {
 		case runner.LimitMemory:
 			return fmt.Sprintf("the program was ended: it needed more than %d bytes of memory (--memory)", h.Value)
 		case runner.LimitDisk:
-			return fmt.Sprintf("the program was ended: it wrote more than %d bytes (--max-disk)", h.Value)
+			return fmt.Sprintf("the program was ended: it wrote more than %d bytes (--max-disk, limits.max_disk or workspace.max_size_mb)", h.Value)
 		}
 		if res.ExitCode != exitKilled {
 			return fmt.Sprintf("the program failed after it was refused more than %d processes (--pids)", h.Value)

@@ -65,8 +65,9 @@ type App struct {
 	printed bool // the command's one JSON document is on stdout
 	Manager *life.Manager
 
-	HelpAll  bool          // --help-all: help shows every flag
-	attached *life.Session // of the command's SessionFlag
+	Loaded   *config.Config // what Configuration returned last, nil before that
+	HelpAll  bool           // --help-all: help shows every flag
+	attached *life.Session  // of the command's SessionFlag
 }
 
 // New makes the App of one command line; Setup follows when the flags are known.
@@ -206,6 +207,7 @@ func (a *App) ConfigurationFor(ctx context.Context, dryRun bool) (*config.Config
 	if a.Flags.Config != "" && errors.Is(err, fs.ErrNotExist) {
 		err = superqode.Errorf(superqode.ErrNotFound, "--config: %s does not exist", a.Flags.Config)
 	}
+	a.Loaded = cfg
 	return cfg, err
 }
 

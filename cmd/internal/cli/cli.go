@@ -16,13 +16,16 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/cmd/internal/completion"
+	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // errHelp ends the parse after help was printed.
@@ -96,6 +99,7 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 		ctx, stop = a.CancelOnSignal(ctx)
 		defer stop()
 	}
+	began := time.Now()
 	err := call(ctx, a, func(ctx context.Context) error {
 		if notices(command) {
 			if err := a.Notice(ctx); err != nil {
@@ -111,11 +115,40 @@ func run(ctx context.Context, a *app.App, command string, do func(context.Contex
 	}
 	code := a.Fail(err, command)
 	if a.Manager != nil {
+		if command == "run" || strings.HasPrefix(command, "run ") || command == "workspace end" {
+			cleanStale(ctx, a, began)
+		}
 		if err := a.Manager.Tidy(context.WithoutCancel(ctx)); err != nil {
 			a.Log.Warn().Err(err).Msg("sweep the trash")
 		}
 	}
 	return code
+}
+
+// staleTime is how long the command that ended a session goes on to clean up others.
+const staleTime = 50 * time.Millisecond
+
+// cleanStale removes sessions that ended long ago, for who never runs workspace cleanup.
+// It comes after the command's own work and says nothing of what it could not do.
+func cleanStale(ctx context.Context, a *app.App, began time.Time) {
+	if ctx.Err() != nil || a.Getenv("SUPERQODE_SOCKET") != "" { // a session's program sees to no other session
+		return
+	}
+	cfg := a.Loaded
+	if cfg == nil {
+		var err error
+		if cfg, err = a.Configuration(ctx); err != nil {
+			return
+		}
+	}
+	opt := gc.CleanupOptions{Dir: a.Flags.Repo, OlderThan: max(cfg.Workspace.CleanupAfter, time.Since(began))}
+	n, err := a.Manager.Collector().Stale(ctx, opt, staleTime)
+	if err != nil {
+		a.Log.Debug().Err(err).Msg("clean up stale sessions")
+	}
+	if n > 0 {
+		a.Note("cleaned up %s that nobody used for %s (workspace.cleanup_after_hours)", text.Plural(n, "session"), text.Age(opt.OlderThan))
+	}
 }
 
 // notices reports whether a command looks for sessions that died before it does its own

@@ -107,7 +107,7 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 	set, watcher := cfg.Workspace, cfg.Workspace.Watcher
 	opt := life.OpenOptions{
 		Dir: a.Flags.Repo, Mode: cmp.Or(f.mode(), set.DefaultMode), From: f.From, Name: f.Name, Keep: f.Keep,
-		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize,
+		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize, MaxTree: set.Bound(),
 		Reports: f.Report, NoRedact: f.NoRedact, Template: a.Abs(f.Template), NoRevert: f.NoRevert,
 		IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
 		Guard:   life.GuardOptions{Off: f.AllowGit, Policy: guard.PolicyName(cmp.Or(f.Policy, cfg.Guard.Policy)), Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},

@@ -56,6 +56,11 @@ func (f *execFlags) defaults(a *app.App, cfg *config.Config) (state.Defaults, er
 // configured are the defaults that the configuration says.
 func configured(cfg *config.Config) state.Defaults {
 	l := cfg.Limits
+	if bound := cfg.Workspace.Bound(); l.MaxDisk == 0 && bound > 0 {
+		if _, err := program.CheckLimits(state.Defaults{MaxDisk: bound}); err == nil { // where it can be held
+			l.MaxDisk = bound
+		}
+	}
 	return state.Defaults{
 		Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk,
 	}
