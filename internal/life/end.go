@@ -271,7 +271,7 @@ func (e *ending) collect(ctx context.Context) error {
 	if !inPlace { // the check of the origin holds two more snapshots of that size
 		e.Rec.Collected, e.final, e.Base = err == nil, e.look.Final, nil
 	}
-	e.look.Final = nil
+	e.look.Base, e.look.Final = nil, nil
 	return err
 }
 
@@ -334,7 +334,7 @@ func (e *ending) remove(ctx context.Context) error {
 // brought back.
 func (e *ending) check(ctx context.Context) error {
 	e.res = e.result()
-	e.Base = nil
+	e.Base, e.final = nil, nil
 	if mode.Of(e.Rec.Mode).InPlace && !e.stays {
 		e.checkBroughtBack()
 		return nil

@@ -34,7 +34,9 @@ func SaveBase(ctx context.Context, s *site.Site) error {
 		g.Go(func() error { return gitfiles.Record(gctx, o, s.Folder) })
 	}
 	g.Go(func() error { return saveBase(gctx, s) })
-	return g.Wait()
+	err := g.Wait()
+	s.OriginBase = nil // it is not needed before the end, and is large
+	return err
 }
 
 func saveBase(ctx context.Context, s *site.Site) error {

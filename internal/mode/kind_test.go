@@ -66,6 +66,9 @@ func TestSixthKind(t *testing.T) {
 	if err := SaveBase(ctx, s); err != nil {
 		t.Fatal(err)
 	}
+	if s.OriginBase != nil {
+		t.Error("a list of the whole origin stays in memory while the session's programs run")
+	}
 	write(t, filepath.Join(string(s.Rec.Workspace), "b.txt"), "two\n")
 	l, err := LookRaw(ctx, s)
 	if err != nil {

@@ -143,10 +143,10 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 		return nil
 	}
 	s.Base = withEntries(s.Base, touched, l.Final)
-	origin, repo := s.OriginBase, s.RepoState
+	repo := s.RepoState
 	s.OriginBase, s.RepoState = nil, nil // they are on disk as they were
 	err := SaveBase(ctx, s)
-	s.OriginBase, s.RepoState = origin, repo
+	s.RepoState = repo
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 // startLimit is how much memory superqode takes before it collects garbage. A
 // repository of 100,000 files fits, and a short command never collects at all.
-const startLimit = 64 << 20
+const startLimit = 58 << 20
 
 // LimitMemory trades a collection now and then for a small footprint: none below
 // startLimit and, in repositories where more is alive than that, one each time
