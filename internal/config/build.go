@@ -18,6 +18,9 @@ func (l *loader) config() *Config {
 	all := func(key string) []string { return stringsOf(l.values[key].Value) }
 	c.Workspace = Workspace{
 		DefaultMode:     superqode.Mode(str("workspace.default_mode")),
+		Template:        str("workspace.template"),
+		Case:            str("workspace.case"),
+		Cwd:             str("workspace.cwd"),
 		PreserveOnError: truth("workspace.preserve_on_error"),
 		CleanupAfter:    time.Duration(num("workspace.cleanup_after_hours")) * time.Hour,
 		MaxSize:         num("workspace.max_size_mb") << 20,

@@ -39,6 +39,9 @@ type Config struct {
 // Workspace says how a session's workspace is made and how long it stays.
 type Workspace struct {
 	DefaultMode     superqode.Mode
+	Template        string // a folder; absolute or begins with ~/, "" for none
+	Case            string // "" for none
+	Cwd             string // in the workspace; "" for the folder that a session was opened from
 	PreserveOnError bool
 	CleanupAfter    time.Duration
 	MaxSize         int64    // bytes

@@ -74,6 +74,11 @@ func workspaceFields() []field {
 	return []field{
 		{name: "default_mode", kind: textKind, def: "auto", choices: modes, flag: "--mode",
 			doc: "The mode of a session without --mode."},
+		{name: "template", kind: textKind, def: "", check: noNUL, resolve: resolveTemplate, flag: "--template",
+			doc: "The folder that a session without --mode and --from starts from a copy of, relative to this configuration file; ~/ is the home folder."},
+		{name: "case", kind: textKind, def: "", check: noNUL, flag: "--case", doc: "The case that sessions belong to (SUPERQODE_CASE_ID)."},
+		{name: "cwd", kind: textKind, def: "", check: emptyOr(workspaceFolder), flag: "--cwd",
+			doc: "The folder of the workspace in which programs start."},
 		{name: "preserve_on_error", kind: boolean, def: true, flag: "--keep",
 			doc: "Keep the workspace when the session's program fails."},
 		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than",

@@ -146,6 +146,23 @@ func resolveHost(dir, s string) string {
 	return filepath.Join(dir, s)
 }
 
+// resolveTemplate is resolveHost for a path that need not be given.
+func resolveTemplate(dir, s string) string {
+	if s == "" {
+		return s
+	}
+	return resolveHost(dir, s)
+}
+
+func emptyOr(check func(string) error) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			return nil
+		}
+		return check(s)
+	}
+}
+
 // resolveDotted makes ./x and ../x absolute and leaves everything else.
 func resolveDotted(dir, s string) string {
 	if s == "." || s == ".." || !isDotted(s) {

@@ -195,11 +195,11 @@ func (directoryKind) Check(_ context.Context, h *site.Host, _ *site.Origin, opt 
 	st, err := os.Stat(opt.Template)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return opt, superqode.Errorf(superqode.ErrNotFound, "--template: %s does not exist", text.Printable(opt.Template))
+		return opt, superqode.Errorf(superqode.ErrNotFound, "template %s does not exist", text.Printable(opt.Template))
 	case err != nil:
 		return opt, err
 	case !st.IsDir():
-		return opt, superqode.Errorf(superqode.ErrUsage, "--template: %s is not a directory", text.Printable(opt.Template))
+		return opt, superqode.Errorf(superqode.ErrUsage, "template %s is not a directory", text.Printable(opt.Template))
 	}
 	template, err := filepath.EvalSymlinks(opt.Template)
 	if err != nil {
@@ -207,7 +207,7 @@ func (directoryKind) Check(_ context.Context, h *site.Host, _ *site.Origin, opt 
 	}
 	home := superqode.RealPrefix(h.Home)
 	if home == template || strings.HasPrefix(home, strings.TrimSuffix(template, "/")+"/") {
-		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(opt.Template), home), "superqode --home DIR … with a folder outside of it")
+		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own state (%s), where the copy of it would lie", text.Printable(opt.Template), home), "superqode --home DIR … with a folder outside of it")
 	}
 	return opt, nil
 }
@@ -225,7 +225,7 @@ func (directoryKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 			return nil, nil, err
 		}
 		if ws := superqode.RealPrefix(string(s.Rec.Workspace)); strings.HasPrefix(ws, template+"/") {
-			return nil, nil, superqode.Errorf(superqode.ErrUsage, "--template: %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
+			return nil, nil, superqode.Errorf(superqode.ErrUsage, "template %s holds superqode's own state, where the copy of it would lie", text.Printable(opt.Template))
 		}
 		sn, unread, err := snapshot.Scan(ctx, template, snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly})
 		if err != nil {

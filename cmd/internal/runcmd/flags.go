@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/life"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -108,7 +110,7 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 	opt := life.OpenOptions{
 		Dir: a.Flags.Repo, Mode: cmp.Or(f.mode(), set.DefaultMode), From: f.From, Name: f.Name, Keep: f.Keep,
 		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize, MaxTree: set.Bound(),
-		Reports: f.Report, NoRedact: f.NoRedact, Template: a.Abs(f.Template), NoRevert: f.NoRevert,
+		Reports: f.Report, NoRedact: f.NoRedact, Template: f.template(a, cfg), Case: set.Case, NoRevert: f.NoRevert,
 		IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
 		Guard:   life.GuardOptions{Off: f.AllowGit, Policy: guard.PolicyName(cmp.Or(f.Policy, cfg.Guard.Policy)), Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
 		Watcher: state.WatcherOptions{Enabled: watcher.Enabled, Debounce: watcher.Debounce, Ignore: watcher.IgnorePatterns},
@@ -138,6 +140,23 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 		opt.Keep = superqode.KeepNever
 	}
 	return opt, nil
+}
+
+// template is the folder that the session starts from, "" for none. That of the configuration is
+// for sessions whose mode can have one and that name no other beginning.
+func (f *openFlags) template(a *app.App, cfg *config.Config) string {
+	dir, named := cfg.Workspace.Template, cmp.Or(f.mode(), cfg.Workspace.DefaultMode, superqode.ModeAuto)
+	switch {
+	case f.Template != "" || dir == "":
+		return a.Abs(f.Template)
+	case f.From != mode.FromWorking, named != superqode.ModeAuto && !mode.Of(named).Templates:
+		a.Log.Info().Str("template", dir).Str("mode", string(named)).Str("from", f.From).Msg("workspace.template is left out")
+		return ""
+	}
+	if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+		dir = filepath.Join(a.Getenv("HOME"), rest)
+	}
+	return a.Abs(dir)
 }
 
 // outputs are the patterns of the configuration and of the flags.

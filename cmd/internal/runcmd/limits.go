@@ -62,6 +62,7 @@ func configured(cfg *config.Config) state.Defaults {
 		}
 	}
 	return state.Defaults{
+		Cwd:     state.HostPath(cfg.Workspace.Cwd),
 		Timeout: l.Timeout, MaxOutput: l.MaxOutput, Memory: l.Memory, Pids: l.Pids, CPUTime: l.CPUTime, MaxDisk: l.MaxDisk,
 	}
 }
