@@ -410,6 +410,30 @@ func (c *comparison) distrusted(dir string) bool {
 	})
 }
 
+// Absent returns those of a repository's files of objects, which are gone, whose objects
+// git does not find elsewhere. Paths are relative to the common dir; of a pack the
+// .pack counts.
+func Absent(ctx context.Context, repo *git.Repo, gone []superqode.RelPath) (absent []superqode.RelPath, err error) {
+	var list []lost
+	for _, p := range gone {
+		switch dir := p.Parent().Name(); {
+		case isTemporary(p.Name()):
+		case isFanOut(dir):
+			list = append(list, lost{repo, p, dir + p.Name()})
+		case path.Ext(p.Name()) == ".pack":
+			list = append(list, lost{repo, p, ""})
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	list, err = absentOf(ctx, repo, list)
+	for _, l := range list {
+		absent = append(absent, l.path)
+	}
+	return absent, err
+}
+
 // absentOf returns the files of list whose objects git does not find.
 func absentOf(ctx context.Context, repo *git.Repo, list []lost) (absent []lost, err error) {
 	env := []string{"GIT_DIR=" + repo.GitDir, "GIT_NO_LAZY_FETCH=1"}

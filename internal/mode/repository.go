@@ -312,7 +312,7 @@ func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry
 	if err != nil {
 		return nil, err
 	}
-	if s.Kept, err = usersOwn(s, tree.Aside); err != nil || len(s.Kept) > 0 {
+	if left, err := leave(ctx, s, tree, now); err != nil || left {
 		return &revert.Restored{Verified: err == nil}, err
 	}
 	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
@@ -333,14 +333,35 @@ func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry
 	return res, nil
 }
 
-// usersOwn returns how the repository differs from what was kept of it, where that is
-// not the session's doing: the kernel kept the session's programs from writing there,
-// so it was the user who committed, tagged or configured something. None of it is
-// taken back. An index that was only refreshed, and new objects, are no difference.
-func usersOwn(s *site.Site, kept string) ([]string, error) {
+// leave reports whether a repository stays as it is now, and sets what of it is not as
+// it was: the kernel kept the session's programs from writing there, so it was the user
+// who committed, tagged, configured or packed something, and may be at it still. None of
+// it is taken back, unless objects are gone that nothing else holds.
+func leave(ctx context.Context, s *site.Site, tree *revert.Tree, now *snapshot.Snapshot) (bool, error) {
 	if !s.Rec.GitReadOnly || s.Rec.Kernel != kernel.Active || s.Rec.Runs == 0 {
-		return nil, nil
+		return false, nil
 	}
+	lines, err := usersOwn(s, tree.Aside)
+	if s.Kept = lines; lines == nil || err != nil || len(lines) > 0 {
+		return len(lines) > 0, err
+	}
+	var gone []superqode.RelPath
+	for i := range tree.Base.Entries {
+		if e := &tree.Base.Entries[i]; e.Kind == snapshot.File && isObject(string(e.Path)) && now.Find(e.Path) == nil {
+			gone = append(gone, e.Path)
+		}
+	}
+	repo, err := s.Repo(ctx)
+	if err != nil {
+		return false, err
+	}
+	absent, err := gitfiles.Absent(ctx, repo, gone)
+	return len(absent) == 0, err
+}
+
+// usersOwn returns how the repository differs from what was kept of it, nil where nobody
+// can say. An index that was only refreshed, and new objects, are no difference.
+func usersOwn(s *site.Site, kept string) ([]string, error) {
 	own, err := filepath.Rel(string(s.Rec.CommonDir), string(s.Rec.GitDir))
 	if err != nil {
 		return nil, err
@@ -358,7 +379,7 @@ func usersOwn(s *site.Site, kept string) ([]string, error) {
 		return nil, nil //nolint:nilerr // what cannot be read is brought back
 	}
 	found, err := then.Compare(now)
-	var lines []string
+	lines := []string{}
 	for _, d := range found {
 		lines = append(lines, text.Printable(d.String())+" (not by the session: it was left so)")
 	}
