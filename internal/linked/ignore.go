@@ -11,8 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/ignore"
 )
 
-// includeFile in the origin names ignored files that come along.
-const includeFile = ".worktreeinclude"
+// IncludeFile in the origin names ignored files that come along.
+const IncludeFile = ".worktreeinclude"
 
 // judge answers for an untracked path.
 type judge func(path superqode.RelPath, isDir bool) bool
@@ -78,7 +78,7 @@ func (c *creation) includes() judge {
 	fold := c.config.Bool("core.ignorecase", false)
 	named := []ignore.Patterns{
 		ignore.Parse([]byte(strings.Join(c.Include, "\n")), fold),
-		ignore.ReadThrough(filepath.Join(c.Repo.TopLevel, includeFile), fold),
+		ignore.ReadThrough(filepath.Join(c.Repo.TopLevel, IncludeFile), fold),
 	}
 	if len(named[0])+len(named[1]) == 0 {
 		return nil

@@ -193,7 +193,7 @@ func TestRemove(t *testing.T) {
 // must not be waited for.
 func TestCreateWaitsForNoFIFO(t *testing.T) {
 	t.Parallel()
-	for name, fails := range map[string]bool{includeFile: false, ".git/MERGE_MSG": true} {
+	for name, fails := range map[string]bool{IncludeFile: false, ".git/MERGE_MSG": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Repo(t)

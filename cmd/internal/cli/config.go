@@ -2,11 +2,8 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
 	"path/filepath"
 
-	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/text"
@@ -39,17 +36,8 @@ func (*configInitCmd) Run(a *app.App) error {
 	if path == "" {
 		path = filepath.Join(app.OriginDir(a.Flags.Repo), "superqode.yaml")
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		err := superqode.Errorf(superqode.ErrConflict, "%s already exists", path)
-		return superqode.WithHint(err, "superqode config show")
-	}
-	if err != nil {
+	if err := writeNew(path, config.Init()); err != nil {
 		return err
-	}
-	_, werr := f.WriteString(config.Init())
-	if err := errors.Join(werr, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
 	}
 	if a.Flags.JSON {
 		return a.PrintFields("path", path)

@@ -24,6 +24,7 @@ var onlyParsed = map[string]string{
 
 // docsExits are the lines that end with another code than 0 in this world and do not say so.
 var docsExits = map[string]int{
+	"superqode init":                                          3, // it asks at a terminal
 	"superqode workspace verify --session S":                  6, // a program has changed the workspace
 	"superqode workspace verify --session S --verify full":    6,
 	"superqode workspace kill --session S --run 3 --grace 2s": 7, // it has ended: logs --follow waited for it

@@ -88,6 +88,7 @@ func commands() []command {
 		{name: "claim", help: "Claim files and lines so that agents do not collide.", group: "Coding agents:", build: of[claimCmd]},
 		{name: "watch", help: "Print file changes as they happen.", group: "Coding agents:", build: of[workspacecmd.Watch]},
 		{name: "track", help: "Record which lines an agent changed.", group: "Coding agents:", build: of[agentcmd.Track]},
+		{name: "init", help: "Prepare this project: what sessions bring along, and what they install.", group: "Settings:", build: of[initCmd]},
 		{name: "config", help: "Show and create the configuration.", group: "Settings:", build: of[configCmd]},
 		{name: "trust", help: "Trust the commands in this origin's superqode.yaml.", group: "Settings:", build: of[runcmd.Trust]},
 		{name: "completion", help: "Print shell completion code.", group: "Settings:", build: of[completion.Cmd]},
