@@ -9,7 +9,7 @@ import (
 // BenchmarkParser measures what every command pays before it begins.
 func BenchmarkParser(b *testing.B) {
 	for b.Loop() {
-		if _, err := newParser(app.New(app.IO{}), ""); err != nil {
+		if _, err := newParser(app.New(app.IO{}), "", ""); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -45,11 +45,11 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 		}
 		return run(ctx, a, "guard check", func(ctx context.Context) error { return check.Run(ctx, a) })
 	}
-	word := commandWord(args)
+	word, sub := commandWords(args)
 	if completion.Completes(a.Env) {
 		word = ""
 	}
-	parser, err := newParser(a, word)
+	parser, err := newParser(a, word, sub)
 	if err != nil {
 		return a.Fail(err, "")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -99,10 +100,10 @@ func commands() []command {
 }
 
 // newParser builds the grammar. Reading the tags of every flag takes as long as
-// the rest of a short command, so where the line names its command (word) only
-// that one is built whole and the others are names. Nothing is opened here: what
-// a command needs is made when its Run asks for it.
-func newParser(a *app.App, word string) (*kong.Kong, error) {
+// the rest of a short command, so where the line names its command (word, and sub of
+// a group) only that one is built whole and the others are names. Nothing is opened
+// here: what a command needs is made when its Run asks for it.
+func newParser(a *app.App, word, sub string) (*kong.Kong, error) {
 	options := []kong.Option{
 		kong.Name("superqode"),
 		kong.Description("Run a program in a session on your repository; " +
@@ -121,7 +122,7 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 	for _, c := range list {
 		target, tags := any(&struct{}{}), []string(nil)
 		if c.name == word || !known {
-			target = c.build()
+			target = only(c.build(), sub)
 		}
 		if c.hidden {
 			tags = append(tags, `hidden:""`)
@@ -140,10 +141,27 @@ func newParser(a *app.App, word string) (*kong.Kong, error) {
 	return parser, err
 }
 
-// commandWord returns the first word of a command line that is no global flag
+// only returns a group of commands of which the others than sub are names, or the
+// group itself where it has no sub or is no group.
+func only(group any, sub string) any {
+	fields := reflect.VisibleFields(reflect.TypeOf(group).Elem())
+	named := func(f reflect.StructField) bool { return strings.ToLower(f.Name) == sub }
+	grouped := func(f reflect.StructField) bool { _, cmd := f.Tag.Lookup("cmd"); return cmd }
+	if !slices.ContainsFunc(fields, named) || !grouped(fields[0]) {
+		return group
+	}
+	for i := range fields {
+		if !named(fields[i]) {
+			fields[i].Type = reflect.TypeFor[struct{}]()
+		}
+	}
+	return reflect.New(reflect.StructOf(fields)).Interface()
+}
+
+// commandWords returns the first word of a command line that is no global flag
 // and no value of one, or "" if that is not known: at --, at a flag that is not
-// global, and at -h, whose text shows every command.
-func commandWord(args []string) string {
+// global, and at -h, whose text shows every command. sub is the argument after it.
+func commandWords(args []string) (word, sub string) {
 	for i := 0; i < len(args); i++ {
 		switch arg := args[i]; arg {
 		case "-C", "--repo", "--home", "--config", "--color":
@@ -155,12 +173,12 @@ func commandWord(args []string) string {
 				continue
 			}
 			if strings.HasPrefix(arg, "-") {
-				return ""
+				return "", ""
 			}
-			return arg
+			return arg, strings.Join(args[i+1:min(i+2, len(args))], "")
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // workspaceCmd groups the commands on sessions.

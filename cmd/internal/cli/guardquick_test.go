@@ -21,7 +21,8 @@ var checkTokens = strings.Fields(`guard check -- - --json --json=true --explain 
 func byGrammar(t *testing.T, args []string) (app.Globals, *guardcmd.Check, bool) {
 	t.Helper()
 	a := app.New(app.IO{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
-	parser, err := newParser(a, commandWord(args))
+	word, sub := commandWords(args)
+	parser, err := newParser(a, word, sub)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // command is covered when a script runs "superqode <command>".
 func TestEveryLeafHasAScript(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(app.New(app.IO{}), "")
+	parser, err := newParser(app.New(app.IO{}), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestEveryLeafHasAScript(t *testing.T) {
 // TestHelpText compares the names in help.txt with the commands.
 func TestHelpText(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(app.New(app.IO{}), "")
+	parser, err := newParser(app.New(app.IO{}), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,24 +60,24 @@ func TestHelpText(t *testing.T) {
 	}
 }
 
-func TestCommandWord(t *testing.T) {
+func TestCommandWords(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		args string
-		want string
+		args      string
+		word, sub string
 	}{
-		{"", ""},
-		{"version", "version"},
-		{"-C /x version", "version"},
-		{"-q -v --json --home=/h workspace list", "workspace"},
-		{"--repo /a --color never run -- x", "run"},
-		{"--help", ""},
-		{"--bogus run", ""},
-		{"-- run", ""},
-		{"-qC /x run", ""},
+		{"", "", ""},
+		{"version", "version", ""},
+		{"-C /x version", "version", ""},
+		{"-q -v --json --home=/h workspace list", "workspace", "list"},
+		{"--repo /a --color never run -- x", "run", "--"},
+		{"--help", "", ""},
+		{"--bogus run", "", ""},
+		{"-- run", "", ""},
+		{"-qC /x run", "", ""},
 	} {
-		if got := commandWord(strings.Fields(tt.args)); got != tt.want {
-			t.Errorf("%q: got %q, want %q", tt.args, got, tt.want)
+		if word, sub := commandWords(strings.Fields(tt.args)); word != tt.word || sub != tt.sub {
+			t.Errorf("%q: got %q, %q", tt.args, word, sub)
 		}
 	}
 }

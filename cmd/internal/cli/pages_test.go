@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 		for _, line := range shownCommands(string(data)) {
 			total++
 			args := shownArgs(t, line)
-			parser, err := newParser(app.New(app.IO{Out: io.Discard, Err: io.Discard}), args[0])
+			parser, err := newParser(app.New(app.IO{Out: io.Discard, Err: io.Discard}), args[0], strings.Join(args[1:min(2, len(args))], ""))
 			if err != nil {
 				t.Fatal(err)
 			}

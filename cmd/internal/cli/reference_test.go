@@ -22,7 +22,7 @@ const referencePath = "../../../docs/reference.md"
 // TestReference holds that docs/reference.md is what the grammar says.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	parser, err := newParser(app.New(app.IO{}), "")
+	parser, err := newParser(app.New(app.IO{}), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
