@@ -107,7 +107,38 @@ func (j *Job) carryOut(ctx context.Context, view *merge.View, steps []merge.Step
 	res.Salvage = in.Salvage
 	verr := j.verifyApplied(ctx, view, steps)
 	failpoint.Hit("apply.verified")
-	return errors.Join(verr, j.cleanIntent(ctx, d, in))
+	return errors.Join(verr, j.cleanIntent(ctx, d, in), j.mark(opt))
+}
+
+// appliedFile is there, in a session's folder, while its changes are in the origin; its time
+// is that of the apply.
+const appliedFile = "applied"
+
+// mark remembers an apply for Last, and forgets one that was taken back whole.
+func (j *Job) mark(opt Options) error {
+	path := filepath.Join(j.Dir, appliedFile)
+	if !opt.Reverse {
+		return atomicfile.Replace(path, nil, 0o600)
+	}
+	if len(opt.Paths)+len(opt.Hunks) > 0 || !opt.Agent.IsZero() {
+		return nil
+	}
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// Last returns, of some sessions, the one that was applied last and not taken back since; ""
+// if there is none.
+func Last(list []state.Listed) (id string) {
+	var at time.Time
+	for _, l := range list {
+		if st, err := os.Stat(filepath.Join(l.Dir, appliedFile)); err == nil && st.ModTime().After(at) {
+			id, at = l.ID.String(), st.ModTime()
+		}
+	}
+	return id
 }
 
 // salvageOverwritten saves what the plan overwrites and deletes and returns the

@@ -143,7 +143,7 @@ func (s *Authorship) StampSeen(changes []superqode.Change) error {
 // Ends finds what a session's patch lies between: as the workspace is now or, of
 // a session that has ended, as it was in the end.
 func (s *Authorship) Ends(ctx context.Context) (e merge.Ends, err error) {
-	if s.Rec.State == superqode.StateDone {
+	if s.Past() {
 		return s.StoredEnds(ctx)
 	}
 	l, err := s.Look(ctx)
@@ -175,14 +175,18 @@ func (s *Authorship) endsOf(ctx context.Context, l *mode.Look) (e merge.Ends, er
 	return e, err
 }
 
-// StoredEnds are the ends that were stored when the session was collected.
+// StoredEnds are the ends that were stored when the session was collected. The error wraps
+// superqode.ErrNotFound where that failed: there is nothing to apply then, which is not to
+// say that nothing was changed.
 func (s *Authorship) StoredEnds(ctx context.Context) (e merge.Ends, err error) {
-	e.Changes, err = mode.ReadChanges(s.Site)
-	if err != nil && !errors.Is(err, superqode.ErrNotFound) {
-		return e, err
-	}
 	if !s.Rec.HasFinal {
-		return e, nil
+		if err := mode.Unstored(s.Site); err != nil {
+			return e, err
+		}
+	}
+	e.Changes, err = mode.ReadChanges(s.Site)
+	if !s.Rec.HasFinal || err != nil && !errors.Is(err, superqode.ErrNotFound) {
+		return e, err
 	}
 	e.Base, e.Final = s.Ref("base"), s.Ref("final")
 	return e, s.OpenStore(ctx)

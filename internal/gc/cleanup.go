@@ -123,6 +123,9 @@ func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.D
 		}
 		c.session(ctx, id, l, nil)
 	}
+	if len(c.res.Removed) > 0 {
+		err = errors.Join(err, c.leases(context.WithoutCancel(ctx), p))
+	}
 	return len(c.res.Removed), err
 }
 
@@ -192,7 +195,19 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 		return err
 	}
 	c.pack(ctx, p)
-	return errors.Join(err, c.trash(ctx, p))
+	return errors.Join(err, c.leases(ctx, p), c.trash(ctx, p))
+}
+
+// leases forgets the names of workspaces that nobody uses. By them orphans are known that
+// git still has among its worktrees.
+func (c *cleaner) leases(ctx context.Context, p state.Project) error {
+	o, err := originOf(p)
+	if err != nil {
+		return nil // told where orphans are looked for
+	}
+	return p.DropLeases(ctx, func(id string) bool {
+		return o.Repo != nil && atomicfile.Exists(filepath.Join(o.Repo.CommonDir, "worktrees", id))
+	})
 }
 
 // session decides about one session and does it; err is what its record said. A

@@ -51,7 +51,11 @@ func (d *doing) stopped(why error) error {
 func (e *ending) attend(ctx context.Context) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	e.doing.what, e.doing.since = "ending the session", time.Now()
-	e.doing.limit = cmp.Or(e.opt.CollectTimeout, e.Rec.Defaults.CollectTimeout, DefaultCollectTimeout)
+	kept := e.Rec.Defaults.CollectTimeout
+	if e.Rec.State == superqode.StatePreserved {
+		kept = 0 // that was for its first end
+	}
+	e.doing.limit = cmp.Or(e.opt.CollectTimeout, kept, DefaultCollectTimeout)
 	e.doing.left = e.doing.limit
 	e.doing.again = fmt.Sprintf("superqode workspace end --session %s --collect-timeout 1h", e.Rec.ID)
 	done := make(chan struct{})

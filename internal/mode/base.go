@@ -138,8 +138,8 @@ func StoredLook(s *site.Site) (*Look, error) {
 // Unstored is why a session that has ended has no final state; nil where it changed nothing.
 func Unstored(s *site.Site) error {
 	changes, err := ReadChanges(s)
-	if err == nil && len(changes) > 0 {
-		err = superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "what session %s changed could not be stored; there is only what was saved when it was overwritten", s.Rec.ID), "superqode workspace restore --list")
+	if errors.Is(err, superqode.ErrNotFound) || err == nil && len(changes) > 0 {
+		err = superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "what session %s changed was not collected, or could not be stored; there is only what was saved when it was overwritten", s.Rec.ID), "superqode workspace restore --list")
 	}
 	return err
 }

@@ -44,6 +44,25 @@ func (p Project) Lease(ctx context.Context, id superqode.SessionID, name string)
 
 var leasable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
+// DropLeases forgets the names that nobody uses: there is no workspace, their session is gone,
+// and nothing else is left of it.
+func (p Project) DropLeases(ctx context.Context, left func(id string) bool) (err error) {
+	unlock, err := lockfile.Lock(ctx, filepath.Join(p.Dir, "leases.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	names, err := Names(p.leasePath(""))
+	for _, name := range names {
+		holder := p.Leased(name)
+		gone := holder == "" || !atomicfile.Exists(p.SessionPath(holder)) && !left(holder)
+		if gone && !atomicfile.Exists(p.workspace(name)) {
+			err = errors.Join(err, os.Remove(p.leasePath(name)))
+		}
+	}
+	return err
+}
+
 func (p Project) free(name string) bool {
 	if _, err := os.Lstat(p.workspace(name)); !errors.Is(err, fs.ErrNotExist) {
 		return false

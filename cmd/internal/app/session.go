@@ -7,6 +7,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/apply"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/registry"
 	"github.com/seed-2d964004/superqode/internal/report"
@@ -164,6 +165,25 @@ func (f LastFlag) ref(ctx context.Context, a *App) (string, error) {
 		return open[0].ID.String(), nil
 	}
 	return "", nil
+}
+
+// AppliedFlag is a LastFlag for what takes an apply back: without it that is the session that
+// was applied last here, if one was.
+type AppliedFlag SessionFlag
+
+// AfterApply is SessionFlag.AfterApply.
+func (f AppliedFlag) AfterApply(kctx *kong.Context, a *App) error {
+	return bindSession(kctx, a, func(ctx context.Context) (string, error) {
+		m, err := a.Sessions()
+		if err != nil {
+			return "", err
+		}
+		list, _, err := registry.List(ctx, m.Host, a.Flags.Repo, false)
+		if last := apply.Last(list); err == nil && last != "" && SessionFlag(f).Ref(a) == "" {
+			return last, nil
+		}
+		return LastFlag(f).ref(ctx, a)
+	})
 }
 
 // Find looks the session up without opening it.

@@ -71,7 +71,7 @@ type openFlags struct {
 	NoRedact    bool           `help:"Do not mask secrets in logs and reports."`
 	DryRun      bool           `help:"Print what would be done, without doing it."`
 
-	CollectTimeout time.Duration `placeholder:"DUR" help:"Stop collecting what the session left after DUR (default 2m); what is not collected is kept."`
+	CollectTimeout time.Duration `placeholder:"DUR" help:"Stop collecting what the session left after DUR (default 2m) when it first ends; what is not collected is kept."`
 }
 
 // mode returns the mode that the flags ask for, or "" when they do not say.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -69,13 +70,16 @@ func (c *Apply) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 
 // Undo is apply --reverse of everything.
 type Undo struct {
-	app.LastFlag
+	app.AppliedFlag
 	Check bool     `help:"Check whether the changes can be taken out, without changing anything."`
 	Paths []string `arg:"" optional:"" name:"path" sep:"none" help:"Limit to these files and folders; no patterns."`
 }
 
 // Run prints a line for each path.
 func (c *Undo) Run(ctx context.Context, a *app.App, l *state.Listed) error {
+	if c.Session == "" {
+		a.Note("what session %s (%s) brought in:", l.ID, text.Printable(strings.Join(l.Command, " ")))
+	}
 	return (&Apply{Reverse: true, Check: c.Check, Paths: c.Paths}).Run(ctx, a, l)
 }
 
