@@ -178,15 +178,16 @@ type docsWorld struct {
 
 func newDocsWorld(t *testing.T) *docsWorld {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "sqdocs") // short, as in setupScript
+	dir, err := os.MkdirTemp("", "sqdocs")
+	tmp, tmpErr := os.MkdirTemp("/tmp", "sq") // short, as in setupScript
 	self, selfErr := os.Executable()
-	if err = errors.Join(err, selfErr); err != nil {
+	if err = errors.Join(err, tmpErr, selfErr); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = errors.Join(os.RemoveAll(dir), os.RemoveAll(tmp)) })
 	now := filepath.Join(dir, "now")
 	w := &docsWorld{dir: dir, env: []string{
-		"HOME=" + filepath.Join(now, "home"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TERM=dumb", "TMPDIR=" + dir, "WORLD=" + now,
+		"HOME=" + filepath.Join(now, "home"), "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C", "TERM=dumb", "TMPDIR=" + tmp, "WORLD=" + now,
 		"BROWSER=browser", "TASK=tidy up", "GITHUB_STEP_SUMMARY=" + filepath.Join(now, "summary"), "SUPERQODE_TEST_SHIM=" + scriptShim,
 		"PATH=" + filepath.Join(now, "bin") + ":" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"),
 	}}
