@@ -188,7 +188,7 @@ func (f Finding) Validate() error {
 		"suggested_fix": f.SuggestedFix, "patch_id": f.PatchID, "found_by": f.FoundBy, "tags": strings.Join(f.Tags, ""),
 	} {
 		if len(v) > maxText {
-			return fieldErrorf(field, "%d bytes, more than %d", len(v), maxText)
+			return fieldErrorf(field, "%s, more than %s", text.Size(int64(len(v))), text.Size(maxText))
 		}
 	}
 	if len(f.Tags) > MaxTags {

@@ -84,7 +84,7 @@ func workspaceFields() []field {
 		{name: "cleanup_after_hours", kind: integer, def: int64(24), max: 24 * 366, flag: "--older-than",
 			doc: "workspace cleanup removes sessions, records and salvages that nobody used for this many hours; the end of a session does so too, for 50 ms."},
 		{name: "max_size_mb", kind: integer, def: int64(1000), min: 1, max: 1 << 30,
-			doc: "Refuse a copy of the origin or of a template above this size; once you set it, a worktree too, and end a program that writes more than this."},
+			doc: "Refuse a copy of the origin or of a template above this size in MiB; once you set it, a worktree too, and end a program that writes more than this."},
 		{name: "exclude_patterns", kind: list, def: texts("node_modules/**", ".git/**", "*.pyc", "venv/**", ".venv/**"),
 			item: pattern(), doc: "Files that a snapshot copy leaves out; in snapshot mode only."},
 		{name: "include", kind: list, def: texts(".env"), item: &field{kind: textKind, check: ignorePattern}, flag: "--include", doc: "Ignored files that a worktree session brings along, in gitignore syntax, beside .worktreeinclude."},

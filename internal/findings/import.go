@@ -92,7 +92,7 @@ func (im *importer) problem(rel, format string, args ...any) {
 // file imports one file.
 func (im *importer) file(root *os.Root, rel string, size int64) {
 	if size > maxImport || size > maxImportAll-im.read {
-		im.problem(rel, "not read for findings: its %d bytes are too many", size)
+		im.problem(rel, "not read for findings: %s are too much", text.Size(size))
 		return
 	}
 	data, err := rooted.Read(root, rel, maxImport)

@@ -57,7 +57,7 @@ type Suppressions map[string]Suppression
 // entry that is wrong by its number; the others hold.
 func ParseSuppressions(data []byte) (Suppressions, []artifacts.Problem, error) {
 	if len(data) > maxSuppressions {
-		return nil, nil, fmt.Errorf("%s: %d bytes, more than %d", SuppressionsFile, len(data), maxSuppressions)
+		return nil, nil, fmt.Errorf("%s: %s, more than %s", SuppressionsFile, text.Size(int64(len(data))), text.Size(maxSuppressions))
 	}
 	var list []Suppression
 	err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&list)

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/registry"
-	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Finding is something that an interrupted command, or somebody's hand, left in
@@ -184,7 +184,7 @@ func (f *fixer) trash(ctx context.Context, p state.Project) {
 		f.list = append(f.list, Finding{What: p.TrashPath() + " cannot be read", Err: err})
 		return
 	}
-	f.found(fmt.Sprintf("%s of trash in %s", site.Megabytes(c.res.Swept), p.TrashPath()), func() (string, error) {
+	f.found(fmt.Sprintf("%s of trash in %s", text.Size(c.res.Swept), p.TrashPath()), func() (string, error) {
 		done, err := sweep(ctx, p, 0)
 		if err == nil && !done {
 			err = errors.New("not all of it could be deleted")

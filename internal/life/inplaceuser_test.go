@@ -200,7 +200,7 @@ func TestGitSnapshotBudget(t *testing.T) {
 	switch {
 	case err == nil: // clones cost nothing there
 		t.Skip("this file system clones")
-	case !errors.Is(err, superqode.ErrUsage), !strings.Contains(err.Error(), "build 2.1 MB"), !strings.Contains(superqode.Hint(err), "--leave-out build"):
+	case !errors.Is(err, superqode.ErrUsage), !strings.Contains(err.Error(), "build 2 MiB"), !strings.Contains(superqode.Hint(err), "--leave-out build"):
 		t.Fatalf("%v (%s)\n%s", err, superqode.Hint(err), out)
 	}
 	if names, _ := managerOf(f).ProjectOf(&site.Origin{Top: f.Dir}).SessionNames(); len(names) > 0 {

@@ -134,10 +134,10 @@ func checkSize(what string, sn *snapshot.Snapshot, limit int64) error {
 	slices.SortFunc(list, func(a, b folder) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.name, b.name)) })
 	var names []string
 	for _, f := range list[:min(len(list), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), text.Size(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a copy of %s would take %s, more than workspace.max_size_mb allows (%s); the biggest folders are %s",
-		what, site.Megabytes(total), site.Megabytes(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb in superqode.yaml, or in snapshot mode add to workspace.exclude_patterns")
+		what, text.Size(total), text.Size(limit), strings.Join(names, ", ")), "raise workspace.max_size_mb in superqode.yaml, or in snapshot mode add to workspace.exclude_patterns")
 }
 
 // snapshotKind is snapshot mode: a copy of the origin without what is excluded.

@@ -142,9 +142,9 @@ func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
 	var names []string
 	for _, f := range sizes[:min(len(sizes), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), site.Megabytes(f.size)))
+		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), text.Size(f.size)))
 	}
-	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", site.Megabytes(total), site.Megabytes(budget), strings.Join(names, ", ")),
+	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", text.Size(total), text.Size(budget), strings.Join(names, ", ")),
 		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, text.QuotePOSIX(string(sizes[0].name)))
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // salvageIgnored is how many bytes of new ignored files go into the salvage of a
@@ -128,7 +129,7 @@ func dropLarge(ctx context.Context, s *site.Site, l *Look) (map[superqode.RelPat
 			continue
 		}
 		out[e.Path] = true
-		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", site.Megabytes(e.Size), site.Megabytes(salvageIgnored))})
+		left = append(left, salvage.LeftOut{Path: e.Path, Reason: fmt.Sprintf("%s that git ignores, beyond the limit of %s", text.Size(e.Size), text.Size(salvageIgnored))})
 	}
 	l.Final.Entries = slices.DeleteFunc(l.Final.Entries, func(e snapshot.Entry) bool { return out[e.Path] })
 	return in, left, nil

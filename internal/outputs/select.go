@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // selector does the work of one Select.
@@ -208,14 +209,14 @@ func (s *selector) take(ctx context.Context, found []string) error {
 		}
 		switch size := st.Size(); {
 		case size > s.opt.MaxFileBytes:
-			s.skip(rel, fmt.Sprintf("it has %d bytes, more than the %d of --max-file-bytes", size, s.opt.MaxFileBytes))
-			s.cut(size, fmt.Sprintf("files above %d bytes (--max-file-bytes)", s.opt.MaxFileBytes))
+			s.skip(rel, fmt.Sprintf("it has %s, more than the %s of --max-file-bytes", text.Size(size), text.Size(s.opt.MaxFileBytes)))
+			s.cut(size, fmt.Sprintf("files above %s (--max-file-bytes)", text.Size(s.opt.MaxFileBytes)))
 		case len(s.sel.Files)+len(list) >= s.opt.MaxFiles:
 			s.cut(size, fmt.Sprintf("files after the first %d (--max-files)", s.opt.MaxFiles))
 		case total+size > s.opt.MaxTotalBytes:
-			s.skip(rel, fmt.Sprintf("with its %d bytes all would have more than the %d of --max-total-bytes",
-				size, s.opt.MaxTotalBytes))
-			s.cut(size, fmt.Sprintf("files beyond %d bytes in all (--max-total-bytes)", s.opt.MaxTotalBytes))
+			s.skip(rel, fmt.Sprintf("with its %s all would have more than the %s of --max-total-bytes",
+				text.Size(size), text.Size(s.opt.MaxTotalBytes)))
+			s.cut(size, fmt.Sprintf("files beyond %s in all (--max-total-bytes)", text.Size(s.opt.MaxTotalBytes)))
 		default:
 			total += size
 			list = append(list, File{Root: s.name, Path: rel, Size: size})

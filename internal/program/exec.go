@@ -186,11 +186,11 @@ func warnings(res runner.Result) []string {
 	case !res.Truncated:
 	case (out.Passed < out.Bytes || errs.Passed < errs.Bytes) && out.Logged >= out.Bytes && errs.Logged >= errs.Bytes:
 		list = append(list, fmt.Sprintf("the program's output was cut "+
-			"(%d of %d bytes of stdout, %d of %d of stderr passed on); the log has all of it",
-			out.Passed, out.Bytes, errs.Passed, errs.Bytes))
+			"(%s of %s of stdout, %s of %s of stderr passed on); the log has all of it",
+			text.Size(out.Passed), text.Size(out.Bytes), text.Size(errs.Passed), text.Size(errs.Bytes)))
 	default:
-		list = append(list, fmt.Sprintf("the log keeps the first %d bytes of stdout and %d of stderr only",
-			out.Logged, errs.Logged))
+		list = append(list, fmt.Sprintf("the log keeps the first %s of stdout and %s of stderr only",
+			text.Size(out.Logged), text.Size(errs.Logged)))
 	}
 	if res.Limit != "" {
 		return append(list, limitSentence(res))

@@ -105,7 +105,7 @@ func outputWarnings(sel *outputs.Selection) []string {
 		list = append(list, "no file matches the output pattern "+text.Printable(p))
 	}
 	if c := sel.Cut; c != nil {
-		list = append(list, fmt.Sprintf("%d outputs with %d bytes were cut: %s", c.Files, c.Bytes,
+		list = append(list, fmt.Sprintf("%d outputs with %s were cut: %s", c.Files, text.Size(c.Bytes),
 			strings.Join(c.Reasons, "; ")))
 	}
 	return list

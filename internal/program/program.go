@@ -25,6 +25,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/setup"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Program runs programs in one session's workspace, one or several at a time, and
@@ -199,9 +200,9 @@ func limitSentence(res runner.Result) string {
 			used := time.Duration(h.Value)
 			return fmt.Sprintf("the program was ended: it used more than %s of processor time (--cpu-time)", used)
 		case runner.LimitMemory:
-			return fmt.Sprintf("the program was ended: it needed more than %d bytes of memory (--memory)", h.Value)
+			return fmt.Sprintf("the program was ended: it needed more than %s of memory (--memory)", text.Size(h.Value))
 		case runner.LimitDisk:
-			return fmt.Sprintf("the program was ended: it wrote more than %d bytes (--max-disk, limits.max_disk or workspace.max_size_mb)", h.Value)
+			return fmt.Sprintf("the program was ended: it wrote more than %s (--max-disk, limits.max_disk or workspace.max_size_mb)", text.Size(h.Value))
 		}
 		if res.ExitCode != exitKilled {
 			return fmt.Sprintf("the program failed after it was refused more than %d processes (--pids)", h.Value)

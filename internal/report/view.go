@@ -136,7 +136,7 @@ func (v *View) checks() []Check {
 	if v.Uncollected() {
 		list = append(list, Check{"none", "The final state has no digest", "it was not taken"})
 	} else {
-		how := "SHA-256 over the path, kind, permission bits and content of every entry; a new file above 100 MB is not read"
+		how := "SHA-256 over the path, kind, permission bits and content of every entry; a new file above 100 MiB is not read"
 		list = append(list, Check{"good", "Base and final state have a digest each", how})
 	}
 	if f := v.VerifiedFixes; f != nil && f.Total > 0 {

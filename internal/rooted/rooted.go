@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // KindError reports something that is not a regular file.
@@ -152,7 +153,7 @@ func File(root *os.Root, rel string) (*os.File, error) {
 type TooLargeError struct{ Limit int64 }
 
 // Error names the limit.
-func (e *TooLargeError) Error() string { return fmt.Sprintf("has more than %d bytes", e.Limit) }
+func (e *TooLargeError) Error() string { return fmt.Sprintf("has more than %s", text.Size(e.Limit)) }
 
 // Read returns the content of the regular file at rel below root; the error is a
 // *TooLargeError where it has more than limit bytes.

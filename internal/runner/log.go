@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // logFile is the command log. All streams write to it in the order in which
@@ -162,7 +163,7 @@ func (s *sink) toLog(p []byte) {
 		s.log.write(s.stream(), p[:room])
 		s.logged.Store(s.maxLog + 1) // one above the limit marks the cut
 		s.truncated.Store(true)
-		s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %d bytes]", s.name, s.maxLog))
+		s.log.line(fmt.Sprintf("[superqode: %s is cut here, after %s]", s.name, text.Size(s.maxLog)))
 	}
 }
 

@@ -208,7 +208,7 @@ func TestLogIsCutAndOutputIsNot(t *testing.T) {
 		t.Fatalf("%q %q %v", out, errOut, err)
 	}
 	log := readAll(t, spec.Log)
-	if strings.Count(log, "is cut here, after 4 bytes]\n") != 2 || strings.Contains(log, "4567") || !strings.Contains(log, "0123\n") {
+	if strings.Count(log, "is cut here, after 4 B]\n") != 2 || strings.Contains(log, "4567") || !strings.Contains(log, "0123\n") {
 		t.Errorf("log %q", log)
 	}
 	if !res.Truncated || res.Stdout != (Stream{Bytes: 14, Logged: 4, Passed: 14, Truncated: true}) || !res.Stderr.Truncated {

@@ -399,7 +399,7 @@ func (s *Site) moveOut(ctx context.Context, dir string, files []snapshot.Entry, 
 	files = slices.DeleteFunc(files, func(e snapshot.Entry) bool { return !atomicfile.Exists(e.Path.In(to)) })
 	switch {
 	case len(files) == 1:
-		s.Warn(fmt.Sprintf("%s (%s) is %s; it is kept until the session is cleaned up: %s", text.Printable(files[0].Path), Megabytes(files[0].Size), why, text.QuotePOSIX(files[0].Path.In(to))))
+		s.Warn(fmt.Sprintf("%s (%s) is %s; it is kept until the session is cleaned up: %s", text.Printable(files[0].Path), text.Size(files[0].Size), why, text.QuotePOSIX(files[0].Path.In(to))))
 	case len(files) > 1:
 		s.Warn(fmt.Sprintf("%s and %s are %s; they are kept until the session is cleaned up: %s", text.Printable(files[0].Path), text.Plural(len(files)-1, "more file"), why, text.QuotePOSIX(to)))
 	}

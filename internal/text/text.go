@@ -184,7 +184,7 @@ func Plural(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun + "s"
 }
 
-// Size is a number of bytes with one decimal and a binary unit: "512 B", "1.5 KiB".
+// Size is a number of bytes with at most one decimal and a binary unit: "512 B", "1.5 KiB", "4 MiB".
 func Size(n int64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	v, i := float64(n), 0
@@ -194,7 +194,7 @@ func Size(n int64) string {
 	if i == 0 {
 		return fmt.Sprintf("%d B", n)
 	}
-	return fmt.Sprintf("%.1f %s", v, units[i])
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + units[i]
 }
 
 // Age is a duration as a whole number with one unit, of seconds to days: "5m", "3d".

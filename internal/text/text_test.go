@@ -99,7 +99,7 @@ func TestQuotePattern(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		Size(0): "0 B", Size(1023): "1023 B", Size(1536): "1.5 KiB", Size(5 << 30): "5.0 GiB",
+		Size(0): "0 B", Size(1023): "1023 B", Size(1536): "1.5 KiB", Size(5 << 30): "5 GiB",
 		Took(0.0123): "12ms", Took(3.2149): "3.21s", Took(247.4): "4m7s",
 		Plural(1, "file"): "1 file", Plural(0, "file"): "0 files", Clip("häß", 2): "h…",
 	} {

@@ -106,7 +106,7 @@ func readPatch(path string) ([]byte, error) {
 	case !st.Mode().IsRegular():
 		return nil, superqode.Errorf(superqode.ErrUsage, "--patch: %s is not a regular file", path)
 	case st.Size() > maxPatch:
-		return nil, superqode.Errorf(superqode.ErrUsage, "--patch: %s has more than %d bytes", path, maxPatch)
+		return nil, superqode.Errorf(superqode.ErrUsage, "--patch: %s has more than %s", path, text.Size(maxPatch))
 	}
 	return atomicfile.ReadThrough(path)
 }

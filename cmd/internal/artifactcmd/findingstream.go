@@ -51,15 +51,15 @@ func addStream(ctx context.Context, a *app.App, to findingAdder) error {
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		text := bytes.TrimSpace(line)
+		line = bytes.TrimSpace(line)
 		switch {
 		case long:
-			s.refuse(n, fmt.Sprintf("longer than %d bytes", maxFinding-1024))
-		case len(text) > 0 && !json.Valid(text):
+			s.refuse(n, "longer than "+text.Size(maxFinding-1024))
+		case len(line) > 0 && !json.Valid(line):
 			var v any
-			s.refuse(n, "not JSON: "+json.Unmarshal(text, &v).Error())
-		case len(text) > 0:
-			if ferr := s.take(ctx, n, text); ferr != nil {
+			s.refuse(n, "not JSON: "+json.Unmarshal(line, &v).Error())
+		case len(line) > 0:
+			if ferr := s.take(ctx, n, line); ferr != nil {
 				return ferr
 			}
 		}

@@ -89,7 +89,7 @@ func dryRun(
 
 // limitText is one limit and how it is held.
 func limitText(h runner.Holding) string {
-	value := fmt.Sprintf("%d bytes", h.Value)
+	value := text.Size(h.Value)
 	switch h.Limit {
 	case runner.LimitPids:
 		value = fmt.Sprint(h.Value)

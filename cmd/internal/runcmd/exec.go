@@ -136,7 +136,7 @@ func readInput(ctx context.Context, a *app.App, flag, name string) ([]byte, erro
 		return nil, fmt.Errorf("%s %s: %w", flag, name, err)
 	}
 	if len(data) > maxCode {
-		return nil, superqode.Errorf(superqode.ErrUsage, "%s %s: more than %d bytes", flag, name, maxCode)
+		return nil, superqode.Errorf(superqode.ErrUsage, "%s %s: more than %s", flag, name, text.Size(maxCode))
 	}
 	return data, nil
 }

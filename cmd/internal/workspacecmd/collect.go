@@ -77,8 +77,8 @@ func printOutputs(a *app.App, out *artifacts.Outputs) error {
 		a.Warn("no file matches " + text.Printable(p))
 	}
 	if c := out.Cut; c != nil {
-		a.Warn(fmt.Sprintf("cut: %s with %d bytes were left out: %s",
-			text.Plural(c.Files, "file"), c.Bytes, strings.Join(c.Reasons, "; ")))
+		a.Warn(fmt.Sprintf("cut: %s with %s were left out: %s",
+			text.Plural(c.Files, "file"), text.Size(c.Bytes), strings.Join(c.Reasons, "; ")))
 	}
 	return nil
 }
