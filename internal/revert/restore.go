@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
@@ -195,12 +196,16 @@ var errUnsteady = errors.New("somebody keeps changing it; it was left alone")
 // changed meanwhile.
 const restoreTries = 5
 
+// fresh is for how long a look is a proof of what nothing was done to.
+const fresh = 2 * time.Second
+
 // Restore brings the directory back to the base and then checks it. The error
 // is not nil if it could not do so or could not check; Restored says what still
 // differs.
 func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, error) {
 	var res Restored
 	var lost *LostError
+	verify := func() (*Verified, error) { return t.Verify(ctx, opt.How, opt.Within) }
 	for try := 1; ; try++ {
 		seen, err := t.firstLook(ctx, opt, try)
 		if err != nil {
@@ -242,9 +247,12 @@ func (t *Tree) Restore(ctx context.Context, opt RestoreOptions) (*Restored, erro
 		if err != nil && !errors.As(err, &lost) {
 			return &res, err
 		}
+		if opt.How != Full && len(seen.Problems) == 0 && time.Since(seen.Now.Taken) < fresh {
+			verify = func() (*Verified, error) { return t.verifyApplied(ctx, p, opt.Within) }
+		}
 		break
 	}
-	v, err := t.Verify(ctx, opt.How, opt.Within)
+	v, err := verify()
 	if err == nil && lost != nil {
 		v.explain(lost)
 	}

@@ -3,10 +3,12 @@ package revert_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -246,6 +248,32 @@ func TestRestoreSeesWhatMovesMeanwhile(t *testing.T) {
 	}})
 	if want := []string{"a=changed", "new=x", "a=changed by the user meanwhile", "d/one=as well"}; !slices.Equal(kept, want) || rounds != 2 {
 		t.Errorf("kept %q in %d rounds, want %q", kept, rounds, want)
+	}
+}
+
+// Where nothing was brought back nobody looks twice, and where something was, all is
+// looked at again.
+func TestRestoreLooksAgainWhereItWrote(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 400 {
+		write(t, fmt.Sprintf("%s/d%d/f%d", dir, i/10, i), fmt.Sprint(i))
+	}
+	p := remembered(t, dir)
+	var looks atomic.Int64
+	p.Skip = func(superqode.RelPath, snapshot.Kind) bool { looks.Add(1); return false }
+	write(t, dir+"/d7/f70", "changed")
+	must(t, os.RemoveAll(dir+"/d9"))
+	if p.restore(revert.RestoreOptions{}); looks.Load() > 600 {
+		t.Errorf("%d looks at 440 names, of which 12 were brought back", looks.Load())
+	}
+	write(t, dir+"/d7/f70", "changed")
+	res, err := p.Restore(t.Context(), revert.RestoreOptions{Keep: func(context.Context, *revert.Plan) error {
+		write(t, dir+"/d7/new", "by somebody who does not wait")
+		return nil
+	}})
+	if err != nil || res.Verified || !slices.Equal(res.Differences, []string{"d7/new: created"}) {
+		t.Errorf("%v %+v", err, res)
 	}
 }
 

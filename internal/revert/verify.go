@@ -26,6 +26,36 @@ func (t *Tree) Verify(ctx context.Context, how Method, within []superqode.RelPat
 	return t.judge(now, problems, within)
 }
 
+// verifyApplied is Verify after a plan was applied: it looks at the folders in which the
+// plan changed something. Of the others the look that the plan was made from is the
+// proof, as it is for all where there is nothing to do.
+func (t *Tree) verifyApplied(ctx context.Context, p *Plan, within []superqode.RelPath) (*Verified, error) {
+	look := map[superqode.RelPath]bool{"": true}
+	for _, list := range [][]snapshot.Entry{p.Write, p.Adjust, p.Remove} {
+		for i := range list {
+			for dir := list[i].Path; !look[dir]; dir = dir.Parent() {
+				look[dir] = true
+			}
+		}
+	}
+	part := *t
+	part.Skip = func(path superqode.RelPath, kind snapshot.Kind) bool {
+		return kind == snapshot.Dir && !look[path] || t.Skip != nil && t.Skip(path, kind)
+	}
+	now, problems, err := part.Scan(ctx, Stat)
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: %w", t.Dir, err)
+	}
+	for _, e := range p.Now.Entries {
+		if !look[e.Path.Parent()] || e.Kind == snapshot.Dir && !look[e.Path] {
+			now.Entries = append(now.Entries, e)
+		}
+	}
+	slices.SortStableFunc(now.Entries, snapshot.ByPath)
+	now.Entries = slices.CompactFunc(now.Entries, func(a, b snapshot.Entry) bool { return a.Path == b.Path })
+	return t.judge(now, problems, within)
+}
+
 // judge compares the result of a scan with the base.
 func (t *Tree) judge(now *snapshot.Snapshot, problems []snapshot.Problem, within []superqode.RelPath) (*Verified, error) {
 	v := &Verified{Differences: []string{}}
