@@ -29,7 +29,7 @@ import (
 type Origin struct {
 	Top   string             // absolute
 	State *revert.RepoState  // of its repository; nil outside git
-	Tree  *snapshot.Snapshot // what is in it; its folders are searched for nested repositories
+	Tree  *snapshot.Snapshot // what is in it, by a scan that left out what is named .git
 	Kept  bool               // the kernel keeps programs from it: loose objects, mostly most of the files, are left out
 }
 
@@ -202,15 +202,12 @@ func look(ctx context.Context, o Origin, then *looked) (*looked, error) {
 	}
 	l := &looked{tops: o.Tree.With(nil), within: map[string]*snapshot.Snapshot{}}
 	l.tops.Root = "/"
-	own := filepath.Join(o.Top, ".git")
-	dirs := []string{o.Top, own}
-	if common := o.commonDir(); common != "" && common != own {
-		dirs = append(dirs, common)
+	dirs := []string{o.Top}
+	for _, path := range o.Tree.Gits {
+		dirs = append(dirs, path.In(o.Top))
 	}
-	for i := range o.Tree.Entries {
-		if e := &o.Tree.Entries[i]; e.Kind == snapshot.Dir {
-			dirs = append(dirs, e.Path.In(o.Top)+"/.git")
-		}
+	if common := o.commonDir(); common != "" && !slices.Contains(dirs, common) {
+		dirs = append(dirs, common)
 	}
 	for _, dir := range dirs {
 		opt := snapshot.ScanOptions{Format: o.Tree.Format, Contents: snapshot.StatOnly, Previous: then.within[dir], Skip: o.skip(dir)}

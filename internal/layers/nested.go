@@ -2,10 +2,7 @@ package layers
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
@@ -41,13 +38,10 @@ func nestedRepositories(dir, common string, tree *snapshot.Snapshot) []state.Hos
 	list := []state.HostPath{}
 	for i := range tree.Entries {
 		e := &tree.Entries[i]
-		if e.Kind != snapshot.Dir || slices.Contains(strings.Split(string(e.Path), "/"), ".git") {
+		if e.Path.Name() != ".git" || mode.InsideGit(e.Path.Parent()) {
 			continue
 		}
-		sub := e.Path.In(dir)
-		if _, err := os.Lstat(filepath.Join(sub, ".git")); err != nil {
-			continue
-		}
+		sub := e.Path.Parent().In(dir)
 		f := guard.FindRepository(sub, nil, "", "")
 		if f.WorkTree != sub || f.CommonDir == "" || common != "" && superqode.Within(f.CommonDir, common) ||
 			slices.Contains(list, state.HostPath(f.CommonDir)) {

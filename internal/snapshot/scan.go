@@ -86,7 +86,7 @@ func Scan(ctx context.Context, dir string, opt ScanOptions) (*Snapshot, []Proble
 	if w.topErr != nil {
 		return nil, nil, fmt.Errorf("scan %s: %w", dir, w.topErr)
 	}
-	s.Entries = w.collect(top)
+	s.Entries, s.Gits = w.collect(top), w.gits
 	SortProblems(w.problems)
 	return s, w.problems, nil
 }

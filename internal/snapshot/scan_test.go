@@ -180,6 +180,9 @@ func TestScanSkipsAndStatOnly(t *testing.T) {
 	if len(s.Entries) != 3 || s.Find(".git") != nil || s.Find("sub/.git") != nil {
 		t.Errorf("entries %+v", s.Entries)
 	}
+	if slices.Sort(s.Gits); !slices.Equal(s.Gits, []superqode.RelPath{".git", "sub/.git"}) {
+		t.Errorf("left out: %q", s.Gits)
+	}
 	if !s.Find("f").ID.IsZero() {
 		t.Error("a file was read")
 	}

@@ -132,6 +132,10 @@ type Snapshot struct {
 	Format  Format    // hash of the content ids
 	Taken   time.Time // when the scan began: see Known
 	Entries []Entry
+
+	// Gits are the paths that end in .git and that the scan left out, in no order. They
+	// are not saved.
+	Gits []superqode.RelPath
 }
 
 // Count returns the number of files and links and the sum of their sizes in

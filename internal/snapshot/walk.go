@@ -52,6 +52,7 @@ type walker struct {
 	stack    []walkTask
 	busy     int
 	problems []Problem
+	gits     []superqode.RelPath
 	topErr   error
 }
 
@@ -287,7 +288,7 @@ func (w *walkWorker) item(ctx context.Context, n *walkNode, names []byte, it *wa
 	for try := 1; ; try++ {
 		err := w.state(n.fd, names, it, e, p)
 		if err == nil && w.opt.Skip != nil && w.opt.Skip(e.Path, e.Kind) {
-			e.Kind = 0
+			w.leaveOut(e)
 			return
 		}
 		if err == nil && e.Kind == File && e.ID.IsZero() {
@@ -312,6 +313,16 @@ func (w *walkWorker) item(ctx context.Context, n *walkNode, names []byte, it *wa
 			w.problem(e.Path, err)
 		}
 		return
+	}
+}
+
+// leaveOut takes an entry out of the snapshot.
+func (w *walker) leaveOut(e *Entry) {
+	e.Kind = 0
+	if e.Path.Name() == ".git" {
+		w.mu.Lock()
+		w.gits = append(w.gits, e.Path)
+		w.mu.Unlock()
 	}
 }
 
