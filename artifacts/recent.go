@@ -60,7 +60,7 @@ func (p *place) recent(f *os.File, of superqode.SessionID) (m manifest, ok bool)
 	if err = errors.Join(err, herr); !ok || err != nil || list < int64(len(listBegin)) {
 		return m, false
 	}
-	for window := int64(32 << 10); err == nil; window *= 4 {
+	for window := int64(8 << 10); err == nil; window *= 4 {
 		from := max(list, end-window)
 		var text []byte
 		text, err = io.ReadAll(io.NewSectionReader(f, from, 1<<62))

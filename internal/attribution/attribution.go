@@ -10,7 +10,10 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -50,6 +53,25 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 	}
 	l.Compare()
 	return l, nil
+}
+
+// DescribeAndPatch does what Describe does, writes the changes down and makes the patch, nil
+// where git sees none. The caller removes its file, also after an error.
+func (s *Authorship) DescribeAndPatch(ctx context.Context, l *mode.Look) (patch *artifacts.New, err error) {
+	if err := s.OpenStore(ctx); err != nil {
+		return nil, err
+	}
+	base, final := l.Commits[0], l.Commits[1]
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		patch, err = mode.PatchOf(gctx, s.Site, base, final)
+		return err
+	})
+	g.Go(func() error { return s.Describe(gctx, l) })
+	if err = g.Wait(); err == nil {
+		err = mode.WriteChanges(s.Site, l.Changes)
+	}
+	return patch, err
 }
 
 // Describe fills in line counts and renames with edits.

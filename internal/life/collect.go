@@ -146,17 +146,14 @@ func (e *ending) describeAll(ctx context.Context, store *artifacts.Store) (err e
 // that the caller removes: nil where git sees none, of a file's permission bits beyond the
 // executable one, say.
 func (e *ending) describeChanges(ctx context.Context) ([]artifacts.New, error) {
-	if err := e.Describe(ctx, e.look); err != nil {
+	patch, err := e.DescribeAndPatch(ctx, e.look)
+	if patch == nil {
 		return nil, err
 	}
-	if err := mode.WriteChanges(e.Site, e.look.Changes); err != nil {
-		return nil, err
+	var flags []string
+	if err == nil {
+		flags, err = report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
 	}
-	patch, err := mode.PatchOf(ctx, e.Site, e.look.Commits[0], e.look.Commits[1])
-	if err != nil || patch == nil {
-		return nil, err
-	}
-	flags, err := report.ShowPatch(ctx, e.Folder, patch.File, e.Redactor())
 	for _, f := range flags {
 		e.Tell(f)
 	}

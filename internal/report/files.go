@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -102,16 +104,23 @@ func (f Files) write(ctx context.Context, raw, shown artifacts.Report) ([]artifa
 			formats = append(formats, Format(name))
 		}
 	}
-	var list []artifacts.New
-	for _, format := range formats {
-		var b bytes.Buffer
-		if err := f.render(&b, rendering{store: store, rep: shown, format: format, quick: true}); err != nil {
-			return nil, fmt.Errorf("as %s: %w", format, err)
-		}
-		list = append(list, artifacts.New{
-			Type: artifacts.TypeQR, Path: format.path(f.Session), Description: "quality report", Session: f.Session,
-			Data: b.Bytes(), Metadata: meta, Loose: true,
+	list := make([]artifacts.New, len(formats))
+	var g errgroup.Group
+	for i, format := range formats {
+		g.Go(func() error {
+			var b bytes.Buffer
+			if err := f.render(&b, rendering{store: store, rep: shown, format: format, quick: true}); err != nil {
+				return fmt.Errorf("as %s: %w", format, err)
+			}
+			list[i] = artifacts.New{
+				Type: artifacts.TypeQR, Path: format.path(f.Session), Description: "quality report", Session: f.Session,
+				Data: b.Bytes(), Metadata: meta, Loose: true,
+			}
+			return nil
 		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
 	}
 	return store.AddAll(ctx, list)
 }
