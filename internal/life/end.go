@@ -255,8 +255,8 @@ func (e *ending) secure(ctx context.Context) (err error) {
 	return err
 }
 
-// collect compares the workspace with the base and stores what differs. Where the agents' changes could not be merged, the
-// workspace does not hold them, and nothing is concluded from it.
+// collect compares the workspace with the base and stores what differs. Where the agents' changes
+// could not be merged, the workspace does not hold them, and nothing is concluded from it.
 func (e *ending) collect(ctx context.Context) error {
 	if e.failedIn(stepMerge) {
 		e.Rec.Collected = false

@@ -177,7 +177,11 @@ func (s *Ending) inheritOutputs(ctx context.Context, c *attach.Attached, store *
 		return warnings, nil
 	}
 	all := s.Outputs
-	all.Files, all.Bytes = append(all.Files, part.Files...), all.Bytes+part.Bytes
+	for _, f := range part.Files {
+		if !slices.Contains(all.Files, f) { // what both have as it is
+			all.Files, all.Bytes = append(all.Files, f), all.Bytes+f.Size
+		}
+	}
 	all.Skipped, all.SkippedCount = append(all.Skipped, part.Skipped...), all.SkippedCount+part.SkippedCount
 	all.Unmatched = slices.DeleteFunc(all.Unmatched, func(p string) bool { return !slices.Contains(part.Unmatched, p) })
 	return warnings, nil

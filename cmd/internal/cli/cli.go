@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -63,6 +64,9 @@ func Main(ctx context.Context, streams IO, args ...string) int {
 	kctx, err := parser.Parse(args)
 	if errors.Is(err, errHelp) {
 		return 0
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok { // help could not be printed
+		return a.Fail(err, "")
 	}
 	if err != nil {
 		a.Flags.JSON = a.Flags.JSON || wantsJSON(args)

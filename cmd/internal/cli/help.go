@@ -17,8 +17,8 @@ import (
 //go:embed help.txt
 var helpText string
 
-// helpFlags are the flags that --help shows of the commands with many; --help-all shows
-// every one.
+// helpFlags are the flags that --help shows of the commands with many, with the first
+// sentence of each; --help-all shows every one, and all that it says.
 var helpFlags = map[string][]string{
 	"run": {
 		"mode", "git-snapshot", "from", "include", "name", "agent", "keep", "no-revert", "output", "report", "timeout",
@@ -45,6 +45,8 @@ func helpPrinter(a *app.App) kong.HelpPrinter {
 					if own := slices.Contains(node.Flags, f); f.Name != "help" && (!own || long && !slices.Contains(few, f.Name)) {
 						f.Hidden = true
 						hidden++
+					} else if first, _, more := strings.Cut(f.Help, ". "); long && more {
+						f.Help = first + "."
 					}
 				}
 			}

@@ -53,21 +53,21 @@ type openFlags struct {
 	Worktree    bool           `xor:"mode" help:"Same as --mode worktree."`
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
-	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or from a commit's tree."`
+	From        string         `default:"working" placeholder:"REV" help:"Start from what you see now (working) or REV."`
 	Template    string         `type:"somepath" predictor:"file" placeholder:"DIR" sep:"none" help:"directory mode: start from a copy of DIR."`
-	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match (gitignore syntax; repeatable)."`
-	Name        string         `help:"A name for the session and its workspace; no two open sessions have the same."`
+	Include     []string       `placeholder:"PATTERN" sep:"none" help:"Also copy ignored files that match. Gitignore syntax; repeatable."`
+	Name        string         `help:"A name for the session and its workspace. No two open sessions have the same."`
 	Agent       []string       `predictor:"agent" placeholder:"NAME[=CMD]" sep:"none" help:"The agent that works in the session. With run, NAME=COMMAND gives the agent its own shell command (repeatable)."`
 	Case        *string        `placeholder:"ID" sep:"none" help:"The case the session belongs to (SUPERQODE_CASE_ID)."`
-	Keep        superqode.Keep `placeholder:"WHEN" xor:"keep" help:"When to keep the workspace: always, failure (default) or never."`
+	Keep        superqode.Keep `placeholder:"WHEN" xor:"keep" help:"Keep the workspace: always, failure or never. By default where the program failed and changed something."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
-	NoRevert    bool           `help:"Apply the changes to the origin at the end; in place, leave them there."`
+	NoRevert    bool           `help:"Apply the changes to the origin at the end. In place, leave them there."`
 	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
 	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot mode: do not protect ignored files that match (repeatable)."`
 	Policy      string         `placeholder:"NAME" help:"What the guard refuses: qe (default: all that changes what is the user's) or contained (what leaves a git directory of the session's own)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
-	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts (repeatable)."`
-	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Write these reports in addition to md, json and html: sarif, junit, summary. summary is also appended to $$GITHUB_STEP_SUMMARY."`
+	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts. Repeatable."`
+	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Also write sarif, junit or summary reports. summary is also appended to $$GITHUB_STEP_SUMMARY."`
 	NoRedact    bool           `help:"Do not mask secrets in logs and reports."`
 	DryRun      bool           `help:"Print what would be done, without doing it."`
 

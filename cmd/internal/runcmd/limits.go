@@ -17,11 +17,11 @@ import (
 // execFlags say how a program runs. A session keeps what workspace create was
 // given as defaults of the programs that are run in it later.
 type execFlags struct {
-	Timeout   time.Duration `placeholder:"DUR" help:"End the program and everything it started after DUR (90s, 15m; a plain number is seconds)."`
-	Env       []string      `placeholder:"K=V" sep:"none" help:"Set a variable for the program; K alone passes yours on (repeatable)."`
+	Timeout   time.Duration `placeholder:"DUR" help:"End the program and all it started after DUR. 90s, 15m; a plain number is seconds."`
+	Env       []string      `placeholder:"K=V" sep:"none" help:"Set a variable for the program. K alone passes yours on; repeatable."`
 	CleanEnv  bool          `help:"Start with only PATH, HOME, USER, LOGNAME, SHELL, TERM, COLORTERM, LANG, LC_ALL, LC_CTYPE and TZ."`
 	EnvAllow  []string      `type:"names" placeholder:"K,…" help:"Start with only these of your variables and those of --clean-env; * and ? are wildcards."`
-	Memory    int64         `type:"size" placeholder:"SIZE" help:"Memory limit for the program and everything it starts."`
+	Memory    int64         `type:"size" placeholder:"SIZE" help:"Limit the memory of the whole process tree."`
 	Pids      int           `type:"count" placeholder:"N" help:"Limit on processes and threads for the program and everything it starts."`
 	CPUTime   time.Duration `name:"cpu-time" placeholder:"DUR" help:"CPU time limit for the program and everything it starts."`
 	MaxOutput int64         `type:"size" placeholder:"SIZE" help:"Pass on at most SIZE each of stdout and stderr; the log keeps everything."`
@@ -96,7 +96,7 @@ type kernelFlags struct {
 	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
 	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
 	Confine    bool     `help:"Let the program write only to the workspace and to what tools need (Landlock)."`
-	NoNetwork  bool     `help:"Keep the program off the network (where namespaces are closed: deny it TCP, Linux 6.7)."`
+	NoNetwork  bool     `help:"Keep the program off the network. Where namespaces are closed: deny it TCP, Linux 6.7."`
 }
 
 // options turns the flags into what the kernel layer is asked for; what they
