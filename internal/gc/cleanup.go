@@ -112,7 +112,11 @@ func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.D
 		if ctx.Err() != nil {
 			break
 		}
-		l, lerr := state.Load(p.SessionPath(id))
+		dir := p.SessionPath(id)
+		if st, serr := os.Lstat(state.RecordPath(dir)); serr == nil && c.now.Sub(st.ModTime()) < opt.OlderThan {
+			continue // its record was written later than that
+		}
+		l, lerr := state.Load(dir)
 		if lerr != nil || !l.State.Ended() || c.now.Sub(lastUsed(l.Record)) < opt.OlderThan {
 			continue
 		}

@@ -41,7 +41,11 @@ func claim(p state.Project, alone bool) error {
 		return err
 	}
 	for _, id := range names {
-		l, err := state.Load(p.SessionPath(id))
+		dir := p.SessionPath(id)
+		if !atomicfile.Exists(filepath.Join(dir, "tmp")) && !atomicfile.Exists(filepath.Join(dir, "aside")) {
+			continue // it has ended: there may be a thousand
+		}
+		l, err := state.Load(dir)
 		if errors.Is(err, state.ErrBroken) && atomicfile.Exists(filepath.Join(l.Dir, "aside")) {
 			return fmt.Errorf("session %s keeps what this origin was: %w", id, err)
 		}
