@@ -16,6 +16,7 @@ import (
 // TerminalOptions say how a summary is printed.
 type TerminalOptions struct {
 	Self  string                       // how superqode is called for the origin, quoted
+	Dir   string                       // where the reader stands: below the origin, files there have paths from it
 	Paint func(s, color string) string // colour is a parameter of SGR; nil paints nothing
 }
 
@@ -46,7 +47,7 @@ func Terminal(w io.Writer, res *artifacts.Result, opt TerminalOptions) error {
 	rep := artifacts.NewReport(artifacts.ReportInput{Result: *res})
 	rep.Summary = res.Found
 	t := terminal{Idle: res.Idle, Limit: res.Limit, Included: res.Included}
-	t.View = NewView(rep, Caller{Self: opt.Self})
+	t.View = NewView(rep, Caller{Self: opt.Self, Dir: opt.Dir})
 	t.Active, _ = Layers(res.Guard.Layers)
 	if n := len(res.Guard.Blocked); n > 0 {
 		t.LastBlocked = res.Guard.Blocked[n-1].Command
@@ -78,7 +79,11 @@ func Terminal(w io.Writer, res *artifacts.Result, opt TerminalOptions) error {
 	tmpl.Funcs(template.FuncMap{
 		"red": color("31"), "green": color("32"), "yellow": color("33"), "bold": color("1"),
 		"stored": func(name string) string {
-			return text.QuotePath(filepath.Join(res.Origin, ".superqode", "qe-artifacts", name))
+			path := filepath.Join(res.Origin, ".superqode", "qe-artifacts", name)
+			if inside, err := filepath.Rel(res.Origin, opt.Dir); err == nil && filepath.IsLocal(inside) {
+				path, _ = filepath.Rel(opt.Dir, path) // both are absolute
+			}
+			return text.QuotePath(path)
 		},
 	})
 	return execute(w, tmpl, t)

@@ -57,6 +57,7 @@ type Command struct{ About, Line, On string }
 type Caller struct {
 	Self string // "superqode -C <origin>" where it is empty
 	Name string // of the session, "" for none
+	Dir  string // where the reader stands, "" where that is not known
 }
 
 // NewView makes the view of a report.
@@ -261,7 +262,11 @@ func (v *View) next(by Caller) {
 			own("+", "Only look whether they would go in", "workspace", "apply", "--check")
 			if v.Patch != "" { // a change of permissions that git does not know has none
 				about = "The same by git alone, where your files are as they were"
-				add("tm+", about, "git", "-C", origin, "apply", patch)
+				if by.Dir == origin {
+					add("t", about, "git", "apply", patch)
+				} else {
+					add("tm+", about, "git", "-C", origin, "apply", patch)
+				}
 				add("+", "Take them out again afterwards", "git", "-C", origin, "apply", "-R", patch)
 			}
 		}

@@ -145,7 +145,7 @@ func printResult(a *app.App, res *artifacts.Result, failed error, command string
 	}
 	if !a.Flags.Quiet {
 		var b strings.Builder
-		opt := report.TerminalOptions{Self: a.Self(res.Origin), Paint: a.PaintErr}
+		opt := report.TerminalOptions{Self: a.Self(res.Origin), Dir: a.Dir, Paint: a.PaintErr}
 		if err := report.Terminal(&b, res, opt); err != nil {
 			return err
 		}
