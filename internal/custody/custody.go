@@ -34,7 +34,7 @@ type Custody struct {
 	growth  map[string][]byte // files that are only appended to, as they were
 	added   [][]byte          // lines of findings.jsonl that this supervisor wrote since
 	aside   *openFiles        // in git_snapshot mode: what the origin would be brought back from
-	results *openFiles        // in place: what lies in the origin's .superqode
+	results *openFiles        // what lies in the origin's .superqode, where the kernel does not keep it
 	record  state.Record      // the fields of session.json that never change once a session is open
 }
 
@@ -74,8 +74,8 @@ func sealedSalvages(dir string) ([]string, error) {
 func growingFiles() []string { return []string{state.FindingsFile, state.RunsFile} }
 
 // Take begins the custody of the state in a session's folder. Release or Close ends
-// it.
-func Take(dir string, rec state.Record) (_ *Custody, err error) {
+// it. kept says that the kernel keeps the origin's artifacts from the program.
+func Take(dir string, rec state.Record, kept bool) (_ *Custody, err error) {
 	c := &Custody{dir: dir, fixed: map[string]sealed{}, growth: map[string][]byte{}, record: rec}
 	defer func() {
 		if err != nil {
@@ -118,8 +118,10 @@ func Take(dir string, rec state.Record) (_ *Custody, err error) {
 			return nil, err
 		}
 	}
-	if kind.InPlace && !rec.GitReadOnly { // else the same mount keeps them
-		c.results, err = hold(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode"))
+	if !kept {
+		if c.results, err = hold(string(rec.Origin), filepath.Join(string(rec.Origin), ".superqode")); err == nil {
+			c.results.shared = !kind.InPlace
+		}
 	}
 	return c, err
 }
@@ -240,7 +242,7 @@ func (c *Custody) Release(s *site.Site) error {
 	err := restoreFolders(s)
 	tampered, rerr := c.restore()
 	changed := c.results.changed()
-	if broken, verr := c.results.restoreMissing(); broken || verr != nil {
+	if broken, verr := c.results.restoreMissing(); broken || verr != nil { // a manifest of another's making, too
 		tampered, rerr = append(tampered, ".superqode"), errors.Join(rerr, verr)
 	}
 	if broken, verr := c.aside.restore(); broken || verr != nil {

@@ -72,7 +72,7 @@ func TestPutsBack(t *testing.T) {
 			dir, rec := session(t)
 			path := filepath.Join(dir, c.file)
 			before, _ := os.ReadFile(path)
-			s, err := Take(dir, rec)
+			s, err := Take(dir, rec, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +95,7 @@ func TestPutsBack(t *testing.T) {
 func TestBelievesOnlyWhatMayChange(t *testing.T) {
 	t.Parallel()
 	dir, rec := session(t)
-	s, err := Take(dir, rec)
+	s, err := Take(dir, rec, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package custody
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -21,13 +23,60 @@ import (
 type openFiles struct {
 	files []openFile
 	full  bool // there were more files than may be open
+	// shared: other sessions write there at the same time, so that nothing is put back
+	shared bool
 }
 
 type openFile struct {
-	root string // what holds it is no program's to replace
-	path string
-	f    *os.File
-	was  unix.Stat_t
+	root     string // what holds it is no program's to replace
+	path     string
+	f        *os.File
+	was      unix.Stat_t
+	manifest []byte // of the artifacts' manifest: what it held
+}
+
+// manifestFile lists the artifacts; superqode replaces it whenever it adds one.
+const manifestFile = "manifest.json"
+
+// forged reports whether a manifest is another one than superqode makes of what it was: an
+// artifact's entry stays as it is until its file is removed.
+func (h openFile) forged() bool {
+	if h.manifest == nil {
+		return false
+	}
+	now, err := atomicfile.Read(h.path)
+	if err != nil || bytes.Equal(now, h.manifest) {
+		return err != nil
+	}
+	old, fresh := entries(h.manifest), entries(now)
+	for path, entry := range old {
+		_, lerr := os.Lstat(filepath.Join(filepath.Dir(h.path), path))
+		if got, ok := fresh[path]; ok && got != entry || !ok && lerr == nil {
+			return true
+		}
+	}
+	return len(old) > 0 && fresh == nil
+}
+
+// entries returns the text of a manifest's entries by their paths, nil for no manifest.
+func entries(manifest []byte) map[string]string {
+	var m struct {
+		Artifacts []json.RawMessage `json:"artifacts"`
+	}
+	if json.Unmarshal(manifest, &m) != nil {
+		return nil
+	}
+	list := map[string]string{}
+	for _, raw := range m.Artifacts {
+		var e struct {
+			Path string `json:"path"`
+		}
+		var text bytes.Buffer
+		if json.Unmarshal(raw, &e) == nil && json.Compact(&text, raw) == nil {
+			list[e.Path] = text.String()
+		}
+	}
+	return list
 }
 
 // openShare is the part of the files that this process may open which
@@ -77,6 +126,11 @@ func hold(root string, folders ...string) (_ *openFiles, err error) {
 				return err
 			}
 			h := openFile{root: root, path: path, f: f}
+			if d.Name() == manifestFile && filepath.Dir(filepath.Dir(path)) == dir {
+				if h.manifest, err = io.ReadAll(f); err != nil {
+					return errors.Join(err, f.Close())
+				}
+			}
 			v.files = append(v.files, h)
 			return h.stat(&v.files[len(v.files)-1].was)
 		})
@@ -98,8 +152,8 @@ func (h openFile) stat(st *unix.Stat_t) (err error) {
 	return err
 }
 
-// changed returns the paths of what was written to, or replaced. superqode itself
-// replaces manifests only.
+// changed returns the paths of what was written to, or replaced, and where nothing is put
+// back of what is gone. superqode itself replaces manifests only.
 func (v *openFiles) changed() (paths []string) {
 	if v == nil {
 		return nil
@@ -109,11 +163,14 @@ func (v *openFiles) changed() (paths []string) {
 		lerr := unix.Lstat(h.path, &at)
 		written := h.stat(&is) != nil || is.Size != h.was.Size || is.Mtim != h.was.Mtim
 		switch {
-		case lerr != nil: // restoreMissing writes it anew
+		case h.manifest != nil:
+			written = v.shared && h.forged() // else restoreMissing writes it anew
+		case lerr != nil, at.Mode&unix.S_IFMT != unix.S_IFREG:
+			written = v.shared
 		case at.Ino == is.Ino && at.Dev == is.Dev:
 			written = written || is.Ctim != h.was.Ctim
 		default:
-			written = written || filepath.Base(h.path) != "manifest.json"
+			written = written || filepath.Base(h.path) != manifestFile
 		}
 		if written {
 			paths = append(paths, h.path)
@@ -145,12 +202,15 @@ func (v *openFiles) restore() (tampered bool, err error) {
 }
 
 // restoreMissing is restore for files that others may write meanwhile: only what
-// is gone is written anew.
+// is gone is written anew, and a manifest that superqode did not make.
 func (v *openFiles) restoreMissing() (tampered bool, err error) {
+	if v != nil && v.shared {
+		return false, nil
+	}
 	return v.putBack(func(h openFile) (bool, error) {
 		ferr := makeFolders(h.root, filepath.Dir(h.path))
 		st, lerr := os.Lstat(h.path)
-		return ferr == nil && lerr == nil && st.Mode().IsRegular(), ferr
+		return ferr == nil && lerr == nil && st.Mode().IsRegular() && !h.forged(), ferr
 	})
 }
 
@@ -176,6 +236,9 @@ func (h openFile) putBack() error {
 	}
 	if err := atomicfile.ClearWay(h.path); err != nil {
 		return err
+	}
+	if h.manifest != nil {
+		return atomicfile.Write(h.path, h.manifest, st.Mode().Perm())
 	}
 	return rewrite(h.path, st.Mode().Perm(), h.f)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -78,7 +79,11 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	if err != nil {
 		return runner.Result{}, err
 	}
-	if r.custody, err = custody.Take(r.Folder, r.Rec); err != nil {
+	kept := kernel.Layer.Applied
+	if mode.Of(r.Rec.Mode).InPlace {
+		kept = r.Rec.CommonDir != "" && kernel.GuardsGit() // the same mounts keep the artifacts
+	}
+	if r.custody, err = custody.Take(r.Folder, r.Rec, kept); err != nil {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	side := r.openSidecar(r.opt)
