@@ -442,6 +442,14 @@ func ShortID(id superqode.SessionID) string {
 	return s[strings.LastIndexByte(s, '-')+1:]
 }
 
+// SessionName is what a table calls a session: on a terminal what people type, elsewhere the whole id.
+func (a *App) SessionName(id superqode.SessionID, name string) string {
+	if !a.OutTTY {
+		return id.String()
+	}
+	return cmp.Or(text.Printable(name), ShortID(id))
+}
+
 // Self is how superqode is called from here for an origin: with the folders that
 // this call was given, too.
 func (a *App) Self(origin string) string {

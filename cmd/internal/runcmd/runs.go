@@ -76,11 +76,11 @@ func (c *Ps) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 			}
 		}
 		return []string{
-			r.SessionID.String(), strconv.Itoa(r.Run), string(r.State), pid, exit, r.StartedAt.Format(time.RFC3339),
+			a.SessionName(r.SessionID, ""), strconv.Itoa(r.Run), string(r.State), pid, exit, text.Age(time.Since(r.StartedAt)),
 			text.Took(r.DurationSeconds), text.Printable(text.QuoteLine(r.Command...)),
 		}
 	})
-	return a.Table([]string{"SESSION", "RUN", "STATE", "PID", "EXIT", "STARTED", "DURATION", "COMMAND"}, rows)
+	return a.Table([]string{"SESSION", "RUN", "STATE", "PID", "EXIT", "AGE", "TOOK", "COMMAND"}, rows)
 }
 
 // sessions are the one that was named or, of those here, all that have not ended.

@@ -3,6 +3,7 @@ package term
 import (
 	"bufio"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -12,14 +13,14 @@ import (
 // of one with text, and minCell that of the others.
 const (
 	minLast = 12
-	minText = 28
+	minText = 20
 	minCell = 6
 )
 
 // Table prints rows in columns. On a terminal the last column is cut, a path at its
 // left end and a text at its right one, and where that is not enough the widest
 // others at their right end, so that a row fits in one line; elsewhere nothing is
-// cut.
+// cut, and never what people type: ids.
 func (t *Terminal) Table(header []string, rows [][]string) error {
 	width := make([]int, len(header))
 	for _, row := range append([][]string{header}, rows...) {
@@ -33,7 +34,7 @@ func (t *Terminal) Table(header []string, rows [][]string) error {
 		cut, least = cutEnd, minText
 	}
 	if t.OutTTY {
-		room = fit(width, t.TerminalWidth(), least)
+		room = fit(width, typed(header), t.TerminalWidth(), least)
 	}
 	w := bufio.NewWriter(t.Out)
 	last := func(s string) string { return cut(s, room) }
@@ -44,9 +45,18 @@ func (t *Terminal) Table(header []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// fit narrows the columns until the last one has room, least where it needs as
-// much, and returns its width.
-func fit(width []int, total, least int) (room int) {
+// typed tells which columns hold what people type.
+func typed(header []string) []bool {
+	list := make([]bool, len(header))
+	for i, name := range header {
+		list[i] = slices.Contains([]string{"SESSION", "ID", "FINGERPRINT", "SALVAGE", "FENCE", "RUN", "KEY"}, name)
+	}
+	return list
+}
+
+// fit narrows the columns that are not kept until the last one has room, least where it
+// needs as much, and returns its width.
+func fit(width []int, kept []bool, total, least int) (room int) {
 	others := width[:len(width)-1]
 	left := func() int {
 		n := total
@@ -56,13 +66,13 @@ func fit(width []int, total, least int) (room int) {
 		return n
 	}
 	for left() < min(least, width[len(width)-1]) {
-		widest := 0
+		widest := -1
 		for i, w := range others {
-			if w > others[widest] {
+			if !kept[i] && (widest < 0 || w > others[widest]) {
 				widest = i
 			}
 		}
-		if len(others) == 0 || others[widest] <= minCell {
+		if widest < 0 || others[widest] <= minCell {
 			break
 		}
 		others[widest]--

@@ -55,7 +55,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		{[]int{90}, 80},
 	} {
 		width := slices.Clone(tt.width)
-		room := fit(width, 80, minLast)
+		room := fit(width, make([]bool, len(width)), 80, minLast)
 		sum := room
 		for _, w := range width[:len(width)-1] {
 			sum += w + 2
@@ -77,7 +77,12 @@ func TestTitlesKeepTheirBeginning(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	width := []int{12, 8, 4, 8, 60, 90}
-	if room := fit(width, 80, minText); room < minText {
+	if room := fit(width, make([]bool, len(width)), 80, minText); room < minText {
 		t.Errorf("%d columns for a title", room)
+	}
+	width = []int{11, 8, 4, 11, 14, 90}
+	header := []string{"ID", "SEVERITY", "PRIO", "FINGERPRINT", "LOCATION", "TITLE"}
+	if room := fit(width, typed(header), 60, minText); width[0] != 11 || width[3] != 11 || room < 10 {
+		t.Errorf("%v and %d: what people type is cut", width, room)
 	}
 }

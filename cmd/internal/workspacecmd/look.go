@@ -94,7 +94,7 @@ func (c *List) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 			exit = strconv.Itoa(*s.ExitCode)
 		}
 		return []string{
-			sessionName(a, s), stateWord(s), exit, lineCount(s.ChangeCount, false), text.Age(time.Since(s.CreatedAt)),
+			a.SessionName(s.ID, s.Name), stateWord(s), exit, lineCount(s.ChangeCount, false), text.Age(time.Since(s.CreatedAt)),
 			string(s.Mode), text.Printable(strings.Join(s.Command, " ")),
 		}
 	})
@@ -157,16 +157,6 @@ func toJSON(s state.Listed) listedJSON {
 		j.Changes = &s.ChangeCount
 	}
 	return j
-}
-
-// sessionName is what a person types for the session; where nobody reads along, the
-// whole id.
-func sessionName(a *app.App, s state.Listed) string {
-	id := s.ID.String()
-	if !a.OutTTY {
-		return id
-	}
-	return cmp.Or(text.Printable(s.Name), id[strings.LastIndexByte(id, '-')+1:])
 }
 
 // stateWord adds what the state does not tell: that the process died, and that
