@@ -40,6 +40,8 @@ type Verdict struct {
 	// Command is the command that decided, with aliases expanded where that was
 	// needed. Parts that the text leaves open are shown as "…".
 	Command []string `json:"command,omitempty"`
+
+	away bool // see Policy.Elsewhere: to let it through would let it fail
 }
 
 // Denied reports whether the command must not run.
@@ -194,6 +196,7 @@ func (p Policy) Refusal(op Operation, command []string) Verdict {
 		v.Reason = info.Covers + ": denied by the configuration"
 	case p.away && (Policy{base: Contained}).usual(op) == Allow:
 		v.Reason = info.Covers + " outside of the session's own repository: " + info.Why
+		v.away = true
 		v.Suggestion = "run it in the workspace as plain `git`, which has a git directory of the session's own there"
 	default:
 		v.Reason, v.Suggestion = info.Covers+": "+info.Why, info.Suggestion

@@ -157,7 +157,7 @@ func (v Verdict) Block(st *SessionState) string {
 	if v.Suggestion != "" {
 		fmt.Fprintf(&b, "  instead: %s\n", v.Suggestion)
 	}
-	if st != nil {
+	if st != nil && !v.away {
 		id := st.ID.String()
 		fmt.Fprintf(&b, "  the user, outside of the session, can let it through: superqode guard allow --session %s --once %s\n", id[strings.LastIndexByte(id, '-')+1:], v.Operation)
 	}

@@ -45,6 +45,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	}
 	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{g.ArtifactDir(), o.Scratch} // there is no workspace yet
 	k, err := kernel.Open(o)
+	if err != nil && g.contained() {
+		err = superqode.WithHint(fmt.Errorf("policy contained needs it: %w", err), "add --policy qe")
+	}
 	if err != nil {
 		return err
 	}
