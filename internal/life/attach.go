@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
@@ -64,8 +62,8 @@ func (m *Manager) NoticeDead(p state.Project) {
 	}
 	for _, id := range names {
 		dir := p.SessionPath(id)
-		if _, err := os.Lstat(filepath.Join(dir, "tmp")); err != nil {
-			continue // ended: its working folders are gone
+		if !state.MayBeOpen(dir) {
+			continue
 		}
 		l, err := state.Load(dir)
 		switch {

@@ -42,8 +42,8 @@ func claim(p state.Project, alone bool) error {
 	}
 	for _, id := range names {
 		dir := p.SessionPath(id)
-		if !atomicfile.Exists(filepath.Join(dir, "tmp")) && !atomicfile.Exists(filepath.Join(dir, "aside")) {
-			continue // it has ended: there may be a thousand
+		if !state.MayBeOpen(dir) {
+			continue
 		}
 		l, err := state.Load(dir)
 		if errors.Is(err, state.ErrBroken) && atomicfile.Exists(filepath.Join(l.Dir, "aside")) {

@@ -24,6 +24,12 @@ import (
 // newest first. It reads superqode's own records and never asks git for its
 // worktrees, whose listing grows with their number.
 func List(ctx context.Context, m *site.Host, dir string, all bool) ([]state.Listed, []state.Broken, error) {
+	sessions, broken, err := list(ctx, m, dir, all, func(string) bool { return true })
+	return state.WithoutChildren(sessions), broken, err
+}
+
+// list is List with the agents' own workspaces, of the session folders that are wanted.
+func list(ctx context.Context, m *site.Host, dir string, all bool, wanted func(sessionDir string) bool) ([]state.Listed, []state.Broken, error) {
 	projects, err := Projects(ctx, m, dir, all)
 	if err != nil {
 		return nil, nil, err
@@ -35,11 +41,12 @@ func List(ctx context.Context, m *site.Host, dir string, all bool) ([]state.List
 			return nil, nil, err
 		}
 		for _, id := range ids {
-			dirs = append(dirs, p.SessionPath(id))
+			if dir := p.SessionPath(id); wanted(dir) {
+				dirs = append(dirs, dir)
+			}
 		}
 	}
 	sessions, broken := state.LoadAll(dirs)
-	sessions = state.WithoutChildren(sessions)
 	slices.SortStableFunc(sessions, func(a, b state.Listed) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	return sessions, broken, nil
 }
@@ -65,14 +72,16 @@ func Projects(ctx context.Context, m *site.Host, dir string, all bool) ([]state.
 // one, a session's name, or nothing for the only session that has not ended.
 // Sessions of the origin around dir come first, then those of every origin.
 func Resolve(ctx context.Context, m *site.Host, dir, ref string) (state.Listed, error) {
-	scopes := []bool{false, true}
 	if ref == "" {
-		scopes = scopes[:1]
+		return onlyOpen(ctx, m, dir)
 	}
-	for _, all := range scopes {
+	if l, ok := whole(ctx, m, dir, ref); ok {
+		return l, nil
+	}
+	for _, all := range []bool{false, true} {
 		sessions, broken, err := List(ctx, m, dir, all)
 		if err != nil {
-			if !all && ref != "" {
+			if !all {
 				continue // not in a repository, or git is broken there: the id may still say which
 			}
 			return state.Listed{}, err
@@ -82,12 +91,42 @@ func Resolve(ctx context.Context, m *site.Host, dir, ref string) (state.Listed, 
 			return l, err
 		}
 	}
-	if ref == "" {
-		err := superqode.Errorf(superqode.ErrNotFound, "no open session of this origin")
-		return state.Listed{}, superqode.WithHint(err, "superqode workspace list")
-	}
 	err := superqode.Errorf(superqode.ErrNotFound, "no session matches %q", ref)
 	return state.Listed{}, superqode.WithHint(err, "superqode workspace list --all")
+}
+
+// onlyOpen is Resolve for nothing.
+func onlyOpen(ctx context.Context, m *site.Host, dir string) (state.Listed, error) {
+	sessions, _, err := list(ctx, m, dir, false, state.MayBeOpen)
+	if err != nil {
+		return state.Listed{}, err
+	}
+	l, err := pick(slices.DeleteFunc(sessions, hasParent), nil, "")
+	if errors.Is(err, superqode.ErrNotFound) {
+		err = superqode.WithHint(superqode.Errorf(superqode.ErrNotFound, "no open session of this origin"), "superqode workspace list")
+	}
+	return l, err
+}
+
+// whole is Resolve for the whole id of a session of the origin around dir.
+func whole(ctx context.Context, m *site.Host, dir, ref string) (l state.Listed, ok bool) {
+	if _, err := superqode.ParseSessionID(ref); err != nil {
+		return l, false
+	}
+	p, err := Locate(ctx, m, dir)
+	if err == nil {
+		l, err = state.Load(p.SessionPath(ref))
+	}
+	return l, err == nil && !hasParent(l)
+}
+
+// hasParent reports whether a session is an agent's own of another one that is there.
+func hasParent(l state.Listed) bool {
+	if l.Parent.IsZero() {
+		return false
+	}
+	_, err := state.Load(filepath.Join(filepath.Dir(l.Dir), l.Parent.String()))
+	return err == nil
 }
 
 func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Listed, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -52,6 +53,49 @@ func TestPick(t *testing.T) {
 	}
 	if _, err := pick(append(sessions, listed(t, "qe-20260102-000000-eeeeee", "", superqode.StatePreserved)), nil, ""); !errors.Is(err, superqode.ErrUsage) {
 		t.Errorf("two open sessions and none named: %v", err)
+	}
+}
+
+// TestResolveReadsFew holds what a session is found by that nobody named, or that was
+// named by its whole id, and that the records of those that have ended are not read for it.
+func TestResolveReadsFew(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := &site.Host{Home: t.TempDir(), Now: time.Now}
+	p := m.ProjectOf(&site.Origin{Top: dir})
+	if err := p.Create(dir, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	parent := listed(t, "qe-20260101-000000-aaaaaa", "", superqode.StatePreserved)
+	child := listed(t, "qe-20260101-000001-bbbbbb", "", superqode.StatePreserved)
+	child.Parent = parent.ID
+	done := listed(t, "qe-20260102-000000-cccccc", "", superqode.StateDone)
+	for _, l := range []state.Listed{parent, child, done} {
+		l.Mode, l.SchemaVersion = superqode.ModeWorktree, state.SchemaVersion
+		at := p.SessionPath(l.ID.String())
+		if err := errors.Join(os.Mkdir(at, 0o700), state.WriteRecord(at, &l.Record)); err != nil {
+			t.Fatal(err)
+		}
+		if l.State != superqode.StateDone {
+			put(t, filepath.Join(at, "tmp"), "")
+		}
+	}
+	for ref, want := range map[string]state.Listed{"": parent, parent.ID.String(): parent, done.ID.String(): done} {
+		if l, err := Resolve(t.Context(), m, dir, ref); err != nil || l.ID != want.ID {
+			t.Errorf("%q: got %s, %v; want %s", ref, l.ID, err, want.ID)
+		}
+	}
+	if l, err := Resolve(t.Context(), m, dir, child.ID.String()); !errors.Is(err, superqode.ErrNotFound) {
+		t.Errorf("a session of one agent of several: %s, %v", l.ID, err)
+	}
+	ended := parent.Record
+	ended.State, ended.Mode, ended.SchemaVersion = superqode.StateActive, superqode.ModeWorktree, state.SchemaVersion
+	at := p.SessionPath(parent.ID.String())
+	if err := errors.Join(os.Remove(filepath.Join(at, "tmp")), state.WriteRecord(at, &ended)); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Resolve(t.Context(), m, dir, ""); !errors.Is(err, superqode.ErrNotFound) {
+		t.Errorf("the record of a session was read whose folders are gone: %s, %v", l.ID, err)
 	}
 }
 

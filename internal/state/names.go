@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // LockPath is the file that is locked while a session is alive.
@@ -24,6 +25,13 @@ func (p Project) SessionNames() ([]string, error) {
 		_, err := superqode.ParseSessionID(n)
 		return err != nil
 	}), err
+}
+
+// MayBeOpen reports whether a session's folder still has one of those that its end takes
+// away last, when all is well: only then is its record to be read by who asks about what
+// is open. There may be a thousand others.
+func MayBeOpen(sessionDir string) bool {
+	return atomicfile.Exists(filepath.Join(sessionDir, "tmp")) || atomicfile.Exists(filepath.Join(sessionDir, "aside"))
 }
 
 // Names lists a folder in no order; none is empty.
