@@ -245,6 +245,10 @@ func (c *FindingList) Run(ctx context.Context, a *app.App) error {
 	if a.Flags.JSON {
 		return a.PrintFields("session_id", s.Record().ID, "findings", list)
 	}
+	if len(list) == 0 {
+		a.Note("no findings")
+		return nil
+	}
 	rows := app.Rows(list, func(f artifacts.Finding) []string {
 		title := text.Printable(f.Title)
 		if f.Suppressed != nil {

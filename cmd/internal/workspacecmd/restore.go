@@ -80,6 +80,10 @@ func (c *Restore) list(ctx context.Context, a *app.App, m *life.Manager) error {
 	if a.Flags.JSON {
 		return a.PrintFields("salvages", salvages)
 	}
+	if len(salvages) == 0 {
+		a.Note("no salvages")
+		return nil
+	}
 	header := []string{"SALVAGE", "AGE", "FILES", "SIZE", "WHY"}
 	return a.Table(header, app.Rows(salvages, func(s salvage.Found) []string {
 		age := text.Age(time.Since(s.At))
