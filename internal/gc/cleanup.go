@@ -87,8 +87,8 @@ func (g *Collector) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp
 }
 
 // Stale removes, of the sessions of an origin that have ended, those that Cleanup would
-// remove, until the time is over: what one of them needs is finished. It returns how many
-// went. What it had to spare, which may take long to find out, is not looked at again for
+// remove and that keep nothing which is not elsewhere, until the time is over: what one
+// of them needs is finished. It returns how many went. What it had to spare, which may take long to find out, is not looked at again for
 // an hour.
 func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.Duration) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -117,7 +117,7 @@ func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.D
 			continue // its record was written later than that
 		}
 		l, lerr := state.Load(dir)
-		if lerr != nil || !l.State.Ended() || c.now.Sub(lastUsed(l.Record)) < opt.OlderThan {
+		if lerr != nil || !l.State.Ended() || c.now.Sub(lastUsed(l.Record)) < opt.OlderThan || holds(l) {
 			continue
 		}
 		if preserved := l.State == superqode.StatePreserved; preserved && (soon || mode.Of(l.Mode).InPlace) {
@@ -131,6 +131,16 @@ func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.D
 		err = errors.Join(err, c.leases(context.WithoutCancel(ctx), p))
 	}
 	return len(c.res.Removed), err
+}
+
+// holds reports whether a session that is done keeps what is nowhere else. That goes only
+// when somebody asks for it.
+func holds(l state.Listed) bool {
+	if l.State != superqode.StateDone {
+		return false // Cleanup saves it first
+	}
+	salvages, err := salvage.Read(l.Dir, l.ID)
+	return err != nil || len(salvages) > 0 || len(l.Beside) > 0 || atomicfile.Exists(filepath.Join(l.Dir, "large"))
 }
 
 type cleaner struct {

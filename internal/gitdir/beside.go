@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -76,6 +77,7 @@ func keepBeside(ctx context.Context, s *site.Site, head string) error {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
+		s.Rec.Beside = state.Merged(s.Rec.Beside, kept)
 		s.Warn(fmt.Sprintf("commits that HEAD does not hold are kept, too (%s): git fetch %s '%s/*:refs/%s/*'", mode.FirstOf(kept),
 			text.QuotePOSIX(s.Project.StorePath()), s.Ref("beside"), s.Rec.ID))
 	}

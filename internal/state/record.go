@@ -62,6 +62,7 @@ type Record struct {
 	GitFolder folderInfo `json:"git_folder"`       // git_snapshot: the git common dir's own folder
 	LeftOut   []HostPath `json:"left_out"`         // in place: paths of the origin that are not protected, and left alone
 	Included  []HostPath `json:"included_ignored"` // paths of the workspace that git ignores and that came along; a folder for several of its files
+	Beside    []string   `json:"beside,omitempty"` // branches, tags and stashes of the session that the store keeps beside its HEAD's commits
 	Step      string     `json:"step,omitempty"`   // of the way down: StepBringBack or StepRemove once it has begun, "" before
 
 	Enforce     kernel.Enforce `json:"enforce"`
