@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"embed"
 	"path"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -41,7 +43,7 @@ const (
 	maxCodeBytes  = 256 << 10 // of a report
 	maxCodePiece  = 64 << 10  // of one hunk
 	maxCodeTime   = 2 * time.Second
-	quickBytes    = 10 << 10
+	quickBytes    = 4 << 10
 	quickCodeTime = 100 * time.Millisecond
 )
 
@@ -68,10 +70,32 @@ func (c *coder) lexer(name string) chroma.Lexer {
 	}
 	l, known := c.byName[key]
 	if !known {
-		l = loadLexers().Match(base)
+		l = matchLexer(base)
 		c.byName[key] = l
 	}
 	return l
+}
+
+// matchLexer is what the registry's Match does, which tries each pattern with ten
+// suffixes of backups besides: 10 ms for a dozen kinds of files.
+func matchLexer(base string) chroma.Lexer {
+	var found chroma.PrioritisedLexers
+	for _, l := range loadLexers().Lexers {
+		if slices.ContainsFunc(l.Config().Filenames, func(glob string) bool {
+			if ext, ok := strings.CutPrefix(glob, "*"); ok && !strings.ContainsAny(ext, `*?[\`) {
+				return strings.HasSuffix(base, ext)
+			}
+			ok, err := path.Match(glob, base)
+			return ok && err == nil
+		}) {
+			found = append(found, l)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	sort.Sort(found)
+	return found[0]
 }
 
 // lines splits the text of a file into its lines' tokens. It returns nil where the

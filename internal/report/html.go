@@ -34,7 +34,7 @@ type HTMLOptions struct {
 	Root string
 	// Mask hides secrets in the lines of the diff; nil shows all.
 	Mask func(string) string
-	// Quick bounds the time that highlighting takes to some 50 ms, for a page that
+	// Quick bounds the time that highlighting takes to some 20 ms, for a page that
 	// nobody has asked for yet.
 	Quick bool
 }

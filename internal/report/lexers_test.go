@@ -74,3 +74,20 @@ func lexerTable(t *testing.T, name string) *chroma.RegexLexer {
 	}
 	return plain
 }
+
+// TestMatchLexer: names are matched as chroma does, but for names of backups.
+func TestMatchLexer(t *testing.T) {
+	t.Parallel()
+	names := []string{"", "x", "Makefile.am.x", ".go", "a.tar.gz", "noext."}
+	for _, l := range loadLexers().Lexers {
+		for _, glob := range l.Config().Filenames {
+			names = append(names, strings.NewReplacer("*", "some", "[bp]", "b").Replace(glob))
+		}
+	}
+	for _, name := range names {
+		want, got := loadLexers().Match(name), matchLexer(name)
+		if (want == nil) != (got == nil) || got != nil && got.Config().Name != want.Config().Name {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
