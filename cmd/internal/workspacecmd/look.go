@@ -37,7 +37,11 @@ func guardLine(r state.Record) string {
 		return "off (--allow-git-operations)"
 	}
 	l := r.Layers()
-	return text.Printable(fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel))
+	line := fmt.Sprintf("shim %s; hooks %s; kernel %s", l.Shim, l.Hooks, l.Kernel)
+	if r.Guard.Policy != "" {
+		line += "; policy " + r.Guard.Policy
+	}
+	return text.Printable(line)
 }
 
 // List lists sessions.
