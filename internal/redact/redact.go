@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	ahocorasick "github.com/BobuSumisu/aho-corasick"
 )
@@ -15,10 +16,18 @@ import (
 type Redactor struct {
 	literals []literal
 
-	once  sync.Once
-	trie  *ahocorasick.Trie
-	words []word // what each pattern of the trie stands for
+	once     sync.Once
+	patterns [][]byte
+	words    []word // what each pattern stands for
+
+	compared atomic.Int64 // bytes
+	building sync.Once
+	trie     *ahocorasick.Trie
 }
+
+// mostCompared is how many bytes of text are compared with one pattern after the other:
+// to build the automaton takes longer, and 3 MB.
+const mostCompared = 16 << 10
 
 // word is a pattern of the automaton: a literal to be masked, or a keyword at
 // which rules are tried.
@@ -42,21 +51,20 @@ const pemWord = "-----begin"
 const literalProbe = 32
 
 // New makes a Redactor for the variables of an environment (KEY=VALUE) with
-// secret-like names and for the extra values. The first text builds the
-// automaton.
+// secret-like names and for the extra values. The first long
+// text builds the automaton.
 func New(env []string, extra ...string) *Redactor {
 	return &Redactor{literals: literals(env, extra)}
 }
 
 func (r *Redactor) build() {
 	index := map[string]int{}
-	var patterns []string
 	at := func(pattern string) *word {
 		i, ok := index[pattern]
 		if !ok {
-			i = len(patterns)
+			i = len(r.patterns)
 			index[pattern] = i
-			patterns, r.words = append(patterns, pattern), append(r.words, word{})
+			r.patterns, r.words = append(r.patterns, []byte(pattern)), append(r.words, word{})
 		}
 		return &r.words[i]
 	}
@@ -72,7 +80,32 @@ func (r *Redactor) build() {
 		}
 	}
 	at(pemWord).key = true
-	r.trie = ahocorasick.NewTrieBuilder().AddStrings(patterns).Build()
+}
+
+// walk calls fn for each pattern in text, in the order of their ends, longer ones first:
+// with the position of the last byte, the length and the pattern's number.
+func (r *Redactor) walk(text []byte, fn ahocorasick.WalkFn) {
+	if r.compared.Add(int64(len(text))) > mostCompared {
+		r.building.Do(func() { r.trie = ahocorasick.NewTrieBuilder().AddPatterns(r.patterns).Build() })
+		r.trie.Walk(text, fn)
+		return
+	}
+	type hit struct{ end, n, pattern int64 }
+	var hits []hit
+	for i, p := range r.patterns {
+		for at := 0; ; at++ {
+			next := bytes.Index(text[at:], p)
+			if next < 0 {
+				break
+			}
+			at += next
+			hits = append(hits, hit{int64(at + len(p) - 1), int64(len(p)), int64(i)})
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return cmp.Or(cmp.Compare(a.end, b.end), cmp.Compare(b.n, a.n)) })
+	for _, h := range hits {
+		fn(h.end, h.n, h.pattern)
+	}
 }
 
 // lower appends text in ASCII lower case to dst.
@@ -102,7 +135,7 @@ func (r *Redactor) find(text, buffer []byte, spent map[*rule]int) []Match {
 	}
 	r.once.Do(r.build)
 	s := scan{text: text, spent: spent}
-	r.trie.Walk(lower(buffer[:0], text), func(end, n, pattern int64) bool {
+	r.walk(lower(buffer[:0], text), func(end, n, pattern int64) bool {
 		s.hit(&r.words[pattern], int(end-n)+1, int(end)+1)
 		return true
 	})
