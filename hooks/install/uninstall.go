@@ -112,7 +112,13 @@ func (i *Installer) removeOwn(ctx context.Context, l installation.Layout) error 
 	if _, err := os.Lstat(l.Own); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := os.Remove(filepath.Join(l.Own, ownConfig)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	entries, err := os.ReadDir(l.Own)
+	for _, e := range entries { // with what a killed install had begun
+		if e.Name() == ownConfig || strings.HasPrefix(e.Name(), "."+ownConfig+".tmp-") {
+			err = errors.Join(err, os.Remove(filepath.Join(l.Own, e.Name())))
+		}
+	}
+	if err != nil {
 		return err
 	}
 	if at, _, err := i.look(ctx); err == nil && at.set && samePath(at.path, l.Own) {
