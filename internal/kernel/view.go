@@ -52,15 +52,23 @@ const maxHops = 40
 // maxNames bounds how many entries of one folder a narrowed default becomes.
 const maxNames = 5000
 
-type disk struct{}
+// disk is the file system as it is. One decision asks where a hundred paths lead, most
+// of them below HOME: links is what it knows of them already.
+type disk struct{ links map[string]string }
 
-func diskView() view { return disk{} }
+func diskView() view { return disk{map[string]string{}} }
 
-func (disk) resolve(path string) (string, []string, error) {
+func (d disk) resolve(path string) (string, []string, error) {
 	return follow(path, func(p string) (string, error) {
+		if target, known := d.links[p]; known {
+			return target, nil
+		}
 		target, err := os.Readlink(p)
 		if errors.Is(err, syscall.EINVAL) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return "", nil
+			target, err = "", nil
+		}
+		if err == nil {
+			d.links[p] = target
 		}
 		return target, err
 	})
