@@ -6,6 +6,7 @@ import (
 	"iter"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -125,7 +126,7 @@ func patchable(sn *snapshot.Snapshot, ignored pathSet) *snapshot.Snapshot {
 
 // InsideGit reports whether a path leads through a .git folder, or is one.
 func InsideGit(path superqode.RelPath) bool {
-	for ; path != ""; path = path.Parent() {
+	for ; strings.Contains(string(path), ".git"); path = path.Parent() {
 		if path.Name() == ".git" {
 			return true
 		}

@@ -305,7 +305,7 @@ func copySparse(ctx context.Context, in *os.File, out *watchedFile, h io.Writer)
 		return 0, err
 	}
 	size = st.Size()
-	zeros := make([]byte, 64<<10)
+	var zeros []byte
 	for off := int64(0); off < size; {
 		if ctx.Err() != nil {
 			return off, context.Cause(ctx)
@@ -313,6 +313,9 @@ func copySparse(ctx context.Context, in *os.File, out *watchedFile, h io.Writer)
 		data, hole, err := nextData(int(in.Fd()), off, size)
 		if err != nil || hole <= off { // not told here: all of it is data
 			data, hole = off, size
+		}
+		if off < data && zeros == nil {
+			zeros = make([]byte, 64<<10)
 		}
 		for ; off < data; off += min(int64(len(zeros)), data-off) {
 			if _, err := h.Write(zeros[:min(int64(len(zeros)), data-off)]); err != nil {
