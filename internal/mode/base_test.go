@@ -18,7 +18,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{1 << 20, "", ""},
 		{maxPatch - 1, "", ""},
-		{maxPatch, "", "patch of 1023.0 MiB"},
+		{maxPatch, "", "patch of 1023 MiB"},
 		{1 << 20, deep, "path of 6000 bytes (" + strings.Repeat("d/", 30) + "…)"},
 	} {
 		if got := refused(tt.size, tt.deep); got != tt.want {
