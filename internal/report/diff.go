@@ -90,7 +90,11 @@ func (d *differ) view(n int, c superqode.Change, parts []filePatch) fileView {
 			writeFinding(&top, f, true)
 		}
 	}
-	v.Body = template.HTML(top.String() + b.String())
+	body := b.String()
+	if link := uint32(0o120000); c.OldMode == link || c.NewMode == link {
+		v.Note, body = "a symbolic link: the line says where it leads", strings.ReplaceAll(body, noNewline, "")
+	}
+	v.Body = template.HTML(top.String() + body)
 	switch {
 	case v.Body != "" || v.Note != "":
 	case v.Type == string(superqode.ChangeMode):
@@ -257,6 +261,8 @@ func pairMarks(list []row) map[int]span {
 	return marks
 }
 
+const noNewline = `<b class=x>no newline at the end</b>`
+
 // writeRow writes one line: its numbers stand in attributes, so that a copied
 // diff does not hold them.
 func writeRow(b *bytes.Buffer, r row, tokens []chroma.Token, mark span) {
@@ -274,7 +280,7 @@ func writeRow(b *bytes.Buffer, r row, tokens []chroma.Token, mark span) {
 	b.WriteString(`></span><` + element + `>`)
 	writeLine(b, r.text, tokens, mark)
 	if r.noEOL {
-		b.WriteString(`<b class=x>no newline at the end</b>`)
+		b.WriteString(noNewline)
 	}
 	b.WriteString("</" + element + "></div>")
 }

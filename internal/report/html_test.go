@@ -275,9 +275,15 @@ func TestHTMLDiffs(t *testing.T) {
 	binary.Binary = true
 	mode := change(t, superqode.ChangeMode, "mode.sh")
 	mode.NewMode = 0o100755
+	link := change(t, superqode.ChangeDeleted, "gone", 0, 1)
+	link.OldMode = 0o120000
+	_, doc := render(t, small(t, nil, link), HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patchOfAll)}}})
+	if is := textOf(byClass(doc, "diff")[0]); !strings.Contains(is, "a symbolic link") || strings.Contains(is, "newline") {
+		t.Errorf("a link is shown as %q", is)
+	}
 	rep := small(t, findings, change(t, superqode.ChangeModified, "a.go", 2, 1), binary, change(t, superqode.ChangeDeleted, "gone", 0, 1), mode,
 		change(t, superqode.ChangeModified, "broken", 1, 1), change(t, superqode.ChangeCreated, "na\xffme", 1, 0), change(t, superqode.ChangeModified, "unpatched", 1, 1))
-	_, doc := render(t, rep, HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patchOfAll)}}})
+	_, doc = render(t, rep, HTMLOptions{Patches: []Patch{{Path: "patches/p.patch", Data: []byte(patchOfAll)}}})
 	shown := map[string]string{}
 	for _, f := range byClass(doc, "file") {
 		shown[attr(f, "data-path")] = textOf(byClass(f, "diff")[0])
