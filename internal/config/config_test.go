@@ -272,7 +272,7 @@ func TestVariables(t *testing.T) {
 	}
 	for _, v := range load(t, config.Sources{}).Values() {
 		name := "SUPERQODE_" + strings.ToUpper(strings.ReplaceAll(v.Key, ".", "_"))
-		if _, err := config.Load(t.Context(), config.Sources{Env: []string{name + "={["}}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := config.Load(t.Context(), config.Sources{Env: []string{name + "={[\x00"}}); err == nil || !strings.Contains(err.Error(), name) {
 			if _, isList := v.Value.([]any); !isList {
 				t.Errorf("%s: %v", name, err)
 			}
