@@ -272,7 +272,7 @@ func PrepareArtifacts(top string) error {
 		return err
 	}
 	if err := store.Prepare(); err != nil {
-		return superqode.WithHint(err, "superqode writes its results to %s/.superqode; make it writable", top)
+		return superqode.WithHint(err, "superqode writes its results to %s; make it writable", filepath.Join(top, ".superqode"))
 	}
 	return nil
 }

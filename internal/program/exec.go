@@ -287,6 +287,9 @@ func (s *Program) startFolder(asked string) (string, error) {
 		return ws, nil
 	}
 	dir, err := inside(ws, asked)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", superqode.Errorf(superqode.ErrUsage, "--cwd %s: the workspace has no such folder", text.Quote(asked))
+	}
 	if err != nil {
 		return "", superqode.Errorf(superqode.ErrUsage, "--cwd %q: %v", asked, err)
 	}

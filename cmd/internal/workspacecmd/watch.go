@@ -65,7 +65,7 @@ func (c *Watch) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "watch: %v", err)
 	}
-	a.Note("watching %s", text.QuotePath(w.opt.Root))
+	a.Note("watching %s", text.QuotePath(filepath.Join(w.opt.Root, w.below)))
 	if w.session != nil {
 		go w.untilEnd(inner, cancel)
 	}
@@ -163,6 +163,9 @@ func (w *watched) only(a *app.App, path string) error {
 	if err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 		if rel != "." {
 			w.below = rel
+		}
+		if _, err := os.Lstat(full); err != nil {
+			a.Warn(text.Printable(path) + " does not exist yet")
 		}
 		return nil
 	}
