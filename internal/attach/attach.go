@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/findings"
 	"github.com/seed-2d964004/superqode/internal/gitfiles"
 	"github.com/seed-2d964004/superqode/internal/layers"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
@@ -215,8 +216,15 @@ func (s Alone) EndLeftovers() error {
 	if err != nil {
 		return err
 	}
+	var markers []string
+	if s.Rec.State == superqode.StateCreated {
+		markers = append(markers, linked.Marker(s.Rec.ID))
+	}
 	for _, dir := range runs {
-		left, err := runner.EndMarked(program.Marker(dir))
+		markers = append(markers, program.Marker(dir))
+	}
+	for _, marker := range markers {
+		left, err := runner.EndMarked(marker)
 		for _, p := range left {
 			s.Warn(fmt.Sprintf("process %d, left by a superqode that was killed, was ended: %s", p.PID, text.Printable(strings.Join(p.Args, " "))))
 		}

@@ -168,6 +168,10 @@ func (c *creation) warn(format string, args ...any) {
 // makes or prunes a worktree in the same moment.
 const addTries = 4
 
+// Marker is the environment entry of the git that adds a session's worktree: it outlives
+// a superqode that is killed, and would add it after a recovery has looked.
+func Marker(id superqode.SessionID) string { return "SUPERQODE_ADDS=" + id.String() }
+
 // undoTime bounds the removal of a half-made workspace.
 const undoTime = time.Minute
 
@@ -201,7 +205,7 @@ func (c *creation) addLocked(ctx context.Context) error {
 	args := []string{"-c", "worktree.useRelativePaths=false", "-c", "gc.auto=0", "worktree", "add", "--detach",
 		"--no-checkout", made, c.Head}
 	for try := 1; ; try++ {
-		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args})
+		err := c.Repo.Run(ctx, git.Cmd{Dir: c.Repo.TopLevel, Args: args, Env: []string{Marker(c.ID)}})
 		if err == nil {
 			break
 		}
