@@ -46,6 +46,10 @@ type guardStatusJSON struct {
 func (c *Status) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	doc := guardStatusJSON{SchemaVersion: 1}
 	var err error
+	if c.Policy != "" && !c.Operations {
+		return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--policy goes with --operations"),
+			"superqode guard status --operations --policy %s", text.QuotePOSIX(c.Policy))
+	}
 	if c.Operations {
 		if doc.Operations, err = operations(ctx, a, c.Policy); err != nil {
 			return err
