@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -102,7 +103,10 @@ var shellWords = []string{"cd", "export", "source", "alias", "set", "ulimit", "e
 func forShell(args []string) error {
 	name, value, assigns := strings.Cut(args[0], "=")
 	words := strings.Fields(args[0])
-	missing := func(name string) bool { _, err := exec.LookPath(name); return errors.Is(err, exec.ErrNotFound) }
+	missing := func(name string) bool {
+		_, err := exec.LookPath(name)
+		return errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) // of a name with a slash
+	}
 	err := superqode.Errorf(superqode.ErrUsage, "no program is called %s", text.Quote(args[0]))
 	st, _ := os.Stat(args[0])
 	switch {
