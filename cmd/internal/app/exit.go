@@ -109,7 +109,7 @@ func setupCode(err *setup.Error) (int, string) {
 // RunsProgram reports whether a command passes a program's exit code through.
 func RunsProgram(command string) bool {
 	return command == "run" || command == attach.DetachCommand ||
-		strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec")
+		strings.HasPrefix(command, "run ") || strings.HasPrefix(command, "workspace exec") || command == "workspace shell"
 }
 
 // ErrorPaths collects the paths that an error speaks of.

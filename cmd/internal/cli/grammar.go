@@ -185,6 +185,7 @@ func commandWords(args []string) (word, sub string) {
 type workspaceCmd struct {
 	Create    runcmd.Create          `cmd:"" help:"Open a session and print its id and workspace."`
 	Exec      runcmd.Exec            `cmd:"" help:"Run a command in a session's workspace."`
+	Shell     runcmd.Shell           `cmd:"" help:"Start your shell in a session's workspace."`
 	Setup     runcmd.Setup           `cmd:"" help:"Set up a session's workspace as superqode.yaml describes."`
 	Ps        runcmd.Ps              `cmd:"" help:"List the runs of sessions."`
 	Logs      runcmd.Logs            `cmd:"" help:"Print the output of a run."`

@@ -252,6 +252,26 @@ func (c *Exec) Run(ctx context.Context, a *app.App) error {
 	return app.ProgramError(res.ExitCode, err)
 }
 
+// Shell starts the user's shell in a session, as Exec does any program.
+type Shell struct {
+	app.SessionFlag
+	execFlags
+}
+
+// Run passes the shell's exit code through.
+func (c *Shell) Run(ctx context.Context, a *app.App) error {
+	shell := cmp.Or(a.Getenv("SHELL"), "/bin/sh")
+	if a.ErrTTY {
+		l, err := c.Find(ctx, a)
+		if err != nil {
+			return err
+		}
+		a.Note("superqode: %s in session %s; exit leaves it open", text.Printable(filepath.Base(shell)), cmp.Or(l.Name, l.ID.String()))
+	}
+	exec := Exec{SessionFlag: c.SessionFlag, execFlags: c.execFlags, Cmd: []string{"--", shell}}
+	return exec.Run(ctx, a)
+}
+
 // detach starts the program under a supervisor of its own.
 func (c *Exec) detach(ctx context.Context, a *app.App, s *life.Session, opt program.ExecOptions) error {
 	stdin := ""
