@@ -15,7 +15,9 @@ import (
 // stops both, fg and SIGCONT let both go on. What stops a program comes first (SIGTSTP,
 // Ctrl-Z at its terminal, the program itself), this process follows once all its
 // programs have stopped, and its SIGCONT is theirs. A program's own process group has
-// no parent in its session, so TSTP never stops it: it gets STOP.
+// no parent in its session, so TSTP never stops it: it gets STOP. The program itself gets
+// it before its group does: a child that is stopped between vfork and execve, where a shell's
+// commands begin, keeps its parent from stopping (vfork(2)), and nobody would hear of it.
 
 // jobSignals are those that a terminal's window and its job control send.
 func jobSignals() []os.Signal {
@@ -85,14 +87,16 @@ func stoppable() bool {
 	return false
 }
 
-// join makes the run part of the job; the function returned ends that.
-func (r *run) join(signals chan os.Signal) (leave func()) {
+// join makes the run part of the job, before it looks at the terminal for the first time:
+// no change of the window is lost. leave ends that, and may be called again.
+func (r *run) join() (signals chan os.Signal, leave func()) {
 	if !r.spec.Job {
-		return func() {}
+		return nil, func() {}
 	}
+	signals = make(chan os.Signal, 8)
 	signal.Notify(signals, jobSignals()...)
 	jobs.enter(r)
-	return func() {
+	return signals, func() {
 		signal.Stop(signals)
 		jobs.leave(r)
 	}
@@ -103,23 +107,23 @@ func (r *run) stopKey() bool {
 	if !r.spec.Job || !leavesCtrlZ(r.st.ptys[0].master, r.tree.pid) || !stoppable() {
 		return false
 	}
-	r.tree.group(syscall.SIGSTOP) // stops follows
-	return true
+	return r.tree.process.Signal(syscall.SIGSTOP) == nil // stops follows
 }
 
 // suspend stops the program where it can be let go on; stops follows.
 func (r *run) suspend() {
 	if r.spec.Job && stoppable() {
-		r.tree.group(syscall.SIGSTOP)
+		_ = r.tree.process.Signal(syscall.SIGSTOP)
 		if r.tree.stopped == nil { // the system does not tell of it
 			r.stops()
 		}
 	}
 }
 
-// stops follows a program that has stopped.
+// stops follows a program that has stopped, with the rest of its group.
 func (r *run) stops() {
 	if r.spec.Job && stoppable() {
+		r.tree.group(syscall.SIGSTOP)
 		r.st.leave()
 		jobs.stop(r)
 	}

@@ -41,6 +41,8 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
+	job, leave := r.join()
+	defer leave()
 	if r.st, err = openStreams(r.spec); err != nil {
 		return err
 	}
@@ -78,7 +80,8 @@ func (r *run) run(ctx context.Context, res *Result) (err error) {
 	if r.spec.Started != nil {
 		r.spec.Started(r.tree.pid)
 	}
-	r.watch(ctx)
+	r.watch(ctx, job)
+	leave()
 	err = r.drain(ctx)
 	return errors.Join(r.cause, err, r.finish(res))
 }
@@ -151,7 +154,7 @@ func (r *run) limit(name string) {
 
 // watch returns when nothing of the tree is alive, or giveUp after killing
 // began.
-func (r *run) watch(ctx context.Context) {
+func (r *run) watch(ctx context.Context, job <-chan os.Signal) {
 	timeout := make(<-chan time.Time)
 	if r.spec.Timeout > 0 {
 		t := time.NewTimer(r.spec.Timeout)
@@ -159,8 +162,6 @@ func (r *run) watch(ctx context.Context) {
 		timeout = t.C
 	}
 	done, exited, kill := ctx.Done(), r.tree.exited, r.spec.Kill
-	job := make(chan os.Signal, 8)
-	defer r.join(job)()
 	var sample <-chan time.Time
 	var over <-chan struct{}
 	if r.spec.Limits.any() {

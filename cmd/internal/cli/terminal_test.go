@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -76,16 +77,31 @@ func openShell(t *testing.T) *shell {
 // sees waits until a text is on the screen, behind what was seen before.
 func (s *shell) sees(t *testing.T, text string) {
 	t.Helper()
+	s.waits(t, text+" on the screen", func(behind string) (bool, error) {
+		i := strings.Index(behind, text)
+		if i >= 0 {
+			s.seen += i + len(text)
+		}
+		return i >= 0, nil
+	})
+}
+
+// waits asks until the answer is yes. What is on the screen and was not seen before is there to decide by.
+func (s *shell) waits(t *testing.T, what string, yes func(behind string) (bool, error)) {
+	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		all := s.text.String()
 		s.mu.Unlock()
-		if i := strings.Index(all[s.seen:], text); i >= 0 {
-			s.seen += i + len(text)
+		ok, err := yes(all[s.seen:])
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if ok {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%q does not come; the screen shows %q, then %q", text, all[:s.seen], all[s.seen:])
+			t.Fatalf("no %s; the screen shows %q, then %q", what, all[:s.seen], all[s.seen:])
 		}
 	}
 }
@@ -97,22 +113,10 @@ func (s *shell) types(t *testing.T, text string) {
 	}
 }
 
-// suspends types Ctrl-Z until the shell says that its job has stopped. One key in some
-// fifty comes to nothing, and nobody knows yet why.
+// suspends types Ctrl-Z: once.
 func (s *shell) suspends(t *testing.T) {
 	t.Helper()
-	for range 12 {
-		s.types(t, "\x1a")
-		for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-			s.mu.Lock()
-			stopped := strings.Contains(s.text.String()[s.seen:], "Stopped")
-			s.mu.Unlock()
-			if stopped {
-				s.sees(t, "Stopped")
-				return
-			}
-		}
-	}
+	s.types(t, "\x1a")
 	s.sees(t, "Stopped")
 }
 
@@ -120,18 +124,10 @@ func (s *shell) suspends(t *testing.T) {
 // that is the shell's.
 func (s *shell) leaves(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	s.waits(t, "job that has the terminal", func(string) (bool, error) {
 		group, err := unix.IoctlGetInt(int(s.keys.Fd()), unix.TIOCGPGRP)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if group != s.pid {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the shell keeps the terminal")
-		}
-	}
+		return group != s.pid, err
+	})
 }
 
 // stopped waits until the process whose number a file holds has stopped, or goes on.
@@ -141,18 +137,10 @@ func (s *shell) stopped(t *testing.T, file string, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	s.waits(t, fmt.Sprintf("process %s with stopped %v", pid, want), func(string) (bool, error) {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(stat), ") T ") == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("stopped is not %v: %s", want, stat)
-		}
-	}
+		return strings.Contains(string(stat), ") T ") == want, err
+	})
 }
 
 // TestJobOfAShell: for the shell that superqode was started from, it and its program are
