@@ -88,8 +88,8 @@ func (g *Collector) Cleanup(ctx context.Context, opt CleanupOptions) (*CleanedUp
 
 // Stale removes, of the sessions of an origin that have ended, those that Cleanup would
 // remove and that keep nothing which is not elsewhere, until the time is over: what one
-// of them needs is finished. It returns how many went. What it had to spare, which may take long to find out, is not looked at again for
-// an hour.
+// of them needs is finished. It returns how many went. What it had to spare, which may
+// take long to find out, is not looked at again for an hour.
 func (g *Collector) Stale(ctx context.Context, opt CleanupOptions, within time.Duration) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

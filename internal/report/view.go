@@ -82,6 +82,9 @@ func NewView(rep artifacts.Report, by Caller) *View {
 		agents = append(agents, a.Agent.String())
 		v.Conflicts += len(a.Conflicts)
 	}
+	if v.Conflicts > 0 && rep.Run.ExitCode == 0 && !rep.Run.TimedOut {
+		v.Outcome = text.Plural(v.Conflicts, "conflict") // the programs' 0 is not what the process ends with
+	}
 	v.Title = cmp.Or(by.Name, strings.Join(agents, ", "), v.Line, "no program ran")
 	v.Tone, v.Said = v.inWords()
 	v.Checks = v.checks()
