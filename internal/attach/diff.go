@@ -48,10 +48,10 @@ func (s *Attached) Diff(ctx context.Context, w io.Writer, opt DiffOptions) error
 		return err
 	}
 	if len(l.Changes) == 0 {
-		return l.Close(string(s.Rec.Workspace))
+		return l.Close()
 	}
 	do.Base, do.Final, err = mode.StoreEnds(ctx, s.Site, l)
-	if err = errors.Join(err, l.Close(string(s.Rec.Workspace))); err != nil {
+	if err = errors.Join(err, l.Close()); err != nil {
 		return err
 	}
 	return s.Store.Diff(ctx, do, w)
@@ -72,7 +72,7 @@ func (s *Attached) Unsaved(ctx context.Context) (_ string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	switch {
 	case l.Gone != "" || len(l.Changes) == 0 && len(l.Problems) == 0:
 		return "", nil

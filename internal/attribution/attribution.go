@@ -44,7 +44,7 @@ func (s *Authorship) Look(ctx context.Context) (*mode.Look, error) {
 		return nil, err
 	}
 	if err := mode.WithoutSetup(s.Site, l); err != nil {
-		return nil, errors.Join(err, l.Close(string(s.Rec.Workspace)))
+		return nil, errors.Join(err, l.Close())
 	}
 	spared, err := mode.SetupIgnored(s.Site)
 	others := func(p superqode.RelPath) bool { return !spared[p] }
@@ -117,7 +117,7 @@ func (s *Authorship) Changes(ctx context.Context) ([]superqode.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(s.Describe(ctx, l), l.Close(string(s.Rec.Workspace))); err != nil {
+	if err := errors.Join(s.Describe(ctx, l), l.Close()); err != nil {
 		return nil, err
 	}
 	if l.Gone != "" {
@@ -172,7 +172,7 @@ func (s *Authorship) Ends(ctx context.Context) (e merge.Ends, err error) {
 	if err != nil {
 		return e, err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	if l.Gone != "" {
 		err := superqode.Errorf(superqode.ErrNotFound,
 			"%s: there is nothing to apply, and taking that for the wish to delete every file would be wrong", l.Gone)

@@ -161,7 +161,7 @@ func (h *history) unchanged(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(h.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	h.versions[0].ref, _, err = mode.StoreEnds(ctx, h.Site, l)
 	return err
 }

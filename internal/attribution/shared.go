@@ -420,7 +420,7 @@ func (s *Authorship) TakeBack(
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	p, err := s.partsOf(ctx, l)
 	if err != nil {
 		return err
@@ -447,7 +447,7 @@ func (s *Authorship) TakeBack(
 		return err
 	}
 	target := l.Final.With(sortedEntries(back.entries))
-	tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: target, Skip: mode.Skip(s.Site), Store: s.Store}
+	tree := &revert.Tree{Dir: s.WorkDir(), Base: target, Skip: mode.Skip(s.Site), Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{
 		Within: back.paths, How: opt.How, DryRun: opt.DryRun, Keep: mode.KeepOverwritten(s.Site, tree.Dir, ""),
 	})

@@ -80,7 +80,7 @@ func (w *AgentWork) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(c.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	*w = AgentWork{Agent: w.Agent, Child: c, Gone: l.Gone}
 	if l.Gone != "" { // one that cannot be seen is no wish to delete every file of the others
 		w.Notes = append(w.Notes, l.Gone+": nothing of what it did there is in the session's patch")

@@ -23,7 +23,7 @@ type Book struct {
 
 // Open opens the book of a session.
 func Open(s *site.Site) *Book {
-	workspace, origin := string(s.Rec.Workspace), string(s.Rec.Origin)
+	workspace, origin := string(s.Rec.Inside()), string(s.Rec.Origin)
 	return &Book{Site: s, Log: Log{
 		Dir: s.Folder, Roots: []string{workspace, origin}, Origin: origin, Ended: s.Rec.State.Ended(), At: s.Now(),
 	}}

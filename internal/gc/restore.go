@@ -240,11 +240,14 @@ func checkRestored(ctx context.Context, list *snapshot.Snapshot, dir string) (di
 		return digest, err
 	}
 	l := &mode.Look{}
-	defer func() { err = errors.Join(err, l.Close(dir)) }()
-	if err := l.ScanAll(ctx, dir, snapshot.ScanOptions{Format: list.Format, Contents: snapshot.StatOnly}); err != nil {
+	defer func() { err = errors.Join(err, l.Close()) }()
+	err = l.ScanAll(ctx, func(ctx context.Context) (*snapshot.Snapshot, []snapshot.Problem, error) {
+		return snapshot.Scan(ctx, dir, snapshot.ScanOptions{Format: list.Format, Contents: snapshot.StatOnly})
+	})
+	if err != nil {
 		return digest, err
 	}
-	if err := l.HashAll(ctx, dir); err != nil {
+	if err := l.HashAll(ctx); err != nil {
 		return digest, err
 	}
 	if len(l.Problems) > 0 {

@@ -134,7 +134,7 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 		return nil, err
 	}
 	st := &guard.SessionState{
-		Supervisors: withSelf(nil), ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Workspace))), Tmp: g.Rec.Tmp,
+		Supervisors: withSelf(nil), ID: g.PublicID(), Agent: g.Rec.Agent, WorkTree: mode.Of(g.Rec.Mode).WorkTree, Off: g.Rec.Guard.Off, OpenedAt: g.Rec.CreatedAt, Origin: g.Rec.Origin, Workspace: state.HostPath(superqode.RealPrefix(string(g.Rec.Inside()))), Tmp: g.Rec.Tmp,
 		GitDirs: []state.HostPath{}, Trees: []state.HostPath{}, UserConfig: []state.HostPath{}, HookEnv: []string{}, Base: g.Rec.Guard.Policy, Allow: g.Rec.Guard.Allow, Deny: g.Rec.Guard.Deny, HooksPath: g.Rec.Guard.HooksPath,
 		Git: guard.RealGit{Bin: state.HostPath(bin.Bin), Version: bin.Version.String()},
 	}

@@ -100,8 +100,8 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 	if o.Enforce == "" || g.contained() {
 		o.Enforce = rec.Enforce
 	}
-	o.Helper, _ = g.Machine.Helper() // without one there are no mounts
-	if !o.InPlace {
+	o.Helper, _ = g.Machine.Helper()      // without one there are no mounts
+	if !o.InPlace && rec.Overlay == nil { // what an overlay writes to is no program's
 		o.Own = append(o.Own, string(rec.Workspace))
 	}
 	for i, dir := range o.Own {

@@ -79,10 +79,10 @@ type grounds struct {
 func (g *Guard) grounds(cwd string, held *kernel.Confiner) grounds {
 	rec := &g.Rec
 	at := grounds{cwd: cwd, denials: denials, closed: slices.Concat(held.Plan.ReadOnly(), held.Plan.Deny)}
-	for _, dir := range []string{string(rec.Workspace), g.ArtifactDir(), filepath.Join(g.Folder, "tmp"), g.TmpDir()} {
+	for _, dir := range []string{string(rec.Inside()), g.ArtifactDir(), filepath.Join(g.Folder, "tmp"), g.TmpDir()} {
 		at.open = append(at.open, superqode.RealPrefix(dir))
 	}
-	if !mode.Of(rec.Mode).InPlace && rec.Workspace != rec.Origin {
+	if !mode.Of(rec.Mode).InPlace && rec.Inside() != rec.Origin {
 		at.origin = string(rec.Origin)
 	}
 	return at

@@ -28,7 +28,7 @@ func (e *ending) collectAll(ctx context.Context) (err error) {
 		return err
 	}
 	e.look = l
-	defer func() { err = errors.Join(err, l.Close(string(e.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	if l.Gone != "" {
 		e.Tell(l.Gone)
 		e.warnings = append(e.warnings, l.Gone)

@@ -122,7 +122,7 @@ func (m *Manager) Claims(ctx context.Context, dir, ref string) (*coordinator.Cla
 			return nil, err
 		}
 		s := m.session(l)
-		place := coordinator.Place{Project: s.Project.Dir, Root: string(l.Workspace), Session: l.ID, Folder: s.Folder, Base: s.ClaimBase()}
+		place := coordinator.Place{Project: s.Project.Dir, Root: s.WorkDir(), Session: l.ID, Folder: s.Folder, Base: s.ClaimBase()}
 		place.Ready = func(context.Context) error {
 			if s.Rec.State == superqode.StateDone {
 				return mode.Ended(s.Site)

@@ -203,7 +203,7 @@ func (s *Session) fill(ctx context.Context, pl plan) error {
 	}
 	missing = slices.DeleteFunc(missing, func(e snapshot.Entry) bool { return e.IsLarge() })
 	if len(missing) > 0 {
-		if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), missing); err != nil {
+		if err := s.Store.WriteBlobs(ctx, s.WorkDir(), missing); err != nil {
 			return fmt.Errorf("keep the base's contents: %w", err)
 		}
 	}

@@ -46,7 +46,7 @@ func TestOpenUnreadable(t *testing.T) {
 	if l.Open(dir, problems) {
 		t.Error("opened twice")
 	}
-	if err := l.Close(dir); err != nil || perm(file) != 0o011 || perm(folder) != 0o055 {
+	if err := l.Close(); err != nil || perm(file) != 0o011 || perm(folder) != 0o055 {
 		t.Errorf("closed: %v, file %o, folder %o", err, perm(file), perm(folder))
 	}
 }

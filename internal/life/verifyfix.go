@@ -79,7 +79,7 @@ func (m *Manager) tryFix(ctx context.Context, t *findings.Trial, opt VerifyFixOp
 		err = errors.Join(err, eerr)
 	}()
 	return t.Run(ctx, findings.Workspace{
-		Session: fresh.Rec.ID, Dir: string(fresh.Rec.Workspace), Head: head, Tests: opt.Exec.Args, Tell: opt.Tell,
+		Session: fresh.Rec.ID, Dir: fresh.WorkDir(), Head: head, Tests: opt.Exec.Args, Tell: opt.Tell,
 		Run: func(ctx context.Context) (int, bool, error) {
 			res, err := fresh.Exec(ctx, opt.Exec)
 			return res.ExitCode, res.TimedOut, err

@@ -33,6 +33,9 @@ type Kind interface {
 	// stored, since they exist nowhere else.
 	Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error)
 
+	// scan lists what the workspace holds. Whatever differs from the base can be read below
+	// the result's Root.
+	scan(ctx context.Context, s *site.Site, opt snapshot.ScanOptions) (*snapshot.Snapshot, []snapshot.Problem, error)
 	// Skip reports what is no part of the session's snapshots.
 	Skip(s *site.Site) snapshot.Skip
 	// patchable returns the part of a snapshot of the workspace that a patch is about.

@@ -29,6 +29,7 @@ type Look struct {
 	Commits      [2]string           // of the store, or refs: base and final, once all that they hold is there
 	ends         bool                // the commits are the session's own base and final
 	InPlace      bool                // the workspace is the origin and stays as it is: nothing is touched to be read
+	dir          string              // what was looked at
 	opened       []opened
 }
 
@@ -66,14 +67,12 @@ func LookRaw(ctx context.Context, s *site.Site) (_ *Look, err error) {
 		l.Final = &snapshot.Snapshot{Root: s.Folder, Format: base.Format, Taken: s.Now()}
 		return l, onlyPatchable(s, l)
 	}
-	ws := string(s.Rec.Workspace)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.Close(ws))
+			err = errors.Join(err, l.Close())
 		}
 	}()
-	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: Skip(s)})
-	if err != nil {
+	if err = l.scanWorkspace(ctx, s, Skip(s)); err != nil {
 		return nil, fmt.Errorf("scan the workspace: %w", err)
 	}
 	if err := onlyPatchable(s, l); err != nil {
@@ -82,7 +81,7 @@ func LookRaw(ctx context.Context, s *site.Site) (_ *Look, err error) {
 	if l.Ignored, l.IgnoredPaths, err = dropIgnored(ctx, s, l.Final); err != nil {
 		return nil, err
 	}
-	if err = l.HashAll(ctx, ws); err != nil {
+	if err = l.HashAll(ctx); err != nil {
 		return nil, err
 	}
 	l.passOver()
@@ -129,15 +128,26 @@ type opened struct {
 	perm os.FileMode
 }
 
-// ScanAll scans the workspace. A program may take the read permission from what
-// it made, or was given; the workspace belongs to superqode's user, so that is
-// no reason not to know what is there. Close gives the permissions back.
-func (l *Look) ScanAll(ctx context.Context, root string, opt snapshot.ScanOptions) (err error) {
+// A Scan lists what a folder holds, in the way of snapshot.Scan.
+type Scan func(context.Context) (*snapshot.Snapshot, []snapshot.Problem, error)
+
+// scanWorkspace scans the workspace in the way of its mode.
+func (l *Look) scanWorkspace(ctx context.Context, s *site.Site, skip snapshot.Skip) error {
+	opt := snapshot.ScanOptions{Format: s.Base.Format, Known: s.Base.Known(), Previous: s.Base, Contents: snapshot.StatOnly, Skip: skip}
+	return l.ScanAll(ctx, func(ctx context.Context) (*snapshot.Snapshot, []snapshot.Problem, error) {
+		return For(s.Rec.Mode).scan(ctx, s, opt)
+	})
+}
+
+// ScanAll scans a folder. A program may take the read permission from what it made, or
+// was given; the workspace belongs to superqode's user, so that is no reason not to know
+// what is there. Close gives the permissions back.
+func (l *Look) ScanAll(ctx context.Context, scan Scan) (err error) {
 	for range maxOpenings {
-		if l.Final, l.Problems, err = snapshot.Scan(ctx, root, opt); err != nil {
+		if l.Final, l.Problems, err = scan(ctx); err != nil {
 			return err
 		}
-		if !l.Open(root, l.Problems) {
+		if !l.Open(l.Final.Root, l.Problems) {
 			return nil
 		}
 	}
@@ -146,12 +156,12 @@ func (l *Look) ScanAll(ctx context.Context, root string, opt snapshot.ScanOption
 
 // HashAll reads the contents that no stat data vouch for, but for those of large
 // files that base cannot have.
-func (l *Look) HashAll(ctx context.Context, root string) error {
+func (l *Look) HashAll(ctx context.Context) error {
 	if l.Base != nil {
 		l.Final.NameUnlike(l.Base)
 	}
 	problems, err := snapshot.HashMissing(ctx, l.Final)
-	if err == nil && l.Open(root, problems) {
+	if err == nil && l.Open(l.dir, problems) {
 		problems, err = snapshot.HashMissing(ctx, l.Final)
 	}
 	l.Problems = append(l.Problems, problems...)
@@ -166,10 +176,11 @@ func (l *Look) HashAll(ctx context.Context, root string) error {
 // Open widens the permissions of the files and folders that could not be read,
 // and reports whether there was one.
 func (l *Look) Open(dir string, problems []snapshot.Problem) (any bool) {
+	l.dir = dir
 	if l.InPlace || len(problems) == 0 {
 		return false
 	}
-	root, err := atomicfile.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(l.dir)
 	if err != nil {
 		return false
 	}
@@ -218,11 +229,11 @@ func (l *Look) passOver() {
 
 // Close gives the opened paths their permissions back, the last one first: a
 // folder that is closed hides what is in it.
-func (l *Look) Close(dir string) error {
+func (l *Look) Close() error {
 	if len(l.opened) == 0 {
 		return nil
 	}
-	root, err := atomicfile.OpenRoot(dir)
+	root, err := atomicfile.OpenRoot(l.dir)
 	if err != nil {
 		return err
 	}
@@ -304,6 +315,6 @@ func SaveLarge(ctx context.Context, s *site.Site, final *snapshot.Snapshot, chan
 			files = append(files, *e)
 		}
 	}
-	_, err := s.MoveLarge(ctx, string(s.Rec.Workspace), files)
+	_, err := s.MoveLarge(ctx, s.WorkDir(), files)
 	return err
 }

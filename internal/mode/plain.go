@@ -27,6 +27,10 @@ func (plain) Make(_ context.Context, _ *site.Site, opt Options) ([]snapshot.Entr
 	return nil, superqode.Errorf(superqode.ErrUsage, "unknown mode %s", opt.Mode)
 }
 
+func (plain) scan(ctx context.Context, s *site.Site, opt snapshot.ScanOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	return snapshot.Scan(ctx, s.WorkDir(), opt)
+}
+
 func (plain) Skip(s *site.Site) snapshot.Skip {
 	return without(skipGit, s.Rec.Exclude)
 }

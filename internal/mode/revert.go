@@ -99,7 +99,7 @@ func workspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 		}
 		return drop(path, kind)
 	}
-	return &revert.Tree{Dir: string(s.Rec.Workspace), Base: base, Skip: skip, Store: s.Store}, nil
+	return &revert.Tree{Dir: s.WorkDir(), Base: base, Skip: skip, Store: s.Store}, nil
 }
 
 // reopenWorkspace makes the workspace's own folder anew where the program took

@@ -45,24 +45,23 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 		}
 		s.Base = base
 	}
-	l, ws := &Look{}, string(s.Rec.Workspace)
+	l := &Look{}
 	if !isOrphan(s) { // its large files go into the store
 		l.Base = base
 	}
-	defer func() { err = errors.Join(err, l.Close(ws)) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	own := func(path superqode.RelPath, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
-	err = l.ScanAll(ctx, ws, snapshot.ScanOptions{Format: base.Format, Known: base.Known(), Previous: base, Contents: snapshot.StatOnly, Skip: own})
-	if err != nil {
+	if err = l.scanWorkspace(ctx, s, own); err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
 	}
-	part := salvage.Part{Dir: ws, LeftOut: LeftOutOf(l.Problems)}
+	part := salvage.Part{Dir: l.dir, LeftOut: LeftOutOf(l.Problems)}
 	l.Problems = nil
 	extra, beyond, err := dropLarge(ctx, s, l)
 	if err != nil {
 		return d, err
 	}
 	part.LeftOut = append(part.LeftOut, beyond...)
-	if err := l.HashAll(ctx, ws); err != nil {
+	if err := l.HashAll(ctx); err != nil {
 		return d, err
 	}
 	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{Dirs: true}) {
@@ -92,7 +91,7 @@ func LeftOutOf(problems []snapshot.Problem) []salvage.LeftOut {
 // NoBase stands in for a base that cannot be read.
 func NoBase(s *site.Site) (*snapshot.Snapshot, error) {
 	format, err := snapshot.ParseFormat(s.Rec.ObjectFormat)
-	return &snapshot.Snapshot{Root: string(s.Rec.Workspace), Format: format}, err
+	return &snapshot.Snapshot{Root: s.WorkDir(), Format: format}, err
 }
 
 // dropLarge returns the new files that no patch would hold. It takes the biggest
@@ -145,7 +144,7 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil
 	}
-	now, _, err := snapshot.Scan(ctx, string(s.Rec.Workspace), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
+	now, _, err := snapshot.Scan(ctx, s.WorkDir(), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
 	if err != nil {
 		return err
 	}
@@ -155,7 +154,7 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 			there = append(there, *e)
 		}
 	}
-	_, err = s.MoveLarge(ctx, string(s.Rec.Workspace), there)
+	_, err = s.MoveLarge(ctx, s.WorkDir(), there)
 	return err
 }
 

@@ -55,7 +55,7 @@ func BeforeSetup(ctx context.Context, s *site.Site, opening bool) (*snapshot.Sna
 	if err != nil {
 		return nil, err
 	}
-	if err := l.Close(string(s.Rec.Workspace)); err != nil {
+	if err := l.Close(); err != nil {
 		return nil, err
 	}
 	return l.Final, l.Final.Save(StartFile(s))
@@ -75,7 +75,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close(string(s.Rec.Workspace))) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	if l.Gone != "" {
 		return nil // there is nothing that could be part of anything
 	}
@@ -128,7 +128,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 		}
 	}
 	if !Of(s.Rec.Mode).InPlace && len(fresh) > 0 {
-		if err := s.Store.WriteBlobs(ctx, string(s.Rec.Workspace), fresh); err != nil {
+		if err := s.Store.WriteBlobs(ctx, s.WorkDir(), fresh); err != nil {
 			return fmt.Errorf("keep what the setup made: %w", err)
 		}
 	}

@@ -40,7 +40,7 @@ func (r *run) environ() []string {
 		"SUPERQODE_AGENT_ID=" + r.Actor().String(),
 		"SUPERQODE_RUNNER_ID=" + cmp.Or(r.As.String(), r.Rec.RunnerID()),
 		"SUPERQODE_CASE_ID=" + string(r.Rec.Case),
-		"SUPERQODE_WORKSPACE=" + string(r.Rec.Workspace),
+		"SUPERQODE_WORKSPACE=" + string(r.Rec.Inside()),
 		"SUPERQODE_ORIGIN=" + string(r.Rec.Origin),
 		"SUPERQODE_MODE=" + string(r.Rec.Mode),
 		"SUPERQODE_OUTPUT_DIR=" + r.OutputDir(),
@@ -94,7 +94,7 @@ func (r *run) hooksPath() string {
 	if err != nil || st.HooksPath == "" || filepath.IsAbs(string(st.HooksPath)) {
 		return ""
 	}
-	here, there := filepath.Join(string(r.Rec.Workspace), string(st.HooksPath)),
+	here, there := filepath.Join(r.WorkDir(), string(st.HooksPath)),
 		filepath.Join(string(r.Rec.Origin), string(st.HooksPath))
 	if atomicfile.Exists(here) || !atomicfile.Exists(there) {
 		return ""

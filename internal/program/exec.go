@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
@@ -277,16 +278,16 @@ func (s *Program) linkSelf() error {
 // nearest folder above it that exists. It lies in the workspace, links
 // resolved.
 func (s *Program) startFolder(asked string) (string, error) {
-	ws := string(s.Rec.Workspace)
+	ws := string(s.Rec.Inside())
 	if asked == "" {
 		for rel := string(s.Rec.Prefix); rel != "" && rel != "."; rel = filepath.Dir(rel) {
-			if dir, err := inside(ws, rel); err == nil {
+			if dir, err := s.inside(rel); err == nil {
 				return dir, nil
 			}
 		}
 		return ws, nil
 	}
-	dir, err := inside(ws, asked)
+	dir, err := s.inside(asked)
 	if errors.Is(err, os.ErrNotExist) {
 		return "", superqode.Errorf(superqode.ErrUsage, "--cwd %s: the workspace has no such folder", text.Quote(asked))
 	}
@@ -294,6 +295,29 @@ func (s *Program) startFolder(asked string) (string, error) {
 		return "", superqode.Errorf(superqode.ErrUsage, "--cwd %q: %v", asked, err)
 	}
 	return dir, nil
+}
+
+// inside is a folder of the workspace as the session's programs see it.
+func (s *Program) inside(rel string) (string, error) {
+	ws := string(s.Rec.Inside())
+	if s.Rec.Overlay == nil {
+		return inside(ws, rel)
+	}
+	rel, err := filepath.Rel(ws, superqode.Under(ws, rel))
+	if err != nil {
+		return "", err
+	}
+	root, err := atomicfile.OpenRoot(s.WorkDir())
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if st, err := root.Stat(rel); err != nil {
+		return "", err
+	} else if !st.IsDir() {
+		return "", errors.New("it is not a folder")
+	}
+	return filepath.Join(ws, rel), nil
 }
 
 func inside(ws, rel string) (string, error) {
@@ -353,7 +377,7 @@ func (s *Program) handlers(kill chan<- time.Duration) map[string]supervisor.Hand
 		},
 		"session": func(context.Context, int, json.RawMessage) (any, error) {
 			return map[string]any{
-				"session_id": id, "mode": rec.Mode, "origin": rec.Origin, "workspace": rec.Workspace, "agent_id": actor,
+				"session_id": id, "mode": rec.Mode, "origin": rec.Origin, "workspace": rec.Inside(), "agent_id": actor,
 				"case_id": rec.Case, "base": rec.Base, "created_at": rec.CreatedAt,
 			}, nil
 		},

@@ -56,7 +56,7 @@ func (s *Program) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Ou
 }
 
 func (s *Program) outputRoots() outputs.Roots {
-	return outputs.Roots{Workspace: string(s.Rec.Workspace), Output: s.OutputDir(), Artifacts: s.ArtifactDir()}
+	return outputs.Roots{Workspace: s.WorkDir(), Output: s.OutputDir(), Artifacts: s.ArtifactDir()}
 }
 
 // CheckOutputs refuses patterns that can never select anything, before a session

@@ -14,18 +14,17 @@ import (
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
-	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
 	"github.com/seed-2d964004/superqode/internal/watch"
 )
 
 // WatchOptions returns how the workspace is watched.
-func WatchOptions(r *state.Record) watch.Options {
-	ignore := []string{".git"}
+func WatchOptions(s *site.Site) watch.Options {
+	r, ignore := &s.Rec, []string{".git"}
 	if mode.Of(r.Mode).InPlace {
 		ignore = append(ignore, ".superqode")
 	}
-	return watch.Options{Root: string(r.Workspace), Ignore: append(ignore, r.Watcher.Ignore...),
+	return watch.Options{Root: s.WorkDir(), Ignore: append(ignore, r.Watcher.Ignore...),
 		Debounce: r.Watcher.Debounce}
 }
 
@@ -53,7 +52,7 @@ func (s *Program) StartWatching() *watching {
 	if !s.Rec.Watcher.Enabled {
 		return nil
 	}
-	opt := WatchOptions(&s.Rec)
+	opt := WatchOptions(s.Site)
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watching{Cancel: cancel, Done: make(chan struct{}), First: map[string]time.Time{}}
 	base, file := s.Base, filepath.Join(s.Folder, "base.snap")
@@ -212,7 +211,7 @@ func (s *Program) claims() *coordinator.Handler {
 func (s *Program) ClaimBase() *coordinator.Base {
 	own := &site.Site{Host: s.Host, Project: s.Project, Source: s.Source, Folder: s.Folder, Rec: s.Rec,
 		Distrusted: s.Distrusted}
-	b := &coordinator.Base{Workspace: string(s.Rec.Workspace), List: filepath.Join(s.Folder, "base.snap"),
+	b := &coordinator.Base{Workspace: s.WorkDir(), List: filepath.Join(s.Folder, "base.snap"),
 		Snapshot: s.Base, Open: func(ctx context.Context) (*store.Store, error) {
 			err := own.OpenStore(ctx)
 			return own.Store, err

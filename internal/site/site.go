@@ -66,6 +66,10 @@ type Site struct {
 	Watched  map[string]time.Time // when paths were first seen to change, by who watched this value's runs
 }
 
+// WorkDir is the folder through which superqode itself, and git where superqode runs it,
+// reads and writes the workspace. It is not to be resolved, nor to be remembered.
+func (s *Site) WorkDir() string { return string(s.Rec.Workspace) }
+
 // Warn shows lines to the person at the terminal and keeps them for the report, each
 // once.
 func (s *Site) Warn(lines ...string) {

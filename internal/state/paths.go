@@ -59,7 +59,7 @@ func (r *Record) pathspec(dir, arg string) (string, error) {
 // inside returns where a path lies below the workspace or the origin; "." is the
 // root of either.
 func (r *Record) inside(path string) (string, bool) {
-	for _, root := range []string{string(r.Workspace), string(r.Origin)} {
+	for _, root := range []string{string(r.Inside()), string(r.Origin)} {
 		rel, err := filepath.Rel(root, path)
 		if root != "" && err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			return rel, true

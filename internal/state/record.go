@@ -42,6 +42,7 @@ type Record struct {
 	Workspace    HostPath `json:"workspace"`
 	Tmp          HostPath `json:"tmp"` // TMPDIR, where it does not lie in the session's folder, see site.MakeTmp
 	AdminDir     HostPath `json:"admin_dir"`
+	Overlay      *Overlay `json:"overlay,omitempty"` // the workspace is seen elsewhere, through a mount
 	ObjectFormat string   `json:"object_format"`
 	From         string   `json:"from"`
 	Exclude      []string `json:"exclude"` // patterns that are no part of the session's snapshots
@@ -106,6 +107,23 @@ type Record struct {
 	Pinned      bool     `json:"pinned"`
 	Warnings    []string `json:"warnings"`
 	Tampered    []string `json:"tampered"` // state files that were changed behind the supervisor's back, and put back
+}
+
+// Overlay is a workspace that the session's programs see through a mount at another
+// path, where each of them has what lies there outside. The folder Workspace holds what
+// they write.
+type Overlay struct {
+	At    HostPath   `json:"at"`    // where they see it
+	Lower []HostPath `json:"lower"` // what lies below, the topmost first
+	Boot  string     `json:"boot"`  // the start of the machine in which it was made
+}
+
+// Inside is the path at which the session's programs see the workspace.
+func (r *Record) Inside() HostPath {
+	if r.Overlay != nil {
+		return r.Overlay.At
+	}
+	return r.Workspace
 }
 
 // The steps of a session's end after which its workspace tells no more what the

@@ -16,7 +16,7 @@ import (
 
 // checkOut brings the session's own workspace to what was merged, and proves it.
 func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
-	ws := string(s.Rec.Workspace)
+	ws := s.WorkDir()
 	if _, err := os.Lstat(ws); errors.Is(err, os.ErrNotExist) {
 		if err := os.Mkdir(ws, 0o700); err != nil {
 			return err
@@ -85,8 +85,8 @@ func (s *Ending) checkOutLarge(ctx context.Context, m *attribution.TeamMerge) er
 		if len(paths) == 0 {
 			continue
 		}
-		tree := &revert.Tree{Dir: string(s.Rec.Workspace), Base: m.Now, Skip: mode.Skip(s.Site), Store: s.Store,
-			Aside: string(w.Child.Rec.Workspace)}
+		tree := &revert.Tree{Dir: s.WorkDir(), Base: m.Now, Skip: mode.Skip(s.Site), Store: s.Store,
+			Aside: w.Child.WorkDir()}
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
 			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s",

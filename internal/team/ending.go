@@ -330,12 +330,12 @@ func (s *Ending) saveLost(ctx context.Context, c *attach.Attached) error {
 		return nil
 	}
 	for _, k := range f.Agents[at].Conflicts {
-		e, err := entryAt(string(c.Rec.Workspace), superqode.RelPath(k.Path))
+		e, err := entryAt(c.WorkDir(), superqode.RelPath(k.Path))
 		if err != nil {
 			return err
 		}
 		if e.IsLarge() {
-			if _, err := c.MoveLarge(ctx, string(c.Rec.Workspace), []snapshot.Entry{*e}); err != nil {
+			if _, err := c.MoveLarge(ctx, c.WorkDir(), []snapshot.Entry{*e}); err != nil {
 				return err
 			}
 		}

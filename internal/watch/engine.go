@@ -350,7 +350,7 @@ func (e *engine) names(rel string) []string {
 
 // rootGone reports whether the root is no longer the same folder.
 func (e *engine) rootGone() bool {
-	st, err := os.Lstat(e.opt.Root)
+	st, err := os.Stat(e.opt.Root)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (!st.IsDir() || inode(st) != e.root)
 }
 

@@ -105,14 +105,16 @@ func Start(ctx context.Context, opt Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := os.Lstat(real)
+	st, err := os.Stat(opt.Root)
 	if err != nil {
 		return nil, err
 	}
 	if !st.IsDir() {
 		return nil, fmt.Errorf("%s is not a folder", opt.Root)
 	}
-	opt.Root = real
+	if there, err := os.Lstat(real); err == nil && os.SameFile(st, there) { // else it is a descriptor in /proc
+		opt.Root = real
+	}
 	if opt.Debounce <= 0 {
 		opt.Debounce = DefaultDebounce
 	}

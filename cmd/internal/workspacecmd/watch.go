@@ -128,7 +128,7 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 			return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", w.session.ID)
 		}
 		w.manager = a.Manager
-		w.opt = program.WatchOptions(&w.session.Record)
+		w.opt = program.WatchOptions(a.Manager.At(*w.session))
 	}
 	if c.Path != "" {
 		if err := w.only(a, c.Path); err != nil {
