@@ -42,6 +42,7 @@ var floors = map[string]int{
 	"internal/config":            10,
 	"internal/kernel":            10,
 	"internal/outputs":           10,
+	"internal/overlay":           11,
 	"internal/runner":            10,
 	"internal/snapshot":          10,
 	"internal/watch":             10,

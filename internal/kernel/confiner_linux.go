@@ -48,6 +48,9 @@ type Confiner struct {
 	ownMounts bool     // this process has mounts of its own already
 	made      bool     // they have been made
 	gitInside bool     // the origin is the workspace, and holds its git directory
+	overlay   func() (*os.File, error)
+	mount     *os.File // the overlay for the helper that was started last
+	folder    string   // where the helper starts the program; "" is where it was started itself
 	helper    string
 	scratch   string
 	input     *os.File // the program's, see reopened
@@ -61,7 +64,7 @@ type Confiner struct {
 // It applies Landlock to single threads: package landlock's functions would
 // confine this whole process, which has to write the session's state.
 func Open(o Options) (*Confiner, error) {
-	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, Layer: Layer{State: Off, By: None}}
+	k := &Confiner{rules: -1, scratch: o.Scratch, helper: o.Helper, overlay: o.Overlay, Layer: Layer{State: Off, By: None}}
 	k.gitInside = o.InPlace && slices.ContainsFunc(o.GitDirs, func(d string) bool { return superqode.Within(d, o.Origin) })
 	if o.Enforce == EnforceOff {
 		if o.NoNetwork {
@@ -275,7 +278,7 @@ func (k *Confiner) Confine() error {
 
 func (k *Confiner) confine() (err error) {
 	if k.binds && !k.made {
-		err := mountAll(k.Plan.Mounts, k.ownMounts)
+		err := mountAll(k.Plan.Mounts, k.ownMounts, k.overlay)
 		if err == nil && k.Plan.NoNetwork {
 			err = ownNetwork()
 		}
@@ -351,9 +354,12 @@ func (k *Confiner) GuardsGit() bool {
 // Close closes the ruleset. Programs that are running stay confined.
 func (k *Confiner) Close() error {
 	err := k.dropRules()
-	if k.input != nil {
-		err, k.input = errors.Join(err, k.input.Close()), nil
+	for _, f := range []*os.File{k.input, k.mount} {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
 	}
+	k.input, k.mount = nil, nil
 	k.Layer.Applied = false
 	return err
 }

@@ -20,9 +20,17 @@ import (
 func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, []string, error) {
 	switch {
 	case k.wraps:
-		attr.Files = append(slices.Clone(attr.Files), k.rulesFile()...)
+		more, err := k.lend()
+		if err != nil {
+			return path, argv, err
+		}
+		attr.Files = append(slices.Clone(attr.Files), more...)
 		k.ownNamespaces(attr.Sys)
-		return k.helper, append(append(k.helperArgs(), path), argv...), nil
+		args := k.helperArgs()
+		if k.overlay != nil { // the folder may be in the workspace alone
+			args, attr.Dir = slices.Insert(args, 2, inFolder+attr.Dir), "/"
+		}
+		return k.helper, append(append(args, path), argv...), nil
 	case k.locks:
 		if err := lockNamespaces(attr.Sys); err != nil || attr.Files[0] == nil {
 			return path, argv, err
@@ -44,6 +52,7 @@ const (
 	withRules = "+rules" // descriptor confineRules is a ruleset
 	justCheck = "+check" // the mounts have been made
 	noNetwork = "+nonet" // with a network namespace
+	inFolder  = "@"      // where the program starts
 )
 
 func (k *Confiner) helperArgs() []string {
@@ -59,31 +68,59 @@ func (k *Confiner) helperArgs() []string {
 	}
 	for _, m := range k.Plan.Mounts {
 		args = append(args, string(m.As)+m.Path)
+		if m.As == another {
+			args = append(args, m.From)
+		}
 	}
 	return append(args, "--")
 }
 
-// rulesFile returns a copy of the ruleset's descriptor for the child.
-func (k *Confiner) rulesFile() []*os.File {
-	if k.rules < 0 {
-		return nil
+// lend returns what the helper gets besides the streams: the ruleset and the overlay.
+func (k *Confiner) lend() (list []*os.File, err error) {
+	if k.rules >= 0 {
+		if k.lent == nil {
+			k.lent = os.NewFile(uintptr(k.rules), "ruleset")
+		}
+		list = append(list, k.lent)
 	}
-	if k.lent == nil {
-		k.lent = os.NewFile(uintptr(k.rules), "ruleset")
+	if k.overlay != nil {
+		if k.mount != nil {
+			_ = k.mount.Close() // the helper before has its own
+		}
+		if k.mount, err = k.overlay(); err != nil {
+			return nil, err
+		}
+		list = append(list, k.mount)
 	}
-	return []*os.File{k.lent}
+	return list, nil
 }
 
-// ownNamespaces asks for a user namespace that keeps all user ids, and for the
-// one capability that mounting needs, or the two with a network's. The helper drops
-// them before it starts the program.
+// ownNamespaces asks for the one capability that mounting needs, or the two with a
+// network's. The helper drops them before it starts the program.
 func (k *Confiner) ownNamespaces(sys *syscall.SysProcAttr) {
+	caps := []uintptr{unix.CAP_SYS_ADMIN}
+	if k.Plan.NoNetwork {
+		caps = append(caps, unix.CAP_NET_ADMIN)
+	}
+	ownUser(sys, caps)
+}
+
+// OwnNamespaces asks for a process with a user namespace and mounts of its own, in which
+// ids are what they are here, and for capabilities in it.
+func OwnNamespaces(sys *syscall.SysProcAttr, caps ...uintptr) error {
+	if os.Geteuid() == 0 && mayMount() {
+		return lockNamespaces(sys) // root has every capability there
+	}
+	ownUser(sys, caps)
+	return nil
+}
+
+// ownUser asks for a user namespace that keeps the user's own id.
+func ownUser(sys *syscall.SysProcAttr, caps []uintptr) {
 	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
 	sys.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 	sys.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-	if sys.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}; k.Plan.NoNetwork {
-		sys.AmbientCaps = append(sys.AmbientCaps, unix.CAP_NET_ADMIN)
-	}
+	sys.AmbientCaps = caps
 }
 
 // lockNamespaces asks for a user namespace in which every user has the id that it has
@@ -132,7 +169,7 @@ func (k *Confiner) tryHelper() (err error) {
 	if k.locks {
 		err = lockNamespaces(cmd.SysProcAttr)
 	} else {
-		cmd.ExtraFiles = k.rulesFile()
+		cmd.ExtraFiles, err = k.lend()
 		k.ownNamespaces(cmd.SysProcAttr)
 	}
 	if err != nil {
@@ -155,6 +192,8 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 	k := &Confiner{Layer: Layer{Applied: true}, rules: -1, binds: true, ownMounts: true}
 	for len(args) > 0 && args[0] != "--" {
 		switch word := args[0]; {
+		case strings.HasPrefix(word, inFolder):
+			k.folder = word[len(inFolder):]
 		case word == withRules:
 			k.rules = confineRules
 		case word == justCheck:
@@ -162,7 +201,15 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 		case word == noNetwork:
 			k.Plan.NoNetwork = true
 		case len(word) > 1 && word[1] == '/':
-			k.Plan.Mounts = append(k.Plan.Mounts, Mount{word[1:], word[0]})
+			m := Mount{Path: word[1:], As: word[0]}
+			if m.As == another && len(args) > 1 {
+				args = args[1:]
+				m.From = args[0]
+			}
+			if m.As == overlaid {
+				k.overlay = k.lentOverlay
+			}
+			k.Plan.Mounts = append(k.Plan.Mounts, m)
 		}
 		args = args[1:]
 	}
@@ -188,6 +235,15 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 	return 126
 }
 
+// lentOverlay is the overlay that the helper was given, behind the ruleset.
+func (k *Confiner) lentOverlay() (*os.File, error) {
+	fd := confineRules
+	if k.rules >= 0 {
+		fd++
+	}
+	return os.NewFile(uintptr(fd), "overlay"), nil
+}
+
 // becomeProgram does everything but execute the program.
 func (k *Confiner) becomeProgram() error {
 	// Gaining a capability may have undone it.
@@ -195,7 +251,10 @@ func (k *Confiner) becomeProgram() error {
 	if err != nil || k.made {
 		return errors.Join(err, k.check())
 	}
-	cwd, err := unix.Getwd() // of the mounts outside
+	cwd, err := k.folder, error(nil)
+	if cwd == "" {
+		cwd, err = unix.Getwd() // of the mounts outside
+	}
 	if err == nil {
 		err = k.confine()
 	}

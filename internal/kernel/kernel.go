@@ -25,6 +25,7 @@ package kernel
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -96,6 +97,12 @@ type Options struct {
 	InPlace bool     // the origin is the workspace
 	GitDirs []string // the origin's git directories; none outside git
 	Trees   []string // the origin's other linked worktrees and borrowed object stores
+
+	// Overlay returns a mount that hangs nowhere and takes the origin's place where the
+	// program runs, each time another one; nil is none. Binds are folders of the origin
+	// that are still to be read then, by the folders of Own at which they appear.
+	Overlay func() (*os.File, error)
+	Binds   map[string]string
 
 	Own       []string // the session's folders that its program may write
 	Scratch   string   // one of Own (or below one), where the check may create and remove a folder

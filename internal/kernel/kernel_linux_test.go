@@ -434,7 +434,7 @@ func TestRights(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	if k.wraps {
-		k.Plan.Mounts = append(k.Plan.Mounts, Mount{dir + "/else", copied})
+		k.Plan.Mounts = append(k.Plan.Mounts, Mount{Path: dir + "/else", As: copied})
 		if out := sh(t, k, dir, "cat $D/else/e; rm -f $D/else/e"); !strings.HasPrefix(out, "as it was\n") || !strings.Contains(out, "ead-only") {
 			t.Errorf("a copied folder: %s", out)
 		}

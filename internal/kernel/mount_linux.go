@@ -22,7 +22,7 @@ func mayMount() bool {
 // mountAll gives the calling thread mounts of its own, in which each of list covers
 // its place; own says that the thread has mounts of its own already. Nothing that
 // comes after can remove them: see Confiner.
-func mountAll(list []Mount, own bool) error {
+func mountAll(list []Mount, own bool, overlay func() (*os.File, error)) error {
 	if !own {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("mounts of its own were refused (%w)", err)
@@ -33,19 +33,53 @@ func mountAll(list []Mount, own bool) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("its mounts could not be separated (%w)", err)
 	}
+	found := map[string]int{}
 	for _, m := range list {
-		if err := m.attach(); err != nil && !(m.As != writable && errors.Is(err, unix.ENOENT)) {
-			return fmt.Errorf("%s could not be mounted over itself (%w)", m.Path, err)
+		if m.As == another { // before something covers it
+			fd, err := unix.OpenTree(unix.AT_FDCWD, m.From, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+			if err != nil {
+				return fmt.Errorf("%s could not be mounted once more (%w)", m.From, err)
+			}
+			defer unix.Close(fd)
+			found[m.Path] = fd
+		}
+	}
+	for _, m := range list {
+		var err error
+		switch m.As {
+		case overlaid:
+			err = attachOverlay(m.Path, overlay)
+		case another:
+			if err = unix.MountSetattr(found[m.Path], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err == nil {
+				err = unix.MoveMount(found[m.Path], "", unix.AT_FDCWD, m.Path, unix.MOVE_MOUNT_F_EMPTY_PATH)
+			}
+		default:
+			err = m.attach()
+		}
+		if err != nil && !(m.As != writable && m.As != overlaid && m.As != another && errors.Is(err, unix.ENOENT)) {
+			return fmt.Errorf("%s could not be covered by a mount (%w)", m.Path, err)
 		}
 	}
 	return nil
 }
 
+// attachOverlay puts the overlay in the origin's place.
+func attachOverlay(origin string, overlay func() (*os.File, error)) error {
+	mount, err := overlay()
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, origin, unix.MOVE_MOUNT_F_EMPTY_PATH), mount.Close())
+}
+
 // attach mounts a place on itself; the mount is what it is to be before it becomes
 // visible.
 func (m Mount) attach() error {
-	if m.As == copied {
+	switch m.As {
+	case copied:
 		return coverByCopy(m.Path)
+	case hidden:
+		return cover(m.Path, nil)
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Path,
 		unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
@@ -82,6 +116,11 @@ func coverByCopy(dir string) error {
 			texts[e.Name()] = text
 		}
 	}
+	return cover(dir, texts)
+}
+
+// cover covers a folder by a read-only one with files of its own.
+func cover(dir string, texts map[string][]byte) error {
 	if err := unix.Mount("superqode", dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "mode=755"); err != nil {
 		return err
 	}
@@ -103,7 +142,11 @@ func checkMounts(list []Mount) error {
 		case errors.Is(err, unix.ENOENT) && m.As != writable:
 		case err != nil:
 			return fmt.Errorf("look at the mount of %s: %w", m.Path, err)
-		case m.As == readOnly && !closed:
+		case m.As == overlaid && (st.Type != unix.OVERLAYFS_SUPER_MAGIC || closed):
+			return fmt.Errorf("%s is not the session's own", m.Path)
+		case m.As == hidden && st.Type != unix.TMPFS_MAGIC:
+			return fmt.Errorf("%s is not hidden", m.Path)
+		case (m.As == readOnly || m.As == another || m.As == hidden) && !closed:
 			return fmt.Errorf("%s is writable all the same", m.Path)
 		case m.As == writable && closed:
 			return fmt.Errorf("%s is not writable", m.Path)

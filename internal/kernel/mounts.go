@@ -8,12 +8,17 @@ import (
 	"github.com/seed-2d964004/superqode"
 )
 
-// Mount is a folder or a file that is mounted over itself where only the session's
-// programs see it.
+// Mount is a folder or a file that is covered where only the session's programs see it,
+// mostly by itself.
 type Mount struct {
 	Path string
 	As   byte
+	From string // what appears there, of one that is another
 }
+
+// SocketsDir is the folder of SUPERQODE_HOME that no program sees into: who asks at a
+// socket in it gets the workspace of a session.
+func SocketsDir(home string) string { return filepath.Join(home, "mounts") }
 
 // What a mount does to what it covers. None of them can be renamed or removed.
 const (
@@ -22,6 +27,9 @@ const (
 	pinned    = 'p' // stays where it is, since it holds one of the others
 	noDevices = 'd' // is no device
 	copied    = 'c' // holds copies that belong to the program's user
+	overlaid  = 'o' // is the overlay that takes the origin's place
+	another   = 'a' // is another folder, read-only
+	hidden    = 'h' // is empty
 )
 
 // strict are folders of files that ssh refuses to read when they belong to neither root
@@ -66,12 +74,20 @@ func (o Options) mounted(root bool, look view) []Mount {
 	var list []Mount
 	add := func(as byte, path string) {
 		if look.kind(path) != missing && !slices.ContainsFunc(list, func(m Mount) bool { return m.Path == path }) {
-			list = append(list, Mount{path, as})
+			list = append(list, Mount{Path: path, As: as})
 		}
 	}
 	closed := o.closed(look)
 	for _, path := range closed {
 		add(readOnly, path)
+	}
+	add(hidden, SocketsDir(o.Home))
+	if o.Overlay != nil {
+		add(overlaid, o.Origin)
+		closed = append(closed, o.Origin)
+		for to, from := range o.Binds {
+			list = append(list, Mount{to, another, from})
+		}
 	}
 	for _, path := range o.Own {
 		if slices.ContainsFunc(closed, func(p string) bool { return superqode.Within(path, p) }) {
@@ -107,7 +123,8 @@ func (o Options) mounted(root bool, look view) []Mount {
 func (o Options) closed(look view) []string {
 	var list []string
 	for _, p := range o.protected(look) {
-		if look.kind(p.path) != missing && (!o.InPlace || p.git || !superqode.Within(p.path, o.Origin)) {
+		inside := superqode.Within(p.path, o.Origin)
+		if look.kind(p.path) != missing && !(inside && (o.Overlay != nil || o.InPlace && !p.git)) {
 			list = append(list, p.path)
 		}
 	}
@@ -121,7 +138,7 @@ func (o Options) closed(look view) []string {
 		real, _, err := look.resolve(path)
 		mine := func(dir string) bool { return superqode.Within(real, dir) }
 		if err == nil && look.kind(real) != missing && !slices.ContainsFunc(o.Own, mine) &&
-			!slices.ContainsFunc(o.Allow, mine) && !(o.InPlace && mine(o.Origin)) {
+			!slices.ContainsFunc(o.Allow, mine) && !((o.InPlace || o.Overlay != nil) && mine(o.Origin)) {
 			list = append(list, real)
 		}
 	}

@@ -37,17 +37,18 @@ func childEnv(spec Spec) []string {
 // in the program's own environment and directory. The result may be relative to
 // dir: the child changes its directory first, and a script then sees the same
 // $0 as from a shell.
-func lookPath(name, dir string, env []string) (string, *StartError) {
+func lookPath(spec Spec) (string, *StartError) {
+	name, at := spec.Args[0], func(p string) string { return spec.Outside(under(spec.Dir, p)) }
 	if strings.IndexByte(name, 0) >= 0 {
 		return "", &StartError{name, exitNotFound, syscall.EINVAL}
 	}
 	if strings.Contains(name, "/") {
-		if err := executable(under(dir, name)); err != nil {
+		if err := executable(at(name)); err != nil {
 			return "", startError(name, err)
 		}
 		return name, nil
 	}
-	path, ok := superqode.LookupEnv(env, "PATH")
+	path, ok := superqode.LookupEnv(spec.Env, "PATH")
 	if !ok {
 		path = defaultPath
 	}
@@ -60,12 +61,12 @@ func lookPath(name, dir string, env []string) (string, *StartError) {
 		if d != "" {
 			p = strings.TrimSuffix(d, "/") + "/" + name
 		}
-		err := executable(under(dir, p))
+		err := executable(at(p))
 		switch {
 		case err == nil:
 			return p, nil
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && denied == nil &&
-			searchable(under(dir, p)):
+			searchable(at(p)):
 			denied = fmt.Errorf("%s: %w", p, err)
 		}
 	}

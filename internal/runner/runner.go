@@ -39,6 +39,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -51,6 +52,9 @@ type Spec struct {
 	Args []string
 	// Dir is the program's working directory, absolute; "" is the caller's.
 	Dir string
+	// Outside returns by what path this process reaches a path of the program's, where
+	// Confine gives the program a folder in another one's place; nil: by the same.
+	Outside func(path string) string
 	// Env is the whole environment. PWD is set to Dir; of duplicate keys the
 	// last one counts.
 	Env []string
@@ -236,8 +240,13 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 	if spec.Grace <= 0 {
 		spec.Grace = defaultGrace
 	}
+	if spec.Outside == nil {
+		spec.Outside = func(path string) string { return path }
+	}
 	if spec.Dir != "" {
-		if st, err := os.Stat(spec.Dir); err != nil {
+		if st, err := os.Stat(spec.Outside(spec.Dir)); errors.Is(err, fs.ErrNotExist) {
+			return res, fmt.Errorf("run in workspace: %w", &os.PathError{Op: "chdir", Path: spec.Dir, Err: syscall.ENOENT})
+		} else if err != nil {
 			return res, fmt.Errorf("run in workspace: %w", err)
 		} else if !st.IsDir() {
 			return res, fmt.Errorf("run in workspace: %w",
@@ -248,7 +257,7 @@ func Run(ctx context.Context, spec Spec) (res Result, err error) {
 		return res, context.Cause(ctx)
 	}
 	spec.Env = childEnv(spec)
-	path, serr := lookPath(spec.Args[0], spec.Dir, spec.Env)
+	path, serr := lookPath(spec)
 	if serr != nil {
 		res.ExitCode = serr.Code
 		return res, serr

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/overlay"
 )
 
 // IO is what the process was started with.
@@ -45,15 +46,20 @@ func Serves(exe string) bool {
 // session that confines its program: then the program is called by its own name,
 // from wherever it is installed.
 func Installed(args []string) bool {
-	return len(args) > 1 && (args[1] == hooks.InstalledCommand || args[1] == kernel.ConfineCommand)
+	return len(args) > 1 && (args[1] == hooks.InstalledCommand || args[1] == kernel.ConfineCommand || args[1] == overlay.MounterCommand)
 }
 
 // Main answers one call and returns the exit code. For git it does not return
 // when the command is allowed: the process becomes the real git.
 func Main(ctx context.Context, io IO) int {
 	if len(io.Args) > 0 {
-		if len(io.Args) > 1 && io.Args[1] == kernel.ConfineCommand && !Serves(io.Exe) { // as git it is no command
-			return kernel.ConfineProgram(io.Args[2:], io.Env, io.Err)
+		if len(io.Args) > 1 && !Serves(io.Exe) { // as git it has no commands
+			switch io.Args[1] {
+			case kernel.ConfineCommand:
+				return kernel.ConfineProgram(io.Args[2:], io.Env, io.Err)
+			case overlay.MounterCommand:
+				return overlay.Serve(io.Args[2:])
+			}
 		}
 		call := hooks.Call{Exe: io.Exe, Name: filepath.Base(io.Args[0]), Args: io.Args[1:], Env: io.Env, Dir: io.Dir,
 			In: io.In, Out: io.Out, Err: io.Err}

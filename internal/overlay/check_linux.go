@@ -1,0 +1,99 @@
+package overlay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+)
+
+// Check tries in a scratch folder below dir, which is real, what a workspace needs. The
+// error says why that is not possible and, as a hint, what helps.
+func Check(ctx context.Context, helper, dir string) (err error) {
+	if helper == "" {
+		return superqode.WithHint(errors.New("superqode-shim is not installed, which would mount the workspace"), "superqode doctor")
+	}
+	scratch, err := os.MkdirTemp(dir, ".superqode-overlay-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, discard(scratch)) }()
+	l := Layers{Lower: []string{scratch + "/lower"}, Upper: scratch + "/upper", Work: scratch + "/work", Socket: scratch + "/socket"}
+	if err := os.MkdirAll(l.Lower[0]+"/dir", 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"/a", "/dir/b"} {
+		if err := os.WriteFile(l.Lower[0]+name, []byte("lower"), 0o600); err != nil {
+			return err
+		}
+	}
+	m, err := Open(ctx, helper, l)
+	if err != nil {
+		return explain(err, dir)
+	}
+	err = use(m, l)
+	return errors.Join(err, m.Close())
+}
+
+// use writes, renames and deletes, and looks at what the layers hold then.
+func use(m *Mount, l Layers) error {
+	at := m.Dir()
+	err := errors.Join(os.WriteFile(at+"/a", []byte("upper"), 0o600), os.Rename(at+"/dir/b", at+"/c"), os.Mkdir(at+"/new", 0o700))
+	if err != nil {
+		return fmt.Errorf("an overlay cannot be written to here: %w", err)
+	}
+	var gone unix.Stat_t
+	if err := unix.Lstat(l.Upper+"/dir/b", &gone); err != nil || gone.Mode&unix.S_IFMT != unix.S_IFCHR {
+		return fmt.Errorf("an overlay does not note here what was deleted (%w)", err)
+	}
+	lower, err := os.ReadFile(l.Lower[0] + "/a")
+	upper, uerr := os.ReadFile(l.Upper + "/a")
+	if err = errors.Join(err, uerr); err != nil || string(lower) != "lower" || string(upper) != "upper" {
+		return fmt.Errorf("an overlay does not keep apart here what it is made of (%w)", err)
+	}
+	return nil
+}
+
+// discard removes the folders of a mount, from which the kernel took all rights.
+func discard(dir string) error {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// explain names what a machine lacks, from what it answered.
+func explain(err error, dir string) error {
+	var st unix.Statfs_t
+	setting := func(name string) string {
+		data, _ := os.ReadFile("/proc/sys/" + name)
+		return strings.TrimSpace(string(data))
+	}
+	switch denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES); {
+	case unix.Statfs(dir, &st) == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC:
+		return superqode.WithHint(fmt.Errorf("%s lies in an overlay itself, as a container's own files do, and can be no layer that is written: %w", dir, err),
+			"superqode --home DIR … with a folder of a volume or a tmpfs")
+	case errors.Is(err, unix.ENODEV):
+		return superqode.WithHint(fmt.Errorf("this kernel has no overlay file system: %w", err), "modprobe overlay")
+	case denied && setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+		return superqode.WithHint(fmt.Errorf("AppArmor takes from user namespaces what mounting needs: %w", err), "superqode doctor --fix")
+	case denied && setting("kernel/unprivileged_userns_clone") == "0":
+		return superqode.WithHint(fmt.Errorf("this system lets only root make user namespaces: %w", err), "sysctl kernel.unprivileged_userns_clone=1")
+	case errors.Is(err, unix.ENOSPC) && setting("user/max_user_namespaces") == "0":
+		return superqode.WithHint(fmt.Errorf("this system allows no user namespaces: %w", err), "sysctl user.max_user_namespaces=10000")
+	case denied:
+		return superqode.WithHint(fmt.Errorf("this machine, or the container around, lets nobody mount in a user namespace: %w", err), "docker run --security-opt seccomp=unconfined …")
+	case errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("this kernel, or the file system of %s, does not do (Linux 5.11 is needed): %w", dir, err)
+	}
+	return err
+}
