@@ -3,6 +3,8 @@ package superqode_test
 import (
 	"encoding/json"
 	"errors"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -51,6 +53,7 @@ var floors = map[string]int{
 	"internal/snapshot/treecopy": 12,
 	"internal/installation":      15,
 	"internal/state":             15,
+	"workspace":                  15,
 	"hooks":                      20,
 	"internal/merge":             20,
 	"internal/report":            20,
@@ -219,6 +222,33 @@ func TestArrow(t *testing.T) {
 	} {
 		if wrong := arrow(tt.from, tt.to); (wrong == "") != tt.ok {
 			t.Errorf("%s → %s: %q", tt.from, tt.to, wrong)
+		}
+	}
+}
+
+// TestWorkspaceStandsAlone holds that the file API imports the standard library, the root
+// and the matcher of patterns; only the runner and git go to packages below.
+func TestWorkspaceStandsAlone(t *testing.T) {
+	t.Parallel()
+	below := map[string]string{"runner.go": "internal/runner", "git.go": "internal/git"}
+	files, err := filepath.Glob("workspace/*.go")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range file.Imports {
+			imp := strings.Trim(spec.Path.Value, `"`)
+			pkg, mine := ours(imp)
+			switch {
+			case strings.HasSuffix(path, "_test.go"), !strings.Contains(strings.Split(imp, "/")[0], "."):
+			case imp == "github.com/bmatcuk/doublestar/v4", mine && (pkg == "" || pkg == below[filepath.Base(path)]):
+			default:
+				t.Errorf("%s imports %s", path, imp)
+			}
 		}
 	}
 }

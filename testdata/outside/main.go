@@ -18,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/hooks/install"
 	"github.com/seed-2d964004/superqode/revert"
 	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/workspace"
 	"github.com/seed-2d964004/superqode/worktree"
 )
 
@@ -46,7 +47,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for name, use := range map[string]func(context.Context) error{
-		"superqode": p.root, "worktree": p.worktree, "guard": p.guard, "hooks": p.hooks, "hooks/install": p.install, "revert": p.revert, "artifacts": p.artifacts, "session": p.session,
+		"superqode": p.root, "worktree": p.worktree, "guard": p.guard, "hooks": p.hooks, "hooks/install": p.install, "revert": p.revert, "artifacts": p.artifacts, "session": p.session, "workspace": p.workspace,
 	} {
 		if err := use(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -168,6 +169,22 @@ func (p *place) session(ctx context.Context) error {
 	data, err := os.ReadFile(filepath.Join(p.repo, "file"))
 	if err != nil || string(data) != "mine\n" || len(end.Changes) != 1 {
 		return fmt.Errorf("the file holds %q, %d changes, %w", data, len(end.Changes), err)
+	}
+	return nil
+}
+
+func (p *place) workspace(ctx context.Context) error {
+	dir, err := workspace.Open(filepath.Join(p.dir, "files"))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f := workspace.Scoped(dir, workspace.WithAllowWrite("out/**"))
+	if err := workspace.AtomicWrite(ctx, f, "out/a", []byte("x")); err != nil {
+		return err
+	}
+	if err := f.Write(ctx, "b", nil); !errors.Is(err, workspace.ErrAccessDenied) {
+		return fmt.Errorf("a rule let a write through: %w", err)
 	}
 	return nil
 }
