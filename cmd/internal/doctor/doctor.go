@@ -25,6 +25,7 @@ import (
 // Cmd checks what superqode needs and what it would like to have.
 type Cmd struct {
 	Fix bool `help:"Repair what can be repaired."`
+	Yes bool `short:"y" help:"With --fix: do not ask before anything is written outside of superqode's own folder."`
 }
 
 // The results of one check. A missing ability that has a substitute is a note,
@@ -53,7 +54,7 @@ func failed(name, status string, err error) check {
 // all lists the checks in the order in which they are printed.
 func (c *Cmd) all() []func(context.Context, *app.App) []check {
 	return []func(context.Context, *app.App) []check{
-		platform, gitAndOrigin, homeFolder, confinement, processes, limits, terminal, c.leftovers, sessions,
+		platform, gitAndOrigin, homeFolder, confinement, c.overlays, processes, limits, terminal, c.leftovers, sessions,
 	}
 }
 
