@@ -71,6 +71,9 @@ func Open(o Options) (*Confiner, error) {
 			return nil, superqode.Errorf(superqode.ErrUsage,
 				"--no-network needs the kernel layer, which --enforce off switches off")
 		}
+		if o.Private.Tmp != "" {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--private-tmp needs the kernel layer, which --enforce off switches off")
+		}
 		return k, nil
 	}
 	keepOpened()
@@ -92,7 +95,7 @@ func (k *Confiner) open(o Options) (err error) {
 		k.Layer.State, k.Layer.Applied = stateOf(k.Layer.ABI)
 	}
 	root, look := os.Geteuid() == 0, diskView()
-	if err := o.checkAllows(look); err != nil {
+	if err := errors.Join(o.checkAllows(look), o.checkPrivate(look)); err != nil {
 		return err
 	}
 	noMounts := errors.New("--confine")
@@ -100,6 +103,9 @@ func (k *Confiner) open(o Options) (err error) {
 		if noMounts = k.openMounts(o, root, look); noMounts == nil {
 			return nil
 		}
+	}
+	if o.Private.Tmp != "" && noMounts != nil && !o.Confine {
+		return notPrivate(noMounts)
 	}
 	if o.NoNetwork && k.Layer.ABI < abiTCP {
 		return superqode.WithHint(fmt.Errorf("--no-network needs a network namespace (%w), or Landlock version %d (Linux 6.7), and this kernel has version %d", noMounts, abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
@@ -124,8 +130,10 @@ func (k *Confiner) open(o Options) (err error) {
 	if !o.Confine {
 		k.Layer.Missing = append(k.Layer.Missing, fmt.Sprintf("no program can mount, and so no sandbox of its own starts (%s)", noMounts))
 	}
-	k.try()
+	noMounts = k.try()
 	switch {
+	case o.Private.Tmp != "" && noMounts != nil:
+		return notPrivate(noMounts)
 	case o.NoNetwork && !k.Layer.Applied:
 		return fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
 	case o.NoNetwork && k.binds:
@@ -179,8 +187,14 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 	return err
 }
 
-// try finds out on scratch threads what is possible with Landlock.
-func (k *Confiner) try() {
+func notPrivate(why error) error {
+	return superqode.WithHint(fmt.Errorf("--private-tmp needs mounts that only the session sees, which are not possible: %w", why),
+		"superqode doctor shows what this machine offers")
+}
+
+// try finds out on scratch threads what is possible with Landlock. It returns why there are
+// no mounts.
+func (k *Confiner) try() (noMounts error) {
 	if len(k.Plan.Mounts) > 0 {
 		k.binds = true
 		err := onThread(k.Confine)
@@ -188,9 +202,9 @@ func (k *Confiner) try() {
 			err = k.tryWrapped()
 		}
 		if err == nil {
-			return
+			return nil
 		}
-		k.binds = false
+		k.binds, noMounts = false, err
 		if k.gitInside && k.Layer.Active() {
 			k.Layer.State = unavailableState(fmt.Sprintf("Landlock cannot keep .git read-only inside a writable tree, and %s; everything else that is protected is read-only", err))
 		}
@@ -198,6 +212,7 @@ func (k *Confiner) try() {
 	if err := onThread(k.Confine); err != nil {
 		k.Layer.State, k.Layer.Applied = unavailableState("the check failed: "+err.Error()), false
 	}
+	return noMounts
 }
 
 // noLandlock explains why the kernel gave no version.

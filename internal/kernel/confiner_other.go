@@ -28,6 +28,8 @@ func Open(o Options) (*Confiner, error) {
 			"--enforce auto runs with the other layers of the guard")
 	case o.NoNetwork:
 		return nil, fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
+	case o.Private.Tmp != "":
+		return nil, fmt.Errorf("--private-tmp needs the kernel layer, which is %s", k.Layer.State)
 	case o.Enforce == EnforceOff:
 		k.Layer.State = Off
 	}

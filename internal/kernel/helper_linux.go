@@ -68,7 +68,7 @@ func (k *Confiner) helperArgs() []string {
 	}
 	for _, m := range k.Plan.Mounts {
 		args = append(args, string(m.As)+m.Path)
-		if m.As == another {
+		if m.As == another || m.As == placed {
 			args = append(args, m.From)
 		}
 	}
@@ -202,7 +202,7 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 			k.Plan.NoNetwork = true
 		case len(word) > 1 && word[1] == '/':
 			m := Mount{Path: word[1:], As: word[0]}
-			if m.As == another && len(args) > 1 {
+			if (m.As == another || m.As == placed) && len(args) > 1 {
 				args = args[1:]
 				m.From = args[0]
 			}

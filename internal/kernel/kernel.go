@@ -9,7 +9,7 @@
 //     one, is refused. In place the origin's tree is the workspace.
 //  2. Mounts come first: each protected place, and what runs later in the user's name
 //     (later), is mounted over itself, read-only. All else stays writable.
-//     NoNetwork adds a network namespace.
+//     NoNetwork adds a network namespace, Private a /tmp.
 //  3. Where no mounts can be had, Landlock opens everything beside what is protected.
 //     It covers no metadata, and in place it cannot take away inside the origin what
 //     it gave for it.
@@ -108,6 +108,7 @@ type Options struct {
 	Scratch   string   // one of Own (or below one), where the check may create and remove a folder
 	Allow     []string // --allow-write
 	NoNetwork bool     // no network but one of its own; by Landlock, no TCP
+	Private   Private  // folders of its own at places that all share; mounts alone can give them
 
 	// Tried is Layer.By of an earlier confinement with these options: mounts are then
 	// not tried before the program is started, but still checked in it.

@@ -445,3 +445,99 @@ func TestRights(t *testing.T) {
 		t.Errorf("limits: %s", out)
 	}
 }
+
+// TestPrivate: a service outside that listens in /tmp or in XDG_RUNTIME_DIR cannot be
+// reached, nor an engine that starts containers; what the session works with is where it
+// was, and each of its programs sees the same /tmp.
+func TestPrivate(t *testing.T) {
+	for name, confine := range map[string]bool{Mounts: false, "confine": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testPrivate(t, confine)
+		})
+	}
+}
+
+func testPrivate(t *testing.T, confine bool) {
+	dir, o := ground(t)
+	outside, err := os.MkdirTemp("/tmp", "sq-outside-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(outside) })
+	for _, d := range []string{outside + "/run", outside + "/tool", outside + "/home/own-tmp", outside + "/home/own-run", dir + "/engines"} {
+		if err := os.MkdirAll(d, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reached := make(chan string, 100)
+	for _, path := range []string{outside + "/daemon", outside + "/run/bus", outside + "/agent", dir + "/engines/docker.sock", dir + "/engines/podman.sock"} {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		go func() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				reached <- path
+				_ = c.Close()
+			}
+		}()
+	}
+	o.User = append(o.User, "XDG_RUNTIME_DIR="+outside+"/run")
+	o.Env = append(o.Env, "SSH_AUTH_SOCK="+outside+"/agent", "DOCKER_HOST=unix://"+dir+"/engines/docker.sock", "CONTAINER_HOST="+dir+"/engines/podman.sock",
+		"PATH="+outside+"/tool:"+os.Getenv("PATH"))
+	o.Private = Private{Tmp: outside + "/home/own-tmp", Run: outside + "/home/own-run", Sockets: []string{dir + "/engines/podman.sock"}}
+	o.Own, o.Confine = append(o.Own, o.Private.Tmp, o.Private.Run), confine
+	k, err := Open(o)
+	if err != nil && strings.Contains(err.Error(), "--private-tmp needs mounts") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	connect := func(path string) string {
+		return "python3 -c \"from socket import *; socket(AF_UNIX).connect('" + path + "'); print('did it')\""
+	}
+	for path, want := range map[string]bool{
+		outside + "/daemon": false, outside + "/run/bus": false, dir + "/engines/docker.sock": false, outside + "/agent": true, dir + "/engines/podman.sock": true,
+		"/proc/1/root" + outside + "/daemon": false, fmt.Sprintf("/proc/%d/root%s/daemon", os.Getpid(), outside): false, fmt.Sprintf("/proc/%d/cwd/../../../../../../../../../..%s/daemon", os.Getpid(), outside): false,
+	} {
+		for _, way := range []string{"", "umount -l /tmp; ", "unshare -Urm umount -l /tmp; ", "unshare -m umount -R /tmp; ", "nsenter -t $PPID -m "} {
+			if out := sh(t, k, dir, way+connect(path)); strings.Contains(out, "did it") != want && (want == (way == "")) {
+				t.Errorf("%s%s: %s", way, path, out)
+			}
+		}
+	}
+	close(reached)
+	for path := range reached {
+		if path != outside+"/agent" && path != dir+"/engines/podman.sock" {
+			t.Errorf("%s was reached", path)
+		}
+	}
+	for _, line := range []string{
+		"echo x >/tmp/left", "test \"$(cat /tmp/left)\" = x", "mkdir " + outside + "/run/r && rmdir " + outside + "/run/r", "test -d " + outside + "/tool", "test ! -e " + outside + "/run/bus",
+		"cat $D/origin/a && ! echo x >$D/origin/a", "echo x >$D/home/s/ws/w",
+	} {
+		if out := sh(t, k, dir, "set -e; "+line+"; echo fine"); !strings.HasSuffix(out, "fine\n") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+	if _, err := os.Lstat("/tmp/left"); err == nil {
+		t.Error("/tmp is not the session's own")
+	}
+
+	// A program has put a link where the next one needs a place.
+	sh(t, k, dir, "rm -rf "+outside+"; ln -s "+dir+"/else "+outside)
+	if err := os.RemoveAll(o.Private.Tmp + strings.TrimPrefix(outside, "/tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(dir+"/else", o.Private.Tmp+strings.TrimPrefix(outside, "/tmp")); err != nil {
+		t.Fatal(err)
+	}
+	err = onThread(k.confine)
+	if left, _ := os.ReadDir(dir + "/else"); err == nil || len(left) != 1 {
+		t.Errorf("mounts were made through a link: %v, %v", err, left)
+	}
+}

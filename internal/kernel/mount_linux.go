@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
@@ -47,6 +49,7 @@ func mountAll(list []Mount, own bool, overlay func() (*os.File, error)) error {
 	for _, m := range list {
 		var err error
 		switch m.As {
+		case placed: // at last
 		case overlaid:
 			err = attachOverlay(m.Path, overlay)
 		case another:
@@ -60,6 +63,31 @@ func mountAll(list []Mount, own bool, overlay func() (*os.File, error)) error {
 			return fmt.Errorf("%s could not be covered by a mount (%w)", m.Path, err)
 		}
 	}
+	return placeAll(list)
+}
+
+// placeAll makes the mounts that show what lies elsewhere. All of that is taken first, with
+// the mounts made before, since the first of them may cover it.
+func placeAll(list []Mount) error {
+	list = slices.DeleteFunc(slices.Clone(list), func(m Mount) bool { return m.As != placed })
+	trees := make([]*os.File, len(list))
+	defer func() {
+		for _, t := range trees {
+			_ = t.Close()
+		}
+	}()
+	for i, m := range list {
+		fd, err := take(m.From)
+		if err != nil {
+			return fmt.Errorf("%s could not be taken for %s (%w)", m.From, m.Path, err)
+		}
+		trees[i] = os.NewFile(uintptr(fd), m.From)
+	}
+	for i, m := range list {
+		if err := m.place(trees[i], list[:i]); err != nil {
+			return fmt.Errorf("%s could not be mounted at %s (%w)", m.From, m.Path, err)
+		}
+	}
 	return nil
 }
 
@@ -70,6 +98,68 @@ func attachOverlay(origin string, overlay func() (*os.File, error)) error {
 		return err
 	}
 	return errors.Join(unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, origin, unix.MOVE_MOUNT_F_EMPTY_PATH), mount.Close())
+}
+
+// take clones the mounts at a path that leads through no link.
+func take(path string) (fd int, err error) {
+	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(at)
+	return unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+}
+
+// place attaches a tree, and checks that it is what stands there then. In a folder that was
+// placed before, which a program has had, there may be no place for it, or a trap.
+func (m Mount) place(tree *os.File, before []Mount) error {
+	var want, got unix.Stat_t
+	if err := unix.Fstat(int(tree.Fd()), &want); err != nil {
+		return err
+	}
+	for _, c := range slices.Backward(before) {
+		if m.Path != c.Path && superqode.Within(m.Path, c.Path) {
+			if err := makePlace(c.Path, strings.TrimPrefix(m.Path, c.Path+"/"), want.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	at, err := unix.Openat2(unix.AT_FDCWD, m.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	if err = unix.MoveMount(int(tree.Fd()), "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err == nil {
+		err = unix.Lstat(m.Path, &got)
+	}
+	if err == nil && (got.Dev != want.Dev || got.Ino != want.Ino) {
+		err = errors.New("something else is there")
+	}
+	return err
+}
+
+// makePlace makes a folder or a file to mount on, where it is missing.
+func makePlace(dir, rel string, isDir bool) error {
+	root, err := atomicfile.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if _, err := root.Lstat(rel); err == nil {
+		return nil
+	}
+	if isDir {
+		return root.MkdirAll(rel, 0o755)
+	}
+	if err := root.MkdirAll(filepath.Dir(rel), 0o755); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(rel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // attach mounts a place on itself; the mount is what it is to be before it becomes
@@ -135,6 +225,9 @@ func cover(dir string, texts map[string][]byte) error {
 // checkMounts reads back what the mounts are to the calling thread.
 func checkMounts(list []Mount) error {
 	for _, m := range list {
+		if m.As == placed {
+			continue // was checked when it was made
+		}
 		var st unix.Statfs_t
 		err := unix.Statfs(m.Path, &st)
 		closed := st.Flags&unix.ST_RDONLY != 0

@@ -13,7 +13,7 @@ import (
 type Mount struct {
 	Path string
 	As   byte
-	From string // what appears there, of one that is another
+	From string // what appears there, of one that is another or placed
 }
 
 // SocketsDir is the folder of SUPERQODE_HOME that no program sees into: who asks at a
@@ -30,6 +30,7 @@ const (
 	overlaid  = 'o' // is the overlay that takes the origin's place
 	another   = 'a' // is another folder, read-only
 	hidden    = 'h' // is empty
+	placed    = 'b' // shows what lies elsewhere, or outside below another one that is placed
 )
 
 // strict are folders of files that ssh refuses to read when they belong to neither root
@@ -115,7 +116,8 @@ func (o Options) mounted(root bool, look view) []Mount {
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b Mount) int { return cmp.Compare(a.Path, b.Path) }) // what holds another one first
+	list = append(list, o.placed(look)...)
+	slices.SortFunc(list, func(a, b Mount) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(b.As, a.As)) }) // what holds another one first
 	return list
 }
 

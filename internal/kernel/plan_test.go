@@ -231,6 +231,55 @@ func TestAllowWriteRefused(t *testing.T) {
 	}
 }
 
+// TestPlaced: what a session has of its own at a place that all share, and what stays.
+func TestPlaced(t *testing.T) {
+	t.Parallel()
+	const s = "/home/u/.superqode/s"
+	null := func(path string) Mount { return Mount{path, placed, "/dev/null"} }
+	same := func(path string) Mount { return Mount{path, placed, path} }
+	tmp, run := Mount{"/tmp", placed, s + "/own-tmp"}, Mount{"/run/user/7", placed, s + "/own-run"}
+	for name, tt := range map[string]struct {
+		more   []string
+		change func(o *Options)
+		want   []Mount
+		err    string
+	}{
+		"plain":            {want: []Mount{tmp, run}},
+		"no runtime":       {change: func(o *Options) { o.User = nil }, want: []Mount{tmp}},
+		"both the same":    {change: func(o *Options) { o.User = []string{"XDG_RUNTIME_DIR=/tmp"} }, want: []Mount{tmp}},
+		"a link":           {more: []string{"/rt -> /run/user/7"}, change: func(o *Options) { o.User = []string{"XDG_RUNTIME_DIR=/rt"} }, want: []Mount{tmp, run}},
+		"engines":          {more: []string{"/run/docker.sock", "/var/run -> /run", "/home/u/.rd/docker.sock"}, want: []Mount{tmp, run, null("/home/u/.rd/docker.sock"), null("/run/docker.sock")}},
+		"an engine stays":  {more: []string{"/run/docker.sock"}, change: func(o *Options) { o.Private.Sockets = []string{"/run/docker.sock"} }, want: []Mount{tmp, run}},
+		"a named engine":   {more: []string{"/x/d.sock"}, change: func(o *Options) { o.Env = append(o.Env, "DOCKER_HOST=unix:///x/d.sock") }, want: []Mount{tmp, run, null("/x/d.sock")}},
+		"covered anyway":   {more: []string{"/tmp/d.sock"}, change: func(o *Options) { o.Env = append(o.Env, "DOCKER_HOST=unix:///tmp/d.sock") }, want: []Mount{tmp, run}},
+		"covered, stays":   {more: []string{"/tmp/d.sock"}, change: func(o *Options) { o.Private.Sockets = []string{"/tmp/d.sock"} }, want: []Mount{tmp, run, same("/tmp/d.sock")}},
+		"all in /tmp":      {more: []string{"/tmp/r/.git/"}, change: func(o *Options) { o.Origin, o.GitDirs = "/tmp/r", []string{"/tmp/r/.git"} }, want: []Mount{tmp, run, same("/tmp/r")}},
+		"an agent for ssh": {more: []string{"/tmp/ssh/agent"}, change: func(o *Options) { o.Env = append(o.Env, "SSH_AUTH_SOCK=/tmp/ssh/agent") }, want: []Mount{tmp, run, same("/tmp/ssh/agent")}},
+		"tools":            {more: []string{"/tmp/bin/"}, change: func(o *Options) { o.Env = []string{"PATH=/tmp/bin:/usr/bin:bin:/tmp/none"} }, want: []Mount{tmp, run, same("/tmp/bin")}},
+		"the origin":       {change: func(o *Options) { o.Origin = "/tmp" }, err: "would cover /tmp"},
+		"runtime is HOME":  {change: func(o *Options) { o.User = []string{"XDG_RUNTIME_DIR=/home/u"}; o.Home = "/home/u" }, err: "would cover /home/u"},
+	} {
+		o, look := session(), usual(append(tt.more, "/run/user/7/", "/dev/null", s+"/own-tmp/", s+"/own-run/")...)
+		o.User, o.Private = []string{"HOME=/home/u", "XDG_RUNTIME_DIR=/run/user/7"}, Private{Tmp: s + "/own-tmp", Run: s + "/own-run"}
+		if tt.change != nil {
+			tt.change(&o)
+		}
+		err := o.checkPrivate(look)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(tt.want, o.placed(look)); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+	if list := session().placed(usual("/run/docker.sock")); list != nil {
+		t.Errorf("nobody asked for %v", list)
+	}
+}
+
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	look := tree("/a/b/", "/l -> /a", "/a/m -> ../a/b", "/a/b/up -> ..", "/loop -> loop2", "/loop2 -> /loop")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,6 +24,8 @@ type KernelOptions struct {
 	AllowWrite []string       // absolute: what the program may write to in addition to the session's own folders
 	NoNetwork  bool           // no network but one of its own; by Landlock, no TCP
 	Confine    bool           // only what is named is writable
+	PrivateTmp bool           // /tmp and XDG_RUNTIME_DIR of the session's own, no container engine
+	Sockets    []string       // absolute: those that stay in reach all the same
 }
 
 // CheckKernel decides what the session's programs will be held to, and tries it,
@@ -38,12 +41,18 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if g.contained() {
 		rec.Enforce = kernel.EnforceRequired
 	}
-	rec.NoNetwork, rec.Confine = opt.NoNetwork, opt.Confine
-	o := g.kernelOptions(KernelOptions{}, g.Env)
+	rec.NoNetwork, rec.Confine, rec.PrivateTmp, rec.Sockets = opt.NoNetwork, opt.Confine, opt.PrivateTmp, []state.HostPath{}
+	o, err := g.kernelOptions(KernelOptions{Sockets: opt.Sockets}, g.Env)
+	if err != nil {
+		return err
+	}
+	for _, s := range o.Private.Sockets {
+		rec.Sockets = append(rec.Sockets, state.HostPath(s))
+	}
 	if rec.AllowWrite, err = allowWrite(o, opt.AllowWrite); err != nil {
 		return err
 	}
-	o.Allow, o.Own = hostPaths(rec.AllowWrite), []string{g.ArtifactDir(), o.Scratch} // there is no workspace yet
+	o.Allow, o.Own = hostPaths(rec.AllowWrite), slices.DeleteFunc(o.Own, func(dir string) bool { return !atomicfile.Exists(dir) }) // there is no workspace yet
 	k, err := kernel.Open(o)
 	if err != nil && g.contained() {
 		err = superqode.WithHint(fmt.Errorf("policy contained needs it: %w", err), "add --policy qe")
@@ -73,7 +82,10 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
 			"the policy of session %s is contained, which needs the kernel layer", g.Rec.ID), "leave out --enforce off")
 	}
-	o := g.kernelOptions(opt, env)
+	o, err := g.kernelOptions(opt, env)
+	if err != nil {
+		return nil, err
+	}
 	more, err := allowWrite(o, opt.AllowWrite)
 	if err != nil {
 		return nil, err
@@ -89,7 +101,7 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 	return k, nil
 }
 
-func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
+func (g *Guard) kernelOptions(opt KernelOptions, env []string) (kernel.Options, error) {
 	rec := &g.Rec
 	o := kernel.Options{
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
@@ -112,7 +124,39 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) kernel.Options {
 		o.GitDirs = slices.Compact([]string{string(rec.CommonDir), string(rec.GitDir)})
 		o.Trees = append(relatedTrees(string(rec.CommonDir), string(rec.Origin)), hostPaths(rec.Remotes)...)
 	}
-	return o
+	return o, g.private(opt, &o)
+}
+
+// private makes the folders that the session's programs see in places that all share.
+// Nobody but superqode writes to the folder that they are in.
+func (g *Guard) private(opt KernelOptions, o *kernel.Options) error {
+	if !g.Rec.PrivateTmp && !opt.PrivateTmp {
+		if len(opt.Sockets) > 0 {
+			return superqode.Errorf(superqode.ErrUsage, "--allow-socket goes with --private-tmp: without it every socket can be reached")
+		}
+		return nil
+	}
+	dir := superqode.RealPrefix(g.Folder)
+	o.Private = kernel.Private{Tmp: filepath.Join(dir, state.PrivateTmp), Run: filepath.Join(dir, state.PrivateRun), Sockets: hostPaths(g.Rec.Sockets)}
+	for _, path := range opt.Sockets {
+		real, err := o.AllowSocket(path)
+		if err != nil {
+			return err
+		}
+		o.Private.Sockets = append(o.Private.Sockets, real)
+	}
+	for path, mode := range map[string]os.FileMode{o.Private.Tmp: 0o777 | os.ModeSticky, o.Private.Run: 0o700} {
+		if err := os.Mkdir(path, 0o700); err == nil {
+			err = os.Chmod(path, mode) //nolint:gosec // as /tmp is; the folder that holds it is closed
+			if err != nil {
+				return err
+			}
+		} else if !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		o.Own = append(o.Own, path)
+	}
+	return nil
 }
 
 // readOutside records what lies outside of the repository and belongs to it: its remotes

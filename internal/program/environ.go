@@ -51,12 +51,19 @@ func (r *run) environ() []string {
 		"PWD=" + r.cwd,
 		"PATH=" + filepath.Join(r.Folder, "bin") + string(filepath.ListSeparator) + path,
 	}, addGitConfig(layers.Of(r.Site).Environ(), r.gitConfig(env))...)
+	if !mode.Of(r.Rec.Mode).InPlace { // there the containers of the user's own project are meant
+		set = append(set, "COMPOSE_PROJECT_NAME="+r.composeProject())
+	}
 	if r.Rec.Port != 0 {
 		set = append(set, "SUPERQODE_PORT="+strconv.Itoa(r.Rec.Port))
 	}
 	own := slices.DeleteFunc(slices.Clone(r.opt.Env), func(kv string) bool { return strings.HasPrefix(kv, "PATH=") })
 	return superqode.Override(env, append(set, own...))
 }
+
+// composeProject names what docker compose starts for the session: lower-case letters,
+// digits, dashes and underscores, a letter or a digit first.
+func (r *run) composeProject() string { return strings.ToLower(r.PublicID().String()) }
 
 // cleanNames are the variables that --clean-env leaves: what a program needs to
 // find other programs, its user's home and the terminal.

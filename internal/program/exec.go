@@ -150,7 +150,7 @@ func (r *run) spec(env []string) runner.Spec {
 		spec.MaxPassed, spec.MaxOutput = 0, maxSetupOutput
 	}
 	if spec.Limits.Disk > 0 {
-		spec.Limits.DiskFolders = []string{string(r.Rec.Workspace), filepath.Join(r.Folder, "tmp"), r.ArtifactDir()}
+		spec.Limits.DiskFolders = []string{filepath.Join(r.Folder, state.PrivateTmp), string(r.Rec.Workspace), filepath.Join(r.Folder, "tmp"), r.ArtifactDir()}
 		if dir := r.TmpDir(); !superqode.Within(dir, r.Folder) {
 			spec.Limits.DiskFolders = append(spec.Limits.DiskFolders, dir)
 		}

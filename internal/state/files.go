@@ -52,7 +52,14 @@ const SuppressionsCopy = "suppressions.yaml"
 // and log are the supervisor's, tmp and artifacts the program's.
 func SessionFolders() []string { return []string{"bin", "exec", "hooks", "log", "tmp", "artifacts"} }
 
-// MakeFolders makes them.
+// The folders that a session's programs see at /tmp and at XDG_RUNTIME_DIR where it has its
+// own; made when the first of them is started.
+const (
+	PrivateTmp = "own-tmp"
+	PrivateRun = "own-run"
+)
+
+// MakeFolders makes those of every session.
 func MakeFolders(dir string) error {
 	for _, name := range SessionFolders() {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {

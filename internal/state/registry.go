@@ -107,7 +107,7 @@ func unborn(dir string) bool {
 		switch {
 		case name == "lock", strings.HasPrefix(name, ".session."): // of a record that was being written
 			return false
-		case slices.Contains(SessionFolders(), name):
+		case slices.Contains(SessionFolders(), name), name == PrivateTmp, name == PrivateRun:
 			below, err := Names(filepath.Join(dir, name))
 			return err != nil || len(below) > 0
 		}

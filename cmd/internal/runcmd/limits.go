@@ -96,13 +96,15 @@ type kernelFlags struct {
 	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
 	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
 	Confine    bool     `help:"Let the program write only to the workspace and to what tools need (Landlock)."`
+	PrivateTmp bool     `help:"Give the session a /tmp and an XDG_RUNTIME_DIR of its own, and hide the sockets of docker, podman and containerd."`
+	Socket     []string `name:"allow-socket" placeholder:"PATH" sep:"none" help:"With --private-tmp: leave this socket in reach (repeatable)."`
 	NoNetwork  bool     `help:"Keep the program off the network. Where namespaces are closed: deny it TCP, Linux 6.7."`
 }
 
 // options turns the flags into what the kernel layer is asked for; what they
 // leave open the configuration says, where there is one.
 func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOptions, error) {
-	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork, Confine: f.Confine}
+	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork, Confine: f.Confine, PrivateTmp: f.PrivateTmp}
 	if opt.Enforce == "" && cfg != nil {
 		opt.Enforce = kernel.Enforce(cfg.Guard.Enforce)
 	}
@@ -111,6 +113,9 @@ func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOpt
 			return opt, superqode.Errorf(superqode.ErrUsage, "--allow-write: expected a path, not an empty string")
 		}
 		opt.AllowWrite = append(opt.AllowWrite, a.Abs(path))
+	}
+	for _, path := range f.Socket {
+		opt.Sockets = append(opt.Sockets, a.Abs(path))
 	}
 	return opt, nil
 }
