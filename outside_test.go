@@ -41,11 +41,11 @@ func TestOutside(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	for _, args := range [][]string{{"go", "vet", "."}, {"go", "build", "-o", "outside", "."}, {"./outside"}} {
+	for _, args := range [][]string{{"go", "build", "-o", "superqode", module + "/cmd/superqode"}, {"go", "vet", "."}, {"go", "build", "-o", "outside", "."}, {"./outside"}} {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off", "GOWORK=off")
 		if args[0] != "go" {
-			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + t.TempDir()}
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + t.TempDir(), "SUPERQODE=" + filepath.Join(dir, "superqode")}
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)

@@ -18,6 +18,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -33,6 +34,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/program"
 	machine "github.com/seed-2d964004/superqode/internal/revert"
+	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/revert"
 )
 
@@ -43,7 +45,8 @@ type Config struct {
 	Log     zerolog.Logger // ids, counts and durations only
 	Warn    func(string)   // gets what a person should see, one line each; nil drops it
 	Version string         // for reports
-	Shim    string         // the helper binary that guards, superqode-shim; "" finds it beside the running program
+	Program string         // the superqode binary: the superqode that a session's programs call, and what supervises detached runs; "": none
+	Shim    string         // the helper binary that guards, superqode-shim; "" finds it beside the running program, else Warn is told
 }
 
 // HomeDir returns where superqode keeps its state: flag, or SUPERQODE_HOME of the
@@ -95,6 +98,15 @@ type Ran struct {
 	TimedOut bool // ExecOptions.Timeout ended it
 }
 
+// Run is one program that ran, or runs, in a session. Its ExitCode is -1 while it runs,
+// and where nobody knows.
+type Run struct {
+	Ran
+	Number  int // from 1
+	Args    []string
+	Running bool
+}
+
 // EndOptions says how to end a session.
 type EndOptions struct {
 	Keep   superqode.Keep // "" is what the session was opened with
@@ -126,7 +138,7 @@ type Manager struct{ m *life.Manager }
 
 // NewManager prepares a Manager and touches nothing.
 func NewManager(cfg Config) *Manager {
-	return &Manager{life.NewManager(life.Config{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Warn: cfg.Warn, Version: cfg.Version, Shim: cfg.Shim})}
+	return &Manager{life.NewManager(life.Config{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Warn: cfg.Warn, Version: cfg.Version, Program: cfg.Program, Shim: cfg.Shim})}
 }
 
 func (opt OpenOptions) options() life.OpenOptions {
@@ -150,7 +162,8 @@ func (opt ExecOptions) options() program.ExecOptions {
 // soon as the session was collected; its ExitCode is the program's. The error says
 // what superqode itself could not do.
 func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (*artifacts.Result, error) {
-	return m.m.Run(ctx, open.options(), exec.options())
+	res, err := m.m.Run(ctx, open.options(), exec.options())
+	return res, errors.Join(err, m.m.Tidy(context.WithoutCancel(ctx)))
 }
 
 // Open makes a session and its workspace. On an error nothing half-made stays; the
@@ -158,14 +171,14 @@ func (m *Manager) Run(ctx context.Context, open OpenOptions, exec ExecOptions) (
 // superqode.ErrNotFound for an unknown revision.
 func (m *Manager) Open(ctx context.Context, opt OpenOptions) (*Session, error) {
 	s, err := m.m.Open(ctx, opt.options())
-	return wrap(s, err)
+	return m.wrap(s, err)
 }
 
 // Attach opens a session that exists. ref is its id, a unique beginning or end of it,
 // or its name. Several processes may be attached to one session; End needs it alone.
 func (m *Manager) Attach(ctx context.Context, dir, ref string) (*Session, error) {
 	s, err := m.m.Attach(ctx, dir, ref)
-	return wrap(s, err)
+	return m.wrap(s, err)
 }
 
 // List returns the sessions of the origin around dir, newest first.
@@ -199,13 +212,16 @@ func (m *Manager) Apply(ctx context.Context, dir, ref string, check bool) (*arti
 
 // Session is one open, attached or ended session. Methods are not safe for
 // concurrent use.
-type Session struct{ s *life.Session }
+type Session struct {
+	s *life.Session
+	m *life.Manager
+}
 
-func wrap(s *life.Session, err error) (*Session, error) {
+func (m *Manager) wrap(s *life.Session, err error) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Session{s}, nil
+	return &Session{s, m.m}, nil
 }
 
 // ID returns the session's id.
@@ -222,6 +238,36 @@ func (s *Session) Workspace() string { return string(s.s.Rec.Workspace) }
 func (s *Session) Exec(ctx context.Context, opt ExecOptions) (Ran, error) {
 	res, err := s.s.Exec(ctx, opt.options())
 	return Ran{res.ExitCode, res.TimedOut}, err
+}
+
+// Detach starts a program and returns while it runs: the run's number. Of opt's streams
+// there are none: superqode workspace logs prints what it writes. It needs Config.Program.
+func (s *Session) Detach(ctx context.Context, opt ExecOptions) (run int, err error) {
+	exec := opt.options()
+	exec.Stdin, exec.Stdout, exec.Stderr, exec.Signals = nil, nil, nil, nil
+	if err := s.s.Close(); err != nil { // who opened it has it alone, and the supervisor needs it, too
+		return 0, err
+	}
+	beside, err := s.m.Attach(ctx, string(s.s.Rec.Origin), s.s.Rec.ID.String())
+	if err != nil {
+		return 0, err
+	}
+	s.s = beside
+	return s.s.Detach(ctx, exec, "")
+}
+
+// Runs returns what ran and runs in the session, in the order of their numbers.
+func (s *Session) Runs() ([]Run, error) {
+	list, err := program.Runs(&state.Listed{Record: s.s.Rec, Dir: s.s.Folder})
+	var runs []Run
+	for _, r := range list {
+		run := Run{Number: r.Run, Args: r.Command, Running: r.State == program.RunRunning, Ran: Ran{ExitCode: -1, TimedOut: r.TimedOut}}
+		if r.ExitCode != nil {
+			run.ExitCode = *r.ExitCode
+		}
+		runs = append(runs, run)
+	}
+	return runs, err
 }
 
 // Changes compares the workspace with what it was when the session began.
@@ -254,7 +300,8 @@ func (s *Session) Verify(ctx context.Context, how revert.Method, paths ...superq
 // something is not as it was; any other, that superqode could not do its work and
 // preserved the workspace.
 func (s *Session) End(ctx context.Context, opt EndOptions) (*artifacts.Result, error) {
-	return s.s.End(ctx, life.EndOptions{Keep: opt.Keep, Failed: opt.Failed, EndApply: life.EndApply{Apply: opt.Apply}})
+	res, err := s.s.End(ctx, life.EndOptions{Keep: opt.Keep, Failed: opt.Failed, EndApply: life.EndApply{Apply: opt.Apply}})
+	return res, errors.Join(err, s.m.Tidy(context.WithoutCancel(ctx)))
 }
 
 // Close releases what the session holds and ends nothing.

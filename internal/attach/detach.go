@@ -77,9 +77,9 @@ func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin st
 	if err := s.Usable(); err != nil {
 		return 0, err
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		return 0, err
+	if s.Self == "" {
+		return 0, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "a detached run is given to a superqode process, and this program has not said where superqode is"),
+			"set session.Config.Program")
 	}
 	request, err := json.Marshal(detachRequest{s.Folder, detachedRun{opt.Args, stdin, opt.Defaults(), opt.TTY, opt.Code, blockCodes(opt.Blocks), opt.KernelOptions}})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin st
 		return 0, err
 	}
 	defer log.Close() // the supervisor has its own
-	cmd := exec.Command(exe, "--home", s.Home, DetachCommand)
+	cmd := exec.Command(s.Self, "--home", s.Home, DetachCommand)
 	cmd.Dir, cmd.Env, cmd.Stderr = "/", s.Env, log // it must not keep the caller's folder busy
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()

@@ -37,7 +37,11 @@ func Tidy(ctx context.Context, h *site.Host, touched []state.Project) error {
 			err = errors.Join(err, rerr)
 			continue
 		}
-		done, serr := sweep(ctx, p, sweepNow)
+		budget := sweepNow
+		if h.Self == "" { // nobody else would go on
+			budget = 0
+		}
+		done, serr := sweep(ctx, p, budget)
 		if serr != nil {
 			err = errors.Join(err, serr)
 			continue
@@ -65,11 +69,7 @@ func sweep(ctx context.Context, p state.Project, budget time.Duration) (done boo
 
 // sweepApart starts superqode again, detached, to finish the sweep.
 func sweepApart(h *site.Host, p state.Project) error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(exe, "--home", h.Home, SweepCommand, filepath.Base(p.Dir))
+	cmd := exec.Command(h.Self, "--home", h.Home, SweepCommand, filepath.Base(p.Dir))
 	cmd.Dir = "/" // it must not keep the caller's folder busy
 	cmd.Env = h.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

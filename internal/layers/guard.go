@@ -116,7 +116,9 @@ func (g *Guard) Open(ctx context.Context) (state.GuardRecord, error) {
 	}
 	if err != nil {
 		r.Shim, r.Hooks = Unavailable(err), Unavailable(err)
-		if !errors.Is(err, ErrNoHelper) {
+		if errors.Is(err, ErrNoHelper) {
+			g.Warn("git is not guarded: " + err.Error())
+		} else {
 			g.Log.Warn().Stringer("session", g.Rec.ID).Err(err).Msg("the guard cannot stand")
 		}
 	}

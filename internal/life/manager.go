@@ -30,6 +30,7 @@ type Config struct {
 	Warn     func(string)   // shows one line to the person at the terminal; nil drops it
 	Progress site.Progress  // shows them what takes long; nil shows nothing
 	Version  string         // for reports
+	Program  string         // superqode's own binary, which a session's programs call and detached runs are given to; "": none
 	Shim     string         // the helper binary that guards; "" finds it beside this program
 
 	ExitCode func(error) int // what the process exits with for an error; nil: program.ExitCode
@@ -49,7 +50,7 @@ func NewManager(cfg Config) *Manager {
 	if cfg.ExitCode == nil {
 		cfg.ExitCode = program.ExitCode
 	}
-	return &Manager{Host: &site.Host{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Tell: cfg.Warn, Progress: cfg.Progress, Version: cfg.Version, Shim: cfg.Shim, Now: time.Now, ExitCode: cfg.ExitCode}}
+	return &Manager{Host: &site.Host{Home: cfg.Home, Env: cfg.Env, Log: cfg.Log, Tell: cfg.Warn, Progress: cfg.Progress, Version: cfg.Version, Self: cfg.Program, Shim: cfg.Shim, Now: time.Now, ExitCode: cfg.ExitCode}}
 }
 
 // HomeDir decides where superqode keeps its state: the flag, SUPERQODE_HOME, or

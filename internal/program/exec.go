@@ -258,16 +258,12 @@ func (r *run) prepare() (err error) {
 // linkSelf puts superqode itself into the program's PATH, so that `superqode
 // finding add` works inside however superqode was started.
 func (s *Program) linkSelf() error {
-	exe, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	link := filepath.Join(s.Folder, "bin", "superqode")
-	if old, err := os.Readlink(link); err == nil && old == exe {
+	if old, err := os.Readlink(link); s.Self == "" || err == nil && old == s.Self {
 		return nil
 	}
 	tmp := link + "." + rand.Text() // agents in one workspace begin at the same time
-	if err := os.Symlink(exe, tmp); err != nil {
+	if err := os.Symlink(s.Self, tmp); err != nil {
 		return err
 	}
 	return os.Rename(tmp, link)

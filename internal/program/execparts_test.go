@@ -144,7 +144,7 @@ func TestAllowed(t *testing.T) {
 func TestLinkSelf(t *testing.T) {
 	t.Parallel()
 	for range 30 {
-		s := &Program{Site: &site.Site{Folder: t.TempDir()}}
+		s := &Program{Site: &site.Site{Host: &site.Host{Self: "/usr/bin/superqode"}, Folder: t.TempDir()}}
 		if err := os.Mkdir(filepath.Join(s.Folder, "bin"), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,7 @@ type Host struct {
 	Tell     func(string)   // shows one line to the person at the terminal
 	Progress Progress       // shows them what takes long; nil shows nothing
 	Version  string         // for reports
+	Self     string         // superqode's own binary; "" where this process is another program
 	Shim     string         // the helper binary that guards; "" finds it beside this program
 	Now      func() time.Time
 	ExitCode func(error) int // of a session whose program never ran
@@ -227,7 +228,7 @@ func (h *Host) For(agent superqode.AgentID) *Host {
 	h.gitOnce.Lock()
 	defer h.gitOnce.Unlock()
 	return &Host{
-		Home: h.Home, Dir: h.Dir, Env: h.Env, Log: h.Log, Version: h.Version, Shim: h.Shim, Now: h.Now, gitBin: h.gitBin,
+		Home: h.Home, Dir: h.Dir, Env: h.Env, Log: h.Log, Version: h.Version, Self: h.Self, Shim: h.Shim, Now: h.Now, gitBin: h.gitBin,
 		Tell: func(line string) { h.Tell(agent.String() + ": " + line) }, // no Progress: several at a time have no one line to share
 	}
 }

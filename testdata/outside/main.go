@@ -9,6 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -153,10 +156,17 @@ func (p *place) artifacts(ctx context.Context) error {
 }
 
 func (p *place) session(ctx context.Context) error {
-	m := session.NewManager(session.Config{Home: filepath.Join(p.dir, "home"), Env: p.env})
+	var warnings []string
+	m := session.NewManager(session.Config{Home: filepath.Join(p.dir, "home"), Env: p.env, Program: os.Getenv("SUPERQODE"), Warn: func(line string) { warnings = append(warnings, line) }})
 	s, err := m.Open(ctx, session.OpenOptions{Dir: p.repo})
 	if err != nil {
 		return err
+	}
+	if err := p.detach(ctx, s); err != nil {
+		return errors.Join(fmt.Errorf("detach: %w", err), s.Close())
+	}
+	if !slices.ContainsFunc(warnings, func(l string) bool { return strings.Contains(l, "superqode-shim is not installed") }) {
+		return errors.Join(fmt.Errorf("nobody tells that git is not guarded: %q", warnings), s.Close())
 	}
 	res, err := s.Exec(ctx, session.ExecOptions{Args: []string{"sh", "-c", "echo spoilt >file"}})
 	if err != nil || res.ExitCode != 0 {
@@ -167,10 +177,52 @@ func (p *place) session(ctx context.Context) error {
 		return err
 	}
 	data, err := os.ReadFile(filepath.Join(p.repo, "file"))
+	if trash, err := filepath.Glob(filepath.Join(p.dir, "home/working/*/trash/*")); err != nil || len(trash) > 0 {
+		return fmt.Errorf("nobody empties the trash: %q, %w", trash, err)
+	}
+	if list, err := m.List(ctx, p.repo); err != nil || len(list) != 2 || list[0].State != superqode.StateDone || list[0].Alive {
+		return fmt.Errorf("after the end: %+v, %w", list, err)
+	}
 	if err != nil || string(data) != "mine\n" || len(end.Changes) != 1 {
 		return fmt.Errorf("the file holds %q, %d changes, %w", data, len(end.Changes), err)
 	}
 	return nil
+}
+
+// detach runs a program under superqode and, without one, is refused: this program would
+// not know what to do as a supervisor.
+func (p *place) detach(ctx context.Context, s *session.Session) error {
+	alone := session.NewManager(session.Config{Home: filepath.Join(p.dir, "home"), Env: p.env})
+	other, err := alone.Open(ctx, session.OpenOptions{Dir: p.repo})
+	if err != nil {
+		return err
+	}
+	if _, err := other.Detach(ctx, session.ExecOptions{Args: []string{"true"}}); !errors.Is(err, superqode.ErrUsage) {
+		return fmt.Errorf("without superqode: %w", err)
+	}
+	if _, err := other.End(ctx, session.EndOptions{}); err != nil {
+		return err
+	}
+	if err := other.Close(); err != nil {
+		return err
+	}
+	n, err := s.Detach(ctx, session.ExecOptions{Args: []string{"sh", "-c", "command -v superqode && exit 3"}})
+	if err != nil {
+		return err
+	}
+	for {
+		list, err := s.Runs()
+		if err != nil || len(list) != n {
+			return fmt.Errorf("the runs are %+v, %w", list, err)
+		}
+		if last := list[n-1]; !last.Running {
+			if last.ExitCode != 3 {
+				return fmt.Errorf("it ended with %d", last.ExitCode)
+			}
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (p *place) workspace(ctx context.Context) error {

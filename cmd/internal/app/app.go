@@ -150,11 +150,20 @@ func (a *App) Sessions() (*life.Manager, error) {
 		}
 	}
 	a.Manager = life.NewManager(life.Config{
-		Home: home, Env: a.Env, Log: a.Log, Warn: warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
+		Program: Self(), Home: home, Env: a.Env, Log: a.Log, Warn: warn, Version: a.BuildVersion(), Shim: a.Shim, Progress: a.steps(),
 		ExitCode: func(err error) int { return ExitCode(err, "run") },
 	})
 	a.Manager.Dir = a.Flags.Repo
 	return a.Manager, nil
+}
+
+// Self is superqode's own binary, "" where the system does not say.
+func Self() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return exe
 }
 
 // Avoid lists the folders that git is not taken from.

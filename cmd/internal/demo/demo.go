@@ -156,7 +156,7 @@ func newDemo(ctx context.Context, a *app.App) (d *demo, err error) {
 	if err := d.write(files); err != nil {
 		return nil, err
 	}
-	d.sessions = life.NewManager(life.Config{Home: d.home(), Env: env, Log: a.Log, Version: a.BuildVersion(), Shim: a.Shim})
+	d.sessions = life.NewManager(life.Config{Home: d.home(), Env: env, Log: a.Log, Version: a.BuildVersion(), Program: app.Self(), Shim: a.Shim})
 	return d, nil
 }
 
