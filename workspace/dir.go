@@ -1,10 +1,10 @@
 package workspace
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/seed-2d964004/superqode"
 )
 
 // Dir is a directory of this machine. No call leaves it, whatever other processes do
@@ -85,7 +83,7 @@ const tries = 1000
 // missing does it resolve the path, and then it follows no link any more.
 func (d *Dir) do(ctx context.Context, c call) (reply, error) {
 	c.folds = d.folds
-	if len(c.frames) == 0 && c.op != opRename && c.op != opAtomic {
+	if len(c.frames) == 0 && c.op != opRename && c.op != opAtomic && !c.op.opens() {
 		r, err := d.act(c, at{dir: d.root, name: c.name, full: c.name})
 		missing := errors.Is(err, fs.ErrNotExist) && (c.op == opWrite || c.op == opAppend)
 		if !missing && !errors.Is(err, d.escapes) {
@@ -123,7 +121,7 @@ func (d *Dir) strictly(ctx context.Context, c call) (reply, error) {
 	case opRename:
 		return reply{}, d.rename(ctx, c, p, w)
 	case opRemove:
-		if err := d.each(ctx, w, p, func(p place) error { return p.check(c) }); err != nil {
+		if err := p.tree(ctx, c, nil, d.look); err != nil {
 			return reply{}, err
 		}
 	}
@@ -138,22 +136,8 @@ func (d *Dir) rename(ctx context.Context, c call, p place, w at) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.locate(c.to, d.resolve)
-	if err == nil {
-		err = to.check(c)
-	}
-	switch {
-	case err != nil:
-		return err
-	case p.target == to.target:
-		return nil
-	case superqode.Within(to.target, p.target) && info.IsDir():
-		return syscall.EINVAL
-	}
-	err = d.each(ctx, w, p, func(below place) error {
-		return cmp.Or(below.check(c), to.join(rel(below.target, p.target)).check(c))
-	})
-	if err != nil {
+	to, err := c.renames(ctx, p, info.IsDir(), d.resolve, d.look)
+	if err != nil || to.target == p.target {
 		return err
 	}
 	c.name, c.op = c.to, opWrite
@@ -171,30 +155,14 @@ func (d *Dir) rename(ctx context.Context, c call, p place, w at) error {
 	return err
 }
 
-// each visits what lies below a place, where a scope wants to know.
-func (d *Dir) each(ctx context.Context, w at, p place, visit func(place) error) error {
-	if len(p.scopes) == 0 {
-		return nil
+// look is a lister: a directory that was swapped for a link is errChanged.
+func (d *Dir) look(ctx context.Context, dir string) ([]fs.DirEntry, error) {
+	w, err := d.pin(dir, call{op: opList})
+	if err != nil || ctx.Err() != nil {
+		return nil, cmp.Or(err, context.Cause(ctx))
 	}
-	dir, err := enter(w.dir, w.name, false)
-	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errChanged) {
-		return nil // a file, nothing, a link: it holds nothing
-	} else if err != nil {
-		return err
-	}
-	defer dir.Close()
-	entries, err := d.list(at{dir: dir, name: ".", full: p.target})
-	for _, e := range entries {
-		below := p.join(e.Name())
-		err = cmp.Or(err, context.Cause(ctx), visit(below))
-		if err == nil && e.IsDir() {
-			err = d.each(ctx, at{dir: dir, name: e.Name(), strict: true}, below, visit)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return err
+	defer d.unpin(w.dir)
+	return d.list(w)
 }
 
 // resolve returns a path without links: below the root, or ErrPathTraversal. What is
@@ -265,12 +233,12 @@ type at struct {
 // call makes what is missing.
 func (d *Dir) pin(target string, c call) (at, error) {
 	parent, name := path.Dir(target), path.Base(target)
-	if c.op == opList {
+	if c.op == opList || c.op.opens() {
 		parent, name = target, "."
 	}
 	dir := d.root
 	for _, part := range components(parent) {
-		sub, err := enter(dir, part, c.op == opWrite || c.op == opAppend || c.op == opAtomic)
+		sub, err := enter(dir, part, c.op.creates())
 		d.unpin(dir)
 		if err != nil {
 			return at{}, err
@@ -325,12 +293,18 @@ func (d *Dir) act(c call, w at) (r reply, err error) {
 		err = w.replace(c)
 	case opList:
 		r.entries, err = d.list(w)
+	case opExec, opClone, opPull:
+		var f *os.File
+		if f, err = w.dir.Open("."); err == nil {
+			r.dir, err = again(f, path.Join(d.path, w.full))
+		}
 	case opStat, opExists:
 		if !w.strict {
 			r.info, err = w.dir.Stat(w.name)
-		} else if r.info, err = w.dir.Lstat(w.name); err == nil {
+		} else if r.info, err = w.dir.Lstat(w.name); err == nil && r.info.Mode().Type() == fs.ModeSymlink {
+			err = errChanged
+		} else if err == nil {
 			r.info = renamed{r.info, path.Base(c.name)}
-			err = w.noLink(r.info)
 		}
 	case opRemove:
 		err = w.dir.RemoveAll(w.name)
@@ -354,32 +328,31 @@ type renamed struct {
 
 func (r renamed) Name() string { return r.name }
 
-// noLink is errChanged where a link has taken the place of what was resolved.
-func (w at) noLink(info fs.FileInfo) error {
-	if w.strict && info.Mode().Type() == fs.ModeSymlink {
-		return errChanged
-	}
-	return nil
-}
-
-// open opens a regular file. A FIFO in its place does not block. At a strict place what
-// is opened must be what was there before, so that no link is followed.
+// open opens a regular file, and creates it if flag says so. A FIFO in its place does not
+// block. At a strict place what is opened must be what was there before, or new: no link
+// is followed.
 func (w at) open(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	var was fs.FileInfo
+	var err error
 	if w.strict && flag&os.O_EXCL == 0 {
-		var err error
-		if was, err = w.dir.Lstat(w.name); err == nil {
-			err = w.noLink(was)
-		}
-		if err != nil {
+		switch was, err = w.dir.Lstat(w.name); {
+		case errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE != 0:
+			was, flag = nil, flag|os.O_EXCL
+		case err != nil:
 			return nil, nil, err
+		case was.Mode().Type() == fs.ModeSymlink:
+			return nil, nil, errChanged
+		default:
+			flag &^= os.O_CREATE
 		}
 	}
 	f, err := w.dir.OpenFile(w.name, flag|syscall.O_NONBLOCK, perm)
-	if errors.Is(err, syscall.ENXIO) { // a FIFO that nobody reads
-		err = errSpecial
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENXIO): // a FIFO that nobody reads
+		return nil, nil, errSpecial
+	case w.strict && errors.Is(err, fs.ErrExist):
+		return nil, nil, errChanged
+	case err != nil:
 		return nil, nil, err
 	}
 	info, err := f.Stat()
@@ -404,62 +377,37 @@ func (w at) read() ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer f.Close()
-	data := make([]byte, 0, info.Size()+1) // one more than the content, so that its end is seen at once
-	for {
-		n, err := f.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		switch {
-		case errors.Is(err, io.EOF):
-			return data, info, nil
-		case err != nil:
-			return nil, nil, err
-		case len(data) == cap(data):
-			data = slices.Grow(data, len(data))
-		}
-	}
+	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	_, err = buf.ReadFrom(f)
+	return buf.Bytes(), info, err
 }
 
-// write replaces a file's content, or adds to it.
+// write replaces a file's content, or adds to it. A strict place is emptied only when it
+// is known what was opened.
 func (w at) write(c call) error {
-	perm := cmp.Or(c.mode, 0o644)
-	var f *os.File
-	var err error
+	flag := os.O_WRONLY | os.O_CREATE
 	switch {
 	case c.op == opAppend:
-		f, _, err = w.openOrCreate(os.O_WRONLY|os.O_APPEND, perm)
-	case w.strict:
-		if f, _, err = w.openOrCreate(os.O_WRONLY, perm); err == nil {
-			if err = f.Truncate(0); err != nil {
-				return errors.Join(err, f.Close())
-			}
-		}
-	default:
-		f, _, err = w.open(os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+		flag |= os.O_APPEND
+	case !w.strict:
+		flag |= os.O_TRUNC
 	}
+	f, info, err := w.open(flag, cmp.Or(c.mode, 0o644))
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(c.data)
+	if w.strict && c.op == opWrite && info.Size() > 0 {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.Write(c.data)
+	}
 	return errors.Join(err, f.Close())
-}
-
-func (w at) openOrCreate(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
-	if !w.strict {
-		return w.open(flag|os.O_CREATE, perm)
-	}
-	f, info, err := w.open(flag, perm)
-	if errors.Is(err, fs.ErrNotExist) {
-		f, info, err = w.open(flag|os.O_CREATE|os.O_EXCL, perm)
-		if errors.Is(err, fs.ErrExist) {
-			err = errChanged
-		}
-	}
-	return f, info, err
 }
 
 // replace writes a file beside the one that it takes the place of, and waits until both
 // content and name are on disk.
-func (w at) replace(c call) (err error) {
+func (w at) replace(c call) error {
 	perm, keep := cmp.Or(c.mode, 0o644), false
 	info, err := w.dir.Lstat(w.name)
 	switch {
@@ -468,7 +416,7 @@ func (w at) replace(c call) (err error) {
 		return err
 	case info.IsDir():
 		return syscall.EISDIR
-	case w.noLink(info) != nil:
+	case info.Mode().Type() == fs.ModeSymlink:
 		return errChanged
 	case !info.Mode().IsRegular():
 		return errSpecial
@@ -476,45 +424,43 @@ func (w at) replace(c call) (err error) {
 		perm, keep = info.Mode().Perm(), true
 	}
 	tmp := at{dir: w.dir, name: tempName(w.name), strict: true}
-	f, _, err := tmp.open(os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	err = tmp.fill(c.data, perm, keep)
+	if err == nil {
+		err = w.dir.Rename(tmp.name, w.name)
+	}
+	if err != nil {
+		if rerr := w.dir.Remove(tmp.name); !gone(rerr) {
+			err = errors.Join(err, rerr)
+		}
+		return err
+	}
+	names, err := w.dir.Open(".")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.dir.Remove(tmp.name))
-		}
-	}()
-	if keep {
+	return errors.Join(names.Sync(), names.Close())
+}
+
+// fill creates a file whose content is on disk.
+func (w at) fill(data []byte, perm fs.FileMode, exactly bool) error {
+	f, _, err := w.open(os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if exactly {
 		err = f.Chmod(perm) // what the umask took
 	}
 	if err == nil {
-		_, err = f.Write(c.data)
+		_, err = f.Write(data)
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = w.dir.Rename(tmp.name, w.name); err != nil {
-		return err
-	}
-	return syncNames(w.dir)
+	return errors.Join(err, f.Close())
 }
 
 // maxName keeps a temporary file's name below the 255 bytes that file systems allow.
 const maxName = 200
-
-// syncNames waits until a directory's names are on disk. The file has its new content
-// whatever comes of it.
-func syncNames(dir *os.Root) error {
-	f, err := dir.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
 
 // listing is what the entries of one List have in common.
 type listing struct {
@@ -541,13 +487,9 @@ func (e *entry) Info() (fs.FileInfo, error) {
 	return info, err
 }
 
-// list reads a directory through a second handle: the os package asks for every file's
-// facts, one by one, where the handle is an os.Root's.
-func (d *Dir) list(w at) ([]fs.DirEntry, error) {
-	f, err := w.dir.OpenFile(w.name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
+// again is a second handle of an open file, under another name. It takes the first one's
+// place.
+func again(f *os.File, name string) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Dup(int(f.Fd()))
 	if err == nil {
@@ -557,9 +499,21 @@ func (d *Dir) list(w at) ([]fs.DirEntry, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	second := os.NewFile(uintptr(fd), w.full)
-	list, err := second.ReadDir(-1)
-	if err = errors.Join(err, second.Close()); err != nil {
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// list reads a directory through a second handle: the os package asks for every file's
+// facts, one by one, where the handle is an os.Root's.
+func (d *Dir) list(w at) ([]fs.DirEntry, error) {
+	f, err := w.dir.OpenFile(w.name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if f, err = again(f, w.full); err != nil {
+		return nil, err
+	}
+	list, err := f.ReadDir(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })

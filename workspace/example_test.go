@@ -88,3 +88,30 @@ func ExampleIOFS() {
 	// index.html
 	// <nil>
 }
+
+// Commands start in the workspace, with the variables and the limits that they are given.
+func ExampleNewRunner() {
+	ctx := context.Background()
+	top, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(top)
+	dir, err := workspace.Open(top)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dir.Close()
+	r := workspace.WithDefaults(
+		workspace.AllowCommands(workspace.NewRunner(dir), []string{"sh"}, nil),
+		workspace.Options{Env: workspace.Env{Allow: []string{"PATH"}}, MaxOutput: 5})
+	res, err := r.Exec(ctx, "sh", []string{"-c", "echo $NAME; exit 3"}, workspace.Options{
+		Env: workspace.Env{Inject: map[string]string{"NAME": "workspace"}},
+	})
+	fmt.Printf("%q %t %d %v\n", res.Stdout, res.Truncated, res.ExitCode, err)
+	_, err = r.Exec(ctx, "rm", []string{"-rf", "/"}, workspace.Options{})
+	fmt.Println(errors.Is(err, workspace.ErrAccessDenied))
+	// Output:
+	// "works" true 3 <nil>
+	// true
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -135,15 +136,24 @@ const (
 	opList   op = "list"
 	opExists op = "exists"
 	opStat   op = "stat"
+	opExec   op = "exec"
+	opClone  op = "clone"
+	opPull   op = "pull"
 )
 
 func (o op) writes() bool {
 	switch o {
-	case opRead, opList, opExists, opStat:
+	case opRead, opList, opExists, opStat, opExec:
 		return false
 	}
 	return true
 }
+
+// opens reports whether a program is to start in the directory.
+func (o op) opens() bool { return o == opExec || o == opClone || o == opPull }
+
+// creates reports whether missing directories are made.
+func (o op) creates() bool { return o == opWrite || o == opAppend || o == opAtomic || o == opClone }
 
 // follows reports whether a link at the end of the path is followed.
 func (o op) follows() bool { return o != opRename && o != opDelete && o != opRemove }
@@ -152,6 +162,7 @@ type reply struct {
 	data    []byte
 	entries []fs.DirEntry
 	info    fs.FileInfo
+	dir     *os.File // where a command starts
 }
 
 // A doer is a tree, or a view of one.
@@ -191,7 +202,7 @@ func (c call) root() error {
 	switch {
 	case c.name == "." && (c.op == opRemove || c.op == opRename) || c.op == opRename && c.to == ".":
 		return &Error{Op: string(c.op), Path: ".", Kind: ErrAccessDenied, Err: errors.New("the root stays")}
-	case c.name == "." && c.op != opList && c.op != opStat && c.op != opExists:
+	case c.name == "." && c.op != opList && c.op != opStat && c.op != opExists && !c.op.opens():
 		return &Error{Op: string(c.op), Path: ".", Err: syscall.EISDIR}
 	}
 	return nil

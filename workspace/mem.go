@@ -79,7 +79,7 @@ func (m *Mem) parent(name string, create bool) (*node, error) {
 	return n, nil
 }
 
-func (m *Mem) do(_ context.Context, c call) (r reply, err error) {
+func (m *Mem) do(ctx context.Context, c call) (r reply, err error) {
 	if c.op.writes() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -94,8 +94,11 @@ func (m *Mem) do(_ context.Context, c call) (r reply, err error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if c.op.opens() {
+		return reply{}, ErrNotAvailable
+	}
 	if c.op.writes() {
-		return reply{}, m.change(c, p)
+		return reply{}, m.change(ctx, c, p)
 	}
 	n, err := m.find(p.target)
 	if err != nil {
@@ -108,25 +111,34 @@ func (m *Mem) do(_ context.Context, c call) (r reply, err error) {
 		}
 		return reply{data: slices.Clone(n.data), info: n.info(p.target)}, nil
 	case opList:
-		if n.children == nil {
-			return reply{}, syscall.ENOTDIR
-		}
-		list := []fs.DirEntry{}
-		for _, name := range slices.Sorted(maps.Keys(n.children)) {
-			list = append(list, fs.FileInfoToDirEntry(n.children[name].info(name)))
-		}
-		return reply{entries: p.visible(c, list)}, nil
+		list, err := m.list(ctx, p.target)
+		return reply{entries: p.visible(c, list)}, err
 	}
 	return reply{info: n.info(path.Base(c.name))}, nil
 }
 
+func (m *Mem) list(_ context.Context, dir string) ([]fs.DirEntry, error) {
+	n, err := m.find(dir)
+	if err == nil && n.children == nil {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := []fs.DirEntry{}
+	for _, name := range slices.Sorted(maps.Keys(n.children)) {
+		list = append(list, fs.FileInfoToDirEntry(n.children[name].info(name)))
+	}
+	return list, nil
+}
+
 // change does what a writing call asks for.
-func (m *Mem) change(c call, p place) error {
+func (m *Mem) change(ctx context.Context, c call, p place) error {
 	switch c.op {
 	case opRename:
-		return m.rename(c, p)
+		return m.rename(ctx, c, p)
 	case opDelete, opRemove:
-		return m.remove(c, p)
+		return m.remove(ctx, c, p)
 	}
 	dir, err := m.parent(p.target, true)
 	if err != nil {
@@ -147,17 +159,15 @@ func (m *Mem) change(c call, p place) error {
 	return nil
 }
 
-func (m *Mem) remove(c call, p place) error {
+func (m *Mem) remove(ctx context.Context, c call, p place) error {
 	n, err := m.find(p.target)
 	switch {
-	case err != nil && c.op == opRemove:
-		return nil
 	case err != nil:
 		return err
 	case n.children != nil && c.op == opDelete:
 		return syscall.EISDIR
 	}
-	if err := n.each(p, func(p place) error { return p.check(c) }); err != nil {
+	if err := p.tree(ctx, c, nil, m.list); err != nil {
 		return err
 	}
 	dir, err := m.parent(p.target, false)
@@ -167,27 +177,13 @@ func (m *Mem) remove(c call, p place) error {
 	return err
 }
 
-func (m *Mem) rename(c call, p place) error {
+func (m *Mem) rename(ctx context.Context, c call, p place) error {
 	n, err := m.find(p.target)
 	if err != nil {
 		return err
 	}
-	to, err := c.locate(c.to, lexical)
-	if err == nil {
-		err = to.check(c)
-	}
-	switch {
-	case err != nil:
-		return err
-	case p.target == to.target:
-		return nil
-	case n.children != nil && within(to.target, p.target):
-		return syscall.EINVAL
-	}
-	err = n.each(p, func(below place) error {
-		return cmp.Or(below.check(c), to.join(rel(below.target, p.target)).check(c))
-	})
-	if err != nil {
+	to, err := c.renames(ctx, p, n.children != nil, lexical, m.list)
+	if err != nil || to.target == p.target {
 		return err
 	}
 	dir, err := m.parent(to.target, true)
@@ -209,23 +205,6 @@ func (m *Mem) rename(c call, p place) error {
 		delete(from.children, path.Base(p.target))
 	}
 	return err
-}
-
-// each visits what lies below a directory, where a scope wants to know.
-func (n *node) each(p place, visit func(place) error) error {
-	if len(p.scopes) == 0 {
-		return nil
-	}
-	for name, sub := range n.children {
-		below := p.join(name)
-		if err := visit(below); err != nil {
-			return err
-		}
-		if err := sub.each(below, visit); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // info describes a node as it is now.
@@ -271,18 +250,13 @@ func (f foreign) do(ctx context.Context, c call) (r reply, err error) {
 		err = f.Append(ctx, name, c.data)
 	case opRename:
 		var to place
-		if to, err = c.locate(c.to, lexical); err == nil {
-			err = cmp.Or(to.check(c), f.each(ctx, p, func(below place) error {
-				return cmp.Or(below.check(c), to.join(rel(below.target, name)).check(c))
-			}))
-		}
-		if err == nil {
+		if to, err = c.renames(ctx, p, false, lexical, f.List); err == nil {
 			err = f.Rename(ctx, name, to.target)
 		}
 	case opDelete:
 		err = f.Delete(ctx, name)
 	case opRemove:
-		if err = f.each(ctx, p, func(p place) error { return p.check(c) }); err == nil {
+		if err = p.tree(ctx, c, nil, f.List); err == nil {
 			err = f.RemoveAll(ctx, name)
 		}
 	case opList:
@@ -290,6 +264,8 @@ func (f foreign) do(ctx context.Context, c call) (r reply, err error) {
 		r.entries = p.visible(c, r.entries)
 	case opExists, opStat:
 		r.info, err = f.Stat(ctx, name)
+	case opExec, opClone, opPull:
+		err = ErrNotAvailable
 	}
 	return r, err
 }
@@ -305,28 +281,6 @@ func (f foreign) replace(ctx context.Context, name string, data []byte) error {
 		_ = f.Delete(context.WithoutCancel(ctx), tmp) // the first error is the one to report
 	}
 	return err
-}
-
-func (f foreign) each(ctx context.Context, p place, visit func(place) error) error {
-	if len(p.scopes) == 0 {
-		return nil
-	}
-	list, err := f.List(ctx, p.target)
-	if err != nil {
-		return nil // not a directory
-	}
-	for _, e := range list {
-		below := p.join(e.Name())
-		if err := visit(below); err != nil {
-			return err
-		}
-		if e.IsDir() {
-			if err := f.each(ctx, below, visit); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Capabilities implements CapabilityReporter.

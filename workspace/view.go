@@ -1,12 +1,14 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -147,6 +149,12 @@ func (s *scope) check(o op, name string, folds bool) error {
 	refuse := func(rule string) error {
 		return &Error{Path: name, Rule: rule, Kind: ErrAccessDenied, by: s}
 	}
+	if name == "." { // what is in the root is hidden, not the root
+		if o.writes() && !slices.ContainsFunc(s.allow, func(p pattern) bool { return p.glob == "**" || p.glob == "." }) {
+			return refuse(notAllowed)
+		}
+		return nil
+	}
 	if p, ok := first(s.deny, name, folds, pattern.covers); ok {
 		return refuse("mandatory-deny " + p.text)
 	}
@@ -164,9 +172,6 @@ func (s *scope) check(o op, name string, folds bool) error {
 }
 
 func first(list []pattern, name string, folds bool, match func(pattern, string) bool) (pattern, bool) {
-	if name == "." {
-		return pattern{}, false // what is in the root is hidden, not the root
-	}
 	for _, p := range list {
 		if folds {
 			p.glob, name = strings.ToLower(p.glob), strings.ToLower(name)
@@ -190,9 +195,12 @@ type scopeAt struct {
 	base, asked string
 }
 
+// resolver returns a path without links, the last one followed where last says so.
+type resolver func(name string, last bool) (string, error)
+
 // locate finds a call's path below all its views: none is left, and each one's rules
 // learn what the path is for it.
-func (c call) locate(name string, resolve func(name string, last bool) (string, error)) (place, error) {
+func (c call) locate(name string, resolve resolver) (place, error) {
 	base := "."
 	var p place
 	for i, f := range c.frames {
@@ -255,6 +263,48 @@ func (p place) join(name string) place {
 		scopes[i].asked = path.Join(scopes[i].asked, name)
 	}
 	return place{path.Join(p.target, name), scopes}
+}
+
+// lister reads a directory that a place leads to, and follows no link.
+type lister func(ctx context.Context, dir string) ([]fs.DirEntry, error)
+
+// tree asks the scopes about all that a call removes, or moves to another place: what
+// lies in a directory goes with it.
+func (p place) tree(ctx context.Context, c call, to *place, list lister) error {
+	if len(p.scopes) == 0 {
+		return nil
+	}
+	entries, err := list(ctx, p.target)
+	if gone(err) || errors.Is(err, errChanged) {
+		return nil // a file, nothing, or a link: it holds nothing
+	}
+	for _, e := range entries {
+		below, there := p.join(e.Name()), to
+		err = cmp.Or(err, below.check(c))
+		if to != nil {
+			at := to.join(e.Name())
+			there, err = &at, cmp.Or(err, at.check(c))
+		}
+		if err == nil && e.IsDir() {
+			err = below.tree(ctx, c, there, list)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// renames finds the new place of a Rename, and asks the scopes. The same place as the old
+// one means that nothing is to be done.
+func (c call) renames(ctx context.Context, p place, isDir bool, resolve resolver, list lister) (to place, err error) {
+	if to, err = c.locate(c.to, resolve); err != nil {
+		return to, err
+	}
+	if isDir && p.target != to.target && within(to.target, p.target) {
+		return to, syscall.EINVAL
+	}
+	return to, cmp.Or(to.check(c), p.tree(ctx, c, &to, list))
 }
 
 // visible leaves out the entries of a list that a scope hides.
