@@ -47,6 +47,7 @@ var floors = map[string]int{
 	"internal/overlay":           11,
 	"internal/runner":            10,
 	"internal/snapshot":          10,
+	"internal/frozen":            20,
 	"internal/watch":             10,
 	"internal/snapshot/snaptest": 11,
 	"internal/snapshot/store":    11,

@@ -11,6 +11,7 @@ type Mode string
 // The modes. ModeAuto is a request, never the mode of an open session.
 const (
 	ModeAuto        Mode = "auto"
+	ModeOverlay     Mode = "overlay"
 	ModeWorktree    Mode = "worktree"
 	ModeSnapshot    Mode = "snapshot"
 	ModeGitSnapshot Mode = "git_snapshot"
@@ -20,7 +21,7 @@ const (
 
 // Modes lists every mode in the order in which help prints them.
 func Modes() []Mode {
-	return []Mode{ModeAuto, ModeWorktree, ModeSnapshot, ModeGitSnapshot, ModeDirectory, ModeShared}
+	return []Mode{ModeAuto, ModeOverlay, ModeWorktree, ModeSnapshot, ModeGitSnapshot, ModeDirectory, ModeShared}
 }
 
 // ParseMode accepts a mode's name; an unknown one is an error, never a default.

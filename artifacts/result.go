@@ -144,7 +144,8 @@ type Revert struct {
 
 // Workspace says where the program worked and whether that is still there.
 type Workspace struct {
-	Path      string `json:"path"` // absolute
+	Path      string `json:"path"`             // absolute
+	Inside    string `json:"inside,omitempty"` // where the programs saw it, when that is not Path
 	Preserved bool   `json:"preserved"`
 }
 

@@ -102,10 +102,11 @@ func (s *Attached) Await(ctx context.Context, atMost time.Duration) (_ Alone, er
 
 // Close releases what the session holds and ends nothing.
 func (s *Attached) Close() error {
+	err := s.Unmount()
 	if s.unlock == nil {
-		return nil
+		return err
 	}
-	err := s.unlock()
+	err = errors.Join(err, s.unlock())
 	s.unlock = nil
 	return err
 }
@@ -168,7 +169,7 @@ func (s Alone) Discard() error {
 		err = mode.TakeAway(ctx, s.Site, true)
 	}
 	if err == nil {
-		err = errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase(), s.RemoveTmp(ctx), trash.Put(s.Folder, s.Project.TrashPath())) // at once: half a folder could be a lost session's
+		err = errors.Join(s.Unpoint(), s.FreePorts(), s.UnnameCase(), s.RemoveTmp(ctx), trash.Put(s.Folder, s.Project.TrashPath())) // at once: half a folder could be a lost session's
 	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
@@ -182,7 +183,7 @@ func (s Alone) Discard() error {
 // Clear deletes the working folders of a session that is done; its
 // record, log and changes stay for `workspace list`, `diff` and `report`.
 func (s Alone) Clear() error {
-	err := errors.Join(mode.Unpoint(s.Site), s.FreePorts(), s.UnnameCase())
+	err := errors.Join(s.Unpoint(), s.FreePorts(), s.UnnameCase())
 	failpoint.Hit("end.unpointed")
 	sockets, _ := filepath.Glob(filepath.Join(text.QuotePattern(s.Folder), "sock-*")) // the pattern is good; of supervisors that were killed
 	for _, socket := range sockets {

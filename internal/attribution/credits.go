@@ -117,7 +117,7 @@ func (s *Authorship) AgentRuns() (artifacts.AgentRuns, error) {
 			Agent: a.Agent, Command: a.Command, ExitCode: state.ExitUnknown, TimedOut: a.TimedOut,
 			StartedAt:       artifacts.At(a.StartedAt),
 			DurationSeconds: text.Seconds(a.EndedAt.Sub(a.StartedAt)),
-			Workspace:       artifacts.Workspace{Path: string(s.Rec.Workspace)},
+			Workspace:       s.Rec.WorkspaceResult(),
 		}
 		if a.ExitCode != nil {
 			r.ExitCode = *a.ExitCode

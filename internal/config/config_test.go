@@ -331,7 +331,7 @@ func TestRefused(t *testing.T) {
 		{"work_space: {}\n", `:1:1: unknown key "work_space" (the nearest known one is workspace)`},
 		{"workspace:\n  watcher:\n    debounce: 1\n", `:3:5: unknown key "workspace.watcher.debounce" (the nearest known one is workspace.watcher.debounce_ms)`},
 		{"setup:\n  - run: {comand: x}\n", `:2:11: unknown key "setup[0].run.comand" (the nearest known one is setup[].run.command)`},
-		{"workspace:\n  default_mode: worktrees\n", `:2:17: workspace.default_mode: "worktrees" is not one of auto, worktree, snapshot, git_snapshot, directory, shared`},
+		{"workspace:\n  default_mode: worktrees\n", `:2:17: workspace.default_mode: "worktrees" is not one of auto, overlay, worktree, snapshot, git_snapshot, directory, shared`},
 		{"workspace: {default_mode: Auto}", `:1:27: workspace.default_mode: "Auto" is not one of`},
 		{"workspace: {max_size_mb: 0}", `:1:26: workspace.max_size_mb: 0 is not between 1 and 1073741824`},
 		{"workspace: {max_size_mb: 1.5}", `"1.5" is not a whole number`},

@@ -28,7 +28,7 @@ const mostBeside = 20
 // the history of its HEAD: commits of other branches and tags, and stashes. They are
 // below refs/superqode/<session>/beside, and the session says so.
 func keepBeside(ctx context.Context, s *site.Site, head string) error {
-	dir := string(Private(s).Dir)
+	dir := dirOf(s)
 	if !atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}

@@ -114,11 +114,11 @@ func (m *Commits) writeBase(ctx context.Context, s *site.Site, ref string) error
 // programsGit is where the session's programs had their HEAD, and the folder of the
 // objects that they made.
 func programsGit(s *site.Site) (gitDir, common, objects string) {
-	if p := string(Private(s).Dir); atomicfile.Exists(filepath.Join(p, "HEAD")) {
+	if p := dirOf(s); atomicfile.Exists(filepath.Join(p, "HEAD")) {
 		return p, p, filepath.Join(p, "objects")
 	}
 	common = string(s.Rec.CommonDir)
-	if mode.Of(s.Rec.Mode).InPlace {
+	if mode.Of(s.Rec.Mode).InPlace || s.Rec.Overlay != nil {
 		return string(s.Rec.GitDir), common, filepath.Join(common, "objects")
 	}
 	return string(s.Rec.AdminDir), common, filepath.Join(common, "objects")
@@ -225,7 +225,10 @@ func Forget(ctx context.Context, s *site.Site) error {
 		}
 		s.Warn(fmt.Sprintf("the session had made %s; the store keeps them as %s", text.Plural(m.All, "commit"), ref))
 	}
-	if dir := string(Private(s).Dir); atomicfile.Exists(dir) {
+	if dir := dirOf(s); atomicfile.Exists(dir) {
+		if err := s.Unmount(); err != nil {
+			return err
+		}
 		return trash.Put(dir, s.Project.TrashPath())
 	}
 	return nil

@@ -13,6 +13,7 @@
 package gitdir
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +36,36 @@ import (
 // Needed reports whether git needs a git directory of the session's own: the
 // kernel layer keeps the repository's read-only. The shim leads it there.
 func Needed(s *site.Site, r state.GuardRecord) bool {
+	if s.Rec.Overlay != nil { // the mount covers the repository's own
+		return s.Rec.CommonDir != ""
+	}
 	return r.Shim == kernel.Active && s.Rec.GitReadOnly && mode.Of(s.Rec.Mode).WorkTree
 }
 
-// Private is the git directory of the session's own, in its folder for what programs
-// may write.
+// Private is the git directory of the session's own, where its programs see it: in its
+// folder for what programs may write, or in an overlay in the place of the repository's.
 func Private(s *site.Site) *guard.PrivateGit {
+	if s.Rec.Overlay != nil {
+		return &guard.PrivateGit{Dir: s.Rec.Overlay.At + "/.git"}
+	}
 	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git"))}
+}
+
+// dirOf is where superqode reads it.
+func dirOf(s *site.Site) string {
+	if s.Rec.Overlay != nil {
+		return filepath.Join(s.Upper(), ".git")
+	}
+	return string(Private(s).Dir)
+}
+
+// Repository is where a session's programs read the repository's own git directory.
+// Where an overlay covers that, it is a folder in which the kernel layer shows it.
+func Repository(s *site.Site) string {
+	if s.Rec.Overlay != nil {
+		return filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "repository")
+	}
+	return superqode.RealPrefix(string(s.Rec.CommonDir))
 }
 
 // Make makes it before the first program: HEAD, index, refs and the state
@@ -54,65 +78,126 @@ func Make(ctx context.Context, s *site.Site) error {
 	if !Needed(s, s.Rec.Guard) {
 		return nil
 	}
-	dir := string(Private(s).Dir)
+	dir := dirOf(s)
 	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
-	gitDir, common := string(s.Rec.AdminDir), string(s.Rec.CommonDir)
-	if mode.Of(s.Rec.Mode).InPlace {
-		gitDir = string(s.Rec.GitDir)
-	}
-	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+	if s.Rec.Overlay != nil {
+		m, err := s.Mount(ctx)
+		if err != nil {
 			return err
 		}
-	}
-	text, err := config(ctx, s, gitDir)
-	if err != nil {
-		return err
-	}
-	others, err := store.Alternates(filepath.Join(superqode.RealPrefix(common), "objects"))
-	if err != nil {
-		return err
-	}
-	for name, data := range map[string][]byte{"config": []byte(text), "objects/info/alternates": others} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			return err
-		}
+		dir = filepath.Join(m.Dir(), ".git")
 	}
 	repo, err := s.Repo(ctx)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(copyRefs(ctx, repo, dir), copyState(common, dir, isSharedState),
-		copyState(filepath.Join(common, "info"), filepath.Join(dir, "info"), isAny))
-	if gitDir != common {
-		err = errors.Join(err, copyState(filepath.Join(gitDir, "info"), filepath.Join(dir, "info"), isAny))
+	if !mode.Of(s.Rec.Mode).InPlace && s.Rec.Overlay == nil {
+		repo.GitDir = string(s.Rec.AdminDir)
 	}
-	if err = errors.Join(err, copyState(gitDir, dir, isWorkState)); err != nil {
+	c := &copied{Repo: repo, dir: dir, seen: Repository(s), head: s.Rec.Base.Head}
+	if c.identity, err = identity(ctx, s); err != nil {
+		return err
+	}
+	if s.Rec.Overlay != nil { // the repository's may name another one, relative to its own place
+		c.TopLevel = string(s.Rec.Inside())
+		err = c.modules(ctx)
+	} else {
+		c.TopLevel = ""
+	}
+	if err = errors.Join(err, c.make(ctx)); err != nil {
 		return fmt.Errorf("make the session's own git directory: %w", err)
 	}
-	head, err := headOf(ctx, repo, gitDir, s.Rec.Base.Head)
+	return nil
+}
+
+// copied is a git directory that is made as one of the repository's is. TopLevel is its
+// work tree, "" where git finds that by itself.
+type copied struct {
+	*git.Repo
+	dir      string // what is made
+	seen     string // where the session's programs read the common directory
+	head     string // the commit at HEAD
+	identity [][2]string
+}
+
+// make makes it; HEAD comes last.
+func (c *copied) make(ctx context.Context) error {
+	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {
+		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	objects := filepath.Join(superqode.RealPrefix(c.CommonDir), "objects")
+	others, err := store.Alternates(objects)
+	if err != nil {
+		return err
+	}
+	if seen := filepath.Join(c.seen, "objects"); seen != objects {
+		_, more, _ := bytes.Cut(others, []byte("\n"))
+		others = append([]byte(seen+"\n"), more...)
+	}
+	for name, data := range map[string][]byte{"config": []byte(c.config()), "objects/info/alternates": others} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	err = errors.Join(copyRefs(ctx, c.Repo, c.dir), copyState(c.CommonDir, c.dir, isSharedState),
+		copyState(filepath.Join(c.CommonDir, "info"), filepath.Join(c.dir, "info"), isAny))
+	if c.GitDir != c.CommonDir {
+		err = errors.Join(err, copyState(filepath.Join(c.GitDir, "info"), filepath.Join(c.dir, "info"), isAny))
+	}
+	if err = errors.Join(err, copyState(c.GitDir, c.dir, isWorkState)); err != nil {
+		return err
+	}
+	head, err := headOf(ctx, c.Repo, c.GitDir, c.head)
 	if err != nil {
 		return fmt.Errorf("read the workspace's HEAD: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dir, "HEAD"), []byte(head), 0o600)
+	return os.WriteFile(filepath.Join(c.dir, "HEAD"), []byte(head), 0o600)
+}
+
+// modules makes the git directories of submodules, which lie in the repository's.
+func (c *copied) modules(ctx context.Context) error {
+	top := filepath.Join(c.GitDir, "modules")
+	return filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil // without one, or with one that cannot be read, there are no submodules
+		}
+		if !atomicfile.Exists(filepath.Join(path, "HEAD")) || !atomicfile.Exists(filepath.Join(path, "objects")) {
+			return nil
+		}
+		rel, err := filepath.Rel(c.GitDir, path)
+		if err != nil {
+			return err
+		}
+		out, err := c.Output(ctx, git.Cmd{Args: []string{"config", "--file", filepath.Join(path, "config"), "core.worktree"}})
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		m := &copied{Repo: &git.Repo{Git: c.Git, GitDir: path, CommonDir: path, ObjectFormat: c.ObjectFormat},
+			dir: filepath.Join(c.dir, rel), seen: filepath.Join(c.seen, rel), identity: c.identity}
+		if tree := strings.TrimSuffix(string(out), "\n"); tree != "" {
+			m.TopLevel = superqode.Under(path, tree)
+		}
+		if err := errors.Join(m.modules(ctx), m.make(ctx)); err != nil {
+			return err
+		}
+		return fs.SkipDir
+	})
 }
 
 // config is the configuration of the session's own git directory: the
 // repository's, by way of an include, so that what git looks for in the file itself
 // (the format of refs, configuration for each work tree) is the session's own.
-func config(ctx context.Context, s *site.Site, gitDir string) (string, error) {
+func (c *copied) config() string {
 	var b strings.Builder
 	version, extensions := "0", ""
-	if s.Rec.ObjectFormat != "" && s.Rec.ObjectFormat != "sha1" {
-		version, extensions = "1", "[extensions]\n\tobjectFormat = "+s.Rec.ObjectFormat+"\n"
+	if c.ObjectFormat != "" && c.ObjectFormat != "sha1" {
+		version, extensions = "1", "[extensions]\n\tobjectFormat = "+c.ObjectFormat+"\n"
 	}
-	identity, err := identity(ctx, s)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range identity {
+	for _, e := range c.identity {
 		section, name := e[0], ""
 		if i := strings.LastIndexByte(e[0], '.'); i > 0 {
 			section, name = e[0][:i], e[0][i+1:]
@@ -123,15 +208,17 @@ func config(ctx context.Context, s *site.Site, gitDir string) (string, error) {
 		}
 		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, git.QuoteConfig(e[1]))
 	}
-	for _, file := range []string{filepath.Join(string(s.Rec.CommonDir), "config"),
-		filepath.Join(gitDir, "config.worktree")} {
-		if atomicfile.Exists(file) {
-			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(file))
+	for _, file := range []string{filepath.Join(c.CommonDir, "config"), filepath.Join(c.GitDir, "config.worktree")} {
+		if rel, err := filepath.Rel(c.CommonDir, file); err == nil && atomicfile.Exists(file) {
+			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(filepath.Join(c.seen, rel)))
 		}
+	}
+	if c.TopLevel != "" {
+		fmt.Fprintf(&b, "[core]\n\tworktree = %s\n", git.QuoteConfig(c.TopLevel))
 	}
 	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s",
 		version, extensions)
-	return b.String(), nil
+	return b.String()
 }
 
 // identity returns, as keys and values, who the user is in the origin, where that

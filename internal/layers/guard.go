@@ -84,7 +84,7 @@ func checkPolicy(name guard.PolicyName, m mode.Facts, unguarded bool) error {
 	case name != guard.Contained:
 		return nil
 	case !m.WorkTree || !m.Restores:
-		return superqode.WithHint(usage("policy contained needs a git directory of the session's own, which mode %s does not have", m.Mode), "add --policy qe, or --mode worktree or git_snapshot in a git repository")
+		return superqode.WithHint(usage("policy contained needs a git directory of the session's own, which mode %s does not have", m.Mode), "add --policy qe, or --mode overlay, worktree or git_snapshot in a git repository")
 	case unguarded:
 		return superqode.WithHint(usage("policy contained needs the kernel layer, which is switched off"), "add --policy qe, or leave out --enforce off and --allow-git-operations")
 	}
@@ -144,7 +144,10 @@ func (g *Guard) state(ctx context.Context) (*guard.SessionState, error) {
 		st.GitDirs = append(st.GitDirs, g.Rec.CommonDir)
 	}
 	st.GitDirs = append(st.GitDirs, g.Rec.Guard.Nested...)
-	if !mode.Of(g.Rec.Mode).InPlace {
+	switch facts := mode.Of(g.Rec.Mode); {
+	case facts.Mounted && g.Rec.CommonDir == "": // a repository that is made there is the session's
+		st.WorkTree, st.Origin = false, ""
+	case !facts.Mounted && !facts.InPlace:
 		st.Trees = append(st.Trees, g.Rec.Origin)
 	}
 	for _, f := range git.UserConfig(g.Env) {
@@ -225,7 +228,7 @@ type Seal map[string]os.FileInfo
 func (g *Guard) Seal(ctx context.Context) (Seal, error) {
 	files := files(g.Rec.Guard)
 	if len(files) == 0 {
-		return nil, nil
+		return nil, gitdir.Make(ctx, g.Site)
 	}
 	seal, err := g.look(files)
 	if err != nil {

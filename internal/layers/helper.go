@@ -8,49 +8,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
-// helperName is the small binary that stands in the sessions' folders as git and
-// as git's hooks.
-const helperName = "superqode-shim"
+// ErrNoHelper means that there is no binary to put into the sessions' folders.
+var ErrNoHelper = site.ErrNoHelper
 
-// ErrNoHelper means that there is no binary to put there.
-var ErrNoHelper = errors.New(helperName + " is not installed beside superqode")
-
-// Helper returns the binary that guards: the one that the caller named, else
-// superqode-shim next to this program, else this program itself, which can do the
-// same and starts more slowly.
-func (m *Machine) Helper() (string, error) {
-	if m.Shim != "" {
-		return m.Shim, nil
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	real, err := filepath.EvalSymlinks(exe)
-	if err != nil {
-		real = exe
-	}
-	for _, dir := range []string{filepath.Dir(exe), filepath.Dir(real)} {
-		p := filepath.Join(dir, helperName)
-		if st, err := os.Stat(p); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
-			return p, nil
-		}
-	}
-	// Only superqode's own main knows what to do under the name of git. Any other
-	// program of this package, a test say, would start itself over and over.
-	if info, ok := debug.ReadBuildInfo(); ok && strings.HasSuffix(info.Path, "/cmd/superqode") {
-		return real, nil
-	}
-	return "", ErrNoHelper
-}
+// Helper returns the binary that guards; see site.Helper.
+func (m *Machine) Helper() (string, error) { return site.Helper(m.Shim) }
 
 // CachePath is the folder for what can be made again.
 func (m *Machine) CachePath() string { return filepath.Join(m.Home, "cache") }

@@ -13,8 +13,10 @@ import (
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/gitdir"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/overlay"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -60,6 +62,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if err != nil {
 		return err
 	}
+	if err := g.checkMounted(ctx, k, o.Helper); err != nil {
+		return errors.Join(err, k.Close())
+	}
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
 	if g.contained() && !rec.GitReadOnly {
 		return errors.Join(superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
@@ -72,12 +77,35 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	return k.Close()
 }
 
+// checkMounted refuses a session whose workspace only a mount shows where there is none.
+func (g *Guard) checkMounted(ctx context.Context, k *kernel.Confiner, helper string) error {
+	if !mode.Of(g.Rec.Mode).Mounted {
+		return nil
+	}
+	err := mode.NeedsMounts(g.Rec.Mode)
+	switch {
+	case g.Rec.Confine:
+		return superqode.WithHint(fmt.Errorf("%w, and --confine is Landlock alone", err), "leave out --confine, or take --worktree")
+	case k.Layer.State == kernel.Off:
+		return superqode.WithHint(fmt.Errorf("%w, which is switched off", err), "leave out --enforce off, or take --worktree")
+	case k.Layer.By != kernel.Mounts:
+		return superqode.WithHint(fmt.Errorf("%w: %s", err, strings.Join(k.Layer.Missing, "; ")), "superqode run --worktree -- CMD")
+	}
+	if cerr := overlay.Check(ctx, helper, superqode.RealPrefix(g.Project.Dir)); cerr != nil {
+		return fmt.Errorf("%w: %w", superqode.ErrUsage, superqode.WithHint(cerr, "superqode run --worktree -- CMD"))
+	}
+	return nil
+}
+
 // contained reports whether the session's programs may do in git what stays in a git
 // directory of the session's own: then they must not reach another one.
 func (g *Guard) contained() bool { return g.Rec.Guard.Policy == string(guard.Contained) }
 
 // OpenKernel prepares the kernel layer for one program; close it.
-func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, error) {
+func (g *Guard) OpenKernel(ctx context.Context, opt KernelOptions, env []string) (*kernel.Confiner, error) {
+	if g.Rec.Overlay != nil && (opt.Enforce == kernel.EnforceOff || opt.Confine) {
+		return nil, superqode.WithHint(mode.NeedsMounts(g.Rec.Mode), "leave out --enforce off and --confine")
+	}
 	if g.contained() && opt.Enforce == kernel.EnforceOff {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
 			"the policy of session %s is contained, which needs the kernel layer", g.Rec.ID), "leave out --enforce off")
@@ -91,6 +119,18 @@ func (g *Guard) OpenKernel(opt KernelOptions, env []string) (*kernel.Confiner, e
 		return nil, err
 	}
 	o.Allow, o.Tried = append(o.Allow, hostPaths(more)...), g.KernelTried
+	if m, err := g.Mount(ctx); err != nil {
+		return nil, err
+	} else if m != nil {
+		o.Enforce, o.Overlay = kernel.EnforceRequired, m.Copy
+	}
+	if g.Rec.Overlay != nil && g.Rec.CommonDir != "" {
+		at := gitdir.Repository(g.Site)
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			return nil, err
+		}
+		o.Binds = map[string]string{at: string(g.Rec.CommonDir)}
+	}
 	k, err := kernel.Open(o)
 	if err != nil {
 		return nil, err

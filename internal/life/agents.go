@@ -145,7 +145,7 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 	m.Tell = func(string) {} // the same was reported when the session's own workspace was made
 	format := s.Base.Format
 	open.Agent, open.Name, open.NoRevert, open.Owned = agent, "", false, true
-	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, folder: filepath.Base(string(s.Rec.Workspace)) + "-" + agent.String(), make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include}}
+	pl := plan{OpenOptions: open, guard: s.Rec.Guard, parent: s.Rec.ID, folder: filepath.Base(string(s.Rec.Workspace)) + "-" + agent.String(), make: mode.Options{Mode: s.Rec.Mode, Commit: s.Rec.Base.Head, From: mode.FromWorking, Format: format, Exclude: open.Exclude, Include: open.Include, Beside: s.Site}}
 	if pl.Keep == "" {
 		pl.Keep = superqode.KeepFailure
 	}
@@ -174,6 +174,9 @@ func (s *Session) openAgent(ctx context.Context, agent superqode.AgentID, open O
 
 // asOrigin is the session's workspace as that from which agents' own are made.
 func (s *Session) asOrigin() *site.Origin {
+	if s.Rec.Overlay != nil { // at the same path
+		return s.Source
+	}
 	o := &site.Origin{Top: superqode.RealPrefix(string(s.Rec.Workspace)), Prefix: s.Source.Prefix, Format: s.Source.Format}
 	if s.Rec.AdminDir != "" { // a linked worktree
 		o.Repo = &git.Repo{

@@ -394,7 +394,7 @@ func (e *ending) result() *artifacts.Result {
 		StartedAt: artifacts.At(r.CreatedAt), EndedAt: artifacts.At(ended), DurationSeconds: text.Seconds(ended.Sub(r.CreatedAt)),
 		Base: r.Base, Final: r.Final, Changes: e.look.Changes, Artifacts: artifacts.Refs(e.artifacts),
 		Guard: e.Guard().Result(), Commits: e.commits, Outputs: e.outputs,
-		Workspace: artifacts.Workspace{Path: string(r.Workspace)},
+		Workspace: r.WorkspaceResult(),
 		Idle:      r.Runs == 0, Limit: r.Limit, Truncated: r.Truncated, Runner: r.RunnerID(),
 		Revert: artifacts.Revert{Method: string(revert.Stat)},
 	}
@@ -478,7 +478,7 @@ func (e *ending) finish(ctx context.Context) error {
 		e.Tell("the session's claims cannot be let go: " + err.Error())
 	}
 	if e.keep {
-		return nil
+		return e.SyncWork()
 	}
 	return e.alone.Clear()
 }

@@ -104,8 +104,8 @@ func checkRecovered(t *testing.T, f *gittest.Fixture) {
 			t.Errorf("left in %s: %q (%v)", l.Dir, left, err)
 		}
 	}
-	if left, err := state.Names(mode.PointersPath(m.Host)); err != nil || len(left) > 0 {
-		t.Errorf("left in %s: %q (%v)", mode.PointersPath(m.Host), left, err)
+	if left, err := state.Names(m.PointersPath()); err != nil || len(left) > 0 {
+		t.Errorf("left in %s: %q (%v)", m.PointersPath(), left, err)
 	}
 	store, err := artifacts.Open(f.Dir)
 	if err != nil {

@@ -274,7 +274,7 @@ func TestNothingRemovesWhatALostSessionKept(t *testing.T) {
 					t.Errorf("%s session on the wreck: %v %v, hint %q", begin, s, err, superqode.Hint(err))
 				}
 			}
-			if err := os.RemoveAll(mode.PointersPath(m.Host)); err != nil {
+			if err := os.RemoveAll(m.PointersPath()); err != nil {
 				t.Fatal(err)
 			}
 			if s, err := m.Open(t.Context(), OpenOptions{Dir: w.Dir, Mode: superqode.ModeGitSnapshot}); !errors.Is(err, state.ErrBroken) {
@@ -295,18 +295,18 @@ func TestTellsOfASessionWhoseFolderIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		hint, err := "", w.recover(t)
-		if hint = superqode.Hint(err); !errors.Is(err, state.ErrGone) || !strings.Contains(hint, mode.PointersPath(m.Host)) {
+		if hint = superqode.Hint(err); !errors.Is(err, state.ErrGone) || !strings.Contains(hint, m.PointersPath()) {
 			t.Errorf("%s: %v, hint %q", gone, err, hint)
 		}
 		if _, err := m.Open(t.Context(), OpenOptions{Dir: w.Dir, Mode: superqode.ModeGitSnapshot}); !errors.Is(err, state.ErrGone) {
 			t.Errorf("%s: a session in place on the wreck: %v", gone, err)
 		}
 	}
-	names, err := state.Names(mode.PointersPath(m.Host))
+	names, err := state.Names(m.PointersPath())
 	if err != nil || len(names) != 1 {
 		t.Fatalf("%q %v", names, err)
 	}
-	remove(t, filepath.Join(mode.PointersPath(m.Host), names[0]))
+	remove(t, filepath.Join(m.PointersPath(), names[0]))
 	if err := w.recover(t); err != nil && !slices.Contains([]error{superqode.ErrNotFound}, err) {
 		t.Error(err)
 	}

@@ -89,7 +89,7 @@ func (m *Manager) Recover(ctx context.Context, dir, ref string) ([]Recovered, er
 // Gone is the error about a session in place around dir that did not end, and of
 // which nothing is left but that it was there; nil where there is none.
 func (m *Manager) Gone(dir string) (id superqode.SessionID, err error) {
-	if _, l, _, err := mode.Pointed(m.Host, dir); errors.Is(err, state.ErrGone) {
+	if _, l, _, err := m.Pointed(dir); errors.Is(err, state.ErrGone) {
 		return l.ID, err
 	}
 	return id, nil
@@ -202,7 +202,7 @@ func (m *Manager) recoverDead(l state.Listed) error {
 // session could have written it. It returns the session that works there, if
 // one does. The error is of one that could not be brought back.
 func (m *Manager) RecoverInPlace(dir string) (*state.Listed, error) {
-	_, l, ok, err := mode.Pointed(m.Host, dir)
+	_, l, ok, err := m.Pointed(dir)
 	if err != nil {
 		return nil, err
 	}

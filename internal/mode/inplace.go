@@ -44,7 +44,7 @@ func (inPlaceKind) record(s *site.Site) (err error) {
 	if s.Rec.TopFolder, err = state.FolderInfoOf(s.Source.Top); err != nil {
 		return err
 	}
-	if err := point(s); err != nil {
+	if err := s.Point(); err != nil {
 		return err
 	}
 	failpoint.Hit("inplace.pointed")

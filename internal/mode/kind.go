@@ -72,6 +72,7 @@ type Facts struct {
 	Mode      superqode.Mode
 	InPlace   bool   // the workspace is the origin itself
 	Restores  bool   // the workspace can be brought back to the base
+	Mounted   bool   // the session's programs see the workspace at the origin's path, by the kernel layer's mounts
 	WorkTree  bool   // the workspace is a work tree of the origin's repository, where there is one
 	Templates bool   // the workspace begins with a copy of a folder that is named
 	Making    string // what the making of a workspace is called while it goes on
@@ -86,6 +87,7 @@ func (f Facts) Exclusive() bool { return f.InPlace && f.Restores }
 
 // kinds has every mode. It is the one place in which modes are told apart.
 var kinds = []Kind{
+	overlayKind{plain{Facts{Mode: superqode.ModeOverlay, Mounted: true, Restores: true, WorkTree: true, Making: "making the workspace"}}},
 	worktreeKind{plain{Facts{Mode: superqode.ModeWorktree, Restores: true, WorkTree: true, Making: "making the workspace"}}},
 	snapshotKind{copyKind{plain{Facts{Mode: superqode.ModeSnapshot, Restores: true, Making: "making the workspace"}}}},
 	gitSnapshotKind{inPlaceKind{plain{Facts{Mode: superqode.ModeGitSnapshot, InPlace: true, Restores: true, WorkTree: true, Making: "taking a snapshot"}}}},
@@ -155,11 +157,12 @@ type Options struct {
 	From     string // FromWorking or a commit id
 	Commit   string // what HEAD of the workspace will be; "" outside git
 	Format   snapshot.Format
-	Include  []string // gitignore patterns of ignored files to bring along
-	Exclude  []string // snapshot mode: what is left out of the copy
-	MaxBytes int64    // a bigger copy, of the origin or of a template, is refused; 0: no limit
-	MaxTree  int64    // worktree mode: the same of the worktree
-	Template string   // directory mode: a folder to start from; "": empty
+	Include  []string   // gitignore patterns of ignored files to bring along
+	Exclude  []string   // snapshot mode: what is left out of the copy
+	MaxBytes int64      // a bigger copy, of the origin or of a template, is refused; 0: no limit
+	MaxTree  int64      // worktree mode: the same of the worktree
+	Beside   *site.Site // overlay mode: the session whose beginning this one has, for one of its agents
+	Template string     // directory mode: a folder to start from; "": empty
 
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
 	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected

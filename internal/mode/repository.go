@@ -435,7 +435,7 @@ func withUsers(ctx context.Context, s *site.Site, base *snapshot.Snapshot) (*sna
 			paths = append(paths, p)
 		}
 	}
-	return withEntries(base, paths, found), nil
+	return base.WithOthers(paths, found), nil
 }
 
 // clearImpostor makes sure that dir is a folder that can be worked in. What

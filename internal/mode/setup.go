@@ -106,7 +106,7 @@ func FoldSetup(ctx context.Context, s *site.Site, before *snapshot.Snapshot) (er
 			first = append(first, p)
 		}
 	}
-	effect.before, effect.after = withEntries(effect.before, first, base), withEntries(effect.after, touched, l.Final)
+	effect.before, effect.after = effect.before.WithOthers(first, base), effect.after.WithOthers(touched, l.Final)
 	if err := addSetupIgnored(s, l.IgnoredPaths); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 	if Of(s.Rec.Mode).InPlace {
 		return nil
 	}
-	s.Base = withEntries(s.Base, touched, l.Final)
+	s.Base = s.Base.WithOthers(touched, l.Final)
 	repo := s.RepoState
 	s.OriginBase, s.RepoState = nil, nil // they are on disk as they were
 	err := SaveBase(ctx, s)
@@ -155,29 +155,6 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 	return s.Update(ctx, func(r *state.Record) { r.Base = base })
 }
 
-// withEntries returns sn with the entries of from at some paths, or without them
-// where from has none.
-func withEntries(sn *snapshot.Snapshot, paths []superqode.RelPath, from *snapshot.Snapshot) *snapshot.Snapshot {
-	wanted := make(map[superqode.RelPath]bool, len(paths))
-	for _, p := range paths {
-		wanted[p] = true
-	}
-	out := *sn
-	out.Entries = make([]snapshot.Entry, 0, len(sn.Entries)+len(paths))
-	for _, e := range sn.Entries {
-		if !wanted[e.Path] {
-			out.Entries = append(out.Entries, e)
-		}
-	}
-	for _, p := range paths {
-		if e := from.Find(p); e != nil {
-			out.Entries = append(out.Entries, *e)
-		}
-	}
-	slices.SortFunc(out.Entries, snapshot.ByPath)
-	return &out
-}
-
 // WithoutSetup takes what the setup did out of a look, so that what is left is
 // what the session's programs did.
 func WithoutSetup(s *site.Site, l *Look) error {
@@ -187,9 +164,9 @@ func WithoutSetup(s *site.Site, l *Look) error {
 	}
 	same, changed := effect.split(l.Final)
 	if Of(s.Rec.Mode).InPlace {
-		l.Final = withEntries(l.Final, same, effect.before)
+		l.Final = l.Final.WithOthers(same, effect.before)
 	} else if len(changed) > 0 {
-		l.Base = withEntries(l.Base, changed, effect.before)
+		l.Base = l.Base.WithOthers(changed, effect.before)
 	}
 	return nil
 }

@@ -281,7 +281,7 @@ func protectsLink(s *attach.Attached, path string) (how string, ok bool) {
 	} else {
 		how = "nothing protects it from what the session's programs write"
 	}
-	k, err := s.Guard().OpenKernel(layers.KernelOptions{}, s.Env)
+	k, err := s.Guard().OpenKernel(context.Background(), layers.KernelOptions{}, s.Env)
 	if err != nil {
 		return how, false
 	}

@@ -76,7 +76,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	env := r.environ()
 	r.NoteSecrets(env)
-	kernel, err := guarded.OpenKernel(r.opt.KernelOptions, env)
+	kernel, err := guarded.OpenKernel(ctx, r.opt.KernelOptions, env)
 	if err != nil {
 		return runner.Result{}, err
 	}
@@ -99,7 +99,7 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	spec := r.spec(env)
 	spec.Kill = kill
 	if kernel.Layer.Applied {
-		spec.Confine, spec.Wrap = kernel.Confine, kernel.Wrap
+		spec.Confine, spec.Wrap, spec.Outside = kernel.Confine, kernel.Wrap, r.outside
 		if hint := layers.SandboxHint(kernel.Layer, r.Rec.Confine || r.opt.Confine, r.opt.Args); hint != "" {
 			r.Warn(hint)
 		}
@@ -335,6 +335,17 @@ func inside(ws, rel string) (string, error) {
 		return "", errors.New("it is not a folder")
 	}
 	return dir, nil
+}
+
+// outside is the path by which superqode reaches a path of the program's.
+func (r *run) outside(path string) string {
+	if r.Rec.Overlay == nil {
+		return path
+	}
+	if rel, err := filepath.Rel(string(r.Rec.Inside()), path); err == nil && filepath.IsLocal(rel) {
+		return filepath.Join(r.WorkDir(), rel)
+	}
+	return path
 }
 
 // starts records that a program begins. A command of the session's setup is not

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
-	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -185,7 +184,7 @@ func pick(sessions []state.Listed, broken []state.Broken, ref string) (state.Lis
 // does; a project folder that exists under the hash of exactly that path is
 // proof enough. Whatever is not found that way git decides.
 func Locate(ctx context.Context, m *site.Host, dir string) (state.Project, error) {
-	if p, _, ok, _ := mode.Pointed(m, dir); ok { // its session may be lost: the project is known all the same
+	if p, _, ok, _ := m.Pointed(dir); ok { // its session may be lost: the project is known all the same
 		return p, nil
 	}
 	real, err := filepath.Abs(dir)

@@ -294,7 +294,11 @@ func (v *View) next(by Caller) {
 		own("t", "Bring the commits onto your branch", "workspace", "apply", "--commits")
 	}
 	if v.Run.Workspace.Preserved {
-		add("tmh", "Go to the kept workspace", "cd", v.Run.Workspace.Path)
+		if v.Run.Workspace.Inside == "" {
+			add("tmh", "Go to the kept workspace", "cd", v.Run.Workspace.Path)
+		} else {
+			own("tmh", "Go to the kept workspace", "workspace", "shell")
+		}
 		own("tmh", "End the session and remove its workspace", "workspace", "end")
 		own("+", "Bring the kept workspace back to its beginning", "workspace", "revert")
 	}

@@ -58,6 +58,7 @@ type Site struct {
 	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
 	RepoState  *revert.RepoState  // its repository beside the work tree
 
+	work    *work    // see Mount
 	secrets []string // environments of the programs that this process ran here
 	masks   *redact.Redactor
 
@@ -65,10 +66,6 @@ type Site struct {
 	Salvages []string             // ids of what this process salvaged
 	Watched  map[string]time.Time // when paths were first seen to change, by who watched this value's runs
 }
-
-// WorkDir is the folder through which superqode itself, and git where superqode runs it,
-// reads and writes the workspace. It is not to be resolved, nor to be remembered.
-func (s *Site) WorkDir() string { return string(s.Rec.Workspace) }
 
 // Warn shows lines to the person at the terminal and keeps them for the report, each
 // once.

@@ -77,6 +77,29 @@ func (s *Snapshot) With(entries []Entry) *Snapshot {
 	return &Snapshot{Root: s.Root, Format: s.Format, Taken: s.Taken, Entries: entries}
 }
 
+// WithOthers returns s with the entries of from at some paths, or without them where from
+// has none.
+func (s *Snapshot) WithOthers(paths []superqode.RelPath, from *Snapshot) *Snapshot {
+	wanted := make(map[superqode.RelPath]bool, len(paths))
+	for _, p := range paths {
+		wanted[p] = true
+	}
+	out := *s
+	out.Entries = make([]Entry, 0, len(s.Entries)+len(paths))
+	for _, e := range s.Entries {
+		if !wanted[e.Path] {
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	for _, p := range paths {
+		if e := from.Find(p); e != nil {
+			out.Entries = append(out.Entries, *e)
+		}
+	}
+	slices.SortFunc(out.Entries, ByPath)
+	return &out
+}
+
 // Only returns a snapshot of the entries that keep accepts.
 func (s *Snapshot) Only(keep func(e *Entry) bool) *Snapshot {
 	out := s.With(nil)

@@ -33,6 +33,9 @@ func (p Project) LockPath() string { return filepath.Join(p.Dir, "lock") }
 // StorePath is the store of contents.
 func (p Project) StorePath() string { return filepath.Join(p.Dir, "store.git") }
 
+// BasePath is the folder of the origin's frozen states.
+func (p Project) BasePath() string { return filepath.Join(p.Dir, "base") }
+
 // TrashPath holds what was removed, until it is swept.
 func (p Project) TrashPath() string { return filepath.Join(p.Dir, "trash") }
 

@@ -117,7 +117,6 @@ type Record struct {
 type Overlay struct {
 	At    HostPath   `json:"at"`    // where they see it
 	Lower []HostPath `json:"lower"` // what lies below, the topmost first
-	Boot  string     `json:"boot"`  // the start of the machine in which it was made
 }
 
 // Inside is the path at which the session's programs see the workspace.
@@ -126,6 +125,15 @@ func (r *Record) Inside() HostPath {
 		return r.Overlay.At
 	}
 	return r.Workspace
+}
+
+// WorkspaceResult is the workspace as a result tells of it.
+func (r *Record) WorkspaceResult() artifacts.Workspace {
+	w := artifacts.Workspace{Path: string(r.Workspace)}
+	if r.Overlay != nil {
+		w.Inside = string(r.Overlay.At)
+	}
+	return w
 }
 
 // The steps of a session's end after which its workspace tells no more what the

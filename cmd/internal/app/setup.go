@@ -42,5 +42,15 @@ func ActionWord(state string) string {
 
 // WorkspaceJSON is a workspace in a document.
 type WorkspaceJSON struct {
-	Path state.HostPath `json:"path"`
+	Path   state.HostPath `json:"path"`
+	Inside state.HostPath `json:"inside,omitempty"` // where its programs see it, when that is not Path
+}
+
+// WorkspaceOf is the workspace of a session.
+func WorkspaceOf(r *state.Record) WorkspaceJSON {
+	w := WorkspaceJSON{Path: r.Workspace}
+	if r.Inside() != r.Workspace {
+		w.Inside = r.Inside()
+	}
+	return w
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/cli"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/overlay"
 	"github.com/seed-2d964004/superqode/internal/runner"
 )
 
@@ -108,7 +109,7 @@ func TestScripts(t *testing.T) {
 // userScripts are about what the kernel, or a file's mode, keeps from a program.
 var userScripts = []string{
 	"bad-apply", "bad-modes", "bad-unreadable", "exec-detach", "exec-limits", "guard-install", "guard-kernel", "guard-places",
-	"origin-files", "run-git-snapshot", "run-git-snapshot-killed", "run-git-snapshot-signals", "run-git-snapshot-user", "run-unruly",
+	"origin-files", "overlay", "run-git-snapshot", "run-git-snapshot-killed", "run-git-snapshot-signals", "run-git-snapshot-user", "run-unruly",
 }
 
 // TestUserScripts runs some scripts and tests once more where root runs them, as a user who
@@ -208,6 +209,8 @@ func scriptCondition(cond string) (bool, error) {
 	case "pids":
 		_, err := runner.CheckLimits(runner.Limits{Pids: 1})
 		return err == nil, nil
+	case "overlay":
+		return overlay.Check(context.Background(), scriptShim, os.TempDir()) == nil, nil
 	case "python3":
 		return exec.Command("python3", "-c", "import socket").Run() == nil, nil
 	case "landlock", "landlock-tcp", "landlock-inplace":

@@ -73,7 +73,7 @@ func (c *Create) print(a *app.App, s *state.Listed) error {
 			return err
 		}
 		return a.PrintFields("session_id", rec.ID, "mode", rec.Mode, "origin", rec.Origin,
-			"workspace", app.WorkspaceJSON{Path: rec.Workspace}, "setup", app.SetupJSON(steps), "warnings", rec.Warnings)
+			"workspace", app.WorkspaceOf(rec), "setup", app.SetupJSON(steps), "warnings", rec.Warnings)
 	}
 	return a.Line("%s\t%s", rec.ID, rec.Workspace)
 }

@@ -49,7 +49,8 @@ func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config
 
 // openFlags say what session to open; run and workspace create share them.
 type openFlags struct {
-	Mode        superqode.Mode `placeholder:"MODE" xor:"mode" help:"How to make the workspace: auto, worktree, snapshot, git_snapshot, directory or shared."`
+	Mode        superqode.Mode `placeholder:"MODE" xor:"mode" help:"How to make the workspace: auto, overlay, worktree, snapshot, git_snapshot, directory or shared."`
+	Overlay     bool           `xor:"mode" help:"Same as --mode overlay."`
 	Worktree    bool           `xor:"mode" help:"Same as --mode worktree."`
 	Snapshot    bool           `xor:"mode" help:"Same as --mode snapshot."`
 	GitSnapshot bool           `xor:"mode" help:"Same as --mode git_snapshot."`
@@ -77,6 +78,8 @@ type openFlags struct {
 // mode returns the mode that the flags ask for, or "" when they do not say.
 func (f *openFlags) mode() superqode.Mode {
 	switch {
+	case f.Overlay:
+		return superqode.ModeOverlay
 	case f.Worktree:
 		return superqode.ModeWorktree
 	case f.Snapshot:

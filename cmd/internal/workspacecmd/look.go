@@ -152,7 +152,7 @@ func toJSON(s state.Listed) listedJSON {
 	j := listedJSON{
 		SessionID: s.ID, Name: s.Name, Mode: s.Mode, State: s.State, Alive: s.Alive, Dead: s.Dead, Pinned: s.Pinned,
 		CreatedAt: s.CreatedAt, AgentID: s.Agent, Agents: []superqode.AgentID{}, Origin: s.Origin,
-		Workspace: app.WorkspaceJSON{Path: s.Workspace},
+		Workspace: app.WorkspaceOf(&s.Record),
 	}
 	for _, g := range s.Agents {
 		j.Agents = append(j.Agents, g.Agent)
@@ -215,6 +215,9 @@ func (c *Info) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 		line("Name", text.Printable(l.Name))
 	}
 	line("Workspace", text.QuotePath(string(l.Workspace)))
+	if l.Inside() != l.Workspace {
+		line("Seen at", text.QuotePath(string(l.Inside())))
+	}
 	line("Mode", string(l.Mode))
 	line("Created", fmt.Sprintf("%s (%s ago)", l.CreatedAt.Format(time.RFC3339), text.Age(time.Since(l.CreatedAt))))
 	line("Changes", lineCount(l.ChangeCount, false))
@@ -347,7 +350,7 @@ func (c *Path) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 		return superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", l.ID)
 	}
 	if a.Flags.JSON {
-		return a.PrintFields("session_id", l.ID, "workspace", app.WorkspaceJSON{Path: l.Workspace})
+		return a.PrintFields("session_id", l.ID, "workspace", app.WorkspaceOf(&l.Record))
 	}
 	return a.Line("%s", a.Path(string(l.Workspace)))
 }

@@ -1,0 +1,336 @@
+// Package frozen keeps states of an origin's tree that nobody changes any more: the
+// layers on which overlays stand. A state is a copy of the whole tree, made once, and
+// over it layers that hold what has changed since; whoever has the origin as it is now
+// gets a state in the time of one look at it.
+//
+//	<project>/base/<n>/tree         a layer: all of the tree, or what differs from the layer below
+//	<project>/base/<n>/layers       the numbers of the layers of this state, the topmost first
+//	<project>/base/<n>/origin.snap  the origin as it was looked at
+//	<project>/base/<n>/base.snap    what the layers show, with their stat data; it comes last
+//
+// Nothing in a state is written after that.
+package frozen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/failpoint"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
+	"github.com/seed-2d964004/superqode/internal/trash"
+)
+
+// Options say what of what is frozen.
+type Options struct {
+	Dir    string // the folder of the states
+	Top    string // the origin
+	Format snapshot.Format
+	Skip   snapshot.Skip // what is no part of a state
+	Trash  string        // takes what a crash left
+	Meter  *treecopy.Meter
+}
+
+// State is an origin's tree as it was.
+type State struct {
+	Number               int
+	Lower                []string           // its layers, the topmost first
+	Origin, Base         *snapshot.Snapshot // the origin, and what the layers show, with content ids
+	OriginFile, BaseFile string             // the same as files, to be linked
+	Unread               []snapshot.Problem // what could not be read, and is in no layer
+}
+
+// mostLayers is how many layers a state has at most: the kernel looks into each for a
+// name that is in none.
+const mostLayers = 8
+
+// Current returns the state of the origin as it is now, and makes it where there is none.
+// The caller keeps Sweep away from it.
+func Current(ctx context.Context, opt Options) (_ *State, err error) {
+	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(opt.Dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	numbers, err := numbers(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	var old *State
+	next := 1
+	if len(numbers) > 0 {
+		last := numbers[len(numbers)-1]
+		if next = last + 1; atomicfile.Exists(filepath.Join(opt.Dir, strconv.Itoa(last), "base.snap")) {
+			if old, err = load(opt.Dir, last); err != nil {
+				old = nil // it is not believed, and another one is made
+			}
+		}
+	}
+	now, unread, err := opt.look(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	st := &State{Number: next, Origin: now, Unread: unread}
+	if old == nil {
+		return st, opt.make(ctx, st, now, nil)
+	}
+	changed, gone := differences(old.Origin, now)
+	switch {
+	case len(changed)+len(gone) == 0:
+		old.Unread = unread
+		return old, nil
+	case len(old.Lower) >= mostLayers, len(changed) > len(now.Entries)/4:
+		return st, opt.make(ctx, st, now, nil)
+	}
+	return st, opt.makeDelta(ctx, st, old, changed, gone)
+}
+
+func (opt Options) look(ctx context.Context, old *State) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	scan := snapshot.ScanOptions{Format: opt.Format, Contents: snapshot.StatOnly, Skip: opt.Skip}
+	if old != nil {
+		scan.Previous, scan.Known = old.Origin, old.Origin.Known()
+	}
+	now, unread, err := snapshot.Scan(ctx, opt.Top, scan)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look at %s: %w", opt.Top, err)
+	}
+	return now, unread, nil
+}
+
+// differences lists what of now is not as it was. A file whose content nobody vouches for
+// is not.
+func differences(then, now *snapshot.Snapshot) (changed []snapshot.Entry, gone []superqode.RelPath) {
+	for a, b := range snapshot.Join(then.Entries, now.Entries) {
+		switch {
+		case b == nil:
+			gone = append(gone, a.Path)
+		case a == nil, a.Kind != b.Kind, a.Perm != b.Perm, a.Link != b.Link, b.Kind == snapshot.File && b.ID.IsZero(),
+			a.Stat.UID != b.Stat.UID || a.Stat.GID != b.Stat.GID, b.Kind != snapshot.Dir && !a.SameState(b):
+			changed = append(changed, *b)
+		}
+	}
+	return changed, gone
+}
+
+// make makes a state of the whole tree.
+func (opt Options) make(ctx context.Context, st *State, src *snapshot.Snapshot, lower []int) (err error) {
+	dir, err := opt.begin(st.Number)
+	if err != nil {
+		return err
+	}
+	base, problems, err := treecopy.Copy(ctx, src, filepath.Join(dir, "tree"), treecopy.CopyOptions{Meter: opt.Meter})
+	if err != nil {
+		return errors.Join(err, trash.Put(dir, opt.Trash))
+	}
+	st.Unread = append(st.Unread, problems...)
+	st.Base = base
+	return opt.finish(ctx, st, lower)
+}
+
+// makeDelta makes a state that stands on another one.
+func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snapshot.Entry, gone []superqode.RelPath) error {
+	dir, err := opt.begin(st.Number)
+	if err != nil {
+		return err
+	}
+	src := st.Origin.With(withFolders(st.Origin, changed, gone))
+	tree := filepath.Join(dir, "tree")
+	made, problems, err := treecopy.Copy(ctx, src, tree, treecopy.CopyOptions{Meter: opt.Meter})
+	if err == nil {
+		err = markGone(tree, old.Base, made, gone)
+	}
+	if err != nil {
+		return errors.Join(err, trash.Put(dir, opt.Trash))
+	}
+	st.Unread = append(st.Unread, problems...)
+	lost := map[superqode.RelPath]bool{}
+	for _, p := range gone {
+		lost[p] = true
+	}
+	for _, e := range changed {
+		lost[e.Path] = true
+	}
+	st.Base = made.With(nil)
+	for was, e := range snapshot.Join(old.Base.Entries, made.Entries) {
+		switch {
+		case e != nil:
+			st.Base.Entries = append(st.Base.Entries, *e)
+		case !lost[was.Path]:
+			st.Base.Entries = append(st.Base.Entries, *was)
+		}
+	}
+	below, err := layersOf(opt.Dir, old.Number)
+	if err != nil {
+		return err
+	}
+	return opt.finish(ctx, st, below)
+}
+
+// withFolders returns what changed with the folders that it, and what is gone, lie in.
+func withFolders(now *snapshot.Snapshot, changed []snapshot.Entry, gone []superqode.RelPath) []snapshot.Entry {
+	list := slices.Clone(changed)
+	seen := map[superqode.RelPath]bool{}
+	for _, e := range changed {
+		seen[e.Path] = true
+	}
+	add := func(path superqode.RelPath) {
+		for p := path.Parent(); p != "" && !seen[p]; p = p.Parent() {
+			seen[p] = true
+			if e := now.Find(p); e != nil && e.Kind == snapshot.Dir {
+				list = append(list, *e)
+			}
+		}
+	}
+	for _, e := range changed {
+		add(e.Path)
+	}
+	for _, p := range gone {
+		add(p)
+	}
+	slices.SortFunc(list, snapshot.ByPath)
+	return list
+}
+
+// markGone leaves whiteouts where something was that is no more, and marks folders that
+// took the place of something else.
+func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPath) error {
+	var times []snapshot.Entry
+	for _, p := range gone {
+		parent := made.Find(p.Parent())
+		if p.Parent() != "" && (parent == nil || parent.Kind != snapshot.Dir) || made.Find(p) != nil {
+			continue // gone with the folder
+		}
+		if err := unix.Mknod(p.In(tree), unix.S_IFCHR, 0); err != nil {
+			return fmt.Errorf("mark %s as deleted: %w", p.In(tree), err)
+		}
+		if parent != nil {
+			times = append(times, *parent)
+		}
+	}
+	for i := range made.Entries {
+		e := &made.Entries[i]
+		if was := old.Find(e.Path); e.Kind == snapshot.Dir && was != nil && was.Kind != snapshot.Dir {
+			if err := unix.Lsetxattr(e.Path.In(tree), opaque, []byte("y"), 0); err != nil {
+				return fmt.Errorf("mark %s as new: %w", e.Path.In(tree), err)
+			}
+		}
+	}
+	for _, e := range times {
+		t := unix.NsecToTimespec(e.Stat.Mtime)
+		if err := unix.UtimesNanoAt(unix.AT_FDCWD, e.Path.In(tree), []unix.Timespec{t, t}, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opaque is the attribute of a folder below which nothing of the lower layers shows
+// (overlayfs, mount option userxattr).
+const opaque = "user.overlay.opaque"
+
+func (opt Options) begin(n int) (string, error) {
+	dir := filepath.Join(opt.Dir, strconv.Itoa(n))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, os.Mkdir(filepath.Join(dir, "tree"), 0o700)
+}
+
+// finish writes down what the state is.
+func (opt Options) finish(ctx context.Context, st *State, below []int) error {
+	dir := filepath.Join(opt.Dir, strconv.Itoa(st.Number))
+	if err := st.Base.Settle(ctx); err != nil {
+		return err
+	}
+	for e, b := range snapshot.Join(st.Origin.Entries, st.Base.Entries) {
+		if e != nil && b != nil && e.Kind == snapshot.File && e.ID.IsZero() && b.LooksCopied(e) {
+			e.ID = b.ID
+		}
+	}
+	var text strings.Builder
+	for _, n := range append([]int{st.Number}, below...) {
+		fmt.Fprintln(&text, n)
+		st.Lower = append(st.Lower, filepath.Join(opt.Dir, strconv.Itoa(n), "tree"))
+	}
+	if err := atomicfile.Loose.WriteFunc(filepath.Join(dir, "layers"), 0o600, func(w io.Writer) error {
+		_, err := io.WriteString(w, text.String())
+		return err
+	}); err != nil {
+		return err
+	}
+	st.OriginFile, st.BaseFile = filepath.Join(dir, "origin.snap"), filepath.Join(dir, "base.snap")
+	if err := st.Origin.SaveAs(st.OriginFile, atomicfile.Loose); err != nil {
+		return err
+	}
+	failpoint.Hit("frozen.made")
+	if fd, err := os.Open(dir); err == nil { // base.snap vouches for all of it
+		err = errors.Join(unix.Syncfs(int(fd.Fd())), fd.Close())
+		if err != nil {
+			return err
+		}
+	}
+	return st.Base.Save(st.BaseFile)
+}
+
+func load(dir string, n int) (*State, error) {
+	at := filepath.Join(dir, strconv.Itoa(n))
+	layers, err := layersOf(dir, n)
+	if err != nil {
+		return nil, err
+	}
+	st := &State{Number: n, OriginFile: filepath.Join(at, "origin.snap"), BaseFile: filepath.Join(at, "base.snap")}
+	for _, n := range layers {
+		tree := filepath.Join(dir, strconv.Itoa(n), "tree")
+		if !atomicfile.Exists(tree) {
+			return nil, fmt.Errorf("%s is gone: %w", tree, fs.ErrNotExist)
+		}
+		st.Lower = append(st.Lower, tree)
+	}
+	if st.Origin, err = snapshot.Load(st.OriginFile); err != nil {
+		return nil, err
+	}
+	st.Base, err = snapshot.Load(st.BaseFile)
+	return st, err
+}
+
+func layersOf(dir string, n int) (list []int, err error) {
+	data, err := atomicfile.Read(filepath.Join(dir, strconv.Itoa(n), "layers"))
+	if err != nil {
+		return nil, err
+	}
+	for word := range strings.FieldsSeq(string(data)) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+func numbers(dir string) (list []int, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return list, err
+}
