@@ -43,7 +43,7 @@ var floors = map[string]int{
 	"guard/shelltext":            12,
 	"internal/config":            10,
 	"internal/kernel":            10,
-	"internal/outputs":           10,
+	"internal/outputs":           5,
 	"internal/overlay":           11,
 	"internal/runner":            10,
 	"internal/snapshot":          10,

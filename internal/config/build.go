@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // config turns the collected values, which have all been checked, into a
@@ -36,7 +37,9 @@ func (l *loader) config() *Config {
 	c.Guard = Guard{Enforce: Enforce(str("guard.enforce")), Policy: str("guard.policy"), Allow: all("guard.allow"), Deny: all("guard.deny")}
 	c.Claims = str("claims")
 	c.Limits = limits(str, num)
-	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions"))}
+	c.Artifacts = Artifacts{Outputs: all("artifacts.outputs"), KeepSessions: int(num("artifacts.keep_sessions")), Limits: outputs.Limits{
+		MaxFiles: int(num("artifacts.max_files")), MaxFileBytes: sizeOf(str("artifacts.max_file_bytes")), MaxTotalBytes: sizeOf(str("artifacts.max_total_bytes")),
+	}}
 	for i, v := range l.values["setup"].Value.([]any) {
 		c.Setup = append(c.Setup, setupEntry(v.(map[string]any), i))
 	}

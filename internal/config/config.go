@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // Config is the effective configuration. Load makes it; the zero value is not
@@ -88,6 +89,7 @@ type Guard struct {
 // Artifacts says what is kept of a session.
 type Artifacts struct {
 	Outputs      []string // doublestar patterns in the workspace
+	Limits       outputs.Limits
 	KeepSessions int
 }
 

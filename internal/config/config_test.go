@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/config"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // layers writes the given files below a fresh folder and returns Sources that
@@ -76,7 +77,7 @@ func TestDefault(t *testing.T) {
 		if d := cmp.Diff(want, c.Workspace); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		if d := cmp.Diff(config.Artifacts{Outputs: []string{}, KeepSessions: 50}, c.Artifacts); d != "" {
+		if d := cmp.Diff(config.Artifacts{Outputs: []string{}, Limits: outputs.Limits{MaxFiles: 100, MaxFileBytes: 4 << 20, MaxTotalBytes: 64 << 20}, KeepSessions: 50}, c.Artifacts); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
 		if c.Guard.Enforce != config.EnforceAuto || len(c.Setup)+len(c.Agents)+len(origins(c)) != 0 {

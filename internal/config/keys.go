@@ -8,6 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // kind is the type of one key's value.
@@ -60,6 +61,9 @@ func table() *field {
 		{name: "artifacts", kind: section, doc: "What is kept of a session.", fields: []field{
 			{name: "outputs", kind: list, def: []any{}, item: pattern(), flag: "--output",
 				doc: "Patterns of files in the workspace to keep as artifacts."},
+			{name: "max_files", kind: integer, def: int64(outputs.DefaultMaxFiles), min: 1, max: 1_000_000, flag: "--max-files", doc: "How many of these files to keep at most."},
+			{name: "max_file_bytes", kind: textKind, def: "4M", check: size, flag: "--max-file-bytes", doc: "The size of the largest of these files to keep."},
+			{name: "max_total_bytes", kind: textKind, def: "64M", check: size, flag: "--max-total-bytes", doc: "The size of all these files together, at most."},
 			{name: "keep_sessions", kind: integer, def: int64(50), max: 1_000_000,
 				doc: "artifacts prune keeps the artifacts of this many sessions."},
 		}},

@@ -55,18 +55,20 @@ func period(s string) error {
 	return err
 }
 
+// sizeOf is a size that was checked, 0 for an empty one.
+func sizeOf(size string) int64 {
+	n, _ := text.ParseSize(size)
+	return n
+}
+
 // limits builds the section; the texts have been checked.
 func limits(str func(string) string, num func(string) int64) Limits {
-	bytes := func(key string) int64 {
-		n, _ := text.ParseSize(str(key)) // 0 for an empty one
-		return n
-	}
 	span := func(key string) time.Duration {
 		d, _ := text.ParseDuration(str(key))
 		return d
 	}
 	return Limits{
-		Memory: bytes("limits.memory"), Pids: int(num("limits.pids")), CPUTime: span("limits.cpu_time"),
-		MaxDisk: bytes("limits.max_disk"), MaxOutput: bytes("limits.max_output"), Timeout: span("limits.timeout"), CollectTimeout: span("limits.collect_timeout"),
+		Memory: sizeOf(str("limits.memory")), Pids: int(num("limits.pids")), CPUTime: span("limits.cpu_time"),
+		MaxDisk: sizeOf(str("limits.max_disk")), MaxOutput: sizeOf(str("limits.max_output")), Timeout: span("limits.timeout"), CollectTimeout: span("limits.collect_timeout"),
 	}
 }

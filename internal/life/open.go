@@ -150,7 +150,7 @@ func (m *Manager) newSession(ctx context.Context, o *site.Origin, p state.Projec
 	}
 	s.Rec = state.Record{
 		SchemaVersion: state.SchemaVersion, ID: id, Name: pl.Name, Mode: pl.make.Mode, State: superqode.StateCreated, Owned: pl.Owned, Keep: pl.Keep,
-		Agent: pl.Agent, Runner: state.HostPath(pl.Runner), Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(workspace), Overlay: mode.Of(pl.make.Mode).Overlay(o), Tmp: m.TmpName(o),
+		Agent: pl.Agent, Runner: state.HostPath(pl.Runner), Parent: pl.parent, Case: state.HostPath(pl.Case), Outputs: pl.Outputs, OutputLimits: pl.OutputLimits, Template: state.HostPath(pl.Template), Origin: state.HostPath(o.Top), Prefix: state.HostPath(o.Prefix), Workspace: state.HostPath(workspace), Overlay: mode.Of(pl.make.Mode).Overlay(o), Tmp: m.TmpName(o),
 		ObjectFormat: o.Format, From: pl.make.From, CreatedAt: now.UTC(), UpdatedAt: now.UTC(), ChangeCount: -1,
 		Command: []string{}, Warnings: []string{}, Tampered: []string{}, NoRevert: pl.NoRevert, Reports: pl.Reports, NoRedact: pl.NoRedact, Trial: pl.Trial, LeftOut: []state.HostPath{},
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 	"github.com/seed-2d964004/superqode/internal/prepare"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -43,8 +44,9 @@ type OpenOptions struct {
 	Watcher state.WatcherOptions // how changes are watched while a program runs
 	program.KernelOptions
 
-	Outputs  []string       // patterns of files that become artifacts at the end
-	Defaults state.Defaults // for the programs that are run in the session
+	Outputs      []string       // patterns of files that become artifacts at the end
+	OutputLimits outputs.Limits // of these files
+	Defaults     state.Defaults // for the programs that are run in the session
 }
 
 // DefaultCollectTimeout is how long the end of a session collects what it left.

@@ -52,14 +52,19 @@ const (
 // maxSkipped is how many skipped files are listed; all are counted.
 const maxSkipped = 1000
 
-// Options say what to select. A limit of 0 is its default.
+// Limits bound a selection; 0 is the default.
+type Limits struct {
+	MaxFiles      int   `json:"max_files"`
+	MaxFileBytes  int64 `json:"max_file_bytes"`
+	MaxTotalBytes int64 `json:"max_total_bytes"`
+}
+
+// Options say what to select.
 type Options struct {
-	Roots         Roots
-	Patterns      []string
-	MaxFiles      int
-	MaxFileBytes  int64
-	MaxTotalBytes int64
-	Inline        bool // hold the contents in File.Text
+	Roots    Roots
+	Patterns []string
+	Limits
+	Inline bool // hold the contents in File.Text
 }
 
 // File is one selected file.

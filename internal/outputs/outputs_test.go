@@ -129,9 +129,9 @@ func TestCuts(t *testing.T) {
 		contains string
 	}{
 		{Options{}, 21, 0, 0, ""},
-		{Options{MaxFiles: 5}, 5, 16, 0, "--max-files"},
-		{Options{MaxFileBytes: 3}, 20, 1, 1, "--max-file-bytes"},
-		{Options{MaxTotalBytes: 20}, 4, 17, 17, "--max-total-bytes"},
+		{Options{Limits: Limits{MaxFiles: 5}}, 5, 16, 0, "--max-files"},
+		{Options{Limits: Limits{MaxFileBytes: 3}}, 20, 1, 1, "--max-file-bytes"},
+		{Options{Limits: Limits{MaxTotalBytes: 20}}, 4, 17, 17, "--max-total-bytes"},
 	} {
 		tt.opt.Roots, tt.opt.Patterns = Roots{Workspace: ws}, []string{"**"}
 		sel, err := Select(context.Background(), tt.opt)
@@ -199,7 +199,7 @@ func BenchmarkSelect(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		sel, err := Select(context.Background(), Options{Roots: Roots{Workspace: ws}, Patterns: []string{"**/f*", "d1/**"}, MaxFiles: 20_000})
+		sel, err := Select(context.Background(), Options{Roots: Roots{Workspace: ws}, Patterns: []string{"**/f*", "d1/**"}, Limits: Limits{MaxFiles: 20_000}})
 		if err != nil || len(sel.Files) != 10_000 {
 			b.Fatal(len(sel.Files), err)
 		}

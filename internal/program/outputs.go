@@ -15,15 +15,12 @@ import (
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
-// OutputOptions say what Outputs selects; a limit of 0 is the default of package
-// outputs.
+// OutputOptions say what Outputs selects.
 type OutputOptions struct {
-	Patterns      []string
-	MaxFiles      int
-	MaxFileBytes  int64
-	MaxTotalBytes int64
-	Save          bool // into the artifact store, each name with the next version
-	Inline        bool // the contents come along
+	Patterns []string
+	outputs.Limits
+	Save   bool // into the artifact store, each name with the next version
+	Inline bool // the contents come along
 }
 
 // Outputs selects files of the session's workspace and of its output and artifact
@@ -37,8 +34,7 @@ func (s *Program) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Ou
 		return nil, superqode.Errorf(superqode.ErrUsage, "no pattern says what to collect")
 	}
 	sel, err := outputs.Select(ctx, outputs.Options{
-		Roots: s.outputRoots(), Patterns: opt.Patterns, MaxFiles: opt.MaxFiles, MaxFileBytes: opt.MaxFileBytes,
-		MaxTotalBytes: opt.MaxTotalBytes, Inline: opt.Inline,
+		Roots: s.outputRoots(), Patterns: opt.Patterns, Limits: opt.Limits, Inline: opt.Inline,
 	})
 	if err != nil {
 		return nil, err
@@ -77,7 +73,7 @@ func (s *Program) CollectOutputs(
 	if len(s.Rec.Outputs) == 0 {
 		return nil, nil, nil, nil
 	}
-	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.Rec.Outputs})
+	sel, err := outputs.Select(ctx, outputs.Options{Roots: s.outputRoots(), Patterns: s.Rec.Outputs, Limits: s.Rec.OutputLimits})
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("collect outputs: %w", err)
 	}
@@ -105,7 +101,7 @@ func outputWarnings(sel *outputs.Selection) []string {
 		list = append(list, "no file matches the output pattern "+text.Printable(p))
 	}
 	if c := sel.Cut; c != nil {
-		list = append(list, fmt.Sprintf("%d outputs with %s were cut: %s", c.Files, text.Size(c.Bytes),
+		list = append(list, fmt.Sprintf("%s with %s cut: %s", text.Plural(c.Files, "output"), text.Size(c.Bytes),
 			strings.Join(c.Reasons, "; ")))
 	}
 	return list

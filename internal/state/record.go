@@ -16,6 +16,7 @@ import (
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 )
 
 // HostPath is an absolute path of this machine, see superqode.HostPath.
@@ -95,7 +96,8 @@ type Record struct {
 	Port     int      `json:"port"`     // SUPERQODE_PORT, the first of a block; 0: there is none
 	Defaults Defaults `json:"defaults"` // what programs run in the session get when they are given nothing else
 
-	Outputs []string `json:"outputs"` // patterns of files that become artifacts
+	Outputs      []string       `json:"outputs"` // patterns of files that become artifacts
+	OutputLimits outputs.Limits `json:"output_limits"`
 
 	Command     []string `json:"command"` // the last command run
 	Runs        int      `json:"runs"`

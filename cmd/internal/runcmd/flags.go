@@ -68,9 +68,10 @@ type openFlags struct {
 	Policy      string         `placeholder:"NAME" help:"What the guard refuses: qe (default: all that changes what is the user's) or contained (what leaves a git directory of the session's own)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts. Repeatable."`
-	Report      []string       `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Also write sarif, junit or summary reports. summary is also appended to $$GITHUB_STEP_SUMMARY."`
-	NoRedact    bool           `help:"Do not mask secrets in logs and reports."`
-	DryRun      bool           `help:"Print what would be done, without doing it."`
+	app.OutputLimits
+	Report   []string `placeholder:"FORMAT,…" enum:"md,json,html,sarif,junit,summary" help:"Also write sarif, junit or summary reports. summary is also appended to $$GITHUB_STEP_SUMMARY."`
+	NoRedact bool     `help:"Do not mask secrets in logs and reports."`
+	DryRun   bool     `help:"Print what would be done, without doing it."`
 
 	CollectTimeout time.Duration `placeholder:"DUR" help:"Stop collecting what the session left after DUR (default 2m) when it first ends; what is not collected is kept."`
 }
@@ -114,7 +115,7 @@ func (f *openFlags) options(a *app.App, cfg *config.Config) (life.OpenOptions, e
 		Dir: a.Flags.Repo, Mode: cmp.Or(f.mode(), set.DefaultMode), From: f.From, Name: f.Name, Keep: f.Keep,
 		Include: append(slices.Clip(set.Include), f.Include...), Exclude: set.ExcludePatterns, MaxBytes: set.MaxSize, MaxTree: set.Bound(),
 		Reports: f.Report, NoRedact: f.NoRedact, Template: f.template(a, cfg), Case: set.Case, NoRevert: f.NoRevert,
-		IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
+		OutputLimits: f.Over(cfg.Artifacts.Limits), IgnoredBudget: f.Budget, LeaveOut: f.LeaveOut, Claims: cfg.Claims,
 		Guard:   life.GuardOptions{Off: f.AllowGit, Policy: guard.PolicyName(cmp.Or(f.Policy, cfg.Guard.Policy)), Allow: cfg.Guard.Allow, Deny: cfg.Guard.Deny},
 		Watcher: state.WatcherOptions{Enabled: watcher.Enabled, Debounce: watcher.Debounce, Ignore: watcher.IgnorePatterns},
 	}

@@ -2,12 +2,18 @@ package workspacecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/internal/outputs"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
@@ -15,17 +21,21 @@ import (
 // Collect selects files of a session.
 type Collect struct {
 	app.SessionFlag
-	Globs         []string `arg:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
-	Save          bool     `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
-	Inline        bool     `help:"With --json: include the contents."`
-	MaxFiles      int      `type:"count" default:"100" placeholder:"N" help:"Collect at most N files (default 100)."`
-	MaxFileBytes  int64    `type:"size" default:"4M" placeholder:"SIZE" help:"Skip files larger than SIZE (default 4M)."`
-	MaxTotalBytes int64    `type:"size" default:"64M" placeholder:"SIZE" help:"Collect at most SIZE in total (default 64M)."`
+	Globs  []string `arg:"" optional:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
+	Save   bool     `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
+	Inline bool     `help:"With --json: include the contents."`
+	Spec   string   `type:"somepath" predictor:"file" placeholder:"FILE" sep:"none" help:"Read globs, limits, save and inline from a YAML or JSON file; flags come first."`
+	app.OutputLimits
 }
 
 // Run prints one line a file: sum, size, mode and path; what was left out goes to
 // stderr.
 func (c *Collect) Run(ctx context.Context, a *app.App) error {
+	spec, err := readSpec(a, c.Spec)
+	if err != nil {
+		return err
+	}
+	c.Globs, c.Save, c.Inline = append(spec.Globs, c.Globs...), c.Save || spec.Save, c.Inline || spec.Inline
 	if c.Inline && !a.Flags.JSON {
 		err := superqode.Errorf(superqode.ErrUsage, "--inline requires --json")
 		return superqode.WithHint(err, "superqode --json workspace collect --inline …")
@@ -37,7 +47,7 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	defer s.Close()
 	out, err := s.Outputs(ctx, program.OutputOptions{
 		Patterns: c.Globs, Save: c.Save, Inline: c.Inline,
-		MaxFiles: c.MaxFiles, MaxFileBytes: c.MaxFileBytes, MaxTotalBytes: c.MaxTotalBytes,
+		Limits: c.Over(spec.limits()),
 	})
 	if err != nil {
 		return err
@@ -46,6 +56,62 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 		return a.PrintFields("session_id", s.Record().ID, "outputs", out)
 	}
 	return printOutputs(a, out)
+}
+
+// collectSpec is what --spec names: what may also be said by arguments and flags.
+type collectSpec struct {
+	Globs         []string `yaml:"globs"`
+	MaxFiles      int      `yaml:"max_files"`
+	MaxFileBytes  specSize `yaml:"max_file_bytes"`
+	MaxTotalBytes specSize `yaml:"max_total_bytes"`
+	Save          bool     `yaml:"save"`
+	Inline        bool     `yaml:"inline"`
+}
+
+// specSize is a size in bytes, as a number or as text such as 4M.
+type specSize int64
+
+func (s *specSize) UnmarshalYAML(data []byte) error {
+	var word string
+	if err := yaml.Unmarshal(data, &word); err != nil {
+		return err
+	}
+	n, err := text.ParseSize(word)
+	*s = specSize(n)
+	return err
+}
+
+func (s collectSpec) limits() outputs.Limits {
+	return outputs.Limits{MaxFiles: s.MaxFiles, MaxFileBytes: int64(s.MaxFileBytes), MaxTotalBytes: int64(s.MaxTotalBytes)}
+}
+
+// mostSpec bounds what is read of a file of --spec, in bytes.
+const mostSpec = 1 << 20
+
+func readSpec(a *app.App, name string) (spec collectSpec, err error) {
+	if name == "" {
+		return spec, nil
+	}
+	f, err := os.Open(a.Abs(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return spec, superqode.Errorf(superqode.ErrNotFound, "--spec: %s does not exist", text.Printable(name))
+	}
+	if err != nil {
+		return spec, superqode.Errorf(superqode.ErrUsage, "--spec: %v", err)
+	}
+	defer f.Close() // read only
+	data, err := io.ReadAll(io.LimitReader(f, mostSpec))
+	if err == nil {
+		err = yaml.UnmarshalWithOptions(data, &spec, yaml.Strict())
+	}
+	if err == nil && spec.MaxFiles < 0 {
+		err = fmt.Errorf("max_files is %d, and cannot be negative", spec.MaxFiles)
+	}
+	if err != nil {
+		return spec, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--spec %s: %v", text.Printable(name), err),
+			"its keys are globs, max_files, max_file_bytes, max_total_bytes, save and inline")
+	}
+	return spec, nil
 }
 
 func printOutputs(a *app.App, out *artifacts.Outputs) error {
