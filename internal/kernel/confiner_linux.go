@@ -50,6 +50,7 @@ type Confiner struct {
 	gitInside bool     // the origin is the workspace, and holds its git directory
 	overlay   func() (*os.File, error)
 	mount     *os.File // the overlay for the helper that was started last
+	shared    *network // of another program of the session
 	folder    string   // where the helper starts the program; "" is where it was started itself
 	helper    string
 	scratch   string
@@ -73,6 +74,9 @@ func Open(o Options) (*Confiner, error) {
 		}
 		if o.Private.Tmp != "" {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--private-tmp needs the kernel layer, which --enforce off switches off")
+		}
+		if o.Shared {
+			return nil, superqode.Errorf(superqode.ErrUsage, "--own-network needs the kernel layer, which --enforce off switches off")
 		}
 		return k, nil
 	}
@@ -98,14 +102,17 @@ func (k *Confiner) open(o Options) (err error) {
 	if err := errors.Join(o.checkAllows(look), o.checkPrivate(look)); err != nil {
 		return err
 	}
+	if o.Shared {
+		k.shared = findNetwork(o.Beside, !root || !mayMount())
+	}
 	noMounts := errors.New("--confine")
 	if !o.Confine {
 		if noMounts = k.openMounts(o, root, look); noMounts == nil {
 			return nil
 		}
 	}
-	if o.Private.Tmp != "" && noMounts != nil && !o.Confine {
-		return notPrivate(noMounts)
+	if (o.Private.Tmp != "" || o.Shared) && !o.Confine {
+		return o.notPrivate(noMounts)
 	}
 	if o.NoNetwork && k.Layer.ABI < abiTCP {
 		return superqode.WithHint(fmt.Errorf("--no-network needs a network namespace (%w), or Landlock version %d (Linux 6.7), and this kernel has version %d", noMounts, abiTCP, k.Layer.ABI), "unshare --net superqode …, or leave --no-network out")
@@ -132,8 +139,8 @@ func (k *Confiner) open(o Options) (err error) {
 	}
 	noMounts = k.try()
 	switch {
-	case o.Private.Tmp != "" && noMounts != nil:
-		return notPrivate(noMounts)
+	case (o.Private.Tmp != "" || o.Shared) && noMounts != nil:
+		return o.notPrivate(noMounts)
 	case o.NoNetwork && !k.Layer.Applied:
 		return fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
 	case o.NoNetwork && k.binds:
@@ -154,7 +161,7 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 		return errors.New("superqode-shim is not installed, which would make read-only mounts")
 	}
 	layer := k.Layer
-	k.Plan = Confinement{ABI: k.Layer.ABI, NoNetwork: o.NoNetwork, Mounts: o.mounted(root, look)}
+	k.Plan = Confinement{ABI: k.Layer.ABI, NoNetwork: o.NoNetwork || o.Shared, Shared: o.Shared, Mounts: o.mounted(root, look)}
 	if k.rules, err = k.Plan.ruleset(); err != nil {
 		return err
 	}
@@ -162,13 +169,13 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 	if !holdsSignals(k.Layer.ABI) {
 		k.Layer.Missing = []string{"signals to processes outside of the session"}
 	}
-	if o.NoNetwork {
+	if k.Plan.NoNetwork {
 		k.Layer.Network = OwnNetwork
 	}
 	k.binds, k.locks = true, root && mayMount()
 	k.wraps = !k.locks
 	switch {
-	case o.Tried == Mounts && !o.NoNetwork:
+	case o.Tried == Mounts && !k.Plan.NoNetwork:
 		return nil
 	case k.wraps:
 		err = k.tryHelper()
@@ -187,8 +194,12 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 	return err
 }
 
-func notPrivate(why error) error {
-	return superqode.WithHint(fmt.Errorf("--private-tmp needs mounts that only the session sees, which are not possible: %w", why),
+func (o Options) notPrivate(why error) error {
+	flag, needs := "--private-tmp", "mounts that only the session sees"
+	if o.Shared {
+		flag, needs = "--own-network", "namespaces"
+	}
+	return superqode.WithHint(fmt.Errorf("%s needs %s, which are not possible: %w", flag, needs, why),
 		"superqode doctor shows what this machine offers")
 }
 
@@ -243,7 +254,7 @@ func (c Confinement) ruleset() (fd int, err error) {
 		mask &^= ll.AccessFSTruncate
 	}
 	attr := ll.RulesetAttr{HandledAccessFS: mask}
-	if c.NoNetwork && mask != 0 {
+	if c.NoNetwork && !c.Shared && mask != 0 {
 		attr.HandledAccessNet = ll.AccessNetBindTCP | ll.AccessNetConnectTCP
 	}
 	if holdsSignals(c.ABI) {
@@ -294,8 +305,8 @@ func (k *Confiner) Confine() error {
 func (k *Confiner) confine() (err error) {
 	if k.binds && !k.made {
 		err := mountAll(k.Plan.Mounts, k.ownMounts, k.overlay)
-		if err == nil && k.Plan.NoNetwork {
-			err = ownNetwork()
+		if err == nil && (k.Plan.NoNetwork || k.Plan.Shared) {
+			err = k.network()
 		}
 		if err != nil {
 			return err
@@ -319,12 +330,25 @@ func (k *Confiner) confine() (err error) {
 	return k.check()
 }
 
+// network gives the calling thread the network that it is to have.
+func (k *Confiner) network() error {
+	switch {
+	case !k.Plan.Shared:
+		return ownNetwork()
+	case k.shared != nil && !k.wraps:
+		return k.shared.enter()
+	case k.ownMounts: // the helper, whose network it is
+		return startLoopback()
+	}
+	return ownNetwork()
+}
+
 // check tries to write, on the confined thread.
 func (k *Confiner) check() error {
 	deny := k.Plan.Deny
 	if k.binds {
 		err := checkMounts(k.Plan.Mounts)
-		if err == nil && k.Plan.NoNetwork {
+		if err == nil && k.Plan.NoNetwork && k.shared == nil {
 			err = checkNetwork()
 		}
 		if err != nil {
@@ -374,7 +398,8 @@ func (k *Confiner) Close() error {
 			err = errors.Join(err, f.Close())
 		}
 	}
-	k.input, k.mount = nil, nil
+	err = errors.Join(err, k.shared.close())
+	k.input, k.mount, k.shared = nil, nil, nil
 	k.Layer.Applied = false
 	return err
 }

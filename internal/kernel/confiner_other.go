@@ -30,6 +30,8 @@ func Open(o Options) (*Confiner, error) {
 		return nil, fmt.Errorf("--no-network needs the kernel layer, which is %s", k.Layer.State)
 	case o.Private.Tmp != "":
 		return nil, fmt.Errorf("--private-tmp needs the kernel layer, which is %s", k.Layer.State)
+	case o.Shared:
+		return nil, fmt.Errorf("--own-network needs the kernel layer, which is %s", k.Layer.State)
 	case o.Enforce == EnforceOff:
 		k.Layer.State = Off
 	}

@@ -25,7 +25,9 @@ func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, 
 			return path, argv, err
 		}
 		attr.Files = append(slices.Clone(attr.Files), more...)
-		k.ownNamespaces(attr.Sys)
+		if k.shared == nil {
+			k.ownNamespaces(attr.Sys)
+		}
 		args := k.helperArgs()
 		if k.overlay != nil { // the folder may be in the workspace alone
 			args, attr.Dir = slices.Insert(args, 2, inFolder+attr.Dir), "/"
@@ -49,10 +51,13 @@ func (k *Confiner) Wrap(path string, argv []string, attr *os.ProcAttr) (string, 
 
 // The words before the mounts in the helper's command line.
 const (
-	withRules = "+rules" // descriptor confineRules is a ruleset
-	justCheck = "+check" // the mounts have been made
-	noNetwork = "+nonet" // with a network namespace
-	inFolder  = "@"      // where the program starts
+	withRules = "+rules"  // descriptor confineRules is a ruleset
+	justCheck = "+check"  // the mounts have been made
+	noNetwork = "+nonet"  // with a network namespace
+	inNetwork = "+innet"  // the same, which the session's programs share and which was made
+	joined    = "+joined" // the same, which may have got a way out since
+	joinFirst = "+join"   // the network's namespaces are the last descriptors: enter them
+	inFolder  = "@"       // where the program starts
 )
 
 func (k *Confiner) helperArgs() []string {
@@ -63,7 +68,14 @@ func (k *Confiner) helperArgs() []string {
 	if k.locks {
 		args = append(args, justCheck)
 	}
-	if k.Plan.NoNetwork {
+	switch {
+	case k.wraps && k.shared != nil:
+		args = append(args, joinFirst)
+	case k.shared != nil:
+		args = append(args, joined)
+	case k.Plan.Shared: // ownNamespaces makes it, for who comes next and looks at once
+		args = append(args, inNetwork)
+	case k.Plan.NoNetwork:
 		args = append(args, noNetwork)
 	}
 	for _, m := range k.Plan.Mounts {
@@ -92,6 +104,9 @@ func (k *Confiner) lend() (list []*os.File, err error) {
 		}
 		list = append(list, k.mount)
 	}
+	if k.shared != nil {
+		list = append(list, k.shared.user, k.shared.net)
+	}
 	return list, nil
 }
 
@@ -102,7 +117,9 @@ func (k *Confiner) ownNamespaces(sys *syscall.SysProcAttr) {
 	if k.Plan.NoNetwork {
 		caps = append(caps, unix.CAP_NET_ADMIN)
 	}
-	ownUser(sys, caps)
+	if ownUser(sys, caps); k.Plan.Shared {
+		sys.Cloneflags |= unix.CLONE_NEWNET
+	}
 }
 
 // OwnNamespaces asks for a process with a user namespace and mounts of its own, in which
@@ -169,8 +186,9 @@ func (k *Confiner) tryHelper() (err error) {
 	if k.locks {
 		err = lockNamespaces(cmd.SysProcAttr)
 	} else {
-		cmd.ExtraFiles, err = k.lend()
-		k.ownNamespaces(cmd.SysProcAttr)
+		if cmd.ExtraFiles, err = k.lend(); k.shared == nil {
+			k.ownNamespaces(cmd.SysProcAttr)
+		}
 	}
 	if err != nil {
 		return err
@@ -190,16 +208,23 @@ func (k *Confiner) tryHelper() (err error) {
 func ConfineProgram(args, env []string, errOut io.Writer) int {
 	runtime.LockOSThread() // all of this belongs to the thread that executes the program
 	k := &Confiner{Layer: Layer{Applied: true}, rules: -1, binds: true, ownMounts: true}
+	all, joins, last := args, false, confineRules
 	for len(args) > 0 && args[0] != "--" {
 		switch word := args[0]; {
 		case strings.HasPrefix(word, inFolder):
 			k.folder = word[len(inFolder):]
 		case word == withRules:
-			k.rules = confineRules
+			k.rules, last = confineRules, last+1
 		case word == justCheck:
 			k.made = true
 		case word == noNetwork:
 			k.Plan.NoNetwork = true
+		case word == inNetwork:
+			k.Plan.NoNetwork, k.Plan.Shared = true, true
+		case word == joined:
+			k.Plan.Shared = true
+		case word == joinFirst:
+			joins = true
 		case len(word) > 1 && word[1] == '/':
 			m := Mount{Path: word[1:], As: word[0]}
 			if (m.As == another || m.As == placed) && len(args) > 1 {
@@ -207,7 +232,7 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 				m.From = args[0]
 			}
 			if m.As == overlaid {
-				k.overlay = k.lentOverlay
+				k.overlay, last = k.lentOverlay, last+1
 			}
 			k.Plan.Mounts = append(k.Plan.Mounts, m)
 		}
@@ -216,6 +241,10 @@ func ConfineProgram(args, env []string, errOut io.Writer) int {
 	if len(args) == 0 || len(args) == 2 {
 		fmt.Fprintf(errOut, "superqode: only superqode calls %s\n", ConfineCommand)
 		return 125
+	}
+	if joins {
+		all = slices.Replace(slices.Clone(all), slices.Index(all, joinFirst), slices.Index(all, joinFirst)+1, joined)
+		return join(last, last+1, append([]string{"superqode-shim", ConfineCommand}, all...), env, errOut)
 	}
 	if err := k.becomeProgram(); err != nil {
 		fmt.Fprintf(errOut, "superqode: %v\n", err)

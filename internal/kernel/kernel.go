@@ -108,6 +108,8 @@ type Options struct {
 	Scratch   string   // one of Own (or below one), where the check may create and remove a folder
 	Allow     []string // --allow-write
 	NoNetwork bool     // no network but one of its own; by Landlock, no TCP
+	Shared    bool     // no network but one that the session's programs share
+	Beside    []int    // the numbers of those that are running
 	Private   Private  // folders of its own at places that all share; mounts alone can give them
 
 	// Tried is Layer.By of an earlier confinement with these options: mounts are then
@@ -139,6 +141,7 @@ type Confinement struct {
 	// Make are folders of tools to create, since they do not exist yet.
 	Make      []string
 	NoNetwork bool
+	Shared    bool // the network is the session's
 	Dropped   []Dropped
 	// Closed are folders in which no name can be changed, since they hold what is
 	// protected.

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -470,7 +472,8 @@ func testPrivate(t *testing.T, confine bool) {
 			t.Fatal(err)
 		}
 	}
-	reached := make(chan string, 100)
+	var mu sync.Mutex
+	reached := map[string]bool{}
 	for _, path := range []string{outside + "/daemon", outside + "/run/bus", outside + "/agent", dir + "/engines/docker.sock", dir + "/engines/podman.sock"} {
 		l, err := net.Listen("unix", path)
 		if err != nil {
@@ -478,8 +481,14 @@ func testPrivate(t *testing.T, confine bool) {
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		go func() {
-			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-				reached <- path
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				reached[path] = true
+				mu.Unlock()
 				_ = c.Close()
 			}
 		}()
@@ -510,7 +519,8 @@ func testPrivate(t *testing.T, confine bool) {
 			}
 		}
 	}
-	close(reached)
+	mu.Lock()
+	defer mu.Unlock()
 	for path := range reached {
 		if path != outside+"/agent" && path != dir+"/engines/podman.sock" {
 			t.Errorf("%s was reached", path)
@@ -540,4 +550,130 @@ func testPrivate(t *testing.T, confine bool) {
 	if left, _ := os.ReadDir(dir + "/else"); err == nil || len(left) != 1 {
 		t.Errorf("mounts were made through a link: %v, %v", err, left)
 	}
+}
+
+// TestSharedNetwork: a session's programs have one network, for as long as one of them runs,
+// and another session has another one. A program that joins has the same bounds, and is told
+// apart from nothing: its exit code, its signals and its stops are its own.
+func TestSharedNetwork(t *testing.T) {
+	for name, confine := range map[string]bool{Mounts: false, "confine": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSharedNetwork(t, confine)
+		})
+	}
+}
+
+func testSharedNetwork(t *testing.T, confine bool) {
+	dir, o := ground(t)
+	o.Shared, o.Confine = true, confine
+	first, err := Open(o)
+	if err != nil && strings.Contains(err.Error(), "--own-network needs namespaces") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	const serve = `exec python3 -c "from socket import *; s = socket(); s.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1); s.bind(('127.0.0.1', 3000)); s.listen(); open('PORT', 'w').close()
+while True: s.accept()[0].close()"`
+	const dial = `python3 -c "from socket import *; create_connection(('127.0.0.1', 3000)); print('did it')"`
+	server := startConfined(t, first, dir+"/home/s/ws", strings.Replace(serve, "PORT", "first", 1))
+	waitFor(t, dir+"/home/s/ws/first")
+	o.Beside = []int{os.Getpid(), 1 << 30, server.Process.Pid}
+	second, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if out := sh(t, second, dir, dial); !strings.Contains(out, "did it") {
+		t.Errorf("the other program of the session: %s", out)
+	}
+	for _, line := range []string{"echo x >$D/origin/a", "umount -l $D/origin; echo x >$D/origin/a", "unshare -Urm sh -c 'umount -l $D/origin; echo x >$D/origin/a'", "nsenter -t $PPID -m sh -c 'echo x >$D/origin/a'",
+		fmt.Sprintf("nsenter -t %d -U -m sh -c 'umount -l $D/origin; echo x >$D/origin/a'", server.Process.Pid)} {
+		if sh(t, second, dir, line); len(readAll(t, dir+"/origin/a")) != len("as it was\n") {
+			t.Fatalf("%s: the origin was changed", line)
+		}
+	}
+	beside := startConfined(t, second, dir, "exec sleep 1000")
+	for _, way := range []string{"-m", "-U -m", "-a"} { // what joined has no other rights there
+		line := fmt.Sprintf("nsenter -t %d %s sh -c 'umount -l $D/origin; echo x >$D/origin/a'", beside.Process.Pid, way)
+		if out := sh(t, first, dir, line); strings.Contains(out, "usage") || len(readAll(t, dir+"/origin/a")) != len("as it was\n") {
+			t.Fatalf("%s: the origin was changed: %s", line, out)
+		}
+	}
+	for line, want := range map[string]string{"exit 7": "exit status 7", "kill -TERM $$": "signal: terminated", "kill -SEGV $$": "signal: segmentation fault", "kill -INT $$": "signal: interrupt", "true": "<nil>"} {
+		if err := startConfined(t, second, dir, line).Wait(); fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, not %s", line, err, want)
+		}
+	}
+	stopped := startConfined(t, second, dir, "kill -STOP $$; exit 9")
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(stopped.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || !status.Stopped() {
+		t.Errorf("it was not seen to stop: %v, %x", err, status)
+	}
+	_ = unix.Kill(-stopped.Process.Pid, unix.SIGCONT)
+	if err := stopped.Wait(); fmt.Sprint(err) != "exit status 9" {
+		t.Error(err)
+	}
+	o.Beside = nil
+	other, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if out := sh(t, other, dir, dial); !strings.Contains(out, "refused") {
+		t.Errorf("another session reaches the network: %s", out)
+	}
+	startConfined(t, other, dir+"/home/s/ws", strings.Replace(serve, "PORT", "second", 1)) // on the same port
+	waitFor(t, dir+"/home/s/ws/second")
+}
+
+// startConfined starts a shell line in a process group of its own; the test's end kills it.
+func startConfined(t *testing.T, k *Confiner, dir, line string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", line)
+	started := make(chan error)
+	go func() {
+		_ = onThread(func() error { // PDEATHSIG looks at the thread, so it stays
+			started <- func() error {
+				if err := k.Confine(); err != nil {
+					return err
+				}
+				attr := &os.ProcAttr{Files: make([]*os.File, 3), Sys: &syscall.SysProcAttr{Setpgid: true}}
+				path, argv, err := k.Wrap("/bin/sh", cmd.Args, attr)
+				if err != nil {
+					return err
+				}
+				cmd.Path, cmd.Args, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = path, argv, attr.Files[3:], attr.Sys, dir
+				return cmd.Start()
+			}()
+			select {}
+		})
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) })
+	return cmd
+}
+
+func waitFor(t *testing.T, path string) {
+	t.Helper()
+	for range 6000 {
+		if _, err := os.Lstat(path); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s does not come", path)
+}
+
+func readAll(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -11,7 +11,7 @@ import (
 // confinement decides what a session's program may write to; has reports whether
 // a tool is in the program's PATH.
 func (o Options) confinement(abi int, root bool, look view, has func(tool string) bool) (Confinement, error) {
-	c := Confinement{ABI: abi, NoNetwork: o.NoNetwork}
+	c := Confinement{ABI: abi, NoNetwork: o.NoNetwork || o.Shared, Shared: o.Shared}
 	protected := o.protected(look)
 	own := append(slices.Clone(o.Own), o.Allow...)
 	if o.InPlace {

@@ -13,6 +13,7 @@ import (
 // of their reach, as are the sockets of container engines.
 type Private struct {
 	Tmp, Run string
+	Keep     []string // what else stays where it is
 	Sockets  []string // --allow-socket: what stays all the same
 }
 
@@ -83,7 +84,7 @@ func (o Options) checkPrivate(look view) error {
 // kept lists what the programs of a session work with, wherever it lies. An agent for ssh
 // does nothing with paths.
 func (o Options) kept(look view) []string {
-	list := slices.Concat([]string{o.Home, o.Origin, o.Helper}, o.GitDirs, o.Trees, o.Own, o.Allow, o.Private.Sockets)
+	list := slices.Concat([]string{o.Home, o.Origin, o.Helper}, o.GitDirs, o.Trees, o.Own, o.Allow, o.Private.Sockets, o.Private.Keep)
 	list = append(list, superqode.Getenv(o.User, "HOME"), superqode.Getenv(o.Env, "HOME"), superqode.Getenv(o.Env, "SSH_AUTH_SOCK"))
 	list = append(list, filepath.SplitList(superqode.Getenv(o.Env, "PATH"))...)
 	return resolved(list, look)

@@ -26,9 +26,14 @@ type KernelOptions struct {
 	AllowWrite []string       // absolute: what the program may write to in addition to the session's own folders
 	NoNetwork  bool           // no network but one of its own; by Landlock, no TCP
 	Confine    bool           // only what is named is writable
+	OwnNetwork bool           // no network but one that the session's programs share
+	Beside     []int          // the numbers of those that are running
 	PrivateTmp bool           // /tmp and XDG_RUNTIME_DIR of the session's own, no container engine
 	Sockets    []string       // absolute: those that stay in reach all the same
 }
+
+// NothingOutside is said where a network of the session's own begins.
+const NothingOutside = "the session's network is its own: its programs reach one another, and nothing outside"
 
 // CheckKernel decides what the session's programs will be held to, and tries it,
 // before anything is made of the origin.
@@ -43,7 +48,7 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if g.contained() {
 		rec.Enforce = kernel.EnforceRequired
 	}
-	rec.NoNetwork, rec.Confine, rec.PrivateTmp, rec.Sockets = opt.NoNetwork, opt.Confine, opt.PrivateTmp, []state.HostPath{}
+	rec.NoNetwork, rec.Confine, rec.OwnNetwork, rec.PrivateTmp, rec.Sockets = opt.NoNetwork, opt.Confine, opt.OwnNetwork, opt.PrivateTmp, []state.HostPath{}
 	o, err := g.kernelOptions(KernelOptions{Sockets: opt.Sockets}, g.Env)
 	if err != nil {
 		return err
@@ -71,6 +76,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 			"policy contained needs the kernel layer to keep the repository, which it does not here"), "add --policy qe"), k.Close())
 	}
 	rec.KernelBy, rec.KernelMissing, g.KernelTried = k.Layer.By, k.Layer.Missing, k.Layer.By
+	if rec.OwnNetwork {
+		g.Warn(NothingOutside)
+	}
 	if k.Layer.By == kernel.Landlock && !rec.Confine {
 		g.Warn("the kernel layer is Landlock, which leaves out: " + strings.Join(k.Layer.Missing, "; "))
 	}
@@ -146,7 +154,7 @@ func (g *Guard) kernelOptions(opt KernelOptions, env []string) (kernel.Options, 
 	o := kernel.Options{
 		Enforce: opt.Enforce, Env: env, Home: superqode.RealPrefix(g.Home), Origin: string(rec.Origin), InPlace: mode.Of(rec.Mode).InPlace,
 		Own: []string{g.ArtifactDir(), filepath.Join(g.Folder, "tmp"), g.TmpDir()}, Scratch: filepath.Join(g.Folder, "tmp"),
-		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork,
+		Allow: hostPaths(rec.AllowWrite), NoNetwork: rec.NoNetwork || opt.NoNetwork, Shared: rec.OwnNetwork || opt.OwnNetwork, Beside: opt.Beside,
 		Confine: rec.Confine || opt.Confine, User: g.Env, Later: append(hostPaths(rec.GitReads), git.UserConfig(g.Env)...),
 	}
 	if o.Enforce == "" || g.contained() {
@@ -178,6 +186,9 @@ func (g *Guard) private(opt KernelOptions, o *kernel.Options) error {
 	}
 	dir := superqode.RealPrefix(g.Folder)
 	o.Private = kernel.Private{Tmp: filepath.Join(dir, state.PrivateTmp), Run: filepath.Join(dir, state.PrivateRun), Sockets: hostPaths(g.Rec.Sockets)}
+	if exe, err := os.Executable(); err == nil { // its programs call superqode
+		o.Private.Keep = []string{exe}
+	}
 	for _, path := range opt.Sockets {
 		real, err := o.AllowSocket(path)
 		if err != nil {

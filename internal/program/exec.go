@@ -76,6 +76,11 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	env := r.environ()
 	r.NoteSecrets(env)
+	shared, err := r.shareNetwork(ctx)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer shared()
 	kernel, err := guarded.OpenKernel(ctx, r.opt.KernelOptions, env)
 	if err != nil {
 		return runner.Result{}, err
@@ -98,6 +103,11 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 	}
 	spec := r.spec(env)
 	spec.Kill = kill
+	record := spec.Started
+	spec.Started = func(pid int) {
+		record(pid)
+		shared()
+	}
 	if kernel.Layer.Applied {
 		spec.Confine, spec.Wrap, spec.Outside = kernel.Confine, kernel.Wrap, r.outside
 		if hint := layers.SandboxHint(kernel.Layer, r.Rec.Confine || r.opt.Confine, r.opt.Args); hint != "" {

@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/layers"
 	"github.com/seed-2d964004/superqode/internal/ledger"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/runner"
@@ -162,6 +164,38 @@ func (r *RunRecord) settle(dir string) {
 }
 
 func socketOf(dir string, run int) string { return filepath.Join(dir, "sock-"+strconv.Itoa(run)) }
+
+// shareNetwork finds the programs that may be in the session's network. Nobody else looks
+// for them before the function returned is called: when this program runs, too.
+func (r *run) shareNetwork(ctx context.Context) (started func(), err error) {
+	switch {
+	case r.Rec.OwnNetwork:
+	case r.opt.OwnNetwork:
+		r.Warn(layers.NothingOutside)
+	default:
+		return func() {}, nil
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(r.Folder, "network.lock"))
+	if err != nil {
+		return nil, err
+	}
+	started = sync.OnceFunc(func() {
+		if err := unlock(); err != nil {
+			r.Log.Warn().Err(err).Msg("let others look for the session's network")
+		}
+	})
+	runs, err := ReadRuns(r.Folder)
+	if err != nil {
+		started()
+		return nil, err
+	}
+	for _, one := range runs {
+		if one.settle(r.Folder); one.State == RunRunning {
+			r.opt.Beside = append(r.opt.Beside, one.PID)
+		}
+	}
+	return started, nil
+}
 
 // FindRun returns the run with a number; 0 is the last one. The error wraps
 // superqode.ErrNotFound.

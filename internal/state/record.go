@@ -72,6 +72,7 @@ type Record struct {
 	Remotes     []HostPath     `json:"remotes"`     // repositories of this machine that the origin is pushed to
 	GitReads    []HostPath     `json:"git_reads"`   // what the user's git reads outside of it: configuration, hooks, templates
 	NoNetwork   bool           `json:"no_network"`
+	OwnNetwork  bool           `json:"own_network"`
 	PrivateTmp  bool           `json:"private_tmp"`
 	Sockets     []HostPath     `json:"sockets"`       // of container engines, which stay in reach of a session with PrivateTmp
 	GitReadOnly bool           `json:"git_read_only"` // the kernel layer keeps the repository from the session's programs

@@ -96,6 +96,7 @@ type kernelFlags struct {
 	Enforce    string   `enum:",auto,required,off" default:"" placeholder:"WHEN" help:"Kernel layer of the guard: auto (default), required or off."`
 	AllowWrite []string `placeholder:"PATH" sep:"none" help:"Also let the program write to this file or folder (repeatable)."`
 	Confine    bool     `help:"Let the program write only to the workspace and to what tools need (Landlock)."`
+	OwnNetwork bool     `help:"Give the session a network of its own, which all its programs share: two sessions can listen on the same port. Nothing outside can be reached."`
 	PrivateTmp bool     `help:"Give the session a /tmp and an XDG_RUNTIME_DIR of its own, and hide the sockets of docker, podman and containerd."`
 	Socket     []string `name:"allow-socket" placeholder:"PATH" sep:"none" help:"With --private-tmp: leave this socket in reach (repeatable)."`
 	NoNetwork  bool     `help:"Keep the program off the network. Where namespaces are closed: deny it TCP, Linux 6.7."`
@@ -104,7 +105,7 @@ type kernelFlags struct {
 // options turns the flags into what the kernel layer is asked for; what they
 // leave open the configuration says, where there is one.
 func (f *kernelFlags) options(a *app.App, cfg *config.Config) (program.KernelOptions, error) {
-	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork, Confine: f.Confine, PrivateTmp: f.PrivateTmp}
+	opt := program.KernelOptions{Enforce: kernel.Enforce(f.Enforce), NoNetwork: f.NoNetwork, Confine: f.Confine, PrivateTmp: f.PrivateTmp, OwnNetwork: f.OwnNetwork}
 	if opt.Enforce == "" && cfg != nil {
 		opt.Enforce = kernel.Enforce(cfg.Guard.Enforce)
 	}
