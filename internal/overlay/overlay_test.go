@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 			os.Exit(Serve(os.Args[2:]))
 		case kernel.ConfineCommand:
 			os.Exit(kernel.ConfineProgram(os.Args[2:], os.Environ(), os.Stderr))
+		case holdWord:
+			if err := hold(os.Args[2:]); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		case attackWord:
+			attack(os.Args[2:])
+			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())
