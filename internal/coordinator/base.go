@@ -24,7 +24,7 @@ type Base struct {
 	Workspace string
 	Snapshot  *snapshot.Snapshot // nil: it is read from List
 	List      string             // the base's list, base.snap
-	Aside     string             // in place: the folder with copies of the base's files; "" elsewhere
+	Asides    []string           // folders with copies of the base's files, the first that has one counts; none where there are none
 
 	// Open opens the store of the base's contents.
 	Open func(context.Context) (*store.Store, error)
@@ -69,8 +69,8 @@ func (b *Base) contents(ctx context.Context, path string) ([]byte, error) {
 	if e == nil || e.Kind != snapshot.File || e.Size > MaxFile {
 		return nil, nil
 	}
-	if b.Aside != "" {
-		if data, err := atomicfile.Read(filepath.Join(b.Aside, path)); err == nil {
+	for _, dir := range b.Asides {
+		if data, err := atomicfile.Read(filepath.Join(dir, path)); err == nil {
 			return data, nil
 		}
 	}

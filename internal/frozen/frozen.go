@@ -40,8 +40,9 @@ type Options struct {
 	Top    string // the origin
 	Format snapshot.Format
 	Skip   snapshot.Skip // what is no part of a state
-	Trash  string        // takes what a crash left
+	Trash  string        // takes what nobody uses any more
 	Meter  *treecopy.Meter
+	Used   Used // says what is in use, once a new state was made; nil: all of it
 }
 
 // State is an origin's tree as it was.
@@ -52,6 +53,10 @@ type State struct {
 	OriginFile, BaseFile string             // the same as files, to be linked
 	Unread               []snapshot.Problem // what could not be read, and is in no layer
 }
+
+// Used returns the layers that somebody uses, as they stand in State.Lower, and whether
+// that is known of everybody.
+type Used func() (layers map[string]bool, known bool)
 
 // mostLayers is how many layers a state has at most: the kernel looks into each for a
 // name that is in none.
@@ -74,11 +79,10 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 	}
 	var old *State
 	next := 1
-	if len(numbers) > 0 {
-		last := numbers[len(numbers)-1]
-		if next = last + 1; atomicfile.Exists(filepath.Join(opt.Dir, strconv.Itoa(last), "base.snap")) {
-			if old, err = load(opt.Dir, last); err != nil {
-				old = nil // it is not believed, and another one is made
+	for _, n := range slices.Backward(numbers) { // one that cannot be read is not believed
+		if next = max(next, n+1); old == nil {
+			if st, err := load(opt.Dir, n); err == nil {
+				old = st
 			}
 		}
 	}
@@ -87,18 +91,60 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 		return nil, err
 	}
 	st := &State{Number: next, Origin: now, Unread: unread}
-	if old == nil {
-		return st, opt.make(ctx, st, now, nil)
+	var changed []snapshot.Entry
+	var gone []superqode.RelPath
+	if old != nil {
+		if changed, gone = differences(old.Origin, now); len(changed)+len(gone) == 0 {
+			old.Unread = unread
+			return old, nil
+		}
 	}
-	changed, gone := differences(old.Origin, now)
-	switch {
-	case len(changed)+len(gone) == 0:
-		old.Unread = unread
-		return old, nil
-	case len(old.Lower) >= mostLayers, len(changed) > len(now.Entries)/4:
-		return st, opt.make(ctx, st, now, nil)
+	if old == nil || len(old.Lower) >= mostLayers || len(changed) > len(now.Entries)/4 {
+		err = opt.make(ctx, st, now)
+	} else {
+		err = opt.makeDelta(ctx, st, old, changed, gone)
 	}
-	return st, opt.makeDelta(ctx, st, old, changed, gone)
+	if err == nil {
+		err = opt.sweep(st.Lower)
+	}
+	return st, err
+}
+
+// Sweep removes the states that nobody uses, but for the newest; with all that one, too.
+func Sweep(ctx context.Context, opt Options, all bool) (err error) {
+	if !atomicfile.Exists(opt.Dir) {
+		return nil
+	}
+	unlock, err := lockfile.Lock(ctx, filepath.Join(opt.Dir, "lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	list, err := numbers(opt.Dir)
+	if err != nil || len(list) == 0 || all {
+		return errors.Join(err, opt.sweep(nil))
+	}
+	newest, err := load(opt.Dir, list[len(list)-1])
+	if err != nil {
+		return opt.sweep(nil)
+	}
+	return opt.sweep(newest.Lower)
+}
+
+// sweep removes what is neither used nor one of the layers to keep. The caller has the lock.
+func (opt Options) sweep(keep []string) error {
+	if opt.Used == nil {
+		return nil
+	}
+	used, known := opt.Used()
+	list, err := numbers(opt.Dir)
+	for _, n := range list {
+		dir := filepath.Join(opt.Dir, strconv.Itoa(n))
+		if tree := filepath.Join(dir, "tree"); known && !used[tree] && !slices.Contains(keep, tree) {
+			err = errors.Join(err, trash.Put(dir, opt.Trash))
+		}
+	}
+	return err
 }
 
 func (opt Options) look(ctx context.Context, old *State) (*snapshot.Snapshot, []snapshot.Problem, error) {
@@ -110,7 +156,25 @@ func (opt Options) look(ctx context.Context, old *State) (*snapshot.Snapshot, []
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at %s: %w", opt.Top, err)
 	}
-	return now, unread, nil
+	if old == nil {
+		return now, unread, nil
+	}
+	doubtful := now.With(nil) // changed right before the last look, or right after it
+	for a, b := range snapshot.Join(old.Origin.Entries, now.Entries) {
+		if a != nil && b != nil && b.Kind == snapshot.File && b.ID.IsZero() && !a.ID.IsZero() && a.SameState(b) {
+			doubtful.Entries = append(doubtful.Entries, *b)
+		}
+	}
+	if len(doubtful.Entries) == 0 {
+		return now, unread, nil
+	}
+	problems, err := snapshot.HashMissing(ctx, doubtful)
+	for e, b := range snapshot.Join(doubtful.Entries, now.Entries) {
+		if e != nil && b != nil {
+			b.ID = e.ID
+		}
+	}
+	return now, append(unread, problems...), err
 }
 
 // differences lists what of now is not as it was. A file whose content nobody vouches for
@@ -120,7 +184,7 @@ func differences(then, now *snapshot.Snapshot) (changed []snapshot.Entry, gone [
 		switch {
 		case b == nil:
 			gone = append(gone, a.Path)
-		case a == nil, a.Kind != b.Kind, a.Perm != b.Perm, a.Link != b.Link, b.Kind == snapshot.File && b.ID.IsZero(),
+		case a == nil, a.Kind != b.Kind, a.Perm != b.Perm, a.Link != b.Link, b.Kind == snapshot.File && (b.ID.IsZero() || a.ID != b.ID),
 			a.Stat.UID != b.Stat.UID || a.Stat.GID != b.Stat.GID, b.Kind != snapshot.Dir && !a.SameState(b):
 			changed = append(changed, *b)
 		}
@@ -129,7 +193,7 @@ func differences(then, now *snapshot.Snapshot) (changed []snapshot.Entry, gone [
 }
 
 // make makes a state of the whole tree.
-func (opt Options) make(ctx context.Context, st *State, src *snapshot.Snapshot, lower []int) (err error) {
+func (opt Options) make(ctx context.Context, st *State, src *snapshot.Snapshot) error {
 	dir, err := opt.begin(st.Number)
 	if err != nil {
 		return err
@@ -140,7 +204,7 @@ func (opt Options) make(ctx context.Context, st *State, src *snapshot.Snapshot, 
 	}
 	st.Unread = append(st.Unread, problems...)
 	st.Base = base
-	return opt.finish(ctx, st, lower)
+	return opt.finish(ctx, st, nil)
 }
 
 // makeDelta makes a state that stands on another one.
@@ -279,8 +343,11 @@ func (opt Options) finish(ctx context.Context, st *State, below []int) error {
 		return err
 	}
 	failpoint.Hit("frozen.made")
-	if err := treecopy.Sync(dir); err != nil { // base.snap vouches for all of it
-		return err
+	if fd, err := os.Open(dir); err == nil { // base.snap vouches for all of it
+		err = errors.Join(unix.Syncfs(int(fd.Fd())), fd.Close())
+		if err != nil {
+			return err
+		}
 	}
 	return st.Base.Save(st.BaseFile)
 }

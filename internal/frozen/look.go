@@ -18,6 +18,11 @@ func Look(ctx context.Context, upper string, base *snapshot.Snapshot, opt snapsh
 	if err != nil {
 		return nil, nil, err
 	}
+	if len(up.Entries) == 0 {
+		out := up.With(base.Entries)
+		out.Gits = up.Gits
+		return out, problems, nil
+	}
 	out := up.With(make([]snapshot.Entry, 0, len(base.Entries)+len(up.Entries)))
 	out.Gits = up.Gits
 	hidden := map[superqode.RelPath]bool{} // below them nothing of the base shows

@@ -209,7 +209,7 @@ func (c *cleaner) project(ctx context.Context, p state.Project) (err error) {
 		return err
 	}
 	c.pack(ctx, p)
-	return errors.Join(err, c.leases(ctx, p), c.trash(ctx, p))
+	return errors.Join(err, c.leases(ctx, p), mode.SweepStates(ctx, p, c.opt.Force), c.trash(ctx, p))
 }
 
 // leases forgets the names of workspaces that nobody uses. By them orphans are known that

@@ -146,7 +146,7 @@ const halfMade = 10 * time.Minute
 // orphan salvages and removes one orphan.
 func (c *cleaner) orphan(ctx context.Context, p state.Project, o *site.Origin, id superqode.SessionID) {
 	s := attach.At(&site.Site{Host: c.Host, Project: p, Source: o, Rec: state.Record{
-		ID: id, Mode: mode.OfOrphan(o), State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
+		ID: id, State: superqode.StatePreserved, ObjectFormat: o.Format, Workspace: state.HostPath(p.WorkspacePath(id.String())),
 		Origin: state.HostPath(o.Top), Warnings: []string{},
 	}})
 	admin := ""
@@ -190,6 +190,7 @@ func removeOrphan(ctx context.Context, s *attach.Attached) (_ *salvage.Record, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, trash.RemoveTree(ctx, s.Folder)) }()
+	mode.OfOrphan(s.Site)
 	if s.Base, err = likeOrigin(ctx, s.Site); err != nil {
 		return nil, err
 	}
@@ -220,7 +221,7 @@ func likeOrigin(ctx context.Context, s *site.Site) (*snapshot.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	here, _, err := snapshot.Scan(ctx, string(s.Rec.Workspace), opt)
+	here, _, err := snapshot.Scan(ctx, mode.OfOrphan(s), opt)
 	if errors.Is(err, fs.ErrNotExist) || here == nil {
 		return base, nil
 	}

@@ -85,12 +85,18 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	return k.Close()
 }
 
+// needsMounts is the error of a session whose workspace only a mount shows, where there
+// is none.
+func needsMounts(m superqode.Mode) error {
+	return superqode.Errorf(superqode.ErrUsage, "mode %s needs the mounts of the kernel layer", m)
+}
+
 // checkMounted refuses a session whose workspace only a mount shows where there is none.
 func (g *Guard) checkMounted(ctx context.Context, k *kernel.Confiner, helper string) error {
 	if !mode.Of(g.Rec.Mode).Mounted {
 		return nil
 	}
-	err := mode.NeedsMounts(g.Rec.Mode)
+	err := needsMounts(g.Rec.Mode)
 	switch {
 	case g.Rec.Confine:
 		return superqode.WithHint(fmt.Errorf("%w, and --confine is Landlock alone", err), "leave out --confine, or take --worktree")
@@ -105,6 +111,29 @@ func (g *Guard) checkMounted(ctx context.Context, k *kernel.Confiner, helper str
 	return nil
 }
 
+// binds are the folders of the origin that a session's programs read although an overlay
+// covers them: the repository's own git directory, elsewhere, and superqode's results.
+func (g *Guard) binds() (map[string]string, error) {
+	list := map[string]string{}
+	if g.Rec.CommonDir != "" {
+		at := gitdir.Repository(g.Site)
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			return nil, err
+		}
+		list[at] = string(g.Rec.CommonDir)
+	}
+	results := filepath.Join(string(g.Rec.Origin), ".superqode")
+	if st, err := os.Lstat(results); err != nil || !st.IsDir() {
+		return list, nil
+	}
+	// The folder is the one that covers nothing of the program's: it has made no other there.
+	if err := os.Mkdir(filepath.Join(g.WorkDir(), ".superqode"), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	list[results] = results
+	return list, nil
+}
+
 // contained reports whether the session's programs may do in git what stays in a git
 // directory of the session's own: then they must not reach another one.
 func (g *Guard) contained() bool { return g.Rec.Guard.Policy == string(guard.Contained) }
@@ -112,7 +141,7 @@ func (g *Guard) contained() bool { return g.Rec.Guard.Policy == string(guard.Con
 // OpenKernel prepares the kernel layer for one program; close it.
 func (g *Guard) OpenKernel(ctx context.Context, opt KernelOptions, env []string) (*kernel.Confiner, error) {
 	if g.Rec.Overlay != nil && (opt.Enforce == kernel.EnforceOff || opt.Confine) {
-		return nil, superqode.WithHint(mode.NeedsMounts(g.Rec.Mode), "leave out --enforce off and --confine")
+		return nil, superqode.WithHint(needsMounts(g.Rec.Mode), "leave out --enforce off and --confine")
 	}
 	if g.contained() && opt.Enforce == kernel.EnforceOff {
 		return nil, superqode.WithHint(superqode.Errorf(superqode.ErrUsage,
@@ -132,12 +161,10 @@ func (g *Guard) OpenKernel(ctx context.Context, opt KernelOptions, env []string)
 	} else if m != nil {
 		o.Enforce, o.Overlay = kernel.EnforceRequired, m.Copy
 	}
-	if g.Rec.Overlay != nil && g.Rec.CommonDir != "" {
-		at := gitdir.Repository(g.Site)
-		if err := os.MkdirAll(at, 0o700); err != nil {
+	if g.Rec.Overlay != nil {
+		if o.Binds, err = g.binds(); err != nil {
 			return nil, err
 		}
-		o.Binds = map[string]string{at: string(g.Rec.CommonDir)}
 	}
 	k, err := kernel.Open(o)
 	if err != nil {

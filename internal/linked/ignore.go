@@ -9,6 +9,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/ignore"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 )
 
 // IncludeFile in the origin names ignored files that come along.
@@ -84,4 +85,24 @@ func (c *creation) includes() judge {
 		return nil
 	}
 	return ignore.NewTree(func(superqode.RelPath) ignore.Patterns { return nil }, named...).Ignored
+}
+
+// IgnoredIn returns the topmost paths of a snapshot that git ignores and does not track,
+// sorted; a folder covers everything in it.
+func IgnoredIn(sn *snapshot.Snapshot, index *git.Index, tree *ignore.Tree) (list []superqode.RelPath) {
+	top := superqode.RelPath("")
+	for i := range sn.Entries {
+		e := &sn.Entries[i]
+		if top != "" && superqode.Within(e.Path, top) {
+			continue
+		}
+		_, tracked := index.Search(e.Path)
+		if e.Kind == snapshot.Dir {
+			_, tracked = index.SearchDir(e.Path)
+		}
+		if !tracked && tree.Ignored(e.Path, e.Kind == snapshot.Dir) {
+			list, top = append(list, e.Path), e.Path
+		}
+	}
+	return list
 }

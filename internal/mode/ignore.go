@@ -3,8 +3,6 @@ package mode
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io/fs"
 	"iter"
 	"path/filepath"
 	"slices"
@@ -12,8 +10,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/git"
-	"github.com/seed-2d964004/superqode/internal/ignore"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -28,8 +24,8 @@ import (
 // The configuration is the repository's own: none that the program may have planted
 // in the workspace is read.
 func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int, []superqode.RelPath, error) {
-	fresh, known := newEntries(s.Base, now), changedEntries(s, now)
-	if len(fresh)+len(known) == 0 || s.Rec.CommonDir == "" {
+	fresh := newEntries(s.Base, now)
+	if len(fresh) == 0 || s.Rec.CommonDir == "" {
 		return 0, nil, nil
 	}
 	repo, err := s.Repo(ctx)
@@ -55,49 +51,7 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 		}
 	}
 	now.Entries = slices.DeleteFunc(now.Entries, func(e snapshot.Entry) bool { return dropped[e.Path] })
-	return len(dropped) + asInBase(s, tree, now, known), top, nil
-}
-
-// changedEntries returns the entries of the base that the workspace does not hold as they
-// were, in a mode in which everything came along, whether git ignores it or not.
-func changedEntries(s *site.Site, now *snapshot.Snapshot) []*snapshot.Entry {
-	if !Of(s.Rec.Mode).Mounted {
-		return nil
-	}
-	var list []*snapshot.Entry
-	for old, e := range snapshot.Join(s.Base.Entries, now.Entries) {
-		if old != nil && (e == nil || *e != *old) {
-			list = append(list, old)
-		}
-	}
-	return list
-}
-
-// asInBase gives now what the base has where git ignored that when the session began, and
-// returns how many entries these are: they are in no patch either.
-func asInBase(s *site.Site, tree *ignore.Tree, now *snapshot.Snapshot, known []*snapshot.Entry) int {
-	index, err := git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0 // what is tracked is not known: all of it counts
-	}
-	var back []superqode.RelPath
-	for _, e := range known {
-		tracked := false
-		if index != nil {
-			_, tracked = index.Search(e.Path)
-		}
-		if e.Kind != snapshot.Dir && !tracked && tree.Ignored(e.Path, false) {
-			back = append(back, e.Path)
-			for p := e.Path.Parent(); p != "" && now.Find(p) == nil; p = p.Parent() {
-				back = append(back, p)
-			}
-		}
-	}
-	if len(back) > 0 {
-		slices.Sort(back)
-		now.Entries = now.WithOthers(slices.Compact(back), s.Base).Entries
-	}
-	return len(back)
+	return len(dropped), top, nil
 }
 
 // newEntries returns the entries of now whose paths base does not have.

@@ -6,13 +6,16 @@ package mode
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // Kind is how one mode makes a workspace, looks at it, brings it back and takes
@@ -139,12 +142,18 @@ func Apart(commit string) superqode.Mode {
 	return superqode.ModeWorktree
 }
 
-// OfOrphan returns the mode with which a workspace without a record is taken away.
-func OfOrphan(o *site.Origin) superqode.Mode {
-	if o.Repo == nil {
-		return superqode.ModeSnapshot
+// OfOrphan gives the record of a workspace that has none the mode with which it is taken
+// away, and returns the folder in which its files lie.
+func OfOrphan(s *site.Site) (dir string) {
+	s.Rec.Mode = superqode.ModeWorktree
+	if s.Source.Repo == nil {
+		s.Rec.Mode = superqode.ModeSnapshot
 	}
-	return superqode.ModeWorktree
+	if dir = s.Upper(); atomicfile.Exists(dir) && atomicfile.Exists(filepath.Join(dir, "..", "work")) {
+		s.Rec.Mode, s.Rec.Overlay = superqode.ModeOverlay, &state.Overlay{At: s.Rec.Origin}
+		return dir
+	}
+	return string(s.Rec.Workspace)
 }
 
 // FromWorking as OpenOptions.From means what the user sees now: staged,

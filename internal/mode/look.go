@@ -94,6 +94,9 @@ func Skip(s *site.Site) snapshot.Skip { return For(s.Rec.Mode).Skip(s) }
 // onlyPatchable takes out of a look what is brought back and in no patch.
 func onlyPatchable(s *site.Site, l *Look) error {
 	k, now := For(s.Rec.Mode), l.Final
+	if Of(s.Rec.Mode).Mounted && slices.Equal(l.Base.Entries, now.Entries) {
+		return nil // what could be in no patch need not be found
+	}
 	base, err := k.patchable(s, l.Base)
 	if err != nil {
 		return err

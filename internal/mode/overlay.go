@@ -3,7 +3,7 @@ package mode
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +11,8 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/frozen"
+	"github.com/seed-2d964004/superqode/internal/git"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -41,12 +43,6 @@ func (overlayKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt 
 	return opt, err
 }
 
-// NeedsMounts is the error of a session whose workspace only a mount shows, where there
-// is none.
-func NeedsMounts(m superqode.Mode) error {
-	return superqode.Errorf(superqode.ErrUsage, "mode %s needs the mounts of the kernel layer", m)
-}
-
 // Overlay is what the record of a session has of its overlay before that is made.
 func (f Facts) Overlay(o *site.Origin) *state.Overlay {
 	if !f.Mounted {
@@ -54,6 +50,9 @@ func (f Facts) Overlay(o *site.Origin) *state.Overlay {
 	}
 	return &state.Overlay{At: state.HostPath(o.Top)}
 }
+
+// Skip also leaves out the folder in which superqode's own in the origin is shown.
+func (overlayKind) Skip(*site.Site) snapshot.Skip { return SkipOrigin }
 
 // skipTop is what no state has: git's and superqode's own folders in the origin.
 func skipTop(path superqode.RelPath, _ snapshot.Kind) bool {
@@ -91,7 +90,7 @@ func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 	}
 	s.Rec.Overlay = &state.Overlay{At: s.Rec.Origin}
 	for _, dir := range st.Lower {
-		s.Rec.Overlay.Lower = append(s.Rec.Overlay.Lower, state.HostPath(superqode.RealPrefix(dir)))
+		s.Rec.Overlay.Lower = append(s.Rec.Overlay.Lower, state.HostPath(dir))
 	}
 	return nil, nil
 }
@@ -100,19 +99,16 @@ func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 // began with whose agent works in this one.
 func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*frozen.State, error) {
 	if b := opt.Beside; b != nil {
-		st := &frozen.State{Lower: make([]string, 0, len(b.Rec.Overlay.Lower))}
-		for _, dir := range b.Rec.Overlay.Lower {
-			st.Lower = append(st.Lower, string(dir))
-		}
+		st := &frozen.State{Lower: b.Rec.Overlay.Lowers()}
 		var err error
 		if st.Base, err = b.LoadBase(); err == nil {
 			st.Origin, err = b.LoadOrigin()
 		}
 		return st, err
 	}
-	st, err := frozen.Current(ctx, frozen.Options{
-		Dir: s.Project.BasePath(), Top: s.Source.Top, Format: opt.Format, Skip: skipTop, Trash: s.Project.TrashPath(), Meter: s.Meter,
-	})
+	fr := states(s.Project, s.Rec.ID)
+	fr.Top, fr.Format, fr.Skip, fr.Meter = s.Source.Top, opt.Format, skipTop, s.Meter
+	st, err := frozen.Current(ctx, fr)
 	if err != nil {
 		return nil, err
 	}
@@ -122,52 +118,87 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 	return st, nil
 }
 
+// states are the frozen states of a project's origin; the session that is being made
+// needs none of them yet.
+func states(p state.Project, made superqode.SessionID) frozen.Options {
+	return frozen.Options{Dir: superqode.RealPrefix(p.BasePath()), Trash: p.TrashPath(), Used: func() (map[string]bool, bool) { return p.LayersInUse(made) }}
+}
+
+// SweepStates is frozen.Sweep for a project.
+func SweepStates(ctx context.Context, p state.Project, all bool) error {
+	return frozen.Sweep(ctx, states(p, superqode.SessionID{}), all)
+}
+
 // scan reads what was written alone.
 func (overlayKind) scan(ctx context.Context, s *site.Site, opt snapshot.ScanOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
 	return frozen.Look(ctx, s.Upper(), s.Base, opt)
 }
 
-// keepBase takes what the base held from its layers.
-func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
-	var paths []superqode.RelPath
-	for _, c := range l.Changes {
-		paths = append(paths, c.Path, c.OldPath)
+// ignoredFile keeps what ignored found. It may come to be while a program runs.
+const ignoredFile = "ignored-base"
+
+// patchable leaves out what git ignored when the session began: it came along, and is in
+// no patch. While nothing was written nobody needs to know.
+func (k overlayKind) patchable(s *site.Site, sn *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if s.Rec.CommonDir == "" {
+		return sn, nil
 	}
-	return keepLower(ctx, s, l.Base, paths)
+	ignored, err := readPaths(s, ignoredFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		ignored, err = k.ignored(s)
+	}
+	if err != nil || len(ignored) == 0 {
+		return sn, err
+	}
+	return patchable(sn, ignored), nil
 }
 
-// keepLower stores the contents that base has at some paths.
-func keepLower(ctx context.Context, s *site.Site, base *snapshot.Snapshot, paths []superqode.RelPath) error {
+// ignored finds the topmost paths of the base that git ignores.
+func (overlayKind) ignored(s *site.Site) (pathSet, error) {
+	index, err := baseIndex(s)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := s.Repo(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	tree, err := linked.IgnoreTree(context.Background(), repo, string(s.Rec.Origin))
+	if err != nil {
+		return nil, err
+	}
+	list := linked.IgnoredIn(s.Base, index, tree)
+	return setOf(list), writePaths(s, ignoredFile, slices.Values(list))
+}
+
+// baseIndex is the origin's index as it was when the session began.
+func baseIndex(s *site.Site) (*git.Index, error) {
+	index, err := git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &git.Index{}, nil
+	}
+	return index, err
+}
+
+// keepBase takes from its layers what the base held and no object of git's does.
+func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
+	index := &git.Index{}
+	if s.Rec.CommonDir != "" {
+		var err error
+		if index, err = baseIndex(s); err != nil {
+			return err
+		}
+	}
+	var paths []snapshot.Entry
+	for _, e := range l.Base.Entries {
+		if at, ok := index.Search(e.Path); !ok || index.At(at).OID != string(e.ID.Bytes()) {
+			paths = append(paths, e)
+		}
+	}
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	left := base.With(nil)
-	seen := map[superqode.RelPath]bool{}
-	for _, p := range paths {
-		if e := base.Find(p); e != nil && !seen[p] && (e.Kind == snapshot.File || e.Kind == snapshot.Link) && !e.ID.IsZero() && !e.IsLarge() {
-			seen[p] = true
-			left.Entries = append(left.Entries, *e)
-		}
-	}
-	slices.SortFunc(left.Entries, snapshot.ByPath)
-	for _, dir := range s.Rec.Overlay.Lower {
-		var here []snapshot.Entry
-		left.Entries = slices.DeleteFunc(left.Entries, func(e snapshot.Entry) bool {
-			now, err := snapshot.StatEntry(e.Path.In(string(dir)))
-			if err != nil || now.Kind != e.Kind { // a whiteout, or in a layer below
-				return false
-			}
-			here = append(here, e)
-			return true
-		})
-		if len(here) == 0 {
-			continue
-		}
-		if err := s.Store.WriteBlobs(ctx, string(dir), here); err != nil {
-			return fmt.Errorf("keep the base's contents: %w", err)
-		}
-	}
-	return nil
+	return frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths))
 }
 
 // Revert brings the files back, and the session's own git directory when all is reverted.
@@ -184,11 +215,14 @@ func (k overlayKind) Revert(ctx context.Context, s *site.Site, opt RevertOptions
 	if err = errors.Join(err, l.Close()); err != nil {
 		return err
 	}
-	var paths []superqode.RelPath
+	var paths []snapshot.Entry
 	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{}) {
-		paths = append(paths, c.Path)
+		if e := base.Find(c.Path); e != nil {
+			paths = append(paths, *e)
+		}
 	}
-	if err := keepLower(ctx, s, base, paths); err != nil {
+	err = s.OpenStore(ctx)
+	if err = errors.Join(err, frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), base.With(paths))); err != nil {
 		return err
 	}
 	if err := revertWorkspace(ctx, s, opt, r); err != nil || len(opt.Paths) > 0 || opt.DryRun {

@@ -201,7 +201,7 @@ func own(ctx context.Context, s *attach.Attached, opt Options) (alone attach.Alo
 // host is what the session lends to its setup.
 func host(s *attach.Attached, opt Options) setup.Host {
 	return setup.Host{
-		Workspace: s.WorkDir(), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
+		Workspace: s.WorkDir(), Inside: string(s.Rec.Inside()), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
 		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, int, error) {
 			return inputArtifact(ctx, string(s.Rec.Origin), name, version)
 		},

@@ -217,7 +217,10 @@ func (s *Program) ClaimBase() *coordinator.Base {
 			return own.Store, err
 		}}
 	if mode.Of(s.Rec.Mode).InPlace {
-		b.Aside = filepath.Join(s.AsideDir(), "tree")
+		b.Asides = []string{filepath.Join(s.AsideDir(), "tree")}
+	}
+	if s.Rec.Overlay != nil {
+		b.Asides = s.Rec.Overlay.Lowers()
 	}
 	return b
 }

@@ -25,35 +25,88 @@ func (w *work) checkParent(key, rel string) error {
 // checkFolder is checkParent for the folder itself. The longest part of it that
 // exists counts: superqode creates the rest.
 func (w *work) checkFolder(what, dir string) error {
-	top, err := filepath.EvalSymlinks(w.Workspace)
-	if err != nil {
-		return err
-	}
 	for part := dir; ; part = path.Dir(part) {
-		full := filepath.Join(top, part)
+		full := filepath.Join(w.Workspace, part)
 		if _, err := os.Lstat(full); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue // "." exists
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		real, err := filepath.EvalSymlinks(full)
-		if err != nil { // a dangling link: what is created through it could be anywhere
-			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a dangling link", what,
+		rel, err := w.resolve(part)
+		if errors.Is(err, errOutside) {
+			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what,
 				text.Printable(part))
 		}
-		rel, err := filepath.Rel(top, real)
-		if err != nil || !filepath.IsLocal(rel) {
-			return superqode.Errorf(superqode.ErrUsage, "%s leads out of the workspace through the link %s", what,
+		if err != nil { // a dangling link: what is created through it could be anywhere
+			return superqode.Errorf(superqode.ErrUsage, "%s leads through %s, a dangling link", what,
 				text.Printable(part))
 		}
 		if inGit(rel) || rel == ".superqode" || strings.HasPrefix(rel, ".superqode/") {
 			return superqode.Errorf(superqode.ErrUsage, "%s leads into %s through the link %s, where setup may not write", what, text.Printable(rel), text.Printable(part))
 		}
-		if st, err := os.Stat(real); err != nil || !st.IsDir() {
+		if st, err := os.Stat(filepath.Join(w.Workspace, rel)); err != nil || !st.IsDir() {
 			return superqode.Errorf(superqode.ErrUsage, "%s: %s is not a folder", what, text.Printable(part))
 		}
 		return nil
 	}
+}
+
+// errOutside means that a link leads out of the workspace.
+var errOutside = errors.New("it leads out of the workspace")
+
+// top is the workspace, links resolved where that is possible: a folder that is reached
+// by a descriptor has no other path.
+func (w *work) top() string {
+	if w.Inside != w.Workspace {
+		return w.Workspace
+	}
+	return superqode.RealPrefix(w.Workspace)
+}
+
+// resolve follows the links of a path below the workspace, and returns where that leads
+// below it. An absolute link is one that the session's programs follow.
+func (w *work) resolve(rel string) (string, error) {
+	at, left := ".", strings.Split(filepath.Clean(rel), "/")
+	for links := 0; len(left) > 0; {
+		name := left[0]
+		left = left[1:]
+		if at = filepath.Join(at, name); !filepath.IsLocal(at) {
+			return "", errOutside
+		}
+		full := filepath.Join(w.Workspace, at) + "/."
+		if at != "." {
+			full = filepath.Join(w.Workspace, at)
+		}
+		st, err := os.Lstat(full)
+		if err != nil {
+			return "", err
+		}
+		if st.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if links++; links > 40 {
+			return "", syscall.ELOOP
+		}
+		to, err := os.Readlink(full)
+		if err != nil {
+			return "", err
+		}
+		if at = filepath.Dir(at); filepath.IsAbs(to) {
+			at = "."
+			inside, ok := "", false
+			for _, top := range []string{w.Inside, w.top()} {
+				if r, err := filepath.Rel(top, to); err == nil && filepath.IsLocal(r) && !ok {
+					inside, ok = r, true
+				}
+			}
+			if !ok {
+				return "", errOutside
+			}
+			to = inside
+		}
+		left = append(strings.Split(to, "/"), left...)
+	}
+	return at, nil
 }
 
 // prepare makes the target's folder and returns an unused path beside the

@@ -124,22 +124,18 @@ func (in *input) locateInside(w *work, rel string) error {
 	if err := w.checkParent("from", rel); err != nil {
 		return err
 	}
-	top, err := filepath.EvalSymlinks(w.Workspace)
-	if err != nil {
-		return err
-	}
-	real, err := filepath.EvalSymlinks(filepath.Join(top, rel))
+	real, err := w.resolve(rel)
 	if errors.Is(err, fs.ErrNotExist) {
 		return superqode.Errorf(superqode.ErrNotFound, "from %s does not exist in the workspace", text.Printable(rel))
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errOutside) {
 		return err
 	}
-	if real == top || !superqode.Within(real, top) {
+	if err != nil || real == "." {
 		return superqode.Errorf(superqode.ErrUsage, "from %s leads out of the workspace through a link",
 			text.Printable(rel))
 	}
-	in.source = real
+	in.source = filepath.Join(w.top(), real)
 	return nil
 }
 
@@ -153,11 +149,7 @@ func (in *input) check(w *work) error {
 	if !st.IsDir() && !st.Mode().IsRegular() {
 		return superqode.Errorf(superqode.ErrUsage, "from %s is neither a file nor a folder", from)
 	}
-	top, err := filepath.EvalSymlinks(w.Workspace)
-	if err != nil {
-		return err
-	}
-	goal := in.To.In(top)
+	goal := in.To.In(w.top())
 	if superqode.Within(goal, in.source) {
 		return superqode.Errorf(superqode.ErrUsage, "from %s: a folder cannot contain itself (to %s)", from,
 			text.Printable(in.To.String()))
@@ -168,7 +160,7 @@ func (in *input) check(w *work) error {
 	}
 	for _, dir := range w.Forbidden {
 		nested := superqode.Within(dir, in.source) || superqode.Within(in.source, dir)
-		if st.IsDir() && nested && in.Artifact == "" && !superqode.Within(in.source, top) {
+		if st.IsDir() && nested && in.Artifact == "" && !superqode.Within(in.source, w.top()) {
 			return superqode.Errorf(superqode.ErrUsage, "from %s: superqode keeps its state there (%s)", from, dir)
 		}
 	}

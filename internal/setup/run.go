@@ -177,7 +177,7 @@ func (c *command) mark(w *work) error {
 // stillThere reports a workspace that a command deleted or replaced: writes
 // through the open root would then be lost.
 func (w *work) stillThere() error {
-	now, err := os.Lstat(w.Workspace)
+	now, err := os.Stat(w.Workspace)
 	if err != nil {
 		return fmt.Errorf("it deleted the workspace: %w", err)
 	}

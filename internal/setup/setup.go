@@ -23,6 +23,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,7 @@ type Options struct {
 // Host is what the session provides to its setup.
 type Host struct {
 	Workspace string   // absolute
+	Inside    string   // where the session's programs see it; "" is the same
 	Origin    string   // a relative source may also be a path of the workspace, seen from this folder; "" for none
 	State     string   // the file of State
 	Home      string   // what ~/ stands for, "" for nothing
@@ -176,6 +178,7 @@ type entry interface {
 // entry that it looked at, also together with an error; a required entry that
 // fails ends it with an *Error.
 func Reconcile(ctx context.Context, h Host, spec Spec, opt Options) (steps []Step, err error) {
+	h.Inside = cmp.Or(h.Inside, h.Workspace)
 	w := &work{Host: h, opt: opt, seen: map[string]int{}}
 	if w.state, err = Load(h.State); err != nil {
 		return nil, err

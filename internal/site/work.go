@@ -67,9 +67,7 @@ func (s *Site) layers() overlay.Layers {
 	dir := superqode.RealPrefix(string(s.Rec.Workspace))
 	l := overlay.Layers{Upper: s.Upper(), Work: filepath.Join(dir, "work"),
 		Socket: filepath.Join(kernel.SocketsDir(superqode.RealPrefix(s.Home)), s.Rec.ID.String())}
-	for _, lower := range s.Rec.Overlay.Lower {
-		l.Lower = append(l.Lower, string(lower))
-	}
+	l.Lower = s.Rec.Overlay.Lowers()
 	return l
 }
 

@@ -122,6 +122,15 @@ type Overlay struct {
 	Lower []HostPath `json:"lower"` // what lies below, the topmost first
 }
 
+// Lowers are the layers as paths.
+func (o *Overlay) Lowers() []string {
+	list := make([]string, 0, len(o.Lower))
+	for _, dir := range o.Lower {
+		list = append(list, string(dir))
+	}
+	return list
+}
+
 // Inside is the path at which the session's programs see the workspace.
 func (r *Record) Inside() HostPath {
 	if r.Overlay != nil {

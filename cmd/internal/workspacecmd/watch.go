@@ -13,6 +13,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/watch"
@@ -44,6 +45,7 @@ type watched struct {
 	opt     watch.Options
 	below   string // only this path, relative to the root; "": all
 	session *state.Listed
+	site    *site.Site // of the session: it keeps a mount open
 	manager *life.Manager
 }
 
@@ -128,7 +130,8 @@ func (c *Watch) what(ctx context.Context, a *app.App) (*watched, error) {
 			return nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended", w.session.ID)
 		}
 		w.manager = a.Manager
-		w.opt = program.WatchOptions(a.Manager.At(*w.session))
+		w.site = a.Manager.At(*w.session)
+		w.opt = program.WatchOptions(w.site)
 	}
 	if c.Path != "" {
 		if err := w.only(a, c.Path); err != nil {

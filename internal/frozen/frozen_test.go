@@ -1,0 +1,157 @@
+package frozen_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/frozen"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+)
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// shown lists what an overlay of layers shows, in the way of the kernel: the topmost name
+// counts, a whiteout deletes, an opaque folder hides what is below it.
+func shown(t *testing.T, lower []string) map[superqode.RelPath]snapshot.Entry {
+	t.Helper()
+	base := &snapshot.Snapshot{Format: snapshot.SHA1}
+	for i := len(lower) - 1; i >= 0; i-- {
+		next, problems, err := frozen.Look(t.Context(), lower[i], base, snapshot.ScanOptions{Format: snapshot.SHA1})
+		if must(t, err); len(problems) > 0 {
+			t.Fatal(problems)
+		}
+		base = next
+	}
+	out := map[superqode.RelPath]snapshot.Entry{}
+	for _, e := range base.Entries {
+		out[e.Path] = e
+	}
+	return out
+}
+
+// TestStates holds the law of this package: after any change the current state's layers
+// show the origin, base says what they show, and an old state stays what it was.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	top, dir := t.TempDir(), t.TempDir()
+	opt := frozen.Options{Dir: filepath.Join(dir, "base"), Top: top, Format: snapshot.SHA1, Trash: filepath.Join(dir, "trash")}
+	r := rand.New(rand.NewPCG(1, 2))
+	var first *frozen.State
+	layers := 0
+	for round := range 60 {
+		for range r.IntN(4) {
+			change(t, r, top)
+		}
+		st, err := frozen.Current(t.Context(), opt)
+		must(t, err)
+		again, err := frozen.Current(t.Context(), opt)
+		if must(t, err); again.Number != st.Number {
+			t.Fatalf("round %d: nothing was changed, and state %d became %d", round, st.Number, again.Number)
+		}
+		layers = max(layers, len(st.Lower))
+		origin, _, err := snapshot.Scan(t.Context(), top, snapshot.ScanOptions{Format: snapshot.SHA1})
+		must(t, err)
+		agree(t, round, origin, shown(t, st.Lower))
+		agree(t, round, origin, index(st.Base))
+		if first == nil {
+			first = st
+		}
+	}
+	if layers < 3 {
+		t.Errorf("no more than %d layers", layers)
+	}
+	agree(t, -1, first.Base, shown(t, first.Lower))
+	opt.Used = func() (map[string]bool, bool) { return map[string]bool{first.Lower[0]: true}, true }
+	must(t, frozen.Sweep(t.Context(), opt, true))
+	left, err := filepath.Glob(filepath.Join(opt.Dir, "*", "tree"))
+	if must(t, err); len(left) != 1 || left[0] != first.Lower[0] {
+		t.Errorf("left of the states: %q", left)
+	}
+}
+
+func index(sn *snapshot.Snapshot) map[superqode.RelPath]snapshot.Entry {
+	out := map[superqode.RelPath]snapshot.Entry{}
+	for _, e := range sn.Entries {
+		out[e.Path] = e
+	}
+	return out
+}
+
+func agree(t *testing.T, round int, want *snapshot.Snapshot, got map[superqode.RelPath]snapshot.Entry) {
+	t.Helper()
+	for i := range want.Entries {
+		e := &want.Entries[i]
+		o, ok := got[e.Path]
+		if !ok || !e.Same(&o) || e.Kind == snapshot.File && e.Stat.Mtime != o.Stat.Mtime {
+			t.Fatalf("round %d: %s is %+v, want %+v", round, e.Path, o, *e)
+		}
+		delete(got, e.Path)
+	}
+	if len(got) > 0 {
+		t.Fatalf("round %d: also there: %v", round, got)
+	}
+}
+
+// change does something to the origin, as a user would.
+func change(t *testing.T, r *rand.Rand, top string) {
+	t.Helper()
+	name := func() string {
+		p := top
+		for range 1 + r.IntN(3) {
+			p = filepath.Join(p, fmt.Sprintf("%c", 'a'+r.IntN(3)))
+		}
+		return p
+	}
+	at := name()
+	switch r.IntN(7) {
+	case 0:
+		_ = os.RemoveAll(at) // below a file there is nothing
+	case 1:
+		_ = os.Rename(at, name()) // where it cannot be moved there, it stays
+	case 2:
+		_ = os.RemoveAll(at)
+		_ = os.Symlink(fmt.Sprint(r.Int()), at)
+	case 3:
+		_ = os.Chmod(at, os.FileMode(0o700|r.IntN(0o100)))
+	case 4:
+		_ = os.MkdirAll(at, 0o755)
+	default:
+		if os.MkdirAll(filepath.Dir(at), 0o755) == nil {
+			_ = os.WriteFile(at, fmt.Append(nil, r.Int()), 0o644)
+		}
+	}
+}
+
+// TestHalfMade holds that a state that a crash left half made is none, and that what a
+// state lost is not believed.
+func TestHalfMade(t *testing.T) {
+	t.Parallel()
+	top, dir := t.TempDir(), t.TempDir()
+	opt := frozen.Options{Dir: filepath.Join(dir, "base"), Top: top, Format: snapshot.SHA1, Trash: filepath.Join(dir, "trash"),
+		Used: func() (map[string]bool, bool) { return nil, true }}
+	must(t, os.WriteFile(filepath.Join(top, "f"), []byte("1"), 0o600))
+	a, err := frozen.Current(t.Context(), opt)
+	must(t, err, os.MkdirAll(filepath.Join(opt.Dir, "7", "tree"), 0o700))
+	b, err := frozen.Current(t.Context(), opt)
+	if must(t, err); b.Number != a.Number {
+		t.Errorf("state %d became %d", a.Number, b.Number)
+	}
+	must(t, os.WriteFile(filepath.Join(top, "g"), []byte("1"), 0o600), os.Truncate(a.BaseFile, 20))
+	c, err := frozen.Current(t.Context(), opt)
+	if must(t, err); c.Number != 8 || len(c.Lower) != 1 {
+		t.Errorf("state %d with the layers %q", c.Number, c.Lower)
+	}
+	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) != 2 { // and the lock
+		t.Errorf("left: %v (%v)", left, err)
+	}
+}

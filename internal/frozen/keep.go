@@ -1,0 +1,36 @@
+package frozen
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+)
+
+// Keep stores the contents that entries of a state's base have, from its layers.
+func Keep(ctx context.Context, to *store.Store, lower []string, base *snapshot.Snapshot) error {
+	left := slices.DeleteFunc(slices.Clone(base.Entries), func(e snapshot.Entry) bool {
+		return e.Kind != snapshot.File && e.Kind != snapshot.Link || e.ID.IsZero() || e.IsLarge()
+	})
+	slices.SortFunc(left, snapshot.ByPath)
+	for _, dir := range lower {
+		var here []snapshot.Entry
+		left = slices.DeleteFunc(left, func(e snapshot.Entry) bool {
+			now, err := snapshot.StatEntry(e.Path.In(dir))
+			if err != nil || now.Kind != e.Kind { // a whiteout, or in a layer below
+				return false
+			}
+			here = append(here, e)
+			return true
+		})
+		if len(here) == 0 {
+			continue
+		}
+		if err := to.WriteBlobs(ctx, dir, here); err != nil {
+			return fmt.Errorf("keep the base's contents: %w", err)
+		}
+	}
+	return nil
+}
