@@ -343,11 +343,8 @@ func (opt Options) finish(ctx context.Context, st *State, below []int) error {
 		return err
 	}
 	failpoint.Hit("frozen.made")
-	if fd, err := os.Open(dir); err == nil { // base.snap vouches for all of it
-		err = errors.Join(unix.Syncfs(int(fd.Fd())), fd.Close())
-		if err != nil {
-			return err
-		}
+	if err := treecopy.Sync(dir); err != nil { // base.snap vouches for all of it
+		return err
 	}
 	return st.Base.Save(st.BaseFile)
 }

@@ -78,6 +78,9 @@ func Open(o Options) (*Confiner, error) {
 		if o.Shared {
 			return nil, superqode.Errorf(superqode.ErrUsage, "--own-network needs the kernel layer, which --enforce off switches off")
 		}
+		if o.Overlay != nil {
+			return nil, o.notPrivate(errors.New("--enforce off switches them off"))
+		}
 		return k, nil
 	}
 	keepOpened()
@@ -111,7 +114,8 @@ func (k *Confiner) open(o Options) (err error) {
 			return nil
 		}
 	}
-	if (o.Private.Tmp != "" || o.Shared) && !o.Confine {
+	// Landlock would leave the origin where the overlay must be.
+	if o.Overlay != nil || (o.Private.Tmp != "" || o.Shared) && !o.Confine {
 		return o.notPrivate(noMounts)
 	}
 	if o.NoNetwork && k.Layer.ABI < abiTCP {
@@ -196,7 +200,10 @@ func (k *Confiner) openMounts(o Options, root bool, look view) (err error) {
 
 func (o Options) notPrivate(why error) error {
 	flag, needs := "--private-tmp", "mounts that only the session sees"
-	if o.Shared {
+	switch {
+	case o.Overlay != nil:
+		flag = "a workspace at the origin's own path"
+	case o.Shared:
 		flag, needs = "--own-network", "namespaces"
 	}
 	return superqode.WithHint(fmt.Errorf("%s needs %s, which are not possible: %w", flag, needs, why),

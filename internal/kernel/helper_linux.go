@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // Wrap changes how a program starts on a thread that Confine has confined, so that
@@ -144,7 +146,8 @@ func ownUser(sys *syscall.SysProcAttr, caps []uintptr) {
 // here, and for a mount namespace of it: the mounts in that are locked.
 func lockNamespaces(sys *syscall.SysProcAttr) (err error) {
 	sys.Cloneflags |= unix.CLONE_NEWUSER | unix.CLONE_NEWNS
-	sys.GidMappingsEnableSetgroups = true
+	// Where it is denied, as in a container of a user's, nobody may allow it again.
+	sys.GidMappingsEnableSetgroups = atomicfile.ReadLine("/proc/thread-self/setgroups") == "allow"
 	if sys.UidMappings, err = sameIDs("/proc/thread-self/uid_map"); err == nil {
 		sys.GidMappings, err = sameIDs("/proc/thread-self/gid_map")
 	}

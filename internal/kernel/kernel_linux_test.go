@@ -448,6 +448,23 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// TestOverlayNeedsMounts: without mounts no program runs where it would find the origin in
+// its workspace's place.
+func TestOverlayNeedsMounts(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(o *Options){
+		"--enforce off": func(o *Options) { o.Enforce = EnforceOff }, "--confine": func(o *Options) { o.Confine = true },
+		"superqode-shim": func(o *Options) { o.Helper = "" }, "no such device": func(*Options) {},
+	} {
+		_, o := ground(t)
+		o.Overlay = func() (*os.File, error) { return nil, unix.ENODEV }
+		change(&o)
+		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s is not in: %v", name, err)
+		}
+	}
+}
+
 // TestPrivate: a service outside that listens in /tmp or in XDG_RUNTIME_DIR cannot be
 // reached, nor an engine that starts containers; what the session works with is where it
 // was, and each of its programs sees the same /tmp.

@@ -91,13 +91,25 @@ func placeAll(list []Mount) error {
 	return nil
 }
 
-// attachOverlay puts the overlay in the origin's place.
+// attachOverlay puts the overlay in the origin's place, and looks whether it is there.
 func attachOverlay(origin string, overlay func() (*os.File, error)) error {
 	mount, err := overlay()
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, origin, unix.MOVE_MOUNT_F_EMPTY_PATH), mount.Close())
+	defer mount.Close()
+	var want, got unix.Stat_t
+	err = unix.Fstat(int(mount.Fd()), &want)
+	if err == nil {
+		err = unix.MoveMount(int(mount.Fd()), "", unix.AT_FDCWD, origin, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	}
+	if err == nil {
+		err = unix.Lstat(origin, &got)
+	}
+	if err == nil && (got.Dev != want.Dev || got.Ino != want.Ino) {
+		err = errors.New("something else is there")
+	}
+	return err
 }
 
 // take clones the mounts at a path that leads through no link.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +22,7 @@ func Check(ctx context.Context, helper, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, discard(scratch)) }()
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	l := Layers{Lower: []string{scratch + "/lower"}, Upper: scratch + "/upper", Work: scratch + "/work", Socket: scratch + "/socket"}
 	if err := os.MkdirAll(l.Lower[0]+"/dir", 0o700); err != nil {
 		return err
@@ -58,17 +57,6 @@ func use(m *Mount, l Layers) error {
 		return fmt.Errorf("an overlay does not keep apart here what it is made of (%w)", err)
 	}
 	return nil
-}
-
-// discard removes the folders of a mount, from which the kernel took all rights.
-func discard(dir string) error {
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }
 
 // explain names what a machine lacks, from what it answered.

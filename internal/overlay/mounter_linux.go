@@ -1,14 +1,14 @@
 package overlay
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,60 +18,67 @@ import (
 // unasked is how long a mounter waits for who started it.
 const unasked = 10 * time.Second
 
+// maxSilent bounds the connections that have proved nothing yet.
+const maxSilent = 128
+
 // Serve is the mounter: args are the words after MounterCommand. It returns when nobody
 // has the mount open any more.
 func Serve(args []string) int {
+	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE)
 	ready := os.NewFile(3, "ready")
-	ln, at, err := mounted(args)
+	listener, tree, err := mounted(args)
 	if err != nil {
 		errno, _ := errors.AsType[syscall.Errno](err)
 		fmt.Fprintf(ready, "%d %s", int(errno), strings.TrimSuffix(err.Error(), ": "+errno.Error()))
 		return 125
 	}
 	_, err = ready.WriteString("ready")
-	if err = errors.Join(err, ready.Close()); err != nil {
+	if err = errors.Join(err, ready.Close()); err == nil {
+		err = serve(listener, tree)
+	}
+	if err != nil {
 		return 125
 	}
-	serve(ln, at)
 	return 0
 }
 
 // mounted makes the mount and listens for who asks for it. The mount is at a place in
 // the mounter's namespace: kernels before 6.15 copy no mount that hangs nowhere.
-func mounted(args []string) (ln *net.UnixListener, at string, err error) {
+func mounted(args []string) (listener, tree int, err error) {
 	if len(args) < 4 {
-		return nil, "", errors.New("only superqode calls " + MounterCommand)
+		return -1, -1, errors.New("only superqode calls " + MounterCommand)
 	}
 	socket, upper, work, lower := args[0], args[1], args[2], args[3:]
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return nil, "", fmt.Errorf("separate the mounts: %w", err)
+	// Slave: what the user unmounts is not kept in use here.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return -1, -1, fmt.Errorf("separate the mounts: %w", err)
 	}
 	// "volatile" spares the kernel to wait for the disk, and has it refuse the folder
 	// later: that was decided by who started this process.
 	if err := os.RemoveAll(filepath.Join(work, "work", "incompat")); err != nil {
-		return nil, "", err
+		return -1, -1, err
 	}
-	fd, err := overlayOf(lower, upper, work)
-	if err != nil {
-		return nil, "", err
+	if tree, err = overlayOf(lower, upper, work); err != nil {
+		return -1, -1, err
 	}
-	defer unix.Close(fd)
-	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, upper, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-		return nil, "", fmt.Errorf("attach the overlay: %w", err)
+	if err := openScratch(work); err != nil {
+		return -1, -1, err
 	}
-	dir, err := os.Open(filepath.Dir(socket))
-	if err != nil {
-		return nil, "", err
+	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, upper, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return -1, -1, fmt.Errorf("attach the overlay: %w", err)
 	}
-	defer dir.Close()
-	if err := os.Remove(socket); err != nil && !os.IsNotExist(err) {
-		return nil, "", err
-	}
-	if ln, err = net.ListenUnix("unixpacket", within(dir, socket)); err != nil {
-		return nil, "", err
-	}
-	ln.SetUnlinkOnClose(false) // by then the place may be another mounter's
-	return ln, upper, nil
+	listener, err = listen(socket)
+	return listener, tree, err
+}
+
+// openScratch lets the user remove what the kernel made without any permission bits.
+func openScratch(work string) error {
+	return filepath.WalkDir(filepath.Join(work, "work"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	})
 }
 
 // overlayOf makes the file system. Folders are named by descriptors: an option has room
@@ -93,7 +100,7 @@ func overlayOf(lower []string, upper, work string) (int, error) {
 	for _, dir := range lower {
 		lowers = append(lowers, name(dir))
 	}
-	options := [][2]string{{"lowerdir", strings.Join(lowers, ":")}, {"upperdir", name(upper)}, {"workdir", name(work)},
+	options := [][2]string{{"source", source(upper)}, {"lowerdir", strings.Join(lowers, ":")}, {"upperdir", name(upper)}, {"workdir", name(work)},
 		{"index", "on"}} // two mounts of one upper folder are an error then
 	if err != nil {
 		return -1, err
@@ -111,11 +118,17 @@ func overlayOf(lower []string, upper, work string) (int, error) {
 	if err := unix.FsconfigCreate(fs); err != nil {
 		return -1, fmt.Errorf("make an overlay: %w", explained(fs, err))
 	}
-	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0)
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return -1, fmt.Errorf("mount an overlay: %w", err)
 	}
 	return fd, nil
+}
+
+// source is what mount tables show as the device: it tells one upper folder from others,
+// and says nothing of where it is.
+func source(upper string) string {
+	return fmt.Sprintf("superqode:%x", sha256.Sum256([]byte(upper)))[:26]
 }
 
 // explained adds what the file system says of an error.
@@ -128,48 +141,74 @@ func explained(fs int, err error) error {
 	return fmt.Errorf("%s: %w", strings.TrimSpace(string(buf[2:n])), err)
 }
 
-// serve hands out copies of the mount until the last connection is closed.
-func serve(ln *net.UnixListener, at string) {
-	var open sync.WaitGroup
-	var conns atomic.Int32
-	timer := time.AfterFunc(unasked, func() { _ = ln.Close() })
-	for {
-		conn, err := ln.AcceptUnix()
-		if err != nil {
-			break
-		}
-		timer.Stop()
-		conns.Add(1)
-		open.Go(func() {
-			answer(conn, at)
-			if conns.Add(-1) == 0 {
-				_ = ln.Close() // whoever has connected meanwhile is refused, and asks anew
-			}
-		})
+// serve answers each message with a copy of the mount until the last one who is joined
+// has left. Nobody is before a proof has come. One thread does it all: whoever connects
+// while it ends is refused, and asks anew.
+func serve(listener, tree int) error {
+	var self unix.Stat_t
+	if err := unix.Stat("/proc/self/ns/user", &self); err != nil {
+		return err
 	}
-	open.Wait()
+	poll, joined := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}, map[int32]bool{}
+	for {
+		n, err := unix.Poll(poll, int(unasked.Milliseconds()))
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil || n == 0 && len(joined) == 0:
+			return err
+		}
+		left := false
+		for _, p := range slices.Clone(poll) {
+			switch {
+			case p.Revents == 0:
+			case p.Fd == int32(listener):
+				if fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK); err == nil {
+					poll = dropSilent(append(poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}), joined)
+				}
+			case answer(int(p.Fd), tree, joined[p.Fd], self):
+				joined[p.Fd] = true
+			default:
+				left = left || joined[p.Fd]
+				delete(joined, p.Fd)
+				poll = slices.DeleteFunc(poll, func(q unix.PollFd) bool { return q.Fd == p.Fd })
+				_ = unix.Close(int(p.Fd))
+			}
+		}
+		if left && len(joined) == 0 {
+			return nil
+		}
+	}
 }
 
-// answer answers each byte with a copy of the mount, or why there is none.
-func answer(conn *net.UnixConn, at string) {
-	defer conn.Close()
-	for buf := make([]byte, 8); ; {
-		if n, err := conn.Read(buf); err != nil || n == 0 {
-			return
-		}
-		text, rights := []byte{0}, []byte(nil)
-		fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-		if err != nil {
-			text = []byte(err.Error())
-		} else {
-			rights = unix.UnixRights(fd)
-		}
-		_, _, err = conn.WriteMsgUnix(text, rights, nil)
-		if rights != nil {
-			_ = unix.Close(fd)
-		}
-		if err != nil {
-			return
-		}
+// dropSilent closes the oldest connection without proof if there are many: whoever may
+// join proves it at once.
+func dropSilent(poll []unix.PollFd, joined map[int32]bool) []unix.PollFd {
+	if len(poll)-1-len(joined) <= maxSilent {
+		return poll
 	}
+	i := 1 + slices.IndexFunc(poll[1:], func(p unix.PollFd) bool { return !joined[p.Fd] })
+	_ = unix.Close(int(poll[i].Fd))
+	return slices.Delete(poll, i, i+1)
+}
+
+// answer reads one message and reports whether its sender is joined. The proof is a
+// descriptor of this process's user namespace: the kernel opens it only for who made that
+// namespace and is in none beside it, as every program of a session is (ptrace(2)).
+func answer(conn, tree int, joined bool, self unix.Stat_t) bool {
+	text, fd, err := receive(conn)
+	if fd >= 0 {
+		var st unix.Stat_t
+		joined = unix.Fstat(fd, &st) == nil && st.Dev == self.Dev && st.Ino == self.Ino
+		_ = unix.Close(fd)
+	}
+	if err != nil || text == "" || !joined {
+		return false
+	}
+	mount, err := unix.OpenTree(tree, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return unix.Sendmsg(conn, []byte(err.Error()), nil, nil, unix.MSG_NOSIGNAL) == nil
+	}
+	defer unix.Close(mount)
+	return unix.Sendmsg(conn, []byte{0}, unix.UnixRights(mount), nil, unix.MSG_NOSIGNAL) == nil
 }

@@ -1,12 +1,12 @@
 package overlay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
 
 // Mount is an overlay that this process has open.
 type Mount struct {
-	conn *net.UnixConn
+	conn int // to the mounter; -1 is closed
 	root *os.File
 	mu   sync.Mutex // of asking on conn
 }
@@ -52,8 +53,11 @@ func Open(ctx context.Context, helper string, l Layers) (*Mount, error) {
 		if err == nil {
 			continue
 		}
-		if !errors.Is(err, ErrBusy) || time.Since(began) > patience {
+		if !errors.Is(err, ErrBusy) {
 			return nil, err
+		}
+		if time.Since(began) > patience {
+			return nil, superqode.WithHint(err, "end what still uses it: ps -p %s", cmp.Or(users(l.Upper), "PID"))
 		}
 		select {
 		case <-ctx.Done():
@@ -63,69 +67,93 @@ func Open(ctx context.Context, helper string, l Layers) (*Mount, error) {
 	}
 }
 
+// users names the processes that have an upper folder's mount in their namespace.
+func users(upper string) string {
+	var list []string
+	tables, _ := filepath.Glob("/proc/[0-9]*/mountinfo")
+	for _, file := range tables {
+		table, err := os.ReadFile(file) // of those that this user may look into
+		if err == nil && strings.Contains(string(table), " - overlay "+source(upper)+" ") {
+			list = append(list, strings.Split(file, "/")[2])
+		}
+	}
+	return strings.Join(list, ",")
+}
+
 // gone reports that nobody answers at a socket.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ECONNRESET) ||
 		errors.Is(err, unix.EPIPE) || errors.Is(err, io.EOF)
 }
 
+// dial joins the mounter at a socket, and proves to it that this process is outside of
+// every session.
 func dial(socket string) (*Mount, error) {
-	dir, err := os.Open(filepath.Dir(socket))
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	conn, err := net.DialUnix("unixpacket", nil, within(dir, socket))
+	conn, err := connect(socket)
 	if err != nil {
 		return nil, err
 	}
 	m := &Mount{conn: conn}
-	if m.root, err = m.Copy(); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	peer, err := unix.GetsockoptUcred(conn, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err == nil {
+		var proof *os.File
+		if proof, err = os.Open(fmt.Sprintf("/proc/%d/ns/user", peer.Pid)); err == nil {
+			m.root, err = m.ask(unix.UnixRights(int(proof.Fd())))
+			err = errors.Join(err, proof.Close())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(conn))
 	}
 	return m, nil
-}
-
-// within names a socket by its open folder: an address has room for 107 bytes.
-func within(dir *os.File, socket string) *net.UnixAddr {
-	return &net.UnixAddr{Net: "unixpacket", Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(socket))}
 }
 
 // Copy returns a mount of its own of the same overlay, that hangs nowhere.
 func (m *Mount) Copy() (*os.File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.conn.Write([]byte{0}); err != nil {
+	f, err := m.ask(nil)
+	if err != nil {
+		return nil, fmt.Errorf("copy the workspace's mount: %w", err)
+	}
+	return f, nil
+}
+
+func (m *Mount) ask(rights []byte) (*os.File, error) {
+	if m.conn < 0 {
+		return nil, os.ErrClosed
+	}
+	if err := unix.Sendmsg(m.conn, []byte{0}, rights, nil, unix.MSG_NOSIGNAL); err != nil {
 		return nil, err
 	}
-	text, rights := make([]byte, 512), make([]byte, unix.CmsgSpace(4))
-	n, rn, _, _, err := m.conn.ReadMsgUnix(text, rights)
-	switch {
+	switch text, fd, err := receive(m.conn); {
 	case err != nil:
 		return nil, err
-	case n == 0:
+	case text == "":
 		return nil, io.EOF
-	case rn == 0:
-		return nil, fmt.Errorf("copy the workspace's mount: %s", text[:n])
+	case fd < 0:
+		return nil, errors.New(text)
+	default:
+		return os.NewFile(uintptr(fd), "overlay"), nil
 	}
-	list, err := unix.ParseSocketControlMessage(rights[:rn])
-	if err != nil || len(list) != 1 {
-		return nil, errors.Join(errors.New("the mounter answered without a mount"), err)
-	}
-	fds, err := unix.ParseUnixRights(&list[0])
-	if err != nil || len(fds) != 1 {
-		return nil, errors.Join(errors.New("the mounter answered without a mount"), err)
-	}
-	unix.CloseOnExec(fds[0])
-	return os.NewFile(uintptr(fds[0]), "overlay"), nil
 }
 
 // Dir is the overlay's root, for this process and those that it starts. Nothing may
 // resolve its links: it is one.
 func (m *Mount) Dir() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.root.Fd()) }
 
-// Close gives the mount up. Programs that have it as theirs keep it.
-func (m *Mount) Close() error { return errors.Join(m.root.Close(), m.conn.Close()) }
+// Close gives the mount up. Programs that have it as theirs keep it. Closing again does
+// nothing.
+func (m *Mount) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.conn < 0 {
+		return nil
+	}
+	err := errors.Join(m.root.Close(), unix.Close(m.conn))
+	m.conn = -1
+	return err
+}
 
 // prepare makes the folders, and refuses an upper one that may lack what was written.
 func prepare(l Layers) error {

@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 			os.Exit(Serve(os.Args[2:]))
 		case kernel.ConfineCommand:
 			os.Exit(kernel.ConfineProgram(os.Args[2:], os.Environ(), os.Stderr))
+		case holdWord:
+			if err := hold(os.Args[2:]); err != nil {
+				fmt.Println(err)
+				os.Exit(1)
+			}
+		case attackWord:
+			attack(os.Args[2:])
+			os.Exit(0)
 		}
 	}
 	os.Exit(m.Run())
@@ -47,11 +55,6 @@ func layers(t *testing.T) Layers {
 	must(t, os.Mkdir(l.Lower[1]+"/dir", 0o755))
 	write(t, l.Lower[1]+"/dir/c", "of the base")
 	write(t, l.Lower[0]+"/b", "of the delta")
-	t.Cleanup(func() { // the kernel takes all rights
-		for _, dir := range []string{"", "/incompat", "/incompat/volatile"} {
-			_ = os.Chmod(l.Work+"/work"+dir, 0o700)
-		}
-	})
 	return l
 }
 
@@ -145,21 +148,23 @@ func TestOneMountForAll(t *testing.T) {
 	reads(t, l.Upper+"/n", "49")
 }
 
+// mounter is the process that a mount is joined to.
+func (m *Mount) mounter(t *testing.T) int {
+	t.Helper()
+	cred, err := unix.GetsockoptUcred(m.conn, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || cred.Pid == int32(os.Getpid()) {
+		t.Fatal(cred, err)
+	}
+	return int(cred.Pid)
+}
+
 // TestMounterIsKilled: who has the mount keeps it, and nobody gets a second one until
 // they give it up.
 func TestMounterIsKilled(t *testing.T) {
 	t.Parallel()
 	l := layers(t)
 	m := open(t, l)
-	raw, err := m.conn.SyscallConn()
-	must(t, err)
-	must(t, raw.Control(func(fd uintptr) {
-		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		if err != nil || cred.Pid == int32(os.Getpid()) {
-			t.Fatal(cred, err)
-		}
-		must(t, unix.Kill(int(cred.Pid), unix.SIGKILL))
-	}))
+	must(t, unix.Kill(m.mounter(t), unix.SIGKILL))
 	write(t, m.Dir()+"/after", "x")
 	freed := make(chan error, 1)
 	go func() {

@@ -100,10 +100,17 @@ func (s *Snapshot) WithOthers(paths []superqode.RelPath, from *Snapshot) *Snapsh
 	return &out
 }
 
-// Only returns a snapshot of the entries that keep accepts.
+// Only returns a snapshot of the entries that keep accepts: s itself where that is all.
 func (s *Snapshot) Only(keep func(e *Entry) bool) *Snapshot {
-	out := s.With(nil)
-	for i := range s.Entries {
+	same := 0
+	for same < len(s.Entries) && keep(&s.Entries[same]) {
+		same++
+	}
+	if same == len(s.Entries) {
+		return s
+	}
+	out := s.With(slices.Clone(s.Entries[:same]))
+	for i := same + 1; i < len(s.Entries); i++ {
 		if keep(&s.Entries[i]) {
 			out.Entries = append(out.Entries, s.Entries[i])
 		}
