@@ -27,8 +27,10 @@ import (
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
+	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
+	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
@@ -97,6 +99,14 @@ func Make(ctx context.Context, s *site.Site) error {
 		repo.GitDir = string(s.Rec.AdminDir)
 	}
 	c := &copied{Repo: repo, dir: dir, seen: Repository(s), head: s.Rec.Base.Head}
+	if s.Rec.Overlay != nil {
+		if c.base, err = s.LoadBase(); err == nil {
+			c.origin, err = s.LoadOrigin()
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if c.identity, err = identity(ctx, s); err != nil {
 		return err
 	}
@@ -120,6 +130,8 @@ type copied struct {
 	seen     string // where the session's programs read the common directory
 	head     string // the commit at HEAD
 	identity [][2]string
+
+	origin, base *snapshot.Snapshot // of a work tree and its copy, for which the index is; nil: it is for the same files
 }
 
 // make makes it; HEAD comes last.
@@ -150,6 +162,11 @@ func (c *copied) make(ctx context.Context) error {
 	}
 	if err = errors.Join(err, copyState(c.GitDir, c.dir, isWorkState)); err != nil {
 		return err
+	}
+	if index := filepath.Join(c.GitDir, "index"); c.base != nil && atomicfile.Exists(index) {
+		if err := linked.CopyIndex(index, filepath.Join(c.dir, "index"), c.ObjectFormat, c.origin, c.base); err != nil {
+			return err
+		}
 	}
 	head, err := headOf(ctx, c.Repo, c.GitDir, c.head)
 	if err != nil {

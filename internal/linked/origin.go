@@ -171,6 +171,40 @@ func isClean(ie *git.IndexEntry, e *snapshot.Entry, cutoff int64) bool {
 	return st == ie.Stat
 }
 
+// CopyIndex writes the index of a work tree anew for an exact copy of that: stat data of
+// the copies where the index vouches for the originals, zeros (git reads the file)
+// elsewhere. origin and base are the snapshots of both.
+func CopyIndex(from, to, format string, origin, base *snapshot.Snapshot) error {
+	x, err := git.ReadIndex(from, format)
+	if err != nil {
+		return err
+	}
+	cutoff := x.ModTime.Add(-clockTick).UnixNano()
+	o, b := entries(origin.Entries), entries(base.Entries)
+	return x.Write(to, func(i int) git.IndexStat {
+		ie := x.At(i)
+		was, is := o.at(ie.Path), b.at(ie.Path)
+		if was == nil || is == nil || !isClean(&ie, was, cutoff) || !sameContents(was, is) {
+			return git.IndexStat{}
+		}
+		return indexStat(is)
+	})
+}
+
+// entries is what is left of a sorted list.
+type entries []snapshot.Entry
+
+// at returns the entry at a path, or nil. Each path comes after the one before.
+func (l *entries) at(path superqode.RelPath) *snapshot.Entry {
+	for len(*l) > 0 && (*l)[0].Path < path {
+		*l = (*l)[1:]
+	}
+	if len(*l) > 0 && (*l)[0].Path == path {
+		return &(*l)[0]
+	}
+	return nil
+}
+
 func sameType(ie *git.IndexEntry, e *snapshot.Entry) bool {
 	switch ie.Mode & modeType {
 	case modeFile:
