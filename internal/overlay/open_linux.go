@@ -176,7 +176,7 @@ func prepare(l Layers) error {
 	case err != nil:
 		return err
 	case string(noted) != boot:
-		return ErrLost
+		return superqode.WithHint(ErrLost, "superqode workspace cleanup --force")
 	}
 	return nil
 }

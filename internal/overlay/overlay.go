@@ -5,7 +5,13 @@
 // mounts, see kernel.Options.Overlay.
 //
 // The mounter belongs to no session and is no daemon: it ends when nobody holds a Mount
-// any more. What runs in a session cannot ask it, see kernel.SocketsDir.
+// any more. What runs in a session cannot ask it: it does not see the socket, see
+// kernel.SocketsDir, and cannot prove that it is outside, see answer.
+//
+// Inside, nothing reaches the origin by itself (TestAttacks says what was tried). What is
+// outside can let a program in, and nobody here can prevent that: a process that hands it
+// a descriptor of the origin through a socket, or a service that knows the origin by its
+// path and writes there. Therefore the origin is compared at the end of every session.
 package overlay
 
 import (

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 )
 
@@ -187,6 +188,9 @@ func TestAnotherBoot(t *testing.T) {
 	for began := time.Now(); ; { // until the mounter has ended
 		m, err := Open(t.Context(), helper, l)
 		if errors.Is(err, ErrLost) {
+			if superqode.Hint(err) == "" {
+				t.Error("what is still there is not saved by anything that it says")
+			}
 			break
 		}
 		must(t, err)
