@@ -94,8 +94,9 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 	var changed []snapshot.Entry
 	var gone []superqode.RelPath
 	if old != nil {
-		if changed, gone = differences(old.Origin, now); len(changed)+len(gone) == 0 {
-			old.Unread = unread
+		var shut []snapshot.Problem
+		if changed, gone, shut = differences(old, now); len(changed)+len(gone) == 0 {
+			old.Unread = append(unread, shut...)
 			return old, nil
 		}
 	}
@@ -178,9 +179,15 @@ func (opt Options) look(ctx context.Context, old *State) (*snapshot.Snapshot, []
 }
 
 // differences lists what of now is not as it was. A file whose content nobody vouches for
-// is not.
-func differences(then, now *snapshot.Snapshot) (changed []snapshot.Entry, gone []superqode.RelPath) {
-	for a, b := range snapshot.Join(then.Entries, now.Entries) {
+// is not, but for one that could not be read then and cannot be now: that is shut.
+func differences(then *State, now *snapshot.Snapshot) (changed []snapshot.Entry, gone []superqode.RelPath, shut []snapshot.Problem) {
+	for a, b := range snapshot.Join(then.Origin.Entries, now.Entries) {
+		if a != nil && b != nil && b.Kind == snapshot.File && a.ID.IsZero() && b.ID.IsZero() && a.SameState(b) && then.Base.Find(b.Path) == nil {
+			if err := unix.Access(b.Path.In(now.Root), unix.R_OK); err != nil {
+				shut = append(shut, snapshot.Problem{Path: b.Path, Err: err})
+				continue
+			}
+		}
 		switch {
 		case b == nil:
 			gone = append(gone, a.Path)
@@ -189,7 +196,7 @@ func differences(then, now *snapshot.Snapshot) (changed []snapshot.Entry, gone [
 			changed = append(changed, *b)
 		}
 	}
-	return changed, gone
+	return changed, gone, shut
 }
 
 // make makes a state of the whole tree.
@@ -217,7 +224,13 @@ func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snap
 	tree := filepath.Join(dir, "tree")
 	made, problems, err := treecopy.Copy(ctx, src, tree, treecopy.CopyOptions{Meter: opt.Meter})
 	if err == nil {
-		err = markGone(tree, old.Base, made, gone)
+		lost := slices.Clone(gone)
+		for _, e := range changed {
+			if old.Base.Find(e.Path) != nil { // where it cannot be copied, what it was must not show
+				lost = append(lost, e.Path)
+			}
+		}
+		err = markGone(tree, old.Base, made, lost)
 	}
 	if err != nil {
 		return errors.Join(err, trash.Put(dir, opt.Trash))
@@ -280,7 +293,8 @@ func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPat
 		if p.Parent() != "" && (parent == nil || parent.Kind != snapshot.Dir) || made.Find(p) != nil {
 			continue // gone with the folder
 		}
-		if err := unix.Mknod(p.In(tree), unix.S_IFCHR, 0); err != nil {
+		mark := func() error { return unix.Mknod(p.In(tree), unix.S_IFCHR, 0) }
+		if err := writable(p.Parent().In(tree), mark); err != nil {
 			return fmt.Errorf("mark %s as deleted: %w", p.In(tree), err)
 		}
 		if parent != nil {
@@ -290,7 +304,8 @@ func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPat
 	for i := range made.Entries {
 		e := &made.Entries[i]
 		if was := old.Find(e.Path); e.Kind == snapshot.Dir && was != nil && was.Kind != snapshot.Dir {
-			if err := unix.Lsetxattr(e.Path.In(tree), opaque, []byte("y"), 0); err != nil {
+			mark := func() error { return unix.Lsetxattr(e.Path.In(tree), opaque, []byte("y"), 0) }
+			if err := writable(e.Path.In(tree), mark); err != nil {
 				return fmt.Errorf("mark %s as new: %w", e.Path.In(tree), err)
 			}
 		}
@@ -302,6 +317,19 @@ func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPat
 		}
 	}
 	return nil
+}
+
+// writable calls do while the owner may write to a folder of a layer, whose mode is
+// afterwards what it was.
+func writable(dir string, do func() error) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if info.Mode()&0o300 == 0o300 {
+		return do()
+	}
+	return errors.Join(os.Chmod(dir, info.Mode()|0o300), do(), os.Chmod(dir, info.Mode()))
 }
 
 // opaque is the attribute of a folder below which nothing of the lower layers shows
