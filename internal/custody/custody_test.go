@@ -130,6 +130,40 @@ func TestBelievesOnlyWhatMayChange(t *testing.T) {
 	}
 }
 
+// TestBelievesWhileOthersWrite: a record and its copy of which a command beside has written
+// only one yet are no tampering.
+func TestBelievesWhileOthersWrite(t *testing.T) {
+	t.Parallel()
+	dir, rec := session(t)
+	done := make(chan error, 1)
+	stop := make(chan struct{})
+	go func() {
+		for other := rec; ; other.Runs++ {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			other.UpdatedAt = other.UpdatedAt.Add(time.Second)
+			if err := state.WriteRecord(dir, &other); err != nil {
+				done <- err
+				return
+			}
+		}
+	}()
+	for range 300 {
+		if _, tampered := state.Believe(dir, rec); tampered {
+			t.Error("what another command was writing counts as tampering")
+			break
+		}
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func put(t *testing.T, path, data string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {

@@ -4,8 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/seed-2d964004/superqode/internal/kernel"
+)
+
+// How often Believe looks at what seems to have been changed, and how long it waits: what a
+// command has not finished writing is whole soon, what a program wrote stays.
+const (
+	settle      = 100
+	settlePause = 5 * time.Millisecond
 )
 
 // Believe reads session.json as a supervisor may believe it: fields that other
@@ -15,6 +23,13 @@ import (
 func Believe(sessionDir string, known Record) (rec Record, tampered bool) {
 	rec = known
 	disk, damaged, err := readRecord(sessionDir)
+	for range settle { // a command that runs beside may be writing: the copy first
+		if !damaged && err == nil {
+			break
+		}
+		time.Sleep(settlePause)
+		disk, damaged, err = readRecord(sessionDir)
+	}
 	if err != nil {
 		return rec, true
 	}
