@@ -48,7 +48,9 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if g.contained() {
 		rec.Enforce = kernel.EnforceRequired
 	}
-	rec.NoNetwork, rec.Confine, rec.OwnNetwork, rec.PrivateTmp, rec.Sockets = opt.NoNetwork, opt.Confine, opt.OwnNetwork, opt.PrivateTmp, []state.HostPath{}
+	mounted := mode.Of(rec.Mode).Mounted
+	rec.NoNetwork, rec.Confine, rec.OwnNetwork, rec.Sockets = opt.NoNetwork, opt.Confine, opt.OwnNetwork, []state.HostPath{}
+	rec.PrivateTmp = opt.PrivateTmp || mounted && len(opt.Sockets) > 0
 	o, err := g.kernelOptions(KernelOptions{Sockets: opt.Sockets}, g.Env)
 	if err != nil {
 		return err
@@ -70,6 +72,8 @@ func (g *Guard) CheckKernel(ctx context.Context, opt KernelOptions) (err error) 
 	if err := g.checkMounted(ctx, k, o.Helper); err != nil {
 		return errors.Join(err, k.Close())
 	}
+	// Who goes by paths outside means the origin where a program means its workspace.
+	rec.PrivateTmp = rec.PrivateTmp || mounted
 	rec.Kernel, rec.GitReadOnly = k.Layer.State, rec.CommonDir != "" && k.GuardsGit()
 	if g.contained() && !rec.GitReadOnly {
 		return errors.Join(superqode.WithHint(superqode.Errorf(superqode.ErrDenied,
