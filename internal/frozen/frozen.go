@@ -338,10 +338,20 @@ const opaque = "user.overlay.opaque"
 
 func (opt Options) begin(n int) (string, error) {
 	dir := filepath.Join(opt.Dir, strconv.Itoa(n))
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := Mkdir(dir); err != nil {
 		return "", err
 	}
 	return dir, os.Mkdir(filepath.Join(dir, "tree"), 0o700)
+}
+
+// Mkdir makes a folder for layers or what is written over them. Where the folder above
+// gives its group to all that is made in it, this one does not: an overlay of a user
+// writes nothing of a group that is not the user's own (EOVERFLOW).
+func Mkdir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(dir, -1, os.Getegid()), os.Chmod(dir, 0o700))
 }
 
 // finish writes down what the state is.

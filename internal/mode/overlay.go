@@ -80,7 +80,7 @@ func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 		return nil, err
 	}
 	for _, dir := range []string{string(s.Rec.Workspace), s.Upper(), filepath.Join(string(s.Rec.Workspace), "work")} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
+		if err := frozen.Mkdir(dir); err != nil {
 			return nil, err
 		}
 	}
