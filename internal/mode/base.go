@@ -158,7 +158,7 @@ func storeContents(ctx context.Context, s *site.Site, l *Look) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := s.Store.WriteBlobs(ctx, s.WorkDir(), fresh); err != nil {
+	if err := s.Store.WriteBlobs(ctx, l.Final.Root, fresh); err != nil {
 		return fmt.Errorf("store the session's contents: %w", err)
 	}
 	return nil

@@ -32,7 +32,7 @@ func dropIgnored(ctx context.Context, s *site.Site, now *snapshot.Snapshot) (int
 	if err != nil {
 		return 0, nil, err
 	}
-	tree, err := linked.IgnoreTree(ctx, repo, s.WorkDir())
+	tree, err := linked.IgnoreTree(ctx, repo, site.WorkOrOrigin(s))
 	if err != nil {
 		return 0, nil, err
 	}

@@ -131,6 +131,9 @@ func SweepStates(ctx context.Context, p state.Project, all bool) error {
 
 // scan reads what was written alone.
 func (overlayKind) scan(ctx context.Context, s *site.Site, opt snapshot.ScanOptions) (*snapshot.Snapshot, []snapshot.Problem, error) {
+	if site.Lost(s) {
+		s.Warn("the machine was started anew before the workspace was on the disk: what is there may lack anything")
+	}
 	return frozen.Look(ctx, s.Upper(), s.Base, opt)
 }
 
@@ -156,11 +159,8 @@ func (k overlayKind) patchable(s *site.Site, sn *snapshot.Snapshot) (*snapshot.S
 // ignored finds the topmost paths of the base that git ignores.
 func (overlayKind) ignored(s *site.Site) (pathSet, error) {
 	index, err := baseIndex(s)
-	if err != nil {
-		return nil, err
-	}
-	repo, err := s.Repo(context.Background())
-	if err != nil {
+	repo, rerr := s.Repo(context.Background())
+	if err = errors.Join(err, rerr); err != nil {
 		return nil, err
 	}
 	tree, err := linked.IgnoreTree(context.Background(), repo, string(s.Rec.Origin))

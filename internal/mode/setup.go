@@ -128,7 +128,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 		}
 	}
 	if !Of(s.Rec.Mode).InPlace && len(fresh) > 0 {
-		if err := s.Store.WriteBlobs(ctx, s.WorkDir(), fresh); err != nil {
+		if err := s.Store.WriteBlobs(ctx, l.Final.Root, fresh); err != nil {
 			return fmt.Errorf("keep what the setup made: %w", err)
 		}
 	}

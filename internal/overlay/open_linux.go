@@ -181,6 +181,14 @@ func prepare(l Layers) error {
 	return nil
 }
 
+// Lost reports whether the machine was started anew since the upper folder was last
+// written to, and before it was waited for: see ErrLost.
+func Lost(l Layers) bool {
+	noted, err := os.ReadFile(bootNote(l.Work))
+	boot, berr := bootID()
+	return err == nil && berr == nil && string(noted) != boot
+}
+
 func bootNote(work string) string { return filepath.Join(work, "boot") }
 
 func bootID() (string, error) {

@@ -28,6 +28,9 @@ func (*Mount) Close() error { return nil }
 // Sync has nothing to wait for.
 func Sync(Layers) error { return nil }
 
+// Lost reports false.
+func Lost(Layers) bool { return false }
+
 // Serve refuses.
 func Serve([]string) int { return 125 }
 

@@ -95,11 +95,19 @@ func (s *Site) Mount(ctx context.Context) (_ *overlay.Mount, err error) {
 	if err := os.MkdirAll(filepath.Dir(l.Socket), 0o700); err != nil {
 		return nil, err
 	}
-	if s.work.mount, err = overlay.Open(ctx, helper, l); err != nil {
+	s.work.mount, err = overlay.Open(ctx, helper, l)
+	if errors.Is(err, overlay.ErrLost) {
+		err = superqode.WithHint(err, "superqode workspace end --session %s # collects what is there", s.Rec.ID)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("mount the workspace of session %s: %w", s.Rec.ID, err)
 	}
 	return s.work.mount, nil
 }
+
+// Lost reports whether the machine was started anew before what the session's overlay
+// holds was on the disk.
+func Lost(s *Site) bool { return s.Rec.Overlay != nil && overlay.Lost(s.layers()) }
 
 // Unmount lets go of the session's mount, as far as this process has it open.
 func (s *Site) Unmount() error {
@@ -152,4 +160,13 @@ func (s *Site) WorkDir() string {
 		return string(s.Rec.Workspace)
 	}
 	return m.Dir()
+}
+
+// WorkOrOrigin is WorkDir for what is only read and mostly the same in the origin, which
+// stands in for a workspace that cannot be mounted any more.
+func WorkOrOrigin(s *Site) string {
+	if _, err := s.Mount(context.Background()); err != nil {
+		return string(s.Rec.Origin)
+	}
+	return s.WorkDir()
 }
