@@ -41,11 +41,17 @@ func Open(dir string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{root: root, path: abs, folds: foldsCase(abs)}
-	_, err = root.Lstat("..")
+	return NewDir(root, abs), nil
+}
+
+// NewDir returns the Dir of an open root, which it closes. The path is what Root returns
+// and what the targets of absolute links begin with; it is not looked at.
+func NewDir(root *os.Root, path string) *Dir {
+	d := &Dir{root: root, path: path, folds: foldsCase(path)}
+	_, err := root.Lstat("..")
 	d.escapes = reason(err)
 	d.doer = d
-	return d, nil
+	return d
 }
 
 // Root returns the directory's absolute path, free of links.

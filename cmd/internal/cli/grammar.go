@@ -195,6 +195,7 @@ type workspaceCmd struct {
 	List      workspacecmd.List      `cmd:"" help:"List sessions."`
 	Info      workspacecmd.Info      `cmd:"" help:"Show a session in detail."`
 	Path      workspacecmd.Path      `cmd:"" help:"Print the path of a session's workspace."`
+	FS        workspacecmd.FS        `cmd:"" name:"fs" help:"Read and change files of a session's workspace, none outside."`
 	Conflicts workspacecmd.Conflicts `cmd:"" help:"Find changes in open workspaces that would conflict."`
 	Blame     workspacecmd.Blame     `cmd:"" help:"Print which agent, if any, wrote each line of a file."`
 	Diff      workspacecmd.Diff      `cmd:"" help:"Print a session's changes as a patch."`
