@@ -84,7 +84,7 @@ func (c *Cmd) Run(ctx context.Context, a *app.App) (err error) {
 	d.say("%s\n", a.PaintOut("A throw-away repository with uncommitted work: "+d.repo, term.Bold))
 	for _, k := range mode.All() {
 		kind := k.About()
-		if !kind.WorkTree || !kind.Restores {
+		if !kind.WorkTree || !kind.Restores || kind.Mounted { // which not every machine has
 			continue
 		}
 		act, err := d.act(ctx, kind)
