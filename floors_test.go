@@ -89,6 +89,7 @@ var floors = map[string]int{
 	"internal/registry":          34,
 	"internal/life":              50,
 	"session":                    55,
+	"codeexec":                   57,
 	"cmd/internal/term":          60,
 	"cmd/internal/app":           61,
 	"cmd/internal/runcmd":        63,

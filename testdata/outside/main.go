@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/codeexec"
 	"github.com/seed-2d964004/superqode/guard"
 	"github.com/seed-2d964004/superqode/guard/shelltext"
 	"github.com/seed-2d964004/superqode/hooks"
@@ -50,7 +51,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	for name, use := range map[string]func(context.Context) error{
-		"superqode": p.root, "worktree": p.worktree, "guard": p.guard, "hooks": p.hooks, "hooks/install": p.install, "revert": p.revert, "artifacts": p.artifacts, "session": p.session, "workspace": p.workspace,
+		"superqode": p.root, "worktree": p.worktree, "guard": p.guard, "hooks": p.hooks, "hooks/install": p.install, "revert": p.revert, "artifacts": p.artifacts, "session": p.session, "workspace": p.workspace, "codeexec": p.codeexec,
 	} {
 		if err := use(ctx); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -239,4 +240,17 @@ func (p *place) workspace(ctx context.Context) error {
 		return fmt.Errorf("a rule let a write through: %w", err)
 	}
 	return nil
+}
+
+func (p *place) codeexec(ctx context.Context) error {
+	reg := codeexec.NewRegistry(session.NewManager(session.Config{Home: filepath.Join(p.dir, "code"), Env: p.env}), session.OpenOptions{Dir: p.repo, Mode: superqode.ModeDirectory})
+	w, err := reg.Acquire(ctx, "job")
+	if err != nil {
+		return err
+	}
+	ran, err := w.RunBlocks(ctx, []codeexec.Block{{Code: "pwd", Language: "sh"}}, nil)
+	if err != nil || ran[0].Stdout != filepath.Join(w.Dir.Root(), "work")+"\n" {
+		return fmt.Errorf("ran %+v, %w", ran, err)
+	}
+	return reg.Release(ctx, "job")
 }

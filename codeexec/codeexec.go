@@ -1,0 +1,267 @@
+// Package codeexec runs code that somebody else wrote, a model as a rule, in workspaces
+// that are sessions, in directory mode as a rule.
+//
+//	reg := codeexec.NewRegistry(session.NewManager(cfg), session.OpenOptions{Dir: dir, Mode: superqode.ModeDirectory})
+//	ws, err := reg.Acquire(ctx, "chat-7") // one workspace, whoever asks and however often
+//	blocks, err := codeexec.ExtractCodeBlocks(answer, codeexec.Markdown)
+//	ran, err := ws.RunBlocks(ctx, blocks, nil)
+//	made, err := ws.Collect(ctx, "out/**")
+//	err = reg.Release(ctx, "chat-7")
+//
+// A workspace has the folders skills, work, runs and out, whose places programs find in
+// WORKSPACE_DIR, SKILLS_DIR, WORK_DIR, RUN_DIR and OUTPUT_DIR, beside the variables of
+// every session. Programs run as the session runs them: guarded, with the whole tree of
+// processes ended when the call returns.
+package codeexec
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"maps"
+	"mime"
+	"net/http"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/outputs"
+	"github.com/seed-2d964004/superqode/session"
+	"github.com/seed-2d964004/superqode/workspace"
+)
+
+// Folders of a workspace.
+const (
+	DirSkills = "skills"
+	DirWork   = "work"
+	DirRuns   = "runs"
+	DirOut    = "out"
+)
+
+// MaxOutput is how many bytes of each stream a Result holds.
+const MaxOutput = 10 << 20
+
+// Workspace is one workspace. It is safe for concurrent use; programs run one after
+// the other.
+type Workspace struct {
+	ID  string
+	Dir *workspace.Dir // its files
+
+	mu sync.Mutex // a session's methods are not safe for concurrent use
+	s  *session.Session
+}
+
+// EnsureLayout makes the folders that are missing and returns the variables that name
+// them.
+func EnsureLayout(dir *workspace.Dir) (map[string]string, error) {
+	root, err := atomicfile.OpenRoot(dir.Root())
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	env := map[string]string{"WORKSPACE_DIR": dir.Root()}
+	for name, variable := range map[string]string{DirSkills: "SKILLS_DIR", DirWork: "WORK_DIR", DirRuns: "RUN_DIR", DirOut: "OUTPUT_DIR"} {
+		if err := root.MkdirAll(name, 0o755); err != nil {
+			return nil, fmt.Errorf("make the folder %s: %w", name, err)
+		}
+		env[variable] = filepath.Join(dir.Root(), name)
+	}
+	return env, nil
+}
+
+// File is one that is put into a workspace.
+type File struct {
+	Path    string
+	Content []byte
+	Mode    fs.FileMode // permission bits; 0 is 0644
+}
+
+// Put writes files. A path that leaves the workspace is workspace.ErrPathTraversal, and
+// the error names the file by its place in the list.
+func (w *Workspace) Put(ctx context.Context, files ...File) error {
+	root, err := atomicfile.OpenRoot(w.Dir.Root())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for i, f := range files {
+		err := w.Dir.Write(ctx, f.Path, f.Content)
+		if err == nil {
+			err = root.Chmod(filepath.FromSlash(path.Clean(f.Path)), cmp.Or(f.Mode.Perm(), 0o644))
+		}
+		if err != nil {
+			return fmt.Errorf("files[%d].path: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Program is what to run.
+type Program struct {
+	Args    []string
+	Cwd     string // relative to the workspace; "" is its root
+	Stdin   []byte
+	Env     map[string]string // added; what the session sets itself is not changed
+	Timeout time.Duration     // 0: none
+}
+
+// Result is how a program ended, and what it wrote.
+type Result struct {
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	ExitCode  int    `json:"exit_code"` // as session.Ran has it
+	TimedOut  bool   `json:"timed_out"`
+	Truncated bool   `json:"truncated"` // a stream had more than MaxOutput
+}
+
+// Run runs one program. One that fails is no error: Result.ExitCode says so.
+func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
+	if len(p.Args) == 0 {
+		return Result{}, superqode.Errorf(superqode.ErrUsage, "args: there is no program to run")
+	}
+	if !filepath.IsLocal(cmp.Or(p.Cwd, ".")) {
+		return Result{}, fmt.Errorf("cwd: %q: %w", p.Cwd, workspace.ErrPathTraversal)
+	}
+	env := maps.Clone(p.Env)
+	if env == nil {
+		env = map[string]string{}
+	}
+	layout, err := EnsureLayout(w.Dir)
+	if err != nil {
+		return Result{}, err
+	}
+	maps.Copy(env, layout)
+	var pairs []string
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.HasPrefix(k, "SUPERQODE_") {
+			return Result{}, superqode.Errorf(superqode.ErrUsage, "env: %q cannot be set", k)
+		}
+		pairs = append(pairs, k+"="+env[k])
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := context.Cause(ctx); err != nil {
+		return Result{}, err
+	}
+	if w.s == nil {
+		return Result{}, fmt.Errorf("workspace %s: %w", w.ID, fs.ErrClosed)
+	}
+	var stdout, stderr capped
+	ran, err := w.s.Exec(ctx, session.ExecOptions{Args: p.Args, Cwd: p.Cwd, Stdin: bytes.NewReader(p.Stdin),
+		Stdout: &stdout, Stderr: &stderr, Env: pairs, Timeout: p.Timeout})
+	return Result{stdout.String(), stderr.String(), ran.ExitCode, ran.TimedOut, stdout.cut || stderr.cut}, err
+}
+
+// capped keeps the first MaxOutput bytes.
+type capped struct {
+	bytes.Buffer
+	cut bool
+}
+
+// Write keeps what fits.
+func (c *capped) Write(p []byte) (int, error) {
+	keep := min(len(p), MaxOutput-c.Len())
+	c.cut = c.cut || keep < len(p)
+	c.Buffer.Write(p[:keep])
+	return len(p), nil
+}
+
+// interpreters run the languages that need no word from the caller.
+var interpreters = map[string][]string{
+	"python": {"python3"}, "python3": {"python3"}, "py": {"python3"}, "bash": {"bash"}, "sh": {"sh"},
+}
+
+// BlockResult is what became of one block.
+type BlockResult struct {
+	Block Block
+	Result
+	Err error // it did not run: superqode.ErrUsage where its language has no interpreter
+}
+
+// RunBlocks runs each block in the workspace's folder work, from a file in runs, one after
+// the other; one that fails does not keep the next from running. python, bash and sh are
+// known; more adds to them, or replaces one: the words before the file's name. The error is
+// that of ctx.
+func (w *Workspace) RunBlocks(ctx context.Context, blocks []Block, more map[string][]string) ([]BlockResult, error) {
+	results := make([]BlockResult, 0, len(blocks))
+	for i, b := range blocks {
+		if err := context.Cause(ctx); err != nil {
+			return results, err
+		}
+		r := BlockResult{Block: b}
+		if args := interpreter(b.Language, more); len(args) == 0 {
+			r.Err = superqode.Errorf(superqode.ErrUsage, "blocks[%d].language: %q has no interpreter", i, b.Language)
+		} else {
+			r.Result, r.Err = w.runBlock(ctx, b, args)
+		}
+		results = append(results, r)
+	}
+	return results, context.Cause(ctx)
+}
+
+func interpreter(language string, more map[string][]string) []string {
+	language = strings.ToLower(language)
+	if args, ok := more[language]; ok {
+		return args
+	}
+	return interpreters[language]
+}
+
+func (w *Workspace) runBlock(ctx context.Context, b Block, args []string) (Result, error) {
+	if _, err := EnsureLayout(w.Dir); err != nil {
+		return Result{}, err
+	}
+	name := path.Join(DirRuns, "block-"+rand.Text())
+	if err := w.Dir.Write(ctx, name, []byte(b.Code)); err != nil {
+		return Result{}, err
+	}
+	return w.Run(ctx, Program{Args: append(slices.Clone(args), path.Join("..", name)), Cwd: DirWork})
+}
+
+// Collected is one file that a program made.
+type Collected struct {
+	Name    string      `json:"name"` // relative to the workspace
+	MIME    string      `json:"mime"`
+	Mode    fs.FileMode `json:"mode"`
+	Size    int64       `json:"size"`
+	Content []byte      `json:"-"`
+}
+
+// Collection is what Collect found.
+type Collection struct {
+	Files     []Collected
+	Skipped   []string // what matched and was not taken, with the reason
+	LimitsHit []string // what a limit kept out, see the outputs of a session
+}
+
+// Collect returns the files that the patterns match, with the limits and in the dialect of
+// a session's outputs. A bad pattern is superqode.ErrUsage.
+func (w *Workspace) Collect(ctx context.Context, patterns ...string) (*Collection, error) {
+	sel, err := outputs.Select(ctx, outputs.Options{Roots: outputs.Roots{Workspace: w.Dir.Root()}, Patterns: patterns, Inline: true})
+	if err != nil {
+		return nil, fmt.Errorf("patterns: %w", err)
+	}
+	c := &Collection{}
+	for _, f := range sel.Files {
+		kind := mime.TypeByExtension(path.Ext(f.Path))
+		if kind == "" {
+			kind = http.DetectContentType(f.Data)
+		}
+		c.Files = append(c.Files, Collected{f.Path, kind, f.Mode, f.Size, f.Data})
+	}
+	for _, s := range sel.Skipped {
+		c.Skipped = append(c.Skipped, s.Path+": "+s.Reason)
+	}
+	if sel.Cut != nil {
+		c.LimitsHit = sel.Cut.Reasons
+	}
+	return c, nil
+}
