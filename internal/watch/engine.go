@@ -318,9 +318,18 @@ func (b *batch) strays() {
 	}
 }
 
+// lstat looks at a path and follows no link, but for the root, which may be the name of a
+// descriptor.
+func (e *engine) lstat(rel string) (os.FileInfo, error) {
+	if rel == "" || rel == "." {
+		return os.Stat(e.opt.Root)
+	}
+	return os.Lstat(filepath.Join(e.opt.Root, rel))
+}
+
 // stat looks at a path.
 func (e *engine) stat(rel string) (Stamp, bool) {
-	st, err := os.Lstat(filepath.Join(e.opt.Root, rel))
+	st, err := e.lstat(rel)
 	if err != nil {
 		return Stamp{}, false
 	}

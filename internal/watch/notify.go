@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -215,7 +214,7 @@ func (n *notifier) add(rel string) error {
 		}
 		return nil // gone meanwhile, or not readable
 	}
-	st, err := os.Lstat(full)
+	st, err := n.e.lstat(rel)
 	if err != nil || !st.IsDir() { // a link came into its place, and was followed
 		_ = n.w.Remove(full)
 		return nil

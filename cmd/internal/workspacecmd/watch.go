@@ -67,7 +67,11 @@ func (c *Watch) Run(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return superqode.Errorf(superqode.ErrUsage, "watch: %v", err)
 	}
-	a.Note("watching %s", text.QuotePath(filepath.Join(w.opt.Root, w.below)))
+	root := w.opt.Root
+	if w.site != nil {
+		root = string(w.site.Rec.Inside())
+	}
+	a.Note("watching %s", text.QuotePath(filepath.Join(root, w.below)))
 	if w.session != nil {
 		go w.untilEnd(inner, cancel)
 	}
