@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The sockets are the system's own: package net would make each start of superqode-shim,
-// which is each git command of a session, a tenth longer.
+// The sockets are the system's own: package net would make superqode-shim larger, which
+// starts with each git command of a session.
 
 // listen makes a socket in the place of one that nobody serves: the caller holds the lock.
 func listen(path string) (int, error) {
