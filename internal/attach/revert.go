@@ -53,7 +53,7 @@ func (s *Attached) Revert(ctx context.Context, opt mode.RevertOptions) (*mode.Re
 		return r, site.RoomHint(err, "superqode workspace revert --session "+s.Rec.ID.String())
 	}
 	if !r.Verified {
-		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(r.Differences)), text.FirstOf(r.Differences))
 	}
 	return r, errors.Join(mode.Meanwhile(s.Site), s.Update(ctx, func(r *state.Record) { r.ChangeCount = -1 }))
 }
@@ -124,7 +124,7 @@ func (s *Attached) RevertAgent(ctx context.Context, agent superqode.AgentID, opt
 		return r, err
 	}
 	if !r.Verified {
-		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", mode.IsAre(len(r.Differences)), mode.FirstOf(r.Differences))
+		return r, superqode.Errorf(superqode.ErrVerification, "%s not as it should be: %s", mode.IsAre(len(r.Differences)), text.FirstOf(r.Differences))
 	}
 	if len(r.Mixed) > 0 {
 		err = superqode.Errorf(superqode.ErrConflict, "%s of agent %s could not be taken back", text.Plural(len(r.Mixed), "change"), agent)

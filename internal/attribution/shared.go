@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/coordinator"
 	"github.com/seed-2d964004/superqode/internal/merge"
 	"github.com/seed-2d964004/superqode/internal/mode"
@@ -449,7 +450,7 @@ func (s *Authorship) TakeBack(
 	target := l.Final.With(sortedEntries(back.entries))
 	tree := &revert.Tree{Dir: s.WorkDir(), Base: target, Skip: mode.Skip(s.Site), Store: s.Store}
 	res, err := tree.Restore(ctx, revert.RestoreOptions{
-		Within: back.paths, How: opt.How, DryRun: opt.DryRun, Keep: mode.KeepOverwritten(s.Site, tree.Dir, ""),
+		Within: back.paths, How: opt.How, DryRun: opt.DryRun, Keep: aside.KeepOverwritten(s.Site, tree.Dir, ""),
 	})
 	if res != nil {
 		r.Restored = *res

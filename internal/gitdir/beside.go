@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
@@ -78,7 +77,7 @@ func keepBeside(ctx context.Context, s *site.Site, head string) error {
 	if len(kept) > 0 {
 		slices.Sort(kept)
 		s.Rec.Beside = state.Merged(s.Rec.Beside, kept)
-		s.Warn(fmt.Sprintf("commits that HEAD does not hold are kept, too (%s): git fetch %s '%s/*:refs/%s/*'", mode.FirstOf(kept),
+		s.Warn(fmt.Sprintf("commits that HEAD does not hold are kept, too (%s): git fetch %s '%s/*:refs/%s/*'", text.FirstOf(kept),
 			text.QuotePOSIX(s.Project.StorePath()), s.Ref("beside"), s.Rec.ID))
 	}
 	return nil

@@ -377,7 +377,7 @@ func (e *ending) checkBroughtBack() {
 	case broken != nil:
 		rev.Differences, rev.Verified = append(rev.Differences, broken.Error()), false
 	case len(rev.Differences) > 0:
-		e.fail(state.StepBringBack, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(rev.Differences)), mode.FirstOf(rev.Differences)))
+		e.fail(state.StepBringBack, superqode.Errorf(superqode.ErrVerification, "%s not as it was: %s", mode.IsAre(len(rev.Differences)), text.FirstOf(rev.Differences)))
 	}
 	if rev.Verified {
 		rev.Digest = e.tree.Digest

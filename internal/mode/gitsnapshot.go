@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
@@ -50,7 +51,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 		survey, err = linked.Look(gctx, s.Source.Repo, opt.Format, nil)
 		return err
 	})
-	g.Go(func() error { return keepRepository(gctx, s, opt.Format) })
+	g.Go(func() error { return aside.KeepRepository(gctx, s, opt.Format) })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (k gitSnapshotKind) Make(ctx context.Context, s *site.Site, opt Options) ([
 		return nil, err
 	}
 	if err := keepTree(ctx, s, survey); err != nil {
-		unreadable, ok := errors.AsType[unreadableError](err)
+		unreadable, ok := errors.AsType[aside.UnreadableError](err)
 		if !ok {
 			return nil, err
 		}
@@ -199,7 +200,7 @@ func (gitSnapshotKind) Revert(ctx context.Context, s *site.Site, opt RevertOptio
 	switch {
 	case len(opt.Paths) > 0:
 	case opt.DryRun:
-		repo, err = restoreRepository(ctx, s, opt.How, true)
+		repo, err = aside.RestoreRepository(ctx, s, opt.How, true)
 	default:
 		if err = opt.Forget(ctx); err != nil { // a damaged repository must not wait for them
 			s.Warn(err.Error())
@@ -262,7 +263,7 @@ func (k gitSnapshotKind) Origin(ctx context.Context, s *site.Site, _ []superqode
 	if err != nil {
 		return nil, err
 	}
-	repo, err := repositoryTree(s)
+	repo, err := aside.RepositoryTree(s)
 	if err != nil {
 		return nil, err
 	}

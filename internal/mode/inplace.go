@@ -2,20 +2,17 @@ package mode
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/state"
-	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // inPlaceKind is what the modes have in common that work in the origin itself.
@@ -63,58 +60,7 @@ func keepTree(ctx context.Context, s *site.Site, survey *linked.Survey) error {
 		unsaved[e.Path] = true
 	}
 	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File && unsaved[e.Path] })
-	return copyAside(ctx, s, wanted, "tree", tree)
-}
-
-// unreadableError names files that the user may not read.
-type unreadableError []snapshot.Problem
-
-func (e unreadableError) Error() string { return e[0].Error() }
-
-// copyAside copies files into a folder of the session's aside folder and records
-// in sn what was copied. When all is copied but files that cannot be read, the
-// error is an unreadableError.
-func copyAside(ctx context.Context, s *site.Site, wanted *snapshot.Snapshot, name string, sn *snapshot.Snapshot) error {
-	if err := failpoint.Err("inplace.aside"); err != nil {
-		return err
-	}
-	dir := filepath.Join(s.AsideDir(), name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	if len(wanted.Entries) == 0 {
-		return nil
-	}
-	kept, problems, err := treecopy.Copy(ctx, wanted, dir, treecopy.CopyOptions{Existing: true})
-	if err != nil {
-		return fmt.Errorf("keep what %s holds: %w", sn.Root, err)
-	}
-	var unreadable unreadableError
-	for _, p := range problems {
-		switch {
-		case errors.Is(p.Err, os.ErrNotExist) && name == "git" && isObject(string(p.Path)):
-			return p // git moved it into a pack: keepRepository begins again
-		case errors.Is(p.Err, snapshot.ErrChangedWhileRead), errors.Is(p.Err, os.ErrNotExist):
-			s.Warn(text.Printable(p.Path) + " changed while it was copied; what it holds now may not come back")
-		case errors.Is(p.Err, os.ErrPermission):
-			unreadable = append(unreadable, p)
-		default:
-			return fmt.Errorf("keep what %s holds: %w", sn.Root, p)
-		}
-	}
-	for i := range kept.Entries {
-		k := &kept.Entries[i]
-		if e := sn.Find(k.Path); e != nil && e.Kind == k.Kind && k.Kind == snapshot.File {
-			e.ID, e.Size, e.Stat.Mtime = k.ID, k.Size, k.Stat.Mtime // as it was copied, should it have changed since the scan
-		}
-	}
-	sn.Entries = slices.DeleteFunc(sn.Entries, func(e snapshot.Entry) bool {
-		return e.Kind == snapshot.File && e.ID.IsZero() && wanted.Find(e.Path) != nil
-	}) // gone by now, or not to be read
-	if unreadable != nil {
-		return fmt.Errorf("keep what %s holds: %w", sn.Root, unreadable)
-	}
-	return nil
+	return aside.Copy(ctx, s, wanted, "tree", tree)
 }
 
 // keepBase puts the contents of the base that only the aside folder holds into the

@@ -92,7 +92,7 @@ func Meanwhile(s *site.Site) error {
 	if len(s.Kept) == 0 {
 		return nil
 	}
-	return superqode.Errorf(superqode.ErrConflict, "the repository was changed meanwhile: %s", FirstOf(s.Kept))
+	return superqode.Errorf(superqode.ErrConflict, "the repository was changed meanwhile: %s", text.FirstOf(s.Kept))
 }
 
 // uncovered names what no check of the origin can speak for: what a session in place

@@ -2,7 +2,6 @@ package mode
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/revert"
-	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
-	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trash"
 )
@@ -69,7 +67,7 @@ func revertWorkspace(ctx context.Context, s *site.Site, opt RevertOptions, r *Re
 	if err := known(ctx, s, tree, opt.Paths); err != nil {
 		return err
 	}
-	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: KeepOverwritten(s, tree.Dir, "")})
+	res, err := tree.Restore(ctx, revert.RestoreOptions{Within: opt.Paths, How: opt.How, DryRun: opt.DryRun, Keep: aside.KeepOverwritten(s, tree.Dir, "")})
 	if res != nil {
 		r.Restored = *res
 	}
@@ -124,7 +122,7 @@ func verifyRepository(ctx context.Context, s *site.Site, how revert.Method) ([]s
 	if st, err := os.Lstat(string(s.Rec.CommonDir)); err != nil || !st.IsDir() {
 		return []string{".git: deleted"}, nil
 	}
-	tree, err := repositoryTree(s)
+	tree, err := aside.RepositoryTree(s)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +130,7 @@ func verifyRepository(ctx context.Context, s *site.Site, how revert.Method) ([]s
 	if err != nil {
 		return nil, err
 	}
-	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
+	bad, err := aside.ResolveObjects(ctx, s, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
 	}
@@ -159,21 +157,6 @@ type Reverted struct {
 	Salvages []string // what was overwritten or removed, see Salvage
 }
 
-// FirstOf names the first of a list of differences, and how many more there are.
-func FirstOf(list []string) string {
-	if len(list) > 3 {
-		return fmt.Sprintf("%s; %s; %s and %d more", list[0], list[1], list[2], len(list)-3)
-	}
-	out := ""
-	for i, l := range list {
-		if i > 0 {
-			out += "; "
-		}
-		out += l
-	}
-	return out
-}
-
 // bringBackRepository restores the origin's own folder and its git dir.
 func bringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (*revert.Restored, error) {
 	defer s.Begin("bringing your repository back", nil)()
@@ -182,7 +165,7 @@ func bringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (
 	if err := restoreTop(ctx, s); err != nil {
 		return nil, fmt.Errorf("bring back the origin's folder: %w", err)
 	}
-	res, err := restoreRepository(ctx, s, how, false)
+	res, err := aside.RestoreRepository(ctx, s, how, false)
 	if err != nil {
 		return res, fmt.Errorf("bring back the repository: %w", err)
 	}
@@ -192,7 +175,7 @@ func bringBackRepository(ctx context.Context, s *site.Site, how revert.Method) (
 // restoreTop makes sure that the origin is a folder that can be worked in.
 func restoreTop(ctx context.Context, s *site.Site) error {
 	top := string(s.Rec.Origin)
-	if err := clearImpostor(ctx, s, top); err != nil {
+	if err := aside.ClearImpostor(ctx, s, top); err != nil {
 		return err
 	}
 	return unix.Chmod(top, s.Rec.TopFolder.Mode|0o700)
@@ -208,7 +191,7 @@ func FreeArtifacts(ctx context.Context, s *site.Site) error {
 	if st, err := os.Lstat(dir); err != nil || st.IsDir() {
 		return nil // the artifact store tells what is wrong with it
 	}
-	return clearImpostor(ctx, s, dir)
+	return aside.ClearImpostor(ctx, s, dir)
 }
 
 // tree is the origin's work tree as a git_snapshot session has to leave it.
@@ -220,7 +203,7 @@ func originTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	if err := s.OpenStore(ctx); err != nil {
 		return nil, err
 	}
-	if base, err = withUsers(ctx, s, base); err != nil {
+	if base, err = aside.WithUsers(ctx, s, base); err != nil {
 		return nil, err
 	}
 	s.Store.Borrow(filepath.Join(s.AsideDir(), "git", "objects"))
@@ -234,7 +217,7 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 	if err != nil {
 		return nil, err
 	}
-	opt.Keep = KeepOverwritten(s, tree.Dir, "")
+	opt.Keep = aside.KeepOverwritten(s, tree.Dir, "")
 	res, err := tree.Restore(ctx, opt)
 	failpoint.Hit("inplace.tree")
 	if err == nil && !opt.DryRun {
@@ -245,52 +228,4 @@ func restoreTree(ctx context.Context, s *site.Site, opt revert.RestoreOptions) (
 		err = fmt.Errorf("bring back %s: %w", tree.Dir, err)
 	}
 	return res, err
-}
-
-// KeepOverwritten salvages what a plan overwrites or removes in the folder dir.
-// prefix is that of a salvage.Part. What cannot be salvaged is not overwritten
-// either.
-func KeepOverwritten(s *site.Site, dir string, prefix superqode.RelPath) func(context.Context, *revert.Plan) error {
-	return func(ctx context.Context, p *revert.Plan) error {
-		over := p.Overwritten()
-		changed, err := openFiles(ctx, dir, over)
-		if err == nil && !changed {
-			changed, err = s.MoveLarge(ctx, dir, snapshot.TooMuch(over, snapshot.LargeFile, snapshot.MostRead))
-		}
-		if changed || errors.Is(err, superqode.ErrConflict) {
-			return revert.ErrAgain // what the plan was made from is no more
-		}
-		if err != nil {
-			return err
-		}
-		sv, err := s.Keep(ctx, salvage.Part{Dir: dir, Prefix: prefix, Entries: over})
-		if site.IsFull(err) {
-			if moved, merr := s.MoveUnsaved(ctx, dir, over); moved && merr == nil {
-				return revert.ErrAgain
-			}
-		}
-		if err != nil || sv == nil {
-			return err
-		}
-		for _, l := range sv.LeftOut {
-			p.Spare(superqode.RelPath(strings.TrimPrefix(strings.TrimPrefix(string(l.Path), string(prefix)), "/")), errors.New("it could not be saved: "+l.Reason))
-		}
-		return nil
-	}
-}
-
-// openFiles gives the owner of files the permission to read them back. It reports
-// whether there were any.
-func openFiles(ctx context.Context, dir string, entries []snapshot.Entry) (bool, error) {
-	if os.Geteuid() == 0 {
-		return false, nil
-	}
-	var closed []snapshot.Entry
-	for _, e := range entries {
-		if e.Kind == snapshot.File && e.Perm&0o400 == 0 {
-			e.Perm |= 0o400
-			closed = append(closed, e)
-		}
-	}
-	return len(closed) > 0, treecopy.Adjust(ctx, dir, closed)
 }

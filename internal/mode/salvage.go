@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/salvage"
@@ -202,7 +203,7 @@ func Differs(ctx context.Context, s *site.Site) (_ string, err error) {
 	}
 	trees := []*revert.Tree{{Dir: string(s.Rec.Origin), Base: base, Skip: Skip(s)}}
 	if Of(s.Rec.Mode).Restores {
-		repo, err := repositoryTree(s)
+		repo, err := aside.RepositoryTree(s)
 		if err != nil {
 			return "", err
 		}
@@ -216,7 +217,7 @@ func Differs(ctx context.Context, s *site.Site) (_ string, err error) {
 		}
 		diffs = append(diffs, v.Differences...)
 	}
-	return FirstOf(diffs), nil
+	return text.FirstOf(diffs), nil
 }
 
 // SalvageAside keeps the copies of an in-place session that the origin could be

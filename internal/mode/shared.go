@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
+	"github.com/seed-2d964004/superqode/internal/aside"
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
@@ -44,7 +45,7 @@ func (k sharedKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snap
 // onlyWarn names files of a shared session's origin that cannot be read: their
 // changes are unknown.
 func onlyWarn(s *site.Site, err error) error {
-	unreadable, ok := errors.AsType[unreadableError](err)
+	unreadable, ok := errors.AsType[aside.UnreadableError](err)
 	if !ok {
 		return err
 	}
@@ -69,7 +70,7 @@ func (k sharedKind) makePlain(ctx context.Context, s *site.Site, opt Options) er
 	}
 	wanted := tree.Only(func(e *snapshot.Entry) bool { return e.Kind == snapshot.File })
 	s.Base = tree
-	return onlyWarn(s, copyAside(ctx, s, wanted, "tree", tree))
+	return onlyWarn(s, aside.Copy(ctx, s, wanted, "tree", tree))
 }
 
 func (sharedKind) Skip(s *site.Site) snapshot.Skip {

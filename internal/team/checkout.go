@@ -12,6 +12,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // checkOut brings the session's own workspace to what was merged, and proves it.
@@ -34,7 +35,7 @@ func (s *Ending) checkOut(ctx context.Context, m *attribution.TeamMerge) error {
 	}
 	if !res.Verified {
 		return superqode.Errorf(superqode.ErrVerification, "%s not as merged: %s",
-			mode.IsAre(len(res.Differences)), mode.FirstOf(res.Differences))
+			mode.IsAre(len(res.Differences)), text.FirstOf(res.Differences))
 	}
 	if err := s.checkOutLarge(ctx, m); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *Ending) checkOutLarge(ctx context.Context, m *attribution.TeamMerge) er
 		res, err := tree.Restore(ctx, revert.RestoreOptions{Within: paths})
 		if err == nil && !res.Verified {
 			err = superqode.Errorf(superqode.ErrVerification, "%s not as agent %s made them: %s",
-				mode.IsAre(len(res.Differences)), w.Agent, mode.FirstOf(res.Differences))
+				mode.IsAre(len(res.Differences)), w.Agent, text.FirstOf(res.Differences))
 		}
 		if err != nil {
 			return err

@@ -224,3 +224,18 @@ func Took(seconds float64) string {
 
 // Seconds is a duration as JSON results give it: in seconds, to the millisecond.
 func Seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// FirstOf names the first of a list of differences, and how many more there are.
+func FirstOf(list []string) string {
+	if len(list) > 3 {
+		return fmt.Sprintf("%s; %s; %s and %d more", list[0], list[1], list[2], len(list)-3)
+	}
+	out := ""
+	for i, l := range list {
+		if i > 0 {
+			out += "; "
+		}
+		out += l
+	}
+	return out
+}

@@ -1,4 +1,4 @@
-package mode
+package aside
 
 import (
 	"cmp"
@@ -62,11 +62,11 @@ func isObject(path string) bool {
 // repository's objects about: git gc goes on in the background after a commit.
 const gcPatience = 30 * time.Second
 
-// keepRepository records the repository and keeps copies of its files. Objects
+// KeepRepository records the repository and keeps copies of its files. Objects
 // that git moved meanwhile, from files of their own into a pack, would be in
 // neither place of what was kept: so the object files are looked at again, and
 // as long as they are not those of before everything is kept anew.
-func keepRepository(ctx context.Context, s *site.Site, format snapshot.Format) error {
+func KeepRepository(ctx context.Context, s *site.Site, format snapshot.Format) error {
 	dir := s.Source.Repo.CommonDir
 	var err error
 	if s.Rec.GitFolder, err = state.FolderInfoOf(dir); err != nil {
@@ -170,7 +170,7 @@ func keepOnce(ctx context.Context, s *site.Site, dir string, format snapshot.For
 			wanted.Entries = append(wanted.Entries, e)
 		}
 	}
-	if err := copyAside(ctx, s, wanted, "git", sn); err != nil {
+	if err := Copy(ctx, s, wanted, "git", sn); err != nil {
 		return nil, err
 	}
 	failpoint.Hit("inplace.copied")
@@ -239,7 +239,7 @@ func linkAside(ctx context.Context, s *site.Site, list []snapshot.Entry, sn *sna
 	if len(copies.Entries) == 0 {
 		return nil
 	}
-	return copyAside(ctx, s, copies, "git", sn)
+	return Copy(ctx, s, copies, "git", sn)
 }
 
 // linkSome links a part of the list and returns what has to be copied.
@@ -273,8 +273,8 @@ func restat(file string, e *snapshot.Entry) error {
 	return nil
 }
 
-// repositoryTree is the git common dir of a git_snapshot session as it has to be.
-func repositoryTree(s *site.Site) (*revert.Tree, error) {
+// RepositoryTree is the git common dir of a git_snapshot session as it has to be.
+func RepositoryTree(s *site.Site) (*revert.Tree, error) {
 	base, err := site.Held(s, state.RepositorySnap, snapshot.Load)
 	if err != nil {
 		return nil, fmt.Errorf("read what the repository was: %w", err)
@@ -285,16 +285,16 @@ func repositoryTree(s *site.Site) (*revert.Tree, error) {
 	return &revert.Tree{Dir: string(s.Rec.CommonDir), Base: base, Skip: skipSessions, Aside: filepath.Join(s.AsideDir(), "git")}, nil
 }
 
-// restoreRepository brings the git common dir back before any git is run in it:
+// RestoreRepository brings the git common dir back before any git is run in it:
 // what the program left there could be code that would run in the user's name.
 // What is overwritten or removed is salvaged first.
-func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry bool) (*revert.Restored, error) {
-	tree, err := repositoryTree(s)
+func RestoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry bool) (*revert.Restored, error) {
+	tree, err := RepositoryTree(s)
 	if err != nil {
 		return nil, err
 	}
 	if !dry {
-		if err := clearImpostor(ctx, s, tree.Dir); err != nil {
+		if err := ClearImpostor(ctx, s, tree.Dir); err != nil {
 			return nil, err
 		}
 		failpoint.Hit("inplace.top")
@@ -315,7 +315,7 @@ func restoreRepository(ctx context.Context, s *site.Site, how revert.Method, dry
 	if left, err := leave(ctx, s, tree, now); err != nil || left {
 		return &revert.Restored{Verified: err == nil}, err
 	}
-	bad, err := resolveObjects(ctx, s, tree, now, how == revert.Full)
+	bad, err := ResolveObjects(ctx, s, tree, now, how == revert.Full)
 	if err != nil {
 		return nil, err
 	}
@@ -386,10 +386,10 @@ func usersOwn(s *site.Site, kept string) ([]string, error) {
 	return lines, err
 }
 
-// withUsers is the base with the files that the user committed, or staged, in a
+// WithUsers is the base with the files that the user committed, or staged, in a
 // repository that is left so: to take them back would undo half of what the user did.
 // A file of which the index has another content than the work tree is the base's.
-func withUsers(ctx context.Context, s *site.Site, base *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func WithUsers(ctx context.Context, s *site.Site, base *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	own, err := filepath.Rel(string(s.Rec.CommonDir), string(s.Rec.GitDir))
 	if err != nil || len(s.Kept) == 0 {
 		return base, err
@@ -438,9 +438,9 @@ func withUsers(ctx context.Context, s *site.Site, base *snapshot.Snapshot) (*sna
 	return base.WithOthers(paths, found), nil
 }
 
-// clearImpostor makes sure that dir is a folder that can be worked in. What
+// ClearImpostor makes sure that dir is a folder that can be worked in. What
 // stands in its place is salvaged and removed.
-func clearImpostor(ctx context.Context, s *site.Site, dir string) error {
+func ClearImpostor(ctx context.Context, s *site.Site, dir string) error {
 	e, err := snapshot.StatEntry(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -469,11 +469,11 @@ func clearImpostor(ctx context.Context, s *site.Site, dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// resolveObjects finds out what the object files held that are kept by a second
+// ResolveObjects finds out what the object files held that are kept by a second
 // name: nothing as long as their stat data are what they were (and not all are
 // asked for) in now, what was found there, else the second name is checked against
 // itself and read. It returns those that were written to, which changed the second name too.
-func resolveObjects(ctx context.Context, s *site.Site, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
+func ResolveObjects(ctx context.Context, s *site.Site, tree *revert.Tree, now *snapshot.Snapshot, all bool) (bad []string, err error) {
 	held := &snapshot.Snapshot{Root: tree.Aside, Format: tree.Base.Format}
 	for i := range tree.Base.Entries {
 		e := &tree.Base.Entries[i]
@@ -575,14 +575,14 @@ func restoreNeighbour(ctx context.Context, s *site.Site, id string) error {
 		return nil
 	}
 	for _, dir := range []string{filepath.Dir(admin), admin} {
-		if err := clearImpostor(ctx, s, dir); err != nil {
+		if err := ClearImpostor(ctx, s, dir); err != nil {
 			return err
 		}
 	}
 	tree := &revert.Tree{Dir: admin, Base: base, Aside: kept}
 	res, err := tree.Restore(ctx, opt)
 	if err == nil && !res.Verified {
-		err = superqode.Errorf(superqode.ErrVerification, "%s", FirstOf(res.Differences))
+		err = superqode.Errorf(superqode.ErrVerification, "%s", text.FirstOf(res.Differences))
 	}
 	return err
 }
