@@ -191,7 +191,7 @@ func (s Alone) Clear() error {
 	}
 	err = errors.Join(err, trash.Put(s.AsideDir(), s.Project.TrashPath()))
 	failpoint.Hit("end.trashed")
-	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", gitfiles.Folder, "seen.json", "ignored-base", "reserve", state.PrivateTmp, state.PrivateRun, "tmp"} {
+	for _, name := range []string{state.RepositorySnap, state.IgnoredFile, state.SetupBeforeFile, state.SetupAfterFile, state.SetupIgnoredFile, "bin", "exec", "hooks", "artifacts", "base.snap", "origin.snap", "state.json", "state", "commit.index", gitfiles.Folder, "seen.json", "ignored-base", "reserve", state.PrivateTmp, state.PrivateRun, "tmp"} {
 		path := filepath.Join(s.Folder, name) // tmp last: as long as it stands the session is looked at as one that may have died
 		if os.RemoveAll(path) != nil {        // a folder without permissions, say: the sweep can cope
 			err = errors.Join(err, trash.Put(path, s.Project.TrashPath()))

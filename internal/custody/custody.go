@@ -50,7 +50,7 @@ type sealed struct {
 // sealedFiles are the state files that no supervisor writes during a run.
 func sealedFiles() []string {
 	return append([]string{
-		"base.snap", "origin.snap", "state.json", "state", state.RepositorySnap, state.IgnoredFile,
+		"base.snap", "origin.snap", "state.json", "state", "commit.index", state.RepositorySnap, state.IgnoredFile,
 		state.GuardStateFile,
 		state.SetupStateFile, state.SuppressionsCopy,
 	}, state.SetupFiles()...)

@@ -220,29 +220,53 @@ func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snap
 	if err != nil {
 		return err
 	}
-	src := st.Origin.With(withFolders(st.Origin, changed, gone))
-	tree := filepath.Join(dir, "tree")
-	made, problems, err := treecopy.Copy(ctx, src, tree, treecopy.CopyOptions{Meter: opt.Meter})
-	if err == nil {
-		lost := slices.Clone(gone)
-		for _, e := range changed {
-			if old.Base.Find(e.Path) != nil { // where it cannot be copied, what it was must not show
-				lost = append(lost, e.Path)
-			}
-		}
-		err = markGone(tree, old.Base, made, lost)
-	}
-	if err != nil {
+	if err := opt.delta(ctx, filepath.Join(dir, "tree"), st, old, changed, gone); err != nil {
 		return errors.Join(err, trash.Put(dir, opt.Trash))
 	}
-	st.Unread = append(st.Unread, problems...)
+	below, err := layersOf(opt.Dir, old.Number)
+	if err != nil {
+		return err
+	}
+	return opt.finish(ctx, st, below)
+}
+
+// Over makes a state that stands on old and is nobody else's, in the folder tree, which
+// is not there yet: changed, as it lies below want.Root, and nothing at the paths of gone,
+// make it want. Nothing is asked of opt but Meter.
+func Over(ctx context.Context, opt Options, tree string, old *State, want *snapshot.Snapshot, changed []snapshot.Entry, gone []superqode.RelPath) (*State, error) {
+	st := &State{Origin: want, Lower: slices.Insert(slices.Clone(old.Lower), 0, tree), Unread: old.Unread}
+	err := Mkdir(tree)
+	if err == nil {
+		err = opt.delta(ctx, tree, st, old, changed, gone)
+	}
+	if err == nil {
+		err = errors.Join(st.Base.Settle(ctx), treecopy.Sync(tree))
+	}
+	st.Origin = old.Origin
+	return st, err
+}
+
+// delta fills a layer over old, and sets what both show then.
+func (opt Options) delta(ctx context.Context, tree string, st, old *State, changed []snapshot.Entry, gone []superqode.RelPath) error {
+	src := st.Origin.With(withFolders(st.Origin, changed, gone))
+	made, problems, err := treecopy.Copy(ctx, src, tree, treecopy.CopyOptions{Meter: opt.Meter})
+	if err != nil {
+		return err
+	}
 	lost := map[superqode.RelPath]bool{}
+	hide := slices.Clone(gone)
 	for _, p := range gone {
 		lost[p] = true
 	}
 	for _, e := range changed {
-		lost[e.Path] = true
+		if lost[e.Path] = true; old.Base.Find(e.Path) != nil { // where it cannot be copied, what it was must not show
+			hide = append(hide, e.Path)
+		}
 	}
+	if err := markGone(tree, old.Base, made, hide); err != nil {
+		return err
+	}
+	st.Unread = append(st.Unread, problems...)
 	st.Base = made.With(nil)
 	for was, e := range snapshot.Join(old.Base.Entries, made.Entries) {
 		switch {
@@ -252,11 +276,7 @@ func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snap
 			st.Base.Entries = append(st.Base.Entries, *was)
 		}
 	}
-	below, err := layersOf(opt.Dir, old.Number)
-	if err != nil {
-		return err
-	}
-	return opt.finish(ctx, st, below)
+	return nil
 }
 
 // withFolders returns what changed with the folders that it, and what is gone, lie in.

@@ -106,6 +106,9 @@ func Make(ctx context.Context, s *site.Site) error {
 		if err != nil {
 			return err
 		}
+		if index := mode.CommitIndex(s); atomicfile.Exists(index) {
+			c.index = index
+		}
 	}
 	if c.identity, err = identity(ctx, s); err != nil {
 		return err
@@ -132,6 +135,7 @@ type copied struct {
 	identity [][2]string
 
 	origin, base *snapshot.Snapshot // of a work tree and its copy, for which the index is; nil: it is for the same files
+	index        string             // the index with which a session begins that has a commit's files; "": it has the work tree's state
 }
 
 // make makes it; HEAD comes last.
@@ -160,19 +164,34 @@ func (c *copied) make(ctx context.Context) error {
 	if c.GitDir != c.CommonDir {
 		err = errors.Join(err, copyState(filepath.Join(c.GitDir, "info"), filepath.Join(c.dir, "info"), isAny))
 	}
-	if err = errors.Join(err, copyState(c.GitDir, c.dir, isWorkState)); err != nil {
+	if err != nil {
 		return err
 	}
-	if index := filepath.Join(c.GitDir, "index"); c.base != nil && atomicfile.Exists(index) {
-		if err := linked.CopyIndex(index, filepath.Join(c.dir, "index"), c.ObjectFormat, c.origin, c.base); err != nil {
-			return err
+	head := c.head + "\n"
+	if c.index != "" {
+		var data []byte
+		if data, err = atomicfile.Read(c.index); err == nil {
+			err = os.WriteFile(filepath.Join(c.dir, "index"), data, 0o600)
 		}
+	} else if err = c.copyWorkState(); err == nil {
+		head, err = headOf(ctx, c.Repo, c.GitDir, c.head)
 	}
-	head, err := headOf(ctx, c.Repo, c.GitDir, c.head)
 	if err != nil {
-		return fmt.Errorf("read the workspace's HEAD: %w", err)
+		return fmt.Errorf("read the workspace's HEAD and index: %w", err)
 	}
 	return os.WriteFile(filepath.Join(c.dir, "HEAD"), []byte(head), 0o600)
+}
+
+// copyWorkState copies the index, and what a merge under way has left.
+func (c *copied) copyWorkState() error {
+	if err := copyState(c.GitDir, c.dir, isWorkState); err != nil {
+		return err
+	}
+	index := filepath.Join(c.GitDir, "index")
+	if c.base == nil || !atomicfile.Exists(index) {
+		return nil
+	}
+	return linked.CopyIndex(index, filepath.Join(c.dir, "index"), c.ObjectFormat, c.origin, c.base)
 }
 
 // modules makes the git directories of submodules, which lie in the repository's.

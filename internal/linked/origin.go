@@ -173,22 +173,40 @@ func isClean(ie *git.IndexEntry, e *snapshot.Entry, cutoff int64) bool {
 
 // CopyIndex writes the index of a work tree anew for an exact copy of that: stat data of
 // the copies where the index vouches for the originals, zeros (git reads the file)
-// elsewhere. origin and base are the snapshots of both.
+// elsewhere. origin and base are the snapshots of both. Without an origin, the index is
+// that of a commit, and vouches for what has the commit's bytes.
 func CopyIndex(from, to, format string, origin, base *snapshot.Snapshot) error {
 	x, err := git.ReadIndex(from, format)
 	if err != nil {
 		return err
 	}
 	cutoff := x.ModTime.Add(-clockTick).UnixNano()
-	o, b := entries(origin.Entries), entries(base.Entries)
+	var o, b entries = nil, base.Entries
+	if origin != nil {
+		o = origin.Entries
+	}
 	return x.Write(to, func(i int) git.IndexStat {
 		ie := x.At(i)
 		was, is := o.at(ie.Path), b.at(ie.Path)
-		if was == nil || is == nil || !isClean(&ie, was, cutoff) || !sameContents(was, is) {
+		switch {
+		case is == nil,
+			origin == nil && !Holds(&ie, is),
+			origin != nil && (was == nil || !isClean(&ie, was, cutoff) || !sameContents(was, is)):
 			return git.IndexStat{}
 		}
 		return indexStat(is)
 	})
+}
+
+// IsFile reports whether an index entry stands for a file or link of the work tree.
+func IsFile(ie *git.IndexEntry) bool {
+	kind := ie.Mode & modeType
+	return ie.Stage == 0 && !ie.SkipWorktree && (kind == modeFile || kind == modeSym)
+}
+
+// Holds reports whether e has the bytes that an index entry names.
+func Holds(ie *git.IndexEntry, e *snapshot.Entry) bool {
+	return IsFile(ie) && sameType(ie, e) && string(e.ID.Bytes()) == ie.OID && (e.Kind != snapshot.File || (ie.Mode^e.Perm)&0o100 == 0)
 }
 
 // entries is what is left of a sorted list.

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/frozen"
 	"github.com/seed-2d964004/superqode/internal/git"
@@ -33,14 +34,12 @@ func (overlayKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt 
 		return opt, templateMode(opt)
 	case o.Repo != nil && o.Repo.Bare:
 		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s is a bare repository: it has no work tree to make a session of", o.Top), "git clone %s DIR && superqode -C DIR run --overlay -- CMD", o.Top)
+	case o.Repo != nil:
+		return atCommit(ctx, o, opt)
 	case opt.From != FromWorking:
-		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "overlay mode begins with what you see now, not with %s", opt.From), "superqode run --worktree --from %s -- CMD", text.QuotePOSIX(opt.From))
-	case o.Repo == nil:
-		return opt, nil
+		return opt, superqode.Errorf(superqode.ErrUsage, "--from %s needs a git repository, and %s is in none", opt.From, o.Top)
 	}
-	head, err := o.Repo.Head(ctx)
-	opt.Commit = head
-	return opt, err
+	return opt, nil
 }
 
 // Overlay is what the record of a session has of its overlay before that is made.
@@ -67,6 +66,9 @@ func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 			return nil, err
 		}
 	}
+	if err := frozen.Mkdir(string(s.Rec.Workspace)); err != nil {
+		return nil, err
+	}
 	st, err := k.state(ctx, s, opt)
 	if err != nil {
 		return nil, err
@@ -79,7 +81,7 @@ func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]sna
 	if err != nil {
 		return nil, err
 	}
-	for _, dir := range []string{string(s.Rec.Workspace), s.Upper(), filepath.Join(string(s.Rec.Workspace), "work")} {
+	for _, dir := range []string{s.Upper(), filepath.Join(string(s.Rec.Workspace), "work")} {
 		if err := frozen.Mkdir(dir); err != nil {
 			return nil, err
 		}
@@ -104,6 +106,9 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 		if st.Base, err = b.LoadBase(); err == nil {
 			st.Origin, err = b.LoadOrigin()
 		}
+		if data, rerr := atomicfile.Read(CommitIndex(b)); rerr == nil {
+			err = errors.Join(err, os.WriteFile(CommitIndex(s), data, 0o600))
+		}
 		return st, err
 	}
 	fr := states(s.Project, s.Rec.ID)
@@ -115,6 +120,9 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 	skip := k.Skip(s)
 	keep := func(e *snapshot.Entry) bool { return !skip(e.Path, e.Kind) && !InsideGit(e.Path) }
 	st.Origin, st.Base = st.Origin.Only(keep), st.Base.Only(keep)
+	if opt.From != FromWorking {
+		return k.ofCommit(ctx, s, st, opt.Commit)
+	}
 	return st, nil
 }
 
@@ -171,13 +179,17 @@ func (overlayKind) ignored(s *site.Site) (pathSet, error) {
 	return setOf(list), writePaths(s, ignoredFile, slices.Values(list))
 }
 
-// baseIndex is the origin's index as it was when the session began.
+// baseIndex is the index with which the session began.
 func baseIndex(s *site.Site) (*git.Index, error) {
-	index, err := git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &git.Index{}, nil
+	if file := CommitIndex(s); atomicfile.Exists(file) {
+		return git.ReadIndex(file, s.Rec.ObjectFormat)
 	}
-	return index, err
+	return originIndex(s)
+}
+
+// originIndex is the origin's index as it was when the session began.
+func originIndex(s *site.Site) (*git.Index, error) {
+	return git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
 }
 
 // keepBase takes from its layers what the base held and no object of git's does.

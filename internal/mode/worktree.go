@@ -41,13 +41,19 @@ func (worktreeKind) Check(ctx context.Context, _ *site.Host, o *site.Origin, opt
 	if head == "" {
 		return opt, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "%s has no commit yet, and git makes worktrees of commits only", o.Top), "superqode run --snapshot -- CMD, or commit first")
 	}
-	opt.Commit = head
-	if opt.From != FromWorking {
-		if opt.Commit, err = o.Repo.Commit(ctx, opt.From); err != nil {
-			return opt, superqode.WithHint(err, "git log --oneline --all")
-		}
-		opt.From = opt.Commit
+	return atCommit(ctx, o, opt)
+}
+
+// atCommit resolves what the options name as the beginning.
+func atCommit(ctx context.Context, o *site.Origin, opt Options) (_ Options, err error) {
+	if opt.From == FromWorking {
+		opt.Commit, err = o.Repo.Head(ctx)
+		return opt, err
 	}
+	if opt.Commit, err = o.Repo.Commit(ctx, opt.From); err != nil {
+		return opt, superqode.WithHint(err, "git log --oneline --all")
+	}
+	opt.From = opt.Commit
 	return opt, nil
 }
 
