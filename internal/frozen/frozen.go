@@ -12,6 +12,7 @@
 package frozen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Options struct {
 	Format snapshot.Format
 	Skip   snapshot.Skip // what is no part of a state
 	Trash  string        // takes what nobody uses any more
+	Leave  Leave         // nil: nothing else
 	Meter  *treecopy.Meter
 	Used   Used // says what is in use, once a new state was made; nil: all of it
 }
@@ -57,6 +59,10 @@ type State struct {
 // Used returns the layers that somebody uses, as they stand in State.Lower, and whether
 // that is known of everybody.
 type Used func() (layers map[string]bool, known bool)
+
+// Leave returns what of the origin comes into no state, each path by itself; nil for
+// nothing.
+type Leave func(origin *snapshot.Snapshot) (map[superqode.RelPath]bool, error)
 
 // mostLayers is how many layers a state has at most: the kernel looks into each for a
 // name that is in none.
@@ -90,20 +96,32 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 	if err != nil {
 		return nil, err
 	}
+	want, left := now, map[superqode.RelPath]bool(nil)
+	if opt.Leave != nil {
+		if left, err = opt.Leave(now); err != nil {
+			return nil, err
+		}
+		if len(left) > 0 {
+			want = now.Only(func(e *snapshot.Entry) bool { return !left[e.Path] })
+		}
+	}
 	st := &State{Number: next, Origin: now, Unread: unread}
 	var changed []snapshot.Entry
 	var gone []superqode.RelPath
 	if old != nil {
 		var shut []snapshot.Problem
-		if changed, gone, shut = differences(old, now); len(changed)+len(gone) == 0 {
+		if changed, gone, shut = differences(old, want, left); len(changed)+len(gone) == 0 {
 			old.Unread = append(unread, shut...)
+			if len(left) > 0 { // it may have changed
+				old.Origin, old.OriginFile = now, ""
+			}
 			return old, nil
 		}
 	}
-	if old == nil || len(old.Lower) >= mostLayers || len(changed) > len(now.Entries)/4 {
-		err = opt.make(ctx, st, now)
+	if old == nil || len(old.Lower) >= mostLayers || len(changed) > len(want.Entries)/4 {
+		err = opt.make(ctx, st, want)
 	} else {
-		err = opt.makeDelta(ctx, st, old, changed, gone)
+		err = opt.makeDelta(ctx, st, old, want, changed, gone)
 	}
 	if err == nil {
 		err = opt.sweep(st.Lower)
@@ -178,21 +196,31 @@ func (opt Options) look(ctx context.Context, old *State) (*snapshot.Snapshot, []
 	return now, append(unread, problems...), err
 }
 
-// differences lists what of now is not as it was. A file whose content nobody vouches for
-// is not, but for one that could not be read then and cannot be now: that is shut.
-func differences(then *State, now *snapshot.Snapshot) (changed []snapshot.Entry, gone []superqode.RelPath, shut []snapshot.Problem) {
+// differences lists what of now, which lacks what is left out, is not as it was. A file
+// whose content nobody vouches for is not, but for one that could not be read then and
+// cannot be now: that is shut.
+func differences(then *State, now *snapshot.Snapshot, left map[superqode.RelPath]bool) (changed []snapshot.Entry, gone []superqode.RelPath, shut []snapshot.Problem) {
+	shown := then.Base.Entries
 	for a, b := range snapshot.Join(then.Origin.Entries, now.Entries) {
-		if a != nil && b != nil && b.Kind == snapshot.File && a.ID.IsZero() && b.ID.IsZero() && a.SameState(b) && then.Base.Find(b.Path) == nil {
-			if err := unix.Access(b.Path.In(now.Root), unix.R_OK); err != nil {
-				shut = append(shut, snapshot.Problem{Path: b.Path, Err: err})
+		path := cmp.Or(b, a).Path
+		for len(shown) > 0 && shown[0].Path < path {
+			shown = shown[1:]
+		}
+		had := len(shown) > 0 && shown[0].Path == path
+		if a != nil && b != nil && !had && b.Kind == snapshot.File && a.ID.IsZero() && b.ID.IsZero() && a.SameState(b) {
+			if err := unix.Access(path.In(now.Root), unix.R_OK); err != nil {
+				shut = append(shut, snapshot.Problem{Path: path, Err: err})
 				continue
 			}
 		}
 		switch {
 		case b == nil:
-			gone = append(gone, a.Path)
+			if had || !left[path] {
+				gone = append(gone, path)
+			}
 		case a == nil, a.Kind != b.Kind, a.Perm != b.Perm, a.Link != b.Link, b.Kind == snapshot.File && (b.ID.IsZero() || a.ID != b.ID),
-			a.Stat.UID != b.Stat.UID || a.Stat.GID != b.Stat.GID, b.Kind != snapshot.Dir && !a.SameState(b):
+			a.Stat.UID != b.Stat.UID || a.Stat.GID != b.Stat.GID, b.Kind != snapshot.Dir && !a.SameState(b),
+			!had && (b.Kind == snapshot.Dir || b.Kind == snapshot.Link): // it was left out
 			changed = append(changed, *b)
 		}
 	}
@@ -215,12 +243,12 @@ func (opt Options) make(ctx context.Context, st *State, src *snapshot.Snapshot) 
 }
 
 // makeDelta makes a state that stands on another one.
-func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snapshot.Entry, gone []superqode.RelPath) error {
+func (opt Options) makeDelta(ctx context.Context, st, old *State, want *snapshot.Snapshot, changed []snapshot.Entry, gone []superqode.RelPath) error {
 	dir, err := opt.begin(st.Number)
 	if err != nil {
 		return err
 	}
-	if err := opt.delta(ctx, filepath.Join(dir, "tree"), st, old, changed, gone); err != nil {
+	if err := opt.delta(ctx, filepath.Join(dir, "tree"), st, old, want, changed, gone); err != nil {
 		return errors.Join(err, trash.Put(dir, opt.Trash))
 	}
 	below, err := layersOf(opt.Dir, old.Number)
@@ -234,21 +262,20 @@ func (opt Options) makeDelta(ctx context.Context, st, old *State, changed []snap
 // is not there yet: changed, as it lies below want.Root, and nothing at the paths of gone,
 // make it want. Nothing is asked of opt but Meter.
 func Over(ctx context.Context, opt Options, tree string, old *State, want *snapshot.Snapshot, changed []snapshot.Entry, gone []superqode.RelPath) (*State, error) {
-	st := &State{Origin: want, Lower: slices.Insert(slices.Clone(old.Lower), 0, tree), Unread: old.Unread}
+	st := &State{Origin: old.Origin, Lower: slices.Insert(slices.Clone(old.Lower), 0, tree), Unread: old.Unread}
 	err := Mkdir(tree)
 	if err == nil {
-		err = opt.delta(ctx, tree, st, old, changed, gone)
+		err = opt.delta(ctx, tree, st, old, want, changed, gone)
 	}
 	if err == nil {
 		err = errors.Join(st.Base.Settle(ctx), treecopy.Sync(tree))
 	}
-	st.Origin = old.Origin
 	return st, err
 }
 
 // delta fills a layer over old, and sets what both show then.
-func (opt Options) delta(ctx context.Context, tree string, st, old *State, changed []snapshot.Entry, gone []superqode.RelPath) error {
-	src := st.Origin.With(withFolders(st.Origin, changed, gone))
+func (opt Options) delta(ctx context.Context, tree string, st, old *State, want *snapshot.Snapshot, changed []snapshot.Entry, gone []superqode.RelPath) error {
+	src := want.With(withFolders(want, changed, gone))
 	made, problems, err := treecopy.Copy(ctx, src, tree, treecopy.CopyOptions{Meter: opt.Meter})
 	if err != nil {
 		return err

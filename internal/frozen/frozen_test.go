@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/seed-2d964004/superqode"
@@ -48,7 +49,16 @@ func TestStates(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var first *frozen.State
 	layers := 0
+	left := ""
+	opt.Leave = func(now *snapshot.Snapshot) (map[superqode.RelPath]bool, error) {
+		out := map[superqode.RelPath]bool{}
+		for _, e := range now.Entries {
+			out[e.Path] = left != "" && superqode.Within(e.Path, superqode.RelPath(left))
+		}
+		return out, nil
+	}
 	for round := range 60 {
+		left = []string{"", "a", "b/c"}[round/7%3]
 		for range r.IntN(4) {
 			change(t, r, top)
 		}
@@ -61,6 +71,10 @@ func TestStates(t *testing.T) {
 		layers = max(layers, len(st.Lower))
 		origin, _, err := snapshot.Scan(t.Context(), top, snapshot.ScanOptions{Format: snapshot.SHA1})
 		must(t, err)
+		if then, now := st.Origin.Entries, origin.Entries; !slices.EqualFunc(then, now, func(a, b snapshot.Entry) bool { return a.Path == b.Path && a.SameState(&b) }) {
+			t.Fatalf("round %d: the origin was not remembered as it is", round)
+		}
+		origin = origin.Only(func(e *snapshot.Entry) bool { return left == "" || !superqode.Within(e.Path, superqode.RelPath(left)) })
 		agree(t, round, origin, shown(t, st.Lower))
 		agree(t, round, origin, index(st.Base))
 		if first == nil {
@@ -71,11 +85,12 @@ func TestStates(t *testing.T) {
 		t.Errorf("no more than %d layers", layers)
 	}
 	agree(t, -1, first.Base, shown(t, first.Lower))
+	opt.Leave = nil
 	opt.Used = func() (map[string]bool, bool) { return map[string]bool{first.Lower[0]: true}, true }
 	must(t, frozen.Sweep(t.Context(), opt, true))
-	left, err := filepath.Glob(filepath.Join(opt.Dir, "*", "tree"))
-	if must(t, err); len(left) != 1 || left[0] != first.Lower[0] {
-		t.Errorf("left of the states: %q", left)
+	trees, err := filepath.Glob(filepath.Join(opt.Dir, "*", "tree"))
+	if must(t, err); len(trees) != 1 || trees[0] != first.Lower[0] {
+		t.Errorf("left of the states: %q", trees)
 	}
 }
 

@@ -31,8 +31,8 @@ type OpenOptions struct {
 	Owned    bool              // the opening process also runs and ends it (run): when it dies the session is dead
 	NoRevert bool              // in place: leave the changes in the end; isolated: Run applies them to the origin
 
-	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
-	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
+	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; overlay: that come along; 0: the default
+	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected; overlay: that stay behind
 
 	Setup    prepare.Options // what Run and Create bring about before the program runs
 	Reports  []string        // report formats beside json, md and html: sarif, junit, summary

@@ -76,10 +76,15 @@ func (c *creation) hasSparseIgnore() bool {
 // includes returns what answers whether .worktreeinclude or the caller names a path;
 // nil if they name none.
 func (c *creation) includes() judge {
-	fold := c.config.Bool("core.ignorecase", false)
+	return Includes(c.Repo.TopLevel, c.Include, c.config.Bool("core.ignorecase", false))
+}
+
+// Includes returns what answers whether the patterns, or those in a work tree's
+// .worktreeinclude, name a path; nil if there are none.
+func Includes(top string, patterns []string, fold bool) func(path superqode.RelPath, isDir bool) bool {
 	named := []ignore.Patterns{
-		ignore.Parse([]byte(strings.Join(c.Include, "\n")), fold),
-		ignore.ReadThrough(filepath.Join(c.Repo.TopLevel, IncludeFile), fold),
+		ignore.Parse([]byte(strings.Join(patterns, "\n")), fold),
+		ignore.ReadThrough(filepath.Join(top, IncludeFile), fold),
 	}
 	if len(named[0])+len(named[1]) == 0 {
 		return nil

@@ -1,7 +1,6 @@
 package mode
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,42 +135,16 @@ func checkBudget(s *site.Site, survey *linked.Survey, opt Options) error {
 	if budget == 0 {
 		budget = DefaultIgnoredBudget
 	}
-	sizes, total := ignoredSizes(survey)
+	sizes, total := ignoredSizes(survey.Tree, survey.Ignored)
 	if total <= budget || treecopy.CanClone(s.Source.Top, s.Folder) {
 		return nil
 	}
-	slices.SortFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
 	var names []string
 	for _, f := range sizes[:min(len(sizes), 5)] {
 		names = append(names, fmt.Sprintf("%s %s", text.Printable(f.name), text.Size(f.size)))
 	}
 	return superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "the files that git ignores take %s, more than git_snapshot mode keeps copies of (%s): %s", text.Size(total), text.Size(budget), strings.Join(names, ", ")),
 		"--ignored-budget %dM keeps them all; --leave-out %s leaves that one unprotected", (total>>20)+1, text.QuotePOSIX(string(sizes[0].name)))
-}
-
-type folderSize struct {
-	name superqode.RelPath
-	size int64
-}
-
-// ignoredSizes sums up the topmost ignored paths.
-func ignoredSizes(survey *linked.Survey) (sizes []folderSize, total int64) {
-	at := -1
-	ignored := survey.Ignored
-	for i := range survey.Tree.Entries {
-		e := &survey.Tree.Entries[i]
-		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
-			sizes = append(sizes, folderSize{name: ignored[k]})
-			at = len(sizes) - 1
-		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
-			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
-				continue
-			}
-		}
-		sizes[at].size += e.Size
-		total += e.Size
-	}
-	return sizes, total
 }
 
 // Skip covers superqode's own files and what is not protected.

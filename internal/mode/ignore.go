@@ -2,6 +2,7 @@ package mode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"path/filepath"
@@ -132,4 +133,29 @@ func InsideGit(path superqode.RelPath) bool {
 		}
 	}
 	return false
+}
+
+type folderSize struct {
+	name superqode.RelPath
+	size int64
+}
+
+// ignoredSizes sums up the topmost ignored paths of a tree, the biggest first.
+func ignoredSizes(tree *snapshot.Snapshot, ignored []superqode.RelPath) (sizes []folderSize, total int64) {
+	at := -1
+	for i := range tree.Entries {
+		e := &tree.Entries[i]
+		if k, ok := slices.BinarySearch(ignored, e.Path); ok {
+			sizes = append(sizes, folderSize{name: ignored[k]})
+			at = len(sizes) - 1
+		} else if at < 0 || !superqode.Within(e.Path, sizes[at].name) {
+			if at = slices.IndexFunc(sizes, func(f folderSize) bool { return superqode.Within(e.Path, f.name) }); at < 0 {
+				continue
+			}
+		}
+		sizes[at].size += e.Size
+		total += e.Size
+	}
+	slices.SortStableFunc(sizes, func(a, b folderSize) int { return cmp.Compare(b.size, a.size) })
+	return sizes, total
 }

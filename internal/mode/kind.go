@@ -173,8 +173,8 @@ type Options struct {
 	Beside   *site.Site // overlay mode: the session whose beginning this one has, for one of its agents
 	Template string     // directory mode: a folder to start from; "": empty
 
-	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; 0: DefaultIgnoredBudget
-	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected
+	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; overlay: that come along; 0: the default
+	LeaveOut      []string // git_snapshot: patterns of ignored paths that are not protected; overlay: that stay behind
 }
 
 // Check decides the mode and has its kind check the options; see Kind.Check.

@@ -113,6 +113,9 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 	}
 	fr := states(s.Project, s.Rec.ID)
 	fr.Top, fr.Format, fr.Skip, fr.Meter = s.Source.Top, opt.Format, skipTop, s.Meter
+	fr.Leave = func(now *snapshot.Snapshot) (map[superqode.RelPath]bool, error) {
+		return leaveIgnored(ctx, s, opt, now)
+	}
 	st, err := frozen.Current(ctx, fr)
 	if err != nil {
 		return nil, err

@@ -63,8 +63,8 @@ type openFlags struct {
 	Keep        superqode.Keep `placeholder:"WHEN" xor:"keep" help:"Keep the workspace: always, failure or never. By default where the program failed and changed something."`
 	Preserve    bool           `name:"preserve-workspace" xor:"keep" help:"Same as --keep always."`
 	NoRevert    bool           `help:"Apply the changes to the origin at the end. In place, leave them there."`
-	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"git_snapshot mode: protect ignored files up to SIZE in total (default 256M)."`
-	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"git_snapshot mode: do not protect ignored files that match (repeatable)."`
+	Budget      int64          `type:"size" name:"ignored-budget" placeholder:"SIZE" help:"Ignored files up to SIZE in total are protected (git_snapshot mode; default 256M), or come along (overlay; 2G)."`
+	LeaveOut    []string       `placeholder:"PATTERN" sep:"none" help:"Ignored files that match are not protected (git_snapshot mode), or stay behind (overlay). Repeatable."`
 	Policy      string         `placeholder:"NAME" help:"What the guard refuses: qe (default: all that changes what is the user's) or contained (what leaves a git directory of the session's own)."`
 	AllowGit    bool           `name:"allow-git-operations" help:"Switch the guard off. The report records it."`
 	Output      []string       `placeholder:"GLOB" sep:"none" help:"Save the files that match as artifacts. Repeatable."`
