@@ -183,31 +183,32 @@ func commandWords(args []string) (word, sub string) {
 
 // workspaceCmd groups the commands on sessions.
 type workspaceCmd struct {
-	Create    runcmd.Create          `cmd:"" help:"Open a session and print its id and workspace."`
-	Exec      runcmd.Exec            `cmd:"" help:"Run a command in a session's workspace."`
-	Shell     runcmd.Shell           `cmd:"" help:"Start your shell in a session's workspace."`
-	Setup     runcmd.Setup           `cmd:"" help:"Set up a session's workspace as superqode.yaml describes."`
-	Ps        runcmd.Ps              `cmd:"" help:"List the runs of sessions."`
-	Logs      runcmd.Logs            `cmd:"" help:"Print the output of a run."`
-	Kill      runcmd.Kill            `cmd:"" help:"End a run and everything it started."`
-	Collect   workspacecmd.Collect   `cmd:"" help:"Collect files of a session by pattern."`
-	End       runcmd.End             `cmd:"" help:"End a session: collect its results, report, remove it."`
-	List      workspacecmd.List      `cmd:"" help:"List sessions."`
-	Info      workspacecmd.Info      `cmd:"" help:"Show a session in detail."`
-	Path      workspacecmd.Path      `cmd:"" help:"Print the path of a session's workspace."`
-	FS        workspacecmd.FS        `cmd:"" name:"fs" help:"Read and change files of a session's workspace, none outside."`
-	Conflicts workspacecmd.Conflicts `cmd:"" help:"Find changes in open workspaces that would conflict."`
-	Blame     workspacecmd.Blame     `cmd:"" help:"Print which agent, if any, wrote each line of a file."`
-	Diff      workspacecmd.Diff      `cmd:"" help:"Print a session's changes as a patch."`
-	Changes   workspacecmd.Changes   `cmd:"" help:"List the paths that a session changed."`
-	Apply     workspacecmd.Apply     `cmd:"" help:"Apply a session's changes to the origin, all or none."`
-	Revert    workspacecmd.Revert    `cmd:"" help:"Revert a session's workspace to its base and verify it."`
-	Verify    workspacecmd.Verify    `cmd:"" help:"Compare a session's workspace with its base."`
-	Recover   workspacecmd.Recover   `cmd:"" help:"Finish or roll back what a crash interrupted."`
-	Restore   workspacecmd.Restore   `cmd:"" help:"Restore files that a revert or a cleanup salvaged."`
-	Cleanup   workspacecmd.Cleanup   `cmd:"" help:"Remove ended and abandoned sessions, and empty the trash."`
-	Pin       workspacecmd.Pin       `cmd:"" help:"Protect a session from cleanup."`
-	Unpin     workspacecmd.Unpin     `cmd:"" help:"Stop protecting a session from cleanup."`
+	Create      runcmd.Create            `cmd:"" help:"Open a session and print its id and workspace."`
+	Exec        runcmd.Exec              `cmd:"" help:"Run a command in a session's workspace."`
+	Shell       runcmd.Shell             `cmd:"" help:"Start your shell in a session's workspace."`
+	Setup       runcmd.Setup             `cmd:"" help:"Set up a session's workspace as superqode.yaml describes."`
+	Ps          runcmd.Ps                `cmd:"" help:"List the runs of sessions."`
+	Logs        runcmd.Logs              `cmd:"" help:"Print the output of a run."`
+	Kill        runcmd.Kill              `cmd:"" help:"End a run and everything it started."`
+	Collect     workspacecmd.Collect     `cmd:"" help:"Collect files of a session by pattern."`
+	End         runcmd.End               `cmd:"" help:"End a session: collect its results, report, remove it."`
+	List        workspacecmd.List        `cmd:"" help:"List sessions."`
+	Info        workspacecmd.Info        `cmd:"" help:"Show a session in detail."`
+	Path        workspacecmd.Path        `cmd:"" help:"Print the path of a session's workspace."`
+	FS          workspacecmd.FS          `cmd:"" name:"fs" help:"Read and change files of a session's workspace, none outside."`
+	Materialize workspacecmd.Materialize `cmd:"" help:"Write a session's workspace into a folder, for tools that must see it."`
+	Conflicts   workspacecmd.Conflicts   `cmd:"" help:"Find changes in open workspaces that would conflict."`
+	Blame       workspacecmd.Blame       `cmd:"" help:"Print which agent, if any, wrote each line of a file."`
+	Diff        workspacecmd.Diff        `cmd:"" help:"Print a session's changes as a patch."`
+	Changes     workspacecmd.Changes     `cmd:"" help:"List the paths that a session changed."`
+	Apply       workspacecmd.Apply       `cmd:"" help:"Apply a session's changes to the origin, all or none."`
+	Revert      workspacecmd.Revert      `cmd:"" help:"Revert a session's workspace to its base and verify it."`
+	Verify      workspacecmd.Verify      `cmd:"" help:"Compare a session's workspace with its base."`
+	Recover     workspacecmd.Recover     `cmd:"" help:"Finish or roll back what a crash interrupted."`
+	Restore     workspacecmd.Restore     `cmd:"" help:"Restore files that a revert or a cleanup salvaged."`
+	Cleanup     workspacecmd.Cleanup     `cmd:"" help:"Remove ended and abandoned sessions, and empty the trash."`
+	Pin         workspacecmd.Pin         `cmd:"" help:"Protect a session from cleanup."`
+	Unpin       workspacecmd.Unpin       `cmd:"" help:"Stop protecting a session from cleanup."`
 }
 
 // guardCmd groups the commands of the guard.
