@@ -30,6 +30,7 @@ type KernelOptions struct {
 	Beside     []int          // the numbers of those that are running
 	PrivateTmp bool           // /tmp and XDG_RUNTIME_DIR of the session's own, no container engine
 	Sockets    []string       // absolute: those that stay in reach all the same
+	Args       []string       // the command line: what it names of /tmp stays, too
 }
 
 // NothingOutside is said where a network of the session's own begins.
@@ -217,8 +218,9 @@ func (g *Guard) private(opt KernelOptions, o *kernel.Options) error {
 	}
 	dir := superqode.RealPrefix(g.Folder)
 	o.Private = kernel.Private{Tmp: filepath.Join(dir, state.PrivateTmp), Run: filepath.Join(dir, state.PrivateRun), Sockets: hostPaths(g.Rec.Sockets)}
+	o.Private.Keep = named(opt.Args)
 	if exe, err := os.Executable(); err == nil { // its programs call superqode
-		o.Private.Keep = []string{exe}
+		o.Private.Keep = append(o.Private.Keep, exe)
 	}
 	for _, path := range opt.Sockets {
 		real, err := o.AllowSocket(path)
@@ -239,6 +241,25 @@ func (g *Guard) private(opt KernelOptions, o *kernel.Options) error {
 		o.Own = append(o.Own, path)
 	}
 	return nil
+}
+
+// named lists the folders and files that a command line names by absolute paths; of a file
+// in a folder below /tmp its folder, since a script may need what lies beside it.
+func named(args []string) (list []string) {
+	for _, arg := range args {
+		_, value, _ := strings.Cut(arg, "=") // --flag=PATH
+		for _, path := range []string{arg, value} {
+			st, err := os.Stat(path)
+			if err != nil || !filepath.IsAbs(path) {
+				continue
+			}
+			if dir := filepath.Dir(path); !st.IsDir() && strings.Count(dir, "/") > 1 {
+				path = dir
+			}
+			list = append(list, path)
+		}
+	}
+	return list
 }
 
 // readOutside records what lies outside of the repository and belongs to it: its remotes

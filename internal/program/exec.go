@@ -81,7 +81,9 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 		return runner.Result{}, err
 	}
 	defer shared()
-	kernel, err := guarded.OpenKernel(ctx, r.opt.KernelOptions, env)
+	options := r.opt.KernelOptions
+	options.Args = r.opt.Args
+	kernel, err := guarded.OpenKernel(ctx, options, env)
 	if err != nil {
 		return runner.Result{}, err
 	}
