@@ -499,3 +499,14 @@ func Rows[T any](list []T, row func(T) []string) [][]string {
 	}
 	return rows
 }
+
+// ExistingParent returns path or the nearest folder above it that exists.
+func ExistingParent(path string) string {
+	for path != filepath.Dir(path) {
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	return path
+}

@@ -29,7 +29,7 @@ func (c *Cmd) overlays(ctx context.Context, a *app.App) []check {
 		helper, _ = layers.MachineOf(m.Host).Helper()
 	}
 	one := check{"overlay", ok, "a session can have its workspace at the origin's own path, tried", ""}
-	if err := overlay.Check(ctx, helper, existingParent(home)); err != nil {
+	if err := overlay.Check(ctx, helper, app.ExistingParent(home)); err != nil {
 		one = failed("overlay", note, err)
 	}
 	if list := c.userNamespaces(ctx, a, "/"); list != nil {

@@ -151,18 +151,7 @@ func homeFolder(_ context.Context, a *app.App) []check {
 		open := fmt.Sprintf("%s is writable by others (%v)", home, st.Mode().Perm())
 		c = check{"home", warn, open, "chmod go-w " + text.Quote(home)}
 	}
-	return append([]check{c}, fileSystem(existingParent(home), a.Flags.Repo)...)
-}
-
-// existingParent returns path or the nearest folder above it that exists.
-func existingParent(path string) string {
-	for path != filepath.Dir(path) {
-		if st, err := os.Stat(path); err == nil && st.IsDir() {
-			break
-		}
-		path = filepath.Dir(path)
-	}
-	return path
+	return append([]check{c}, fileSystem(app.ExistingParent(home), a.Flags.Repo)...)
 }
 
 // confinement tries the guard's kernel layer on a program in a scratch folder, for

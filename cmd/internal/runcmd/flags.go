@@ -36,6 +36,11 @@ func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config
 	if opt.KernelOptions, err = f.kernelFlags.options(a, cfg); err != nil {
 		return opt, err
 	}
+	if f.mode() == "" {
+		if opt.Mode, err = orElse(ctx, a, opt, f.DryRun); err != nil {
+			return opt, err
+		}
+	}
 	if opt.Defaults, err = f.execFlags.defaults(a, cfg); err != nil {
 		return opt, err
 	}
