@@ -51,7 +51,7 @@ func TestAgentsKilledAtEveryPoint(t *testing.T) {
 // A full disk at any step ends in an error, and nothing is lost either.
 func TestAgentsFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsThatFail(t, "team", nil) {
+	for _, point := range pointsThatFail(t, "team", superqode.ModeWorktree) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)

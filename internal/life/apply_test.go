@@ -21,6 +21,8 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/merge"
+	"github.com/seed-2d964004/superqode/internal/program"
+	"github.com/seed-2d964004/superqode/internal/site"
 )
 
 // childApply applies the only session of the origin.
@@ -49,16 +51,27 @@ type applyTest struct {
 // openApply opens a session on a fixture and lets edit change its workspace.
 func openApply(t *testing.T, f *gittest.Fixture, mode superqode.Mode, edit func(ws *gittest.Fixture)) *applyTest {
 	t.Helper()
-	m := NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop(), Warn: func(s string) { t.Log("warning:", s) }})
+	m := managerIn(f, mode)
+	m.Tell = func(s string) { t.Log("warning:", s) }
 	s, err := m.Open(t.Context(), OpenOptions{Dir: f.Dir, Mode: mode, Exclude: []string{".git/**"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := &applyTest{f, t, m, s.Rec.ID.String(), gittest.In(t, string(s.Rec.Workspace))}
+	if s.Rec.Overlay == nil {
+		edit(a.ws)
+	} else { // only the session's programs see it: a copy is edited, and put in its place
+		a.ws = gittest.In(t, t.TempDir())
+		shell(t, `cp -a "$1/." "$2" && rm -r "$2/.git" "$2/.superqode"`, f.Dir, a.ws.Dir)
+		edit(a.ws)
+		put := `find . -mindepth 1 -maxdepth 1 ! -name .git ! -name .superqode -exec rm -rf {} + && cp -a "$1/." .`
+		if res, err := s.Exec(t.Context(), program.ExecOptions{Args: []string{"sh", "-c", put, "sh", a.ws.Dir}, Stderr: os.Stderr}); err != nil || res.ExitCode != 0 {
+			t.Fatal(err, res)
+		}
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	edit(a.ws)
 	return a
 }
 
@@ -83,7 +96,7 @@ func (a *applyTest) checkClean() {
 	a.t.Helper()
 	for _, dir := range []string{a.Dir, a.m.Home} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if name := d.Name(); strings.HasPrefix(name, ".superqode-") || strings.HasPrefix(name, merge.Prefix) || name == "apply.json" {
+			if name := d.Name(); strings.HasPrefix(name, ".superqode-") && name != "."+site.HelperName || strings.HasPrefix(name, merge.Prefix) || name == "apply.json" {
 				a.t.Errorf("left behind: %s", path)
 			}
 			return err
@@ -166,7 +179,7 @@ func sameFiles(t *testing.T, got, want *gittest.Fixture, paths ...string) {
 // HEAD, not a byte of any other file.
 func TestApplyEverything(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []superqode.Mode{superqode.ModeWorktree, superqode.ModeSnapshot} {
+	for _, mode := range withOverlay(superqode.ModeWorktree, superqode.ModeSnapshot) {
 		for _, ended := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s ended=%t", mode, ended), func(t *testing.T) {
 				t.Parallel()

@@ -30,7 +30,13 @@ type keeper struct {
 
 func newKeeper(t *testing.T, f *gittest.Fixture) *keeper {
 	t.Helper()
-	k := &keeper{Manager: managerOf(f), f: f}
+	return newKeeperIn(t, f, "")
+}
+
+// newKeeperIn is for sessions of one mode.
+func newKeeperIn(t *testing.T, f *gittest.Fixture, as superqode.Mode) *keeper {
+	t.Helper()
+	k := &keeper{Manager: managerIn(f, as), f: f}
 	k.Now = func() time.Time { return time.Now().Add(k.ahead) }
 	return k
 }
@@ -140,12 +146,12 @@ func (k *keeper) record(t *testing.T, id superqode.SessionID) (state.Listed, boo
 
 func TestCleanupTakesWhatIsOldAndKept(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []superqode.Mode{superqode.ModeWorktree, superqode.ModeSnapshot, superqode.ModeDirectory} {
+	for _, mode := range withOverlay(superqode.ModeWorktree, superqode.ModeSnapshot, superqode.ModeDirectory) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)
 			before := f.Fingerprint(".superqode", ".git/worktrees")
-			k := newKeeper(t, f)
+			k := newKeeperIn(t, f, mode)
 			done := k.runs(t, OpenOptions{Mode: mode}, "echo x > done")
 			kept := k.runs(t, OpenOptions{Mode: mode, Keep: superqode.KeepAlways}, "echo x > kept; mkdir -p build; echo o > build/kept.o; rm -f README.md")
 			idle := k.active(t, OpenOptions{Mode: mode}, "")
@@ -308,11 +314,11 @@ func TestCleanupsAtOnceBesideSessions(t *testing.T) {
 
 func TestCleanupOfOrphans(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []superqode.Mode{superqode.ModeWorktree, superqode.ModeSnapshot} {
+	for _, mode := range withOverlay(superqode.ModeWorktree, superqode.ModeSnapshot) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)
-			k := newKeeper(t, f)
+			k := newKeeperIn(t, f, mode)
 			id := k.active(t, OpenOptions{Mode: mode}, "echo mine > only-here; echo more >> README.md; truncate -s 101M large")
 			gone := k.active(t, OpenOptions{Mode: mode}, "")
 			other := k.active(t, OpenOptions{Mode: mode}, "")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/registry"
 
 	"github.com/seed-2d964004/superqode"
@@ -28,11 +29,19 @@ func child(t *testing.T, f *gittest.Fixture, do string, mode superqode.Mode, env
 		t.Fatal(err)
 	}
 	cmd := exec.Command(exe)
-	cmd.Env = f.Env(append(env, "SUPERQODE_TEST_DO="+do, "SUPERQODE_TEST_DIR="+f.Dir, "SUPERQODE_TEST_MODE="+string(mode))...)
+	cmd.Env = f.Env(append(env, "SUPERQODE_TEST_DO="+do, "SUPERQODE_TEST_DIR="+f.Dir, "SUPERQODE_TEST_MODE="+string(mode), shimFor(mode))...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // the exit code is looked at below
 	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// shimFor is the part of the environment in which a child process finds it.
+func shimFor(as superqode.Mode) string {
+	if !mode.Of(as).Mounted {
+		return gittest.ShimVariable + "="
+	}
+	return gittest.ShimVariable + "=" + shim
 }
 
 // The variables that name the file for the points that a process reaches: all of
@@ -53,14 +62,11 @@ func pointsOf(t *testing.T, do string, mode superqode.Mode, times int, prepare f
 	return reached(t, everyPoint, func(string) int { return times }, func(log string) (int, string) { return child(t, f, do, mode, append(env, log)...) })
 }
 
-// pointsThatFail are those of pointsOf that can fail, in a worktree's session.
-func pointsThatFail(t *testing.T, do string, prepare func(*gittest.Fixture)) []string {
+// pointsThatFail are those of pointsOf that can fail.
+func pointsThatFail(t *testing.T, do string, mode superqode.Mode) []string {
 	t.Helper()
 	f := gittest.Dirty(t)
-	if prepare != nil {
-		prepare(f)
-	}
-	return reached(t, canFail, once, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
+	return reached(t, canFail, once, func(log string) (int, string) { return child(t, f, do, mode, log) })
 }
 
 // stock is a few fixtures that take longer to prepare than the test of one point does
@@ -91,13 +97,6 @@ func (p prepared) restore(t *testing.T) *gittest.Fixture {
 	return p.f.For(t)
 }
 
-func shell(t *testing.T, line string, args ...string) {
-	t.Helper()
-	if out, err := exec.Command("sh", append([]string{"-c", line, "sh"}, args...)...).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", line, err, out)
-	}
-}
-
 // dirtyStock prepares dirty fixtures whose origin is not changed by that.
 func dirtyStock(t *testing.T, n int, prepare func(*gittest.Fixture)) stock {
 	t.Helper()
@@ -120,12 +119,12 @@ func (s stock) take(t *testing.T) *gittest.Fixture {
 
 // points returns the points that variable is about and that a process reaches, each up
 // to as many times as times says.
-func (s stock) points(t *testing.T, variable, do string, times func(name string) int) []string {
+func (s stock) points(t *testing.T, variable, do string, mode superqode.Mode, times func(name string) int) []string {
 	t.Helper()
 	p := <-s
 	defer func() { s <- p }()
 	f := p.restore(t)
-	return reached(t, variable, times, func(log string) (int, string) { return child(t, f, do, superqode.ModeWorktree, log) })
+	return reached(t, variable, times, func(log string) (int, string) { return child(t, f, do, mode, log) })
 }
 
 func once(string) int { return 1 }
@@ -210,15 +209,26 @@ func checkAfterCrash(t *testing.T, f *gittest.Fixture, before gittest.Print) {
 	}
 }
 
+// isolated are the modes whose sessions leave the origin alone, and how often one point
+// counts in each.
+func isolated() map[superqode.Mode]int {
+	modes := map[superqode.Mode]int{superqode.ModeWorktree: 3, superqode.ModeSnapshot: 1, superqode.ModeDirectory: 1}
+	if shim != "" {
+		modes[superqode.ModeOverlay] = 1
+	}
+	return modes
+}
+
 // Killed at any point, a session leaves the origin as it was, and the next
 // command brings order.
 func TestKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for mode, times := range map[superqode.Mode]int{superqode.ModeWorktree: 3, superqode.ModeSnapshot: 1, superqode.ModeDirectory: 1} {
+	for mode, times := range isolated() {
 		points := pointsOf(t, "run", mode, times, nil)
 		mustReach(t, points, lifePoints...)
 		mustReach(t, points, map[superqode.Mode][]string{
 			superqode.ModeWorktree: {"worktree.add", "worktree.added", "worktree.copied", "worktree.indexed", "worktree.renamed", "worktree.admin", "worktree.removed"},
+			superqode.ModeOverlay:  {"frozen.made", "overlay.made"},
 		}[mode]...)
 		if mode != superqode.ModeWorktree {
 			points = without(points, "atomicfile.", "store.", "artifacts.") // the records, stores and artifacts of all modes are written alike
@@ -235,6 +245,13 @@ func TestKilledAtEveryPoint(t *testing.T) {
 					t.Fatalf("recover: exit code %d\n%s", code, out)
 				}
 				checkAfterCrash(t, f, before)
+				if mode != superqode.ModeOverlay {
+					return
+				}
+				if code, out := child(t, f, "run", mode); code != 0 { // on no state that is half made
+					t.Fatalf("the next session: exit code %d\n%s", code, out)
+				}
+				checkAfterCrash(t, f, before)
 			})
 		}
 	}
@@ -243,29 +260,35 @@ func TestKilledAtEveryPoint(t *testing.T) {
 // Killed again while it recovers, at any point, it recovers the next time.
 func TestKilledWhileRecovering(t *testing.T) {
 	t.Parallel()
-	for _, first := range []string{"open.active:1", "end.collecting:1", "end.reverting:1", "end.removed:1", "worktree.copied:1"} {
-		crashed := dirtyStock(t, 2, func(f *gittest.Fixture) {
-			if code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+first+"=kill"); code != -1 {
-				t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
-			}
-		})
-		points := crashed.points(t, everyPoint, "recover", once)
-		if first != "open.active:1" { // that one has the whole way down before it
-			points = without(points, "atomicfile.", "store.", "artifacts.")
-		}
-		for _, point := range points {
-			t.Run(first+"/"+point, func(t *testing.T) {
-				t.Parallel()
-				f := crashed.take(t)
-				before := f.Fingerprint(".superqode", ".git/worktrees")
-				if code, out := child(t, f, "recover", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 && code != 0 { // 0: what was stored in the same second is not stored again
-					t.Fatalf("not killed: exit code %d\n%s", code, out)
+	firsts := map[superqode.Mode][]string{superqode.ModeWorktree: {"open.active:1", "end.collecting:1", "end.reverting:1", "end.removed:1", "worktree.copied:1"}}
+	if shim != "" {
+		firsts[superqode.ModeOverlay] = []string{"open.active:1", "end.collecting:1", "end.reverting:1", "overlay.made:1"}
+	}
+	for mode, list := range firsts {
+		for _, first := range list {
+			crashed := dirtyStock(t, 2, func(f *gittest.Fixture) {
+				if code, out := child(t, f, "run", mode, "SUPERQODE_FAILPOINT="+first+"=kill"); code != -1 {
+					t.Fatalf("%s: not killed: exit code %d\n%s", first, code, out)
 				}
-				if code, out := child(t, f, "recover", superqode.ModeWorktree); code != 0 {
-					t.Fatalf("recover: exit code %d\n%s", code, out)
-				}
-				checkAfterCrash(t, f, before)
 			})
+			points := crashed.points(t, everyPoint, "recover", mode, once)
+			if first != "open.active:1" || mode != superqode.ModeWorktree { // that one has the whole way down before it
+				points = without(points, "atomicfile.", "store.", "artifacts.")
+			}
+			for _, point := range points {
+				t.Run(string(mode)+"/"+first+"/"+point, func(t *testing.T) {
+					t.Parallel()
+					f := crashed.take(t)
+					before := f.Fingerprint(".superqode", ".git/worktrees")
+					if code, out := child(t, f, "recover", mode, "SUPERQODE_FAILPOINT="+point+"=kill"); code != -1 && code != 0 { // 0: what was stored in the same second is not stored again
+						t.Fatalf("not killed: exit code %d\n%s", code, out)
+					}
+					if code, out := child(t, f, "recover", mode); code != 0 {
+						t.Fatalf("recover: exit code %d\n%s", code, out)
+					}
+					checkAfterCrash(t, f, before)
+				})
+			}
 		}
 	}
 }
@@ -273,22 +296,28 @@ func TestKilledWhileRecovering(t *testing.T) {
 // A full disk at any step ends in an error, with the origin as it was.
 func TestFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, point := range pointsThatFail(t, "run", nil) {
-		t.Run(point, func(t *testing.T) {
-			t.Parallel()
-			f := gittest.Dirty(t)
-			before := f.Fingerprint(".superqode", ".git/worktrees")
-			code, out := child(t, f, "run", superqode.ModeWorktree, "SUPERQODE_FAILPOINT="+point+"=enospc")
-			if code != 0 && code != 97 {
-				t.Fatalf("exit code %d\n%s", code, out)
-			}
-			if code == 97 && !strings.Contains(out, "no space left") {
-				t.Errorf("the error does not say why: %s", out)
-			}
-			if code, out := child(t, f, "recover", superqode.ModeWorktree); code != 0 {
-				t.Fatalf("recover: exit code %d\n%s", code, out)
-			}
-			checkAfterCrash(t, f, before)
-		})
+	for mode := range isolated() {
+		points := pointsThatFail(t, "run", mode)
+		if mode != superqode.ModeWorktree {
+			points = without(points, "store.", "artifacts.")
+		}
+		for _, point := range points {
+			t.Run(string(mode)+"/"+point, func(t *testing.T) {
+				t.Parallel()
+				f := gittest.Dirty(t)
+				before := f.Fingerprint(".superqode", ".git/worktrees")
+				code, out := child(t, f, "run", mode, "SUPERQODE_FAILPOINT="+point+"=enospc")
+				if code != 0 && code != 97 {
+					t.Fatalf("exit code %d\n%s", code, out)
+				}
+				if code == 97 && !strings.Contains(out, "no space left") {
+					t.Errorf("the error does not say why: %s", out)
+				}
+				if code, out := child(t, f, "recover", mode); code != 0 {
+					t.Fatalf("recover: exit code %d\n%s", code, out)
+				}
+				checkAfterCrash(t, f, before)
+			})
+		}
 	}
 }

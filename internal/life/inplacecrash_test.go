@@ -155,7 +155,7 @@ func TestInPlaceKilledWhileRecovering(t *testing.T) {
 			}
 			return f
 		})
-		points := crashed.points(t, everyPoint, "recover", allButAlike)
+		points := crashed.points(t, everyPoint, "recover", superqode.ModeWorktree, allButAlike)
 		if first != "collect.compared:1" { // that one has the whole way down before it, and its end is theirs
 			points = without(points, "atomicfile.", "store.", "artifacts.", "snapshot.", "end.")
 		}
@@ -287,7 +287,7 @@ func TestRevertFailingAtEveryPoint(t *testing.T) {
 			return f
 		})
 		for variable, how := range map[string]string{everyPoint: "kill", canFail: "enospc"} {
-			points := wrecked.points(t, variable, "revert", allButAlike)
+			points := wrecked.points(t, variable, "revert", superqode.ModeWorktree, allButAlike)
 			if in == superqode.ModeWorktree { // records and stores are written as in place
 				points = without(points, "atomicfile.", "store.", "artifacts.")
 			}

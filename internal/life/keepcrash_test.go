@@ -133,7 +133,7 @@ func must(list []state.Listed, broken []state.Broken, err error) []state.Listed 
 func TestCleanupKilledAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	homes := dirtyStock(t, 4, func(f *gittest.Fixture) { littered(t, f) })
-	points := homes.points(t, everyPoint, "cleanup", once)
+	points := homes.points(t, everyPoint, "cleanup", superqode.ModeWorktree, once)
 	for _, name := range []string{"salvage.contents", "salvage.listed", "salvage.committed", "salvage.recorded", "cleanup.session", "cleanup.salvaged", "end.removed",
 		"end.finished", "cleanup.disposed", "cleanup.orphan-salvaged", "cleanup.forgotten", "cleanup.refs", "cleanup.pack", "cleanup.packed", "cleanup.pack-dropped", "cleanup.sweep"} {
 		if !strings.Contains(strings.Join(points, " "), name+":1") {
@@ -163,7 +163,7 @@ func TestCleanupKilledAtEveryPoint(t *testing.T) {
 func TestCleanupFullDiskAtEveryPoint(t *testing.T) {
 	t.Parallel()
 	homes := dirtyStock(t, 2, func(f *gittest.Fixture) { littered(t, f) })
-	for _, point := range homes.points(t, canFail, "cleanup", once) {
+	for _, point := range homes.points(t, canFail, "cleanup", superqode.ModeWorktree, once) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := homes.take(t)
@@ -231,7 +231,7 @@ func TestFixKilledAtEveryPoint(t *testing.T) {
 			t.Fatalf("not killed: exit code %d\n%s", code, out)
 		}
 	})
-	for _, point := range homes.points(t, everyPoint, "fix", once) {
+	for _, point := range homes.points(t, everyPoint, "fix", superqode.ModeWorktree, once) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			f := homes.take(t)

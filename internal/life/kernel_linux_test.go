@@ -18,12 +18,12 @@ import (
 )
 
 // confined opens a session that has the kernel layer and nothing else (there is
-// no helper binary for shim and hooks beside the test), so that what is kept from
+// no helper binary for shim and hooks beside the test, but in overlay mode), so that what is kept from
 // happening is the kernel's work alone.
 func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 	t.Helper()
 	opt := OpenOptions{Dir: f.Dir, Mode: mode, Exclude: []string{".git/**"}}
-	s, err := managerOf(f).Open(t.Context(), opt)
+	s, err := managerIn(f, mode).Open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func confined(t *testing.T, f *gittest.Fixture, mode superqode.Mode) *Session {
 			t.Errorf("end: %v", err)
 		}
 	})
-	if l := s.Rec.Layers(); l.Shim == kernel.Active || l.Hooks == kernel.Active {
+	if l := s.Rec.Layers(); s.Rec.Overlay == nil && (l.Shim == kernel.Active || l.Hooks == kernel.Active) {
 		t.Fatalf("other layers are active, too: %+v", l)
 	}
 	if s.Rec.Kernel != kernel.Active {
@@ -73,7 +73,7 @@ func inRow(scripts map[string]string, dir string, mounts bool) (text string, n i
 // origin of an isolated session, whether it goes there or uses the workspace's git.
 func TestConfinedOrigin(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []superqode.Mode{superqode.ModeWorktree, superqode.ModeSnapshot, superqode.ModeDirectory} {
+	for _, mode := range withOverlay(superqode.ModeWorktree, superqode.ModeSnapshot, superqode.ModeDirectory) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			f := gittest.Dirty(t)
@@ -101,8 +101,14 @@ func TestConfinedOrigin(t *testing.T) {
 // session, changes nothing that the repository's worktrees share.
 func TestConfinedWorktree(t *testing.T) {
 	t.Parallel()
+	for _, mode := range withOverlay(superqode.ModeWorktree) {
+		t.Run(string(mode), func(t *testing.T) { t.Parallel(); confinedGit(t, mode) })
+	}
+}
+
+func confinedGit(t *testing.T, mode superqode.Mode) {
 	f := gittest.Dirty(t)
-	s := confined(t, f, superqode.ModeWorktree)
+	s := confined(t, f, mode)
 	opened := f.Fingerprint(".superqode")
 	lines := []string{
 		"git add -A", "git commit -qam x --no-verify", "git commit --allow-empty -m x", "git commit --amend -m x --no-verify", "git -c core.hooksPath=/dev/null commit --allow-empty -m x", "git commit-tree HEAD^{tree} -m x",

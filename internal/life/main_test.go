@@ -15,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/gittest"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/overlay"
 	"github.com/seed-2d964004/superqode/internal/program"
 )
 
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("SUPERQODE_TEST_DO") {
 	case "":
 		gittest.LeaveSession()
-		os.Exit(m.Run())
+		os.Exit(withShim(m))
 	case "run":
 		os.Exit(childRun())
 	case "recover":
@@ -49,8 +50,25 @@ func TestMain(m *testing.M) {
 	os.Exit(99)
 }
 
+// shim is the binary that mounts overlays, "" where there can be none; only sessions of
+// overlay mode get it.
+var shim string
+
+func withShim(m *testing.M) int {
+	return gittest.WithShim(func(built string) int {
+		if err := overlay.Check(context.Background(), built, os.TempDir()); err != nil {
+			fmt.Fprintln(os.Stderr, "no overlay mode in these tests:", err)
+			return m.Run()
+		}
+		if shim = built; os.Setenv(gittest.ShimVariable, shim) != nil {
+			return 1
+		}
+		return m.Run()
+	})
+}
+
 func childManager() *Manager {
-	return NewManager(Config{Home: os.Getenv("SUPERQODE_HOME"), Env: os.Environ(), Log: zerolog.Nop(), Warn: func(s string) { fmt.Fprintln(os.Stderr, s) }})
+	return NewManager(Config{Home: os.Getenv("SUPERQODE_HOME"), Env: os.Environ(), Shim: os.Getenv(gittest.ShimVariable), Log: zerolog.Nop(), Warn: func(s string) { fmt.Fprintln(os.Stderr, s) }})
 }
 
 // unruly is the program of every test session: it changes, makes and deletes,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,21 +16,37 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/gittest"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/salvage"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
 // managerOf makes a Manager whose home and environment are the fixture's.
-func managerOf(f *gittest.Fixture) *Manager {
-	return NewManager(Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()})
+func managerOf(f *gittest.Fixture) *Manager { return managerIn(f, "") }
+
+// managerIn is for sessions of one mode.
+func managerIn(f *gittest.Fixture, as superqode.Mode) *Manager {
+	cfg := Config{Home: superqode.Getenv(f.Env(), "SUPERQODE_HOME"), Env: f.Env(), Log: zerolog.Nop()}
+	if mode.Of(as).Mounted {
+		cfg.Shim = shim
+	}
+	return NewManager(cfg)
+}
+
+// withOverlay adds overlay mode to a list where this machine has it.
+func withOverlay(modes ...superqode.Mode) []superqode.Mode {
+	if shim != "" {
+		modes = append(modes, superqode.ModeOverlay)
+	}
+	return modes
 }
 
 // openSession opens a session on the fixture and ends nothing.
 func openSession(t *testing.T, f *gittest.Fixture, opt OpenOptions) *Session {
 	t.Helper()
 	opt.Dir = f.Dir
-	s, err := managerOf(f).Open(t.Context(), opt)
+	s, err := managerIn(f, opt.Mode).Open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,5 +247,12 @@ func TestSalvageRecordsWhatIsNoFile(t *testing.T) {
 		if _, err := salvage.Parse(data, s.Rec.ID, n); !errors.Is(err, state.ErrBroken) {
 			t.Errorf("record 1 was taken for %d: %v", n, err)
 		}
+	}
+}
+
+func shell(t *testing.T, line string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("sh", append([]string{"-c", line, "sh"}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
 }

@@ -36,19 +36,10 @@ type withShim struct{ m *testing.M }
 
 func (w withShim) Run() int {
 	gittest.LeaveSession()
-	if scriptShim = os.Getenv("SUPERQODE_TEST_SHIM"); scriptShim != "" { // built by the test that started this one
+	return gittest.WithShim(func(shim string) int {
+		scriptShim = shim
 		return w.m.Run()
-	}
-	dir, err := os.MkdirTemp("", "superqode-shim-*")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		scriptShim, err = gittest.BuildShim(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return w.m.Run()
+	})
 }
 
 // scriptShim is the helper binary of the scripts' sessions.
