@@ -125,7 +125,7 @@ func plainSessionState(data []byte) *SessionState {
 		"git":         plainjson.Fields{"bin": &st.Git.Bin, "exec_path": &st.Git.ExecPath, "version": &st.Git.Version},
 		"private": func() plainjson.Fields {
 			st.Private = &PrivateGit{}
-			return plainjson.Fields{"dir": &st.Private.Dir}
+			return plainjson.Fields{"dir": &st.Private.Dir, "repository": &st.Private.Repository}
 		},
 	}) {
 		return nil
@@ -214,7 +214,8 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 // The programs may write to it, so nothing in it is believed: superqode's own git
 // never runs there.
 type PrivateGit struct {
-	Dir superqode.HostPath `json:"dir"` // GIT_DIR, links resolved
+	Dir        superqode.HostPath `json:"dir"`        // GIT_DIR, links resolved
+	Repository superqode.HostPath `json:"repository"` // the repository's own common directory, where these programs see it
 }
 
 // Index is the file that git keeps the session's index in.

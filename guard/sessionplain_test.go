@@ -15,7 +15,7 @@ func savedState(t testing.TB, change func(st *SessionState)) []byte {
 		SchemaVersion: 1, ID: superqode.NewSessionID(time.Unix(1700000000, 0)), WorkTree: true, OpenedAt: time.Unix(1700000000, 5).UTC(),
 		Origin: "/o é", Workspace: "/h/ws", GitDirs: []superqode.HostPath{"/o/.git"}, Allow: []string{"commit", "push"}, Deny: []string{},
 		Git: RealGit{Bin: "/usr/bin/git", ExecPath: "/usr/lib/git-core", Version: "2.39.5"}, HookEnv: []string{"A='b'='c'"}, Kernel: true,
-		Private: &PrivateGit{Dir: "/h/git"}, UserConfig: []superqode.HostPath{}, Supervisors: []string{"12-345"},
+		Private: &PrivateGit{Dir: "/h/git", Repository: "/o/.git"}, UserConfig: []superqode.HostPath{}, Supervisors: []string{"12-345"},
 	}
 	change(st)
 	data, err := json.MarshalIndent(st, "", " ")

@@ -87,11 +87,14 @@ func (a *answer) userHookPath(ctx context.Context) string {
 		if a.repo.GitDir == "" {
 			return ""
 		}
-		dir = filepath.Join(a.usersRepository(), "hooks")
+		dir = filepath.Join(a.repo.CommonDir, "hooks")
 	case strings.HasPrefix(dir, "~/"):
 		dir = filepath.Join(superqode.Getenv(a.Env, "HOME"), dir[2:])
 	case !filepath.IsAbs(dir):
 		dir = inside(a.gitsDir(), dir)
+	}
+	if own := a.repo.CommonDir; own != "" && superqode.Within(dir, own) { // an overlay has the session's in its place
+		dir = a.usersRepository() + dir[len(own):]
 	}
 	path := filepath.Join(dir, a.Name)
 	if err := unix.Access(path, unix.X_OK); err != nil {
@@ -117,9 +120,8 @@ func (i *installedCall) next(a *answer) string {
 // usersRepository is the common directory in which the user's own hooks lie: the
 // session's own git directory stands for the user's.
 func (a *answer) usersRepository() string {
-	if a.st != nil && a.st.Private != nil && superqode.Within(a.repo.CommonDir, string(a.st.Private.Dir)) &&
-		len(a.st.GitDirs) > 0 {
-		return string(a.st.GitDirs[0])
+	if a.st != nil && a.st.Private != nil && superqode.Within(a.repo.CommonDir, string(a.st.Private.Dir)) {
+		return string(a.st.Private.Repository)
 	}
 	return a.repo.CommonDir
 }

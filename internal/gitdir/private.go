@@ -47,10 +47,11 @@ func Needed(s *site.Site, r state.GuardRecord) bool {
 // Private is the git directory of the session's own, where its programs see it: in its
 // folder for what programs may write, or in an overlay in the place of the repository's.
 func Private(s *site.Site) *guard.PrivateGit {
+	p := &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git")), Repository: state.HostPath(Repository(s))}
 	if s.Rec.Overlay != nil {
-		return &guard.PrivateGit{Dir: s.Rec.Overlay.At + "/.git"}
+		p.Dir = s.Rec.Overlay.At + "/.git"
 	}
-	return &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git"))}
+	return p
 }
 
 // dirOf is where superqode reads it.

@@ -51,7 +51,8 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 		l.Base = base
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	own := func(path superqode.RelPath, _ snapshot.Kind) bool { return path == ".git" && Of(s.Rec.Mode).WorkTree }
+	mine := Of(s.Rec.Mode).WorkTree && (s.Rec.CommonDir != "" || isOrphan(s)) // elsewhere the program made it
+	own := func(path superqode.RelPath, _ snapshot.Kind) bool { return path == ".git" && mine }
 	if err = l.scanWorkspace(ctx, s, own); err != nil {
 		return d, fmt.Errorf("scan the workspace: %w", err)
 	}
@@ -68,6 +69,7 @@ func SalvageWorkspace(ctx context.Context, s *site.Site, why string) (d Disposal
 	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{Dirs: true}) {
 		switch e := l.Final.Find(c.Path); {
 		case e == nil:
+		case s.Rec.Overlay != nil && e.Path == ".superqode" && e.Kind == snapshot.Dir: // a mount's place
 		case !e.IsLarge() || isOrphan(s):
 			part.Entries = append(part.Entries, *e)
 		case extra[e.Path]:
