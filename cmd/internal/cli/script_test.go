@@ -86,15 +86,50 @@ func scribble() {
 //	interrupt NAME SIGNAL       sends INT, TERM, HUP or KILL to the background program NAME (a file with its pid)
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:   filepath.Join("testdata", "script"),
+	p := scripts()
+	p.Dir = filepath.Join("testdata", "script")
+	testscript.Run(t, p)
+}
+
+// TestOverlayScripts runs scripts once more, with sessions that name no mode in overlay mode.
+func TestOverlayScripts(t *testing.T) {
+	t.Parallel()
+	if err := overlay.Check(t.Context(), scriptShim, os.TempDir()); err != nil {
+		t.Skip("there is no overlay mode here:", err)
+	}
+	p := scripts()
+	for _, name := range overlayScripts {
+		p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))
+	}
+	p.Setup = func(env *testscript.Env) error {
+		env.Setenv("SUPERQODE_WORKSPACE_DEFAULT_MODE", "overlay")
+		return setupScript(env)
+	}
+	testscript.Run(t, p)
+}
+
+func scripts() testscript.Params {
+	return testscript.Params{
 		Setup: setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": cmdExits, "peak": cmdPeak, "repo": cmdRepo, "remember": cmdRemember, "same": cmdSame,
 			"field": cmdField, "json": cmdJSON, "until": cmdUntil, "interrupt": cmdInterrupt,
 		},
 		Condition: scriptCondition,
-	})
+	}
+}
+
+// overlayScripts are those about what programs do to a session and a session to the origin, but
+// for those that ask for the path of a workspace that is a folder of its own.
+var overlayScripts = []string{
+	"artifacts-add", "artifacts-changed", "bad-apply", "bad-changing", "bad-diskfull", "bad-endless", "bad-git",
+	"bad-modes", "bad-names", "bad-origin", "bad-results", "bad-session", "bad-setup", "bad-sparse",
+	"bad-special", "bad-turned", "claim-enforced", "claim-session", "collect", "exec-code", "exec-detach",
+	"exec-limits", "git-processes", "guard-commits", "guard-matrix", "guard-places", "large-files",
+	"origin-files", "redact", "run-agents", "run-apply", "run-exit", "run-killed", "run-signals", "run-unruly",
+	"track", "track-hooks", "trust", "verify-fix", "watch-session", "workspace-apply", "workspace-apply-conflict",
+	"workspace-blame", "workspace-cleanup", "workspace-fs", "workspace-list", "workspace-restore",
+	"workspace-revert", "workspace-shell",
 }
 
 // userScripts are about what the kernel, or a file's mode, keeps from a program.
