@@ -120,12 +120,13 @@ func scripts() testscript.Params {
 }
 
 // overlayScripts are those about what programs do to a session and a session to the origin, but
-// for those that ask for the path of a workspace that is a folder of its own.
+// for those that ask for the path of a workspace that is a folder of its own, and those whose
+// programs read what a script put beside the origin: a session has a /tmp of its own.
 var overlayScripts = []string{
 	"artifacts-add", "artifacts-changed", "bad-apply", "bad-changing", "bad-diskfull", "bad-endless", "bad-git",
 	"bad-modes", "bad-names", "bad-origin", "bad-results", "bad-session", "bad-setup", "bad-sparse",
-	"bad-special", "bad-turned", "claim-enforced", "claim-session", "collect", "exec-code", "exec-detach",
-	"exec-limits", "git-processes", "guard-commits", "guard-matrix", "guard-places", "large-files",
+	"bad-special", "bad-turned", "claim-enforced", "claim-session", "exec-code", "exec-detach",
+	"exec-limits", "git-processes", "guard-commits", "guard-matrix", "large-files",
 	"origin-files", "redact", "run-agents", "run-apply", "run-exit", "run-killed", "run-signals", "run-unruly",
 	"track", "track-hooks", "trust", "verify-fix", "watch-session", "workspace-apply", "workspace-apply-conflict",
 	"workspace-blame", "workspace-cleanup", "workspace-fs", "workspace-list", "workspace-restore",
