@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 )
 
@@ -693,4 +694,19 @@ func readAll(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestPlacesAtOnce: the programs of one session make the places to mount on together.
+func TestPlacesAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		dir := t.TempDir()
+		var group errgroup.Group
+		for range 8 {
+			group.Go(func() error { return makePlace(dir, "a/b/helper", false) })
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

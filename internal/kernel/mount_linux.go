@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,6 +169,9 @@ func makePlace(dir, rel string, isDir bool) error {
 		return err
 	}
 	f, err := root.OpenFile(rel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) { // made since by another program's start in this session
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -256,6 +256,7 @@ func TestPlaced(t *testing.T) {
 		"all in /tmp":      {more: []string{"/tmp/r/.git/"}, change: func(o *Options) { o.Origin, o.GitDirs = "/tmp/r", []string{"/tmp/r/.git"} }, want: []Mount{tmp, run, same("/tmp/r")}},
 		"an agent for ssh": {more: []string{"/tmp/ssh/agent"}, change: func(o *Options) { o.Env = append(o.Env, "SSH_AUTH_SOCK=/tmp/ssh/agent") }, want: []Mount{tmp, run, same("/tmp/ssh/agent")}},
 		"tools":            {more: []string{"/tmp/bin/"}, change: func(o *Options) { o.Env = []string{"PATH=/tmp/bin:/usr/bin:bin:/tmp/none"} }, want: []Mount{tmp, run, same("/tmp/bin")}},
+		"an environment":   {more: []string{"/tmp/venv/bin/"}, change: func(o *Options) { o.Env = []string{"PATH=/tmp/venv/bin:/usr/bin"} }, want: []Mount{tmp, run, same("/tmp/venv")}},
 		"the origin":       {change: func(o *Options) { o.Origin = "/tmp" }, err: "would cover /tmp"},
 		"runtime is HOME":  {change: func(o *Options) { o.User = []string{"XDG_RUNTIME_DIR=/home/u"}; o.Home = "/home/u" }, err: "would cover /home/u"},
 	} {

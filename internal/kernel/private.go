@@ -86,7 +86,14 @@ func (o Options) checkPrivate(look view) error {
 func (o Options) kept(look view) []string {
 	list := slices.Concat([]string{o.Home, o.Origin, o.Helper}, o.GitDirs, o.Trees, o.Own, o.Allow, o.Private.Sockets, o.Private.Keep)
 	list = append(list, superqode.Getenv(o.User, "HOME"), superqode.Getenv(o.Env, "HOME"), superqode.Getenv(o.Env, "SSH_AUTH_SOCK"))
-	list = append(list, filepath.SplitList(superqode.Getenv(o.Env, "PATH"))...)
+	for _, dir := range filepath.SplitList(superqode.Getenv(o.Env, "PATH")) {
+		list = append(list, dir)
+		if base := filepath.Base(dir); base == "bin" || base == ".bin" { // of a virtual environment, of node_modules
+			if prefix := filepath.Dir(dir); strings.Count(prefix, "/") > 1 {
+				list = append(list, prefix)
+			}
+		}
+	}
 	return resolved(list, look)
 }
 

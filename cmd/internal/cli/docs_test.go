@@ -43,7 +43,7 @@ var placeholders = strings.NewReplacer("[ARG…]", "", "SESSION/1", "$(superqode
 // its fix, and a conflict that keeps it.
 const docsRepository = `
 mkdir -p ~/templates/service "$WORLD/bin" DIR src ../fixtures
-for name in claude codex some-linter make npm go jq CMD browser; do ln -s "$WORLD/fake" "$WORLD/bin/$name"; done
+for name in claude codex some-linter make npm go jq CMD browser; do cp "$WORLD/fake" "$WORLD/bin/$name"; done
 for n in $(seq 200); do echo "line $n"; done | tee FILE src/a.go src/cart.go src/b.go >store.go
 cp "$WORLD/fake" agent.sh; cp "$WORLD/fake" format.sh; cp "$WORLD/fake" ~/templates/service/scaffold.sh
 echo hello >README.md; echo A=1 >.env.example; echo '{}' | tee package-lock.json >../fixtures/customers.json
