@@ -5,7 +5,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/seed-2d964004/superqode/guard"
@@ -127,4 +129,29 @@ func TestCorpus(t *testing.T) {
 			runCorpus(t, name, in)
 		})
 	}
+}
+
+// Lines are checked at once by programs that use this package, and each is read by itself.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for range 200 {
+				word := strings.Repeat(strconv.Itoa(i), 20)
+				for text, want := range map[string]guard.Decision{
+					"printf -v c '%s %s' git stash; $c":             guard.Deny,
+					"printf -v c '%s %s' echo " + word + "; $c":     guard.Allow,
+					"$(printf '%b' 'git\\tpush " + word + "')":      guard.Deny,
+					"$(echo -e 'echo\\tgit " + word + " commit x')": guard.Allow,
+				} {
+					if got := shelltext.Check(t.Context(), text, guard.Context{}); got.Decision != want {
+						t.Errorf("%q: got %s, want %s: %v", text, got.Decision, want, got.Steps)
+						return
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
 }

@@ -150,7 +150,7 @@ func echo(args []string) string {
 
 // unescape decodes \n and its kin.
 func unescape(s string) string {
-	if out, _, err := expand.Format(nil, s, nil); err == nil {
+	if out, _, err := expand.Format(&expand.Config{}, s, nil); err == nil {
 		return noZeros(out)
 	}
 	return s
@@ -167,7 +167,7 @@ func printf(args []string) string {
 	format, rest := args[0], args[1:]
 	var b strings.Builder
 	for range 64 {
-		out, used, err := expand.Format(nil, format, append([]string{}, rest...))
+		out, used, err := expand.Format(&expand.Config{}, format, append([]string{}, rest...))
 		if err != nil {
 			return open("printf")
 		}
