@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -294,8 +295,7 @@ func (a *App) Fail(err error, command string) int {
 		fmt.Fprintf(a.Err, "hint: %s\n", text.Printable(hint))
 	}
 	if a.Flags.JSON && !a.printed {
-		body := ErrorBody{Code: name, Message: sentence, Hint: hint, Paths: ErrorPaths(err)}
-		if werr := a.PrintJSON(map[string]any{"error": body}); werr != nil && !errors.Is(werr, syscall.EPIPE) {
+		if werr := a.PrintJSON(map[string]any{"error": errorBody(err, name)}); werr != nil && !errors.Is(werr, syscall.EPIPE) {
 			fmt.Fprintf(a.Err, "superqode: %s\n", text.Printable(werr.Error()))
 		}
 	}
@@ -342,16 +342,23 @@ func (a *App) PrintFields(keysAndValues ...any) error {
 
 // ErrorBody is an error in a command's JSON document.
 type ErrorBody struct {
-	Code    string   `json:"code"`
-	Message string   `json:"message"`
-	Hint    string   `json:"hint"`
-	Paths   []string `json:"paths"`
+	Code string `json:"code"` // the same as the kind, by its older name
+	artifacts.Failure
 }
 
 // ErrorField is the error as a field of a document that tells of more.
 func ErrorField(err error) ErrorBody {
-	_, code := Classify(err, "")
-	return ErrorBody{Code: code, Message: sentenceOf(err), Hint: hintOf(err), Paths: ErrorPaths(err)}
+	_, kind := Classify(err, "")
+	return errorBody(err, kind)
+}
+
+func errorBody(err error, kind string) ErrorBody {
+	nothingDone := slices.Contains([]string{"locked", "not_found", "usage"}, kind) // found before anything is changed
+	return ErrorBody{Code: kind, Failure: failure(err, kind, nothingDone)}
+}
+
+func failure(err error, kind string, retrySafe bool) artifacts.Failure {
+	return artifacts.Failure{Kind: kind, Message: sentenceOf(err), Hint: hintOf(err), RetrySafe: retrySafe, Paths: ErrorPaths(err)}
 }
 
 // sentenceOf returns an error's text in one line.
@@ -367,10 +374,7 @@ func WithError(res artifacts.Result, err error, command string) *artifacts.Resul
 		return &res
 	}
 	res.ExitCode = code
-	res.Error = &artifacts.Failure{
-		Kind: kind, Message: sentenceOf(err), Hint: hintOf(err), Paths: ErrorPaths(err),
-		RetrySafe: res.OriginCheck.Unchanged && !res.Applied.Done(),
-	}
+	res.Error = new(failure(err, kind, res.OriginCheck.Unchanged && !res.Applied.Done()))
 	return &res
 }
 
