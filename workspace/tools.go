@@ -6,10 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-2d964004/superqode"
 )
@@ -107,20 +104,16 @@ func walk(ctx context.Context, f FS, dir string, visit WalkFunc) error {
 // "{a,b}" are alternatives, and a folder's plain name, or a pattern that ends in "/",
 // stands for all files below. ".git" is left out unless the pattern names it. A pattern
 // that cannot be read, is empty, absolute or holds ".." is superqode.ErrUsage.
-func Glob(ctx context.Context, f FS, glob string) ([]string, error) {
-	p, err := parsePattern(glob)
+func Glob(ctx context.Context, f FS, text string) ([]string, error) {
+	p, err := parsePattern(text)
 	if err != nil {
 		return nil, err
 	}
 	m := methods{doerOf(f)}
-	base := p.glob
-	if !p.all || strings.ContainsAny(p.glob, `*?[{\`) {
-		base, _ = doublestar.SplitPattern(p.glob)
-	}
-	git := slices.Contains(strings.Split(p.glob, "/"), ".git")
+	base, git := p.Base(), p.Names(".git")
 	found := []string{}
 	take := func(name string, kind fs.FileMode) error {
-		if !p.match(name) || kind != 0 && kind != fs.ModeSymlink {
+		if !p.Match(name) || kind != 0 && kind != fs.ModeSymlink {
 			return nil
 		}
 		if kind == fs.ModeSymlink {
@@ -136,7 +129,7 @@ func Glob(ctx context.Context, f FS, glob string) ([]string, error) {
 		if !e.IsDir() {
 			return take(name, e.Type())
 		}
-		if e.Name() == ".git" && !git || !p.mayMatchBelow(name) {
+		if e.Name() == ".git" && !git || !p.Below(name) {
 			return fs.SkipDir
 		}
 		return nil
@@ -154,13 +147,6 @@ func Glob(ctx context.Context, f FS, glob string) ([]string, error) {
 	}
 	slices.Sort(found)
 	return found, err
-}
-
-// mayMatchBelow reports whether a folder may hold matches: one that is deeper than the
-// pattern has components does not.
-func (p pattern) mayMatchBelow(dir string) bool {
-	return p.all || strings.Contains(p.glob, "**") || strings.Contains(p.glob, "{") ||
-		strings.Count(dir, "/") < strings.Count(p.glob, "/")
 }
 
 type contextKey struct{}

@@ -11,9 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/glob"
 )
 
 // Sub returns the view of one directory of f, which need not exist yet. It cannot be left
@@ -150,21 +149,21 @@ func (s *scope) check(o op, name string, folds bool) error {
 		return &Error{Path: name, Rule: rule, Kind: ErrAccessDenied, by: s}
 	}
 	if name == "." { // what is in the root is hidden, not the root
-		if o.writes() && !slices.ContainsFunc(s.allow, func(p pattern) bool { return p.glob == "**" || p.glob == "." }) {
+		if o.writes() && !slices.ContainsFunc(s.allow, pattern.Everything) {
 			return refuse(notAllowed)
 		}
 		return nil
 	}
-	if p, ok := first(s.deny, name, folds, pattern.covers); ok {
+	if p, ok := first(s.deny, name, folds, pattern.Covers); ok {
 		return refuse("mandatory-deny " + p.text)
 	}
 	if o != opWrite && o != opAppend && o != opAtomic {
-		if p, ok := first(s.denyRead, name, folds, pattern.covers); ok {
+		if p, ok := first(s.denyRead, name, folds, pattern.Covers); ok {
 			return refuse("deny-read " + p.text)
 		}
 	}
 	if o.writes() {
-		if _, ok := first(s.allow, name, folds, pattern.match); !ok {
+		if _, ok := first(s.allow, name, folds, pattern.Match); !ok {
 			return refuse(notAllowed)
 		}
 	}
@@ -174,7 +173,7 @@ func (s *scope) check(o op, name string, folds bool) error {
 func first(list []pattern, name string, folds bool, match func(pattern, string) bool) (pattern, bool) {
 	for _, p := range list {
 		if folds {
-			p.glob, name = strings.ToLower(p.glob), strings.ToLower(name)
+			p.Pattern, name = p.Fold(), strings.ToLower(name)
 		}
 		if match(p, name) {
 			return p, true
@@ -326,54 +325,17 @@ func rel(name, dir string) string {
 	return path.Clean(strings.TrimPrefix(strings.TrimPrefix(name, dir), "/"))
 }
 
-// pattern is one of the dialect that output patterns have: doublestar's, where a plain
-// name of a folder, or one that ends in "/", stands for all that is below.
+// pattern is one of a rule.
 type pattern struct {
+	glob.Pattern
 	text string
-	glob string
-	all  bool // what is below a folder that it names counts, too
-	only bool // and nothing else does
 }
 
-// parsePattern checks a pattern. The error wraps superqode.ErrUsage.
+// parsePattern reads a pattern. The error wraps superqode.ErrUsage.
 func parsePattern(text string) (pattern, error) {
-	fail := func(why string) (pattern, error) {
-		return pattern{}, superqode.Errorf(superqode.ErrUsage, "pattern %q %s", text, why)
+	p, err := glob.Parse(text)
+	if err != nil {
+		return pattern{}, superqode.Errorf(superqode.ErrUsage, "pattern %q %v", text, err)
 	}
-	switch {
-	case text == "" || strings.ContainsRune(text, 0):
-		return fail("is empty or holds a NUL byte")
-	case path.IsAbs(text) || slices.Contains(strings.Split(text, "/"), ".."):
-		return fail("leads out of the workspace")
-	case !doublestar.ValidatePattern(text):
-		return fail("is not a pattern")
-	}
-	p := pattern{text: text, glob: path.Clean(text)}
-	slash := strings.HasSuffix(text, "/")
-	p.only = slash && p.glob != "."
-	p.all = slash || !strings.ContainsAny(p.glob, `*?[{\`)
-	return p, nil
-}
-
-// match reports whether a path is asked for.
-func (p pattern) match(name string) bool {
-	return !p.only && doublestar.MatchUnvalidated(p.glob, name) || p.all && p.above(name)
-}
-
-// covers reports whether a path, or a folder that it lies in, is asked for.
-func (p pattern) covers(name string) bool {
-	return doublestar.MatchUnvalidated(p.glob, name) || p.above(name)
-}
-
-// above reports whether the pattern matches a folder that the path lies in.
-func (p pattern) above(name string) bool {
-	if p.glob == "." {
-		return true
-	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if doublestar.MatchUnvalidated(p.glob, dir) {
-			return true
-		}
-	}
-	return false
+	return pattern{p, text}, nil
 }

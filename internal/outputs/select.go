@@ -58,7 +58,7 @@ func (s *selector) root(ctx context.Context, name, dir string, patterns []*patte
 func bases(patterns []*pattern) []string {
 	var list []string
 	for _, p := range patterns {
-		list = append(list, p.base())
+		list = append(list, p.Base())
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
@@ -99,7 +99,7 @@ func (s *selector) walk(ctx context.Context, rel string) error {
 	for _, e := range entries {
 		sub := path.Join(rel, e.Name())
 		switch {
-		case e.Name() == ".git" && !slices.ContainsFunc(s.patterns, func(p *pattern) bool { return p.names(".git") }):
+		case e.Name() == ".git" && !slices.ContainsFunc(s.patterns, func(p *pattern) bool { return p.Names(".git") }):
 		case e.IsDir():
 			if err := s.walk(ctx, sub); err != nil {
 				return err
@@ -120,7 +120,7 @@ func (s *selector) isLink(rel string) bool {
 func (s *selector) visit(rel string, kind fs.FileMode) {
 	asked := false
 	for _, p := range s.patterns {
-		if p.match(rel) {
+		if p.Match(rel) {
 			p.seen, asked = true, true
 		}
 	}
