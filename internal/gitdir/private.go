@@ -28,6 +28,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/linked"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -73,8 +74,9 @@ func Repository(s *site.Site) string {
 
 // Make makes it before the first program: HEAD, index, refs and the state
 // of a merge under way as the workspace has them, and an object store behind which
-// the repository's own stands. HEAD comes last: with it the directory is whole.
-func Make(ctx context.Context, s *site.Site) error {
+// the repository's own stands. HEAD comes last: with it the directory is whole. Of
+// programs that start at once, one makes it.
+func Make(ctx context.Context, s *site.Site) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -82,9 +84,22 @@ func Make(ctx context.Context, s *site.Site) error {
 		return nil
 	}
 	dir := dirOf(s)
+	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "git.lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
 	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
 		return nil
 	}
+	if err := private(ctx, s, dir); err != nil {
+		return fmt.Errorf("make the session's own git directory: %w", err)
+	}
+	return nil
+}
+
+// private makes it in a folder.
+func private(ctx context.Context, s *site.Site, dir string) error {
 	if s.Rec.Overlay != nil {
 		m, err := s.Mount(ctx)
 		if err != nil {
@@ -120,10 +135,7 @@ func Make(ctx context.Context, s *site.Site) error {
 	} else {
 		c.TopLevel = ""
 	}
-	if err = errors.Join(err, c.make(ctx)); err != nil {
-		return fmt.Errorf("make the session's own git directory: %w", err)
-	}
-	return nil
+	return errors.Join(err, c.make(ctx))
 }
 
 // copied is a git directory that is made as one of the repository's is. TopLevel is its
@@ -180,7 +192,11 @@ func (c *copied) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the workspace's HEAD and index: %w", err)
 	}
-	return os.WriteFile(filepath.Join(c.dir, "HEAD"), []byte(head), 0o600)
+	unfinished := filepath.Join(c.dir, "HEAD.lock")
+	if err := os.WriteFile(unfinished, []byte(head), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, filepath.Join(c.dir, "HEAD"))
 }
 
 // copyWorkState copies the index, and what a merge under way has left.
