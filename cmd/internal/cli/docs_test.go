@@ -213,7 +213,7 @@ func (w *docsWorld) make(t *testing.T, block string) error {
 		cd ../..; rm -rf now/home/.superqode/working/*/trash/* || :; cp -a now %s`, script, name)
 	if out, exit := w.shell(t, fmt.Sprintf(`set -e
 		[ ! -e now ] || { mv now old; chmod -R u+w old 2>/dev/null || :; rm -rf old; } # a sweeper may still be at work there
-		if [ -e %s ]; then cp -a %[1]s now; else %s; fi`, name, first)); exit != 0 {
+		if [ -e %s ]; then mkdir -p now; cp -a %[1]s/. now; else %s; fi`, name, first)); exit != 0 {
 		return fmt.Errorf("prepare for %q: exit code %d\n%s", block, exit, out)
 	}
 	return nil
