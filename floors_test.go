@@ -23,7 +23,6 @@ const module = "github.com/seed-2d964004/superqode"
 var floors = map[string]int{
 	"":                           0,
 	"internal/atomicfile":        0,
-	"internal/bench":             0,
 	"internal/dirfd":             0,
 	"internal/failpoint":         0,
 	"internal/cmdline":           0,
@@ -56,6 +55,7 @@ var floors = map[string]int{
 	"internal/installation":      15,
 	"internal/state":             15,
 	"workspace":                  15,
+	"internal/bench":             16,
 	"hooks":                      20,
 	"internal/merge":             20,
 	"internal/report":            20,
