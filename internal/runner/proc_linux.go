@@ -191,10 +191,14 @@ func EndMarked(marker string) ([]Process, error) {
 	left := marked(marker)
 	pause := time.Millisecond
 	for len(left) > 0 && time.Since(begin) < leftGrace+giveUp {
+		for _, p := range left { // before any is ended, which ends others
+			if told[p.pid] != p.start {
+				found = append(found, Process{PID: p.pid, Args: commandLine(p.pid)})
+			}
+		}
 		for _, p := range left {
 			if told[p.pid] != p.start {
 				told[p.pid] = p.start
-				found = append(found, Process{PID: p.pid, Args: commandLine(p.pid)})
 				_ = send(p, unix.SIGTERM)
 				_ = send(p, unix.SIGCONT)
 			}
