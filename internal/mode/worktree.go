@@ -67,7 +67,10 @@ func TellLeftBehind(s *site.Site, exit int) {
 	}
 	for _, name := range dependencies {
 		at := filepath.Join(string(s.Rec.Prefix), name)
-		if atomicfile.Exists(filepath.Join(string(s.Rec.Origin), at)) && !atomicfile.Exists(filepath.Join(s.WorkDir(), at)) {
+		if !atomicfile.Exists(filepath.Join(string(s.Rec.Origin), at)) || atomicfile.Exists(filepath.Join(s.WorkDir(), at)) {
+			continue
+		}
+		if base, err := s.LoadBase(); err == nil && base.Find(superqode.RelPath(at)) == nil { // else the program removed it
 			s.Tell(fmt.Sprintf("%s stayed behind, since git ignores it: superqode run --include %s -- CMD, or for every session: superqode init", text.Printable(at), text.QuotePOSIX(at)))
 		}
 	}
