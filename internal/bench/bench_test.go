@@ -62,7 +62,7 @@ func parse(stderr io.Writer, args []string) (*options, error) {
 	sizes := flags.String("sizes", "1000,10000,100000", "numbers of files, separated by commas")
 	where := flags.String("where", "tmpfs,disk", "tmpfs (/dev/shm), disk, or both")
 	runs := flags.Int("runs", 7, "measured runs of each command")
-	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, guard, outputs, claims, manifest, short, workspace")
+	only := flags.String("only", "", "groups to run: a pattern for sessions, dirty, changes, inplace, copy, overlay, guard, outputs, claims, manifest, short, workspace")
 	bin := flags.String("bin", "", "superqode to measure, from the module's root (default: build it)")
 	disk := flags.String("disk", "/var/tmp", "folder for the repositories on disk")
 	strict := flags.Bool("strict", false, "fail when a bound is missed")

@@ -180,7 +180,7 @@ func hashFile(file string, buf []byte) error {
 }
 
 // measureInPlace measures the groups that need a repository of their own
-// because they change it.
+// because they change it, or make much beside it.
 func measureInPlace(ctx context.Context, p place, o *options, r *report, n int) {
 	for _, g := range []struct {
 		name string
@@ -188,8 +188,9 @@ func measureInPlace(ctx context.Context, p place, o *options, r *report, n int) 
 	}{
 		{"inplace", func(s *subject) { s.inPlace(o.runs, n, r) }},
 		{"copy", func(s *subject) { s.copies(o.runs, n, r) }},
+		{"overlay", func(s *subject) { s.overlay(o.runs, n, r) }},
 	} {
-		if !o.only.MatchString(g.name) {
+		if !o.only.MatchString(g.name) || g.name == "overlay" && !overlayWorks(ctx, p, o, r) {
 			continue
 		}
 		s := newSubject(ctx, p, o.bin, n)
