@@ -114,7 +114,7 @@ func (m *Commits) writeBase(ctx context.Context, s *site.Site, ref string) error
 // programsGit is where the session's programs had their HEAD, and the folder of the
 // objects that they made.
 func programsGit(s *site.Site) (gitDir, common, objects string) {
-	if p := dirOf(s); atomicfile.Exists(filepath.Join(p, "HEAD")) {
+	if p := dirOf(s); hasHead(p) {
 		return p, p, filepath.Join(p, "objects")
 	}
 	common = string(s.Rec.CommonDir)

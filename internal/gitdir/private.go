@@ -30,6 +30,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/linked"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
+	"github.com/seed-2d964004/superqode/internal/rooted"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
@@ -75,7 +76,7 @@ func Repository(s *site.Site) string {
 // Make makes it before the first program: HEAD, index, refs and the state
 // of a merge under way as the workspace has them, and an object store behind which
 // the repository's own stands. HEAD comes last: with it the directory is whole. Of
-// programs that start at once, one makes it.
+// programs that start at once, one makes it, and makes it anew where one took it away.
 func Make(ctx context.Context, s *site.Site) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -83,30 +84,110 @@ func Make(ctx context.Context, s *site.Site) (err error) {
 	if !Needed(s, s.Rec.Guard) {
 		return nil
 	}
-	dir := dirOf(s)
 	unlock, err := lockfile.Lock(ctx, filepath.Join(s.Folder, "git.lock"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if atomicfile.Exists(filepath.Join(dir, "HEAD")) {
+	if hasHead(dirOf(s)) {
 		return nil
 	}
-	if err := private(ctx, s, dir); err != nil {
+	made := filepath.Join(s.Folder, "git") // where no program writes
+	err = os.RemoveAll(made)
+	if err == nil {
+		err = private(ctx, s, made)
+	}
+	if err == nil {
+		err = place(ctx, s, made)
+	}
+	if err = errors.Join(err, os.RemoveAll(made)); err != nil {
 		return fmt.Errorf("make the session's own git directory: %w", err)
 	}
 	return nil
 }
 
-// private makes it in a folder.
-func private(ctx context.Context, s *site.Site, dir string) error {
+// hasHead reports whether a git directory that a program could write to is there and whole.
+func hasHead(dir string) bool {
+	return atomicfile.ReadBelow(filepath.Dir(dir), filepath.Base(dir)+"/HEAD") != ""
+}
+
+// place copies what was made to where the programs have it.
+func place(ctx context.Context, s *site.Site, made string) error {
+	in, name := filepath.Join(s.Folder, "tmp"), "git"
 	if s.Rec.Overlay != nil {
 		m, err := s.Mount(ctx)
 		if err != nil {
 			return err
 		}
-		dir = filepath.Join(m.Dir(), ".git")
+		in, name = m.Dir(), ".git"
 	}
+	top, err := atomicfile.OpenRoot(in)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	dir, err := folder(top, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = os.Rename(filepath.Join(made, "HEAD"), filepath.Join(made, "HEAD.lock"))
+	if err == nil {
+		err = put(made, dir)
+	}
+	if err != nil {
+		return err
+	}
+	return dir.Rename("HEAD.lock", "HEAD")
+}
+
+// put copies files and folders into one to which programs write, also now. Nothing of
+// theirs leads it elsewhere: what is no folder, where one has to be, goes.
+func put(from string, to *os.Root) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		src := filepath.Join(from, e.Name())
+		if e.IsDir() {
+			sub, err := folder(to, e.Name())
+			if err == nil {
+				err = errors.Join(put(src, sub), sub.Close())
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		data, err := os.ReadFile(src)
+		if err = errors.Join(err, to.RemoveAll(e.Name())); err != nil {
+			return err
+		}
+		f, err := to.OpenFile(e.Name(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// folder opens a folder in one to which programs write, and makes it where there is none.
+func folder(in *os.Root, name string) (*os.Root, error) {
+	if info, err := in.Lstat(name); err == nil && !info.IsDir() {
+		if err := in.Remove(name); err != nil {
+			return nil, err
+		}
+	}
+	return rooted.Folder(in, name, true)
+}
+
+// private makes it in a folder.
+func private(ctx context.Context, s *site.Site, dir string) error {
 	repo, err := s.Repo(ctx)
 	if err != nil {
 		return err
@@ -151,7 +232,7 @@ type copied struct {
 	index        string             // the index with which a session begins that has a commit's files; "": it has the work tree's state
 }
 
-// make makes it; HEAD comes last.
+// make makes it.
 func (c *copied) make(ctx context.Context) error {
 	for _, d := range []string{"objects/info", "objects/pack", "refs/heads", "info", "logs/refs"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o700); err != nil {
@@ -192,11 +273,7 @@ func (c *copied) make(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the workspace's HEAD and index: %w", err)
 	}
-	unfinished := filepath.Join(c.dir, "HEAD.lock")
-	if err := os.WriteFile(unfinished, []byte(head), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(unfinished, filepath.Join(c.dir, "HEAD"))
+	return os.WriteFile(filepath.Join(c.dir, "HEAD"), []byte(head), 0o600)
 }
 
 // copyWorkState copies the index, and what a merge under way has left.
