@@ -278,21 +278,21 @@ func (s *Store) Refs(session superqode.SessionID) (map[string]string, error) {
 	}
 	root := filepath.Join(s.dir, filepath.FromSlash(prefix))
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) || err == nil && (!d.Type().IsRegular() || strings.HasSuffix(path, ".lock")) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !d.Type().IsRegular() {
 			return nil
 		}
 		if err != nil {
 			return err
+		}
+		name := filepath.ToSlash(path[len(root)+1:])
+		if !validRef(prefix + name) { // unfinished, of a process that was killed
+			return nil
 		}
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		refs[filepath.ToSlash(rel)] = strings.TrimSpace(string(data))
+		refs[name] = strings.TrimSpace(string(data))
 		return err
 	})
 	return refs, err
@@ -304,12 +304,17 @@ func (s *Store) DeleteRefs(ctx context.Context, session superqode.SessionID) err
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	refs, err := s.Refs(session)
-	if err != nil || len(refs) == 0 {
+	// With what a process that was killed left unfinished there, locks too.
+	err := os.RemoveAll(filepath.Join(s.dir, refPrefix, session.String()))
+	if err != nil {
+		return err
+	}
+	packed, err := s.Refs(session)
+	if err != nil || len(packed) == 0 {
 		return err
 	}
 	var in bytes.Buffer
-	for name := range refs {
+	for name := range packed {
 		fmt.Fprintf(&in, "delete %s%s/%s\n", refPrefix, session, name)
 	}
 	_, err = s.out(ctx, &in, "update-ref", "--stdin")

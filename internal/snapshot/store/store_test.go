@@ -118,6 +118,11 @@ func TestStoreRefs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, unfinished := range []string{"/.final.tmp-1", "/salvage/x.lock"} {
+		if err := os.WriteFile(filepath.Join(s.Dir(), "refs/superqode", one.String()+unfinished), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	refs, err := s.Refs(one)
 	if err != nil || len(refs) != 2 || refs["base"] == "" || refs["salvage/x"] == "" {
 		t.Error(refs, err)
@@ -132,6 +137,9 @@ func TestStoreRefs(t *testing.T) {
 	refs2, err2 := s.Refs(two)
 	if err != nil || err2 != nil || len(refs) != 0 || len(refs2) != 1 {
 		t.Error(refs, err, refs2, err2)
+	}
+	if left, err := filepath.Glob(filepath.Join(s.Dir(), "refs/superqode", one.String()+"*")); err != nil || len(left) > 0 {
+		t.Error(left, err)
 	}
 	for _, bad := range []string{"refs/heads/x", "refs/superqode/a", "refs/superqode/../../x/y", "refs/superqode/a/b.lock", "refs/superqode/a//b", "refs/superqode/a/-b", "refs/superqode/a/b c"} {
 		if _, err := s.Commit(t.Context(), bad, snap, CommitOptions{}); err == nil {
