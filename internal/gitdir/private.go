@@ -131,7 +131,7 @@ func place(ctx context.Context, s *site.Site, made string) error {
 		return err
 	}
 	defer dir.Close()
-	err = os.Rename(filepath.Join(made, "HEAD"), filepath.Join(made, "HEAD.lock"))
+	err = errors.Join(os.Rename(filepath.Join(made, "HEAD"), filepath.Join(made, "HEAD.lock")), dir.RemoveAll("HEAD"))
 	if err == nil {
 		err = put(made, dir)
 	}

@@ -37,7 +37,11 @@ type Look struct {
 // else in its place. Both count as an empty one: what the program did there was
 // delete every file, and a link is not followed to what is not the session's.
 func WorkspaceGone(s *site.Site) (string, error) {
-	st, err := os.Lstat(string(s.Rec.Workspace))
+	dir := string(s.Rec.Workspace)
+	if s.Rec.Overlay != nil {
+		dir = s.Upper()
+	}
+	st, err := os.Lstat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return "the workspace was deleted", nil
@@ -46,7 +50,7 @@ func WorkspaceGone(s *site.Site) (string, error) {
 	case !st.IsDir():
 		return "the workspace was deleted and something else put in its place", nil
 	case st.Mode()&0o700 != 0o700 && !Of(s.Rec.Mode).InPlace:
-		err = os.Chmod(string(s.Rec.Workspace), 0o700) // the folder itself is part of no snapshot
+		err = os.Chmod(dir, 0o700) // the folder itself is part of no snapshot
 	}
 	return "", err
 }
