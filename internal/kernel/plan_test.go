@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -360,5 +361,23 @@ func TestDiskView(t *testing.T) {
 	}
 	if got := d.names(dir); !slices.Equal(got, []string{"f"}) {
 		t.Errorf("names: %q", got)
+	}
+}
+
+// TestDisks: devices through which root reaches a disk without its file systems.
+func TestDisks(t *testing.T) {
+	t.Parallel()
+	const block, char = fs.ModeDevice, fs.ModeDevice | fs.ModeCharDevice
+	for path, is := range map[string]fs.FileMode{
+		"/dev/vda": block, "/dev/mapper/root": block, "/dev/mem": char, "/dev/sg0": char, "/dev/bsg/0:0:0:0": char, "/dev/nvme0": char, "/dev/ng0n1": char, "/dev/mtd0ro": char,
+	} {
+		if !isDisk(path, is) {
+			t.Errorf("%s is open to root", path)
+		}
+	}
+	for path, is := range map[string]fs.FileMode{"/dev/null": char, "/dev/kvm": char, "/dev/tty": char, "/dev/sgx_enclave": char, "/dev/stdin": fs.ModeSymlink, "/dev/log": fs.ModeSocket} {
+		if isDisk(path, is) {
+			t.Errorf("%s is closed", path)
+		}
 	}
 }

@@ -162,13 +162,26 @@ func (disk) disks() []string {
 		case err != nil:
 		case d.IsDir() && slices.Contains([]string{"/dev/pts", "/dev/shm", "/dev/mqueue", "/dev/hugepages"}, path):
 			return fs.SkipDir
-		case d.Type()&fs.ModeCharDevice == 0 && d.Type()&fs.ModeDevice != 0,
-			slices.Contains([]string{"/dev/mem", "/dev/kmem", "/dev/port"}, path):
+		case isDisk(path, d.Type()):
 			list = append(list, path)
 		}
 		return nil // what cannot be read cannot be opened either
 	})
 	return list
+}
+
+// raw are the devices that are no block devices and lead below the file systems all the
+// same: memory, and those that pass commands and data to a disk.
+var raw = []string{"mem", "kmem", "port", "sg[0-9]*", "bsg/*", "nvme*", "ng[0-9]*", "mtd[0-9]*", "ubi[0-9]*", "raw/*"}
+
+func isDisk(path string, is fs.FileMode) bool {
+	if is&fs.ModeCharDevice == 0 {
+		return is&fs.ModeDevice != 0
+	}
+	return slices.ContainsFunc(raw, func(pattern string) bool {
+		ok, _ := filepath.Match("/dev/"+pattern, path)
+		return ok
+	})
 }
 
 // mount is one line of mountinfo: the folder root of file system dev is mounted

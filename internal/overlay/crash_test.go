@@ -108,7 +108,7 @@ func TestHoldersAreKilled(t *testing.T) {
 // its workspace once more meanwhile, and is told who has it.
 func TestProgramOutlivesMounter(t *testing.T) {
 	t.Parallel()
-	f := battlefield(t)
+	f := battlefield(t, covered)
 	done := make(chan string, 1)
 	go func() {
 		done <- f.sh(t, "trap 'echo mine >on; cat on; exit' TERM; echo $$ >pid; while :; do sleep 0.05; done")
