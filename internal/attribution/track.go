@@ -144,7 +144,7 @@ func (l statements) add(t Track) error {
 
 // keepContent keeps what the file of a statement holds.
 func (l statements) keepContent(e *trackEvent) error {
-	root, err := atomicfile.OpenRoot(l.WorkDir())
+	root, err := site.OpenWork(context.Background(), l.Site)
 	if err != nil {
 		return err
 	}

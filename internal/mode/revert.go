@@ -87,6 +87,9 @@ func workspaceTree(ctx context.Context, s *site.Site) (*revert.Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := s.Mount(ctx); err != nil {
+		return nil, err
+	}
 	drop := Skip(s)
 	skip := func(path superqode.RelPath, kind snapshot.Kind) bool {
 		if spared[path] {

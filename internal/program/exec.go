@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/seed-2d964004/superqode"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/attribution"
 	"github.com/seed-2d964004/superqode/internal/custody"
 	"github.com/seed-2d964004/superqode/internal/findings"
@@ -23,6 +22,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/runner"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/staging"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/supervisor"
@@ -315,7 +315,7 @@ func (s *Program) inside(rel string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	root, err := atomicfile.OpenRoot(s.WorkDir())
+	root, err := site.OpenWork(context.Background(), s.Site)
 	if err != nil {
 		return "", err
 	}

@@ -213,7 +213,7 @@ func meet(ctx context.Context, a, b *seen) ([]Conflict, error) {
 
 func meetOn(ctx context.Context, scratch *merge.Scratch, a, b *seen, both []merge.Change) ([]Conflict, error) {
 	lines := map[superqode.RelPath][]merge.LineRange{}
-	roots := [2]string{a.s.WorkDir(), b.s.WorkDir()}
+	roots := [2]string{a.look.Final.Root, b.look.Final.Root}
 	moved := map[superqode.RelPath]superqode.RelPath{}
 	for _, c := range a.changes {
 		if c.Renamed() {

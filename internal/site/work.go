@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/overlay"
 )
@@ -160,6 +161,14 @@ func (s *Site) WorkDir() string {
 		return string(s.Rec.Workspace)
 	}
 	return m.Dir()
+}
+
+// OpenWork opens WorkDir, or says why it cannot be had.
+func OpenWork(ctx context.Context, s *Site) (*os.Root, error) {
+	if _, err := s.Mount(ctx); err != nil {
+		return nil, err
+	}
+	return atomicfile.OpenRoot(s.WorkDir())
 }
 
 // WorkOrOrigin is WorkDir for what is only read and mostly the same in the origin, which

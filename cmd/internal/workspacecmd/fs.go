@@ -14,8 +14,8 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
-	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/life"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/workspace"
 )
@@ -38,7 +38,7 @@ func openFiles(s *life.Session) (workspace.FS, io.Closer, error) {
 	if s.Rec.State == superqode.StateDone {
 		return nil, nil, superqode.Errorf(superqode.ErrNotFound, "session %s has ended and its workspace is gone", s.Rec.ID)
 	}
-	root, err := atomicfile.OpenRoot(s.WorkDir())
+	root, err := site.OpenWork(context.Background(), s.Site)
 	if err != nil {
 		return nil, nil, err
 	}
