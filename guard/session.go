@@ -216,6 +216,10 @@ func (st *SessionState) Guards(commonDir, workTree string) bool {
 type PrivateGit struct {
 	Dir        superqode.HostPath `json:"dir"`        // GIT_DIR, links resolved
 	Repository superqode.HostPath `json:"repository"` // the repository's own common directory, where these programs see it
+	// Overlay is the folder that holds what was written in the overlay that Dir lies in, and
+	// ObjectFormat what Dir's index names contents with. Both are "" elsewhere.
+	Overlay      superqode.HostPath `json:"overlay,omitempty"`
+	ObjectFormat string             `json:"object_format,omitempty"`
 }
 
 // Index is the file that git keeps the session's index in.

@@ -16,7 +16,8 @@
 //     move in it.
 //   - fsmonitor is a veto. Git asks its file system monitor before it touches
 //     the work tree; for a denied command the answer is the end of the process.
-//     For every other one the answer is "look at everything".
+//     For every other one the answer is "look at everything"; in an overlay it is
+//     what the folder with what was written could know of, see MonitorToken.
 //   - git-remote-superqode-blocked stands behind every address that is pushed to
 //     and refuses, except for dry runs and for repositories that the session
 //     made itself.

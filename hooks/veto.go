@@ -43,7 +43,7 @@ func (a *answer) fsmonitor(ctx context.Context) int {
 	}
 	reply := fsmonitorReply1
 	if len(a.Args) > 0 && a.Args[0] != "1" {
-		reply = fsmonitorReply2
+		reply = a.touched()
 	}
 	if _, err := io.WriteString(a.Out, reply); err != nil {
 		return exitFailed

@@ -264,7 +264,7 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 		var b bytes.Buffer
-		if err := x.encode(&b, func(i int) IndexStat { return x.At(i).Stat }); err != nil {
+		if err := x.encode(&b, "", func(i int) (IndexStat, bool) { return x.At(i).Stat, false }); err != nil {
 			t.Fatal(err)
 		}
 		y, err := parseIndex(b.String(), size)

@@ -43,7 +43,8 @@ func (x *Index) newHash() hash.Hash {
 
 // dropped names the extensions that describe one place and one moment: the
 // untracked cache holds stat data of the origin's folders, the monitor's token
-// belongs to the origin's daemon.
+// belongs to the origin's daemon. What the copy's monitor is to begin with is written
+// anew, see Write.
 func dropped(sig string) bool { return sig == "UNTR" || sig == "FSMN" }
 
 // Write writes the index to path with every entry's stat data replaced by what
@@ -51,7 +52,14 @@ func dropped(sig string) bool { return sig == "UNTR" || sig == "FSMN" }
 // IEOT too, whose offsets and hash would no longer hold. The file is made as
 // path+".lock", which is git's own lock on it, and renamed; it is not synced,
 // for git does not sync an index either.
-func (x *Index) Write(path string, stat func(i int) IndexStat) (err error) {
+func (x *Index) Write(path string, stat func(i int) IndexStat) error {
+	return x.WriteMonitored(path, "", func(i int) (IndexStat, bool) { return stat(i), false })
+}
+
+// WriteMonitored is Write for a work tree that a file system monitor watches: git asks it
+// what was changed since token, and looks at what it names and at the entries that stat
+// does not call clean. A sparse index gets no token.
+func (x *Index) WriteMonitored(path, token string, stat func(i int) (st IndexStat, clean bool)) (err error) {
 	f, err := os.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
@@ -62,7 +70,7 @@ func (x *Index) Write(path string, stat func(i int) IndexStat) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if err = x.encode(f, stat); err != nil {
+	if err = x.encode(f, token, stat); err != nil {
 		return err
 	}
 	if err = f.Close(); err != nil {
@@ -71,7 +79,7 @@ func (x *Index) Write(path string, stat func(i int) IndexStat) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-func (x *Index) encode(w io.Writer, stat func(i int) IndexStat) error {
+func (x *Index) encode(w io.Writer, token string, stat func(i int) (IndexStat, bool)) error {
 	o := &indexWriter{w: w, buf: make([]byte, 0, 1<<18)}
 	if x.data == "" { // the file was missing: an empty index
 		o.h = x.newHash()
@@ -82,10 +90,16 @@ func (x *Index) encode(w io.Writer, stat func(i int) IndexStat) error {
 		o.h = x.newHash()
 	}
 	o.add(x.data[:indexHeader])
+	doubtful := make([]uint64, (x.Len()+63)/64)
 	for i := range x.Len() {
-		o.entry(x.data[x.starts[i]:x.starts[i+1]], stat(i))
+		st, clean := stat(i)
+		o.entry(x.data[x.starts[i]:x.starts[i+1]], st)
+		if !clean {
+			doubtful[i/64] |= 1 << (i % 64)
+		}
 	}
-	drop := false
+	monitored := token != "" && !x.Sparse
+	drop := monitored
 	for _, e := range x.exts {
 		drop = drop || dropped(e.sig)
 	}
@@ -95,7 +109,27 @@ func (x *Index) encode(w io.Writer, stat func(i int) IndexStat) error {
 		}
 		o.add(x.data[e.start-8 : e.end])
 	}
+	if monitored {
+		o.add(string(monitorExtension(token, x.Len(), doubtful)))
+	}
 	return o.finish(x.hashSize)
+}
+
+// monitorExtension is FSMN of version 2: the token, and a bitmap of the entries that
+// have to be looked at whatever the monitor says. Each of its words stands for itself,
+// behind one marker; see ewah.
+func monitorExtension(token string, entries int, doubtful []uint64) []byte {
+	be := binary.BigEndian
+	bits := be.AppendUint32(nil, uint32(entries))
+	bits = be.AppendUint32(bits, uint32(1+len(doubtful)))
+	bits = be.AppendUint64(bits, uint64(len(doubtful))<<33)
+	for _, word := range doubtful {
+		bits = be.AppendUint64(bits, word)
+	}
+	bits = be.AppendUint32(bits, 0) // where the last marker is
+	data := append(be.AppendUint32(nil, 2), token+"\x00"...)
+	data = append(be.AppendUint32(data, uint32(len(bits))), bits...)
+	return append(be.AppendUint32([]byte("FSMN"), uint32(len(data))), data...)
 }
 
 // indexWriter gathers bytes, hashes and writes them in large pieces. The first

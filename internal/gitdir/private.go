@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/guard"
+	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/kernel"
@@ -51,7 +52,7 @@ func Needed(s *site.Site, r state.GuardRecord) bool {
 func Private(s *site.Site) *guard.PrivateGit {
 	p := &guard.PrivateGit{Dir: state.HostPath(filepath.Join(superqode.RealPrefix(s.Folder), "tmp", "git")), Repository: state.HostPath(Repository(s))}
 	if s.Rec.Overlay != nil {
-		p.Dir = s.Rec.Overlay.At + "/.git"
+		p.Dir, p.Overlay, p.ObjectFormat = s.Rec.Overlay.At+"/.git", state.HostPath(s.Upper()), s.Rec.ObjectFormat
 	}
 	return p
 }
@@ -285,7 +286,7 @@ func (c *copied) copyWorkState() error {
 	if c.base == nil || !atomicfile.Exists(index) {
 		return nil
 	}
-	return linked.CopyIndex(index, filepath.Join(c.dir, "index"), c.ObjectFormat, c.origin, c.base)
+	return linked.CopyIndex(index, filepath.Join(c.dir, "index"), c.ObjectFormat, hooks.MonitorToken, c.origin, c.base)
 }
 
 // modules makes the git directories of submodules, which lie in the repository's.

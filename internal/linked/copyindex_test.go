@@ -38,7 +38,7 @@ func TestCopyIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := CopyIndex(index, index, "sha1", origin, base); err != nil {
+	if err := CopyIndex(index, index, "sha1", "", origin, base); err != nil {
 		t.Fatal(err)
 	}
 	if got := f.GitIn(dir, "--git-dir="+f.Dir+"/.git", "--work-tree="+dir, "diff-files", "--name-only"); got != "dirty\ngone" {

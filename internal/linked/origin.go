@@ -174,8 +174,9 @@ func isClean(ie *git.IndexEntry, e *snapshot.Entry, cutoff int64) bool {
 // CopyIndex writes the index of a work tree anew for an exact copy of that: stat data of
 // the copies where the index vouches for the originals, zeros (git reads the file)
 // elsewhere. origin and base are the snapshots of both. Without an origin, the index is
-// that of a commit, and vouches for what has the commit's bytes.
-func CopyIndex(from, to, format string, origin, base *snapshot.Snapshot) error {
+// that of a commit, and vouches for what has the commit's bytes. token is what git asks a
+// monitor of the copy with, see git.Index.WriteMonitored; "" for none.
+func CopyIndex(from, to, format, token string, origin, base *snapshot.Snapshot) error {
 	x, err := git.ReadIndex(from, format)
 	if err != nil {
 		return err
@@ -185,17 +186,29 @@ func CopyIndex(from, to, format string, origin, base *snapshot.Snapshot) error {
 	if origin != nil {
 		o = origin.Entries
 	}
-	return x.Write(to, func(i int) git.IndexStat {
+	return x.WriteMonitored(to, token, func(i int) (git.IndexStat, bool) {
 		ie := x.At(i)
 		was, is := o.at(ie.Path), b.at(ie.Path)
 		switch {
 		case is == nil,
 			origin == nil && !Holds(&ie, is),
 			origin != nil && (was == nil || !isClean(&ie, was, cutoff) || !sameContents(was, is)):
-			return git.IndexStat{}
+			return git.IndexStat{}, false
 		}
-		return indexStat(is)
+		return indexStat(is), asNamed(&ie, is)
 	})
+}
+
+// asNamed reports whether e is of the kind and mode that an index entry names, whatever
+// core.fileMode and core.symlinks say.
+func asNamed(ie *git.IndexEntry, e *snapshot.Entry) bool {
+	switch {
+	case !IsFile(ie) || ie.IntentToAdd || ie.AssumeValid:
+		return false
+	case e.Kind == snapshot.Link:
+		return ie.Mode&modeType == modeSym
+	}
+	return ie.Mode&modeType == modeFile && e.Kind == snapshot.File && (ie.Mode^e.Perm)&0o100 == 0
 }
 
 // IsFile reports whether an index entry stands for a file or link of the work tree.

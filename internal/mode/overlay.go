@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -62,7 +63,10 @@ func skipTop(path superqode.RelPath, _ snapshot.Kind) bool {
 func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
 	if repo := s.Source.Repo; repo != nil {
 		var err error
-		if s.RepoState, err = revert.Capture(repo, filepath.Join(s.Folder, "state")); err != nil {
+		if s.RepoState, err = revert.Capture(repo, filepath.Join(s.Folder, "state")); err == nil {
+			err = joinIndex(s)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -121,8 +125,15 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 		return nil, err
 	}
 	skip := k.Skip(s)
+	gits := []superqode.RelPath{".git"} // as a scan that leaves them out finds them
 	keep := func(e *snapshot.Entry) bool { return !skip(e.Path, e.Kind) && !InsideGit(e.Path) }
+	for i := range st.Origin.Entries {
+		if p := st.Origin.Entries[i].Path; p.Name() == ".git" && !InsideGit(p.Parent()) {
+			gits = append(gits, p)
+		}
+	}
 	st.Origin, st.Base = st.Origin.Only(keep), st.Base.Only(keep)
+	st.Origin.Gits = gits
 	if opt.From != FromWorking {
 		return k.ofCommit(ctx, s, st, opt.Commit)
 	}
@@ -188,6 +199,20 @@ func baseIndex(s *site.Site) (*git.Index, error) {
 		return git.ReadIndex(file, s.Rec.ObjectFormat)
 	}
 	return originIndex(s)
+}
+
+// joinIndex makes the copy of a split index a whole one: its shared part stays in the
+// origin, and git removes it from there some day.
+func joinIndex(s *site.Site) error {
+	names, err := state.Names(s.Source.Repo.GitDir)
+	if err != nil || !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "sharedindex.") }) {
+		return err
+	}
+	x, err := git.ReadIndex(filepath.Join(s.Source.Repo.GitDir, "index"), s.Source.Repo.ObjectFormat)
+	if err != nil || !x.Split {
+		return err
+	}
+	return x.Write(filepath.Join(s.Folder, "state"), func(i int) git.IndexStat { return x.At(i).Stat })
 }
 
 // originIndex is the origin's index as it was when the session began.

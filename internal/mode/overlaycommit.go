@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/hooks"
 	"github.com/seed-2d964004/superqode/internal/frozen"
 	"github.com/seed-2d964004/superqode/internal/git"
 	"github.com/seed-2d964004/superqode/internal/linked"
@@ -91,7 +92,7 @@ func (k overlayKind) ofCommit(ctx context.Context, s *site.Site, st *frozen.Stat
 	if err != nil {
 		return nil, fmt.Errorf("lay %s over what you see: %w", commit, err)
 	}
-	return over, linked.CopyIndex(CommitIndex(s), CommitIndex(s), s.Source.Format, nil, over.Base)
+	return over, linked.CopyIndex(CommitIndex(s), CommitIndex(s), s.Source.Format, hooks.MonitorToken, nil, over.Base)
 }
 
 // notIn lists what a state shows and an index does not name, but for what git ignores and

@@ -1,7 +1,6 @@
 package overlay
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -100,7 +99,7 @@ func overlayOf(lower []string, upper, work string) (int, error) {
 	for _, dir := range lower {
 		lowers = append(lowers, name(dir))
 	}
-	options := [][2]string{{"source", source(upper)}, {"lowerdir", strings.Join(lowers, ":")}, {"upperdir", name(upper)}, {"workdir", name(work)},
+	options := [][2]string{{"source", Source(upper)}, {"lowerdir", strings.Join(lowers, ":")}, {"upperdir", name(upper)}, {"workdir", name(work)},
 		{"index", "on"}} // two mounts of one upper folder are an error then
 	if err != nil {
 		return -1, err
@@ -123,12 +122,6 @@ func overlayOf(lower []string, upper, work string) (int, error) {
 		return -1, fmt.Errorf("mount an overlay: %w", err)
 	}
 	return fd, nil
-}
-
-// source is what mount tables show as the device: it tells one upper folder from others,
-// and says nothing of where it is.
-func source(upper string) string {
-	return fmt.Sprintf("superqode:%x", sha256.Sum256([]byte(upper)))[:26]
 }
 
 // explained adds what the file system says of an error.

@@ -73,7 +73,7 @@ func users(upper string) string {
 	tables, _ := filepath.Glob("/proc/[0-9]*/mountinfo")
 	for _, file := range tables {
 		table, err := os.ReadFile(file) // of those that this user may look into
-		if err == nil && strings.Contains(string(table), " - overlay "+source(upper)+" ") {
+		if err == nil && strings.Contains(string(table), " - overlay "+Source(upper)+" ") {
 			list = append(list, strings.Split(file, "/")[2])
 		}
 	}

@@ -15,7 +15,9 @@
 package overlay
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -41,6 +43,12 @@ var (
 //
 // It tells on descriptor 3 that it is ready, or why not.
 const MounterCommand = "overlay-mounter"
+
+// Source is what mount tables show as an overlay's device: it tells one upper folder from
+// others, and says nothing of where it is.
+func Source(upper string) string {
+	return fmt.Sprintf("superqode:%x", sha256.Sum256([]byte(upper)))[:26]
+}
 
 const (
 	patience = 5 * time.Second // with a mount that is being taken down

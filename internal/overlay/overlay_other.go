@@ -31,6 +31,9 @@ func Sync(Layers) error { return nil }
 // Lost reports false.
 func Lost(Layers) bool { return false }
 
+// Shows reports false.
+func Shows(string, string, string) bool { return false }
+
 // Serve refuses.
 func Serve([]string) int { return 125 }
 

@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ func (st session) gitEnv(c Call, v guard.Verdict) (env []string) {
 		env = setEnv(env, "GIT_EXEC_PATH", exec)
 	}
 	env = st.withVeto(env)
-	if looksOnly(c.command()) {
+	if looksOnly(c.command()) && !st.monitored() {
 		defer func() { env = st.withoutVeto(env) }()
 	}
 	private := st.Kernel && st.Private != nil
@@ -56,6 +57,19 @@ func looksOnly(argv []string) bool {
 		return true
 	}
 	return false
+}
+
+// manyFiles is the size in bytes of an index, of some 5,000 files, from which on it takes
+// git longer to look at them all than to start the monitor.
+const manyFiles = 1 << 19
+
+// monitored reports whether the monitor spares git that look, see hooks.MonitorToken.
+func (st session) monitored() bool {
+	if st.Private == nil || st.Private.Overlay == "" {
+		return false
+	}
+	index, err := os.Stat(st.Private.Index())
+	return err == nil && index.Size() >= manyFiles
 }
 
 // noVeto is the end of GIT_CONFIG_PARAMETERS for such a command. An empty value is

@@ -29,7 +29,7 @@ import (
 // TestMain installs this test binary as "superqode" for the scripts, with a shim
 // that is built for them.
 func TestMain(m *testing.M) {
-	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode, "gogit": goGit, "scribble": scribble})
+	testscript.Main(withShim{m}, map[string]func(){"superqode": superqode, "gogit": goGit, "scribble": scribble, "monitored": monitored})
 }
 
 type withShim struct{ m *testing.M }
