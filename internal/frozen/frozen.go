@@ -7,8 +7,9 @@
 //	<project>/base/<n>/layers       the numbers of the layers of this state, the topmost first
 //	<project>/base/<n>/origin.snap  the origin as it was looked at
 //	<project>/base/<n>/base.snap    what the layers show, with their stat data; it comes last
+//	<project>/base/<n>/checked      when all of it was last looked at, see intact
 //
-// Nothing in a state is written after that.
+// Nothing that a state shows is written after that.
 package frozen
 
 import (
@@ -54,6 +55,7 @@ type State struct {
 	Origin, Base         *snapshot.Snapshot // the origin, and what the layers show, with content ids
 	OriginFile, BaseFile string             // the same as files, to be linked
 	Unread               []snapshot.Problem // what could not be read, and is in no layer
+	Bad                  error              // what somebody else did to a state that this one stands in for, or nil
 }
 
 // Used returns the layers that somebody uses, as they stand in State.Lower, and whether
@@ -84,11 +86,18 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 		return nil, err
 	}
 	var old *State
+	var bad error
 	next := 1
 	for _, n := range slices.Backward(numbers) { // one that cannot be read is not believed
 		if next = max(next, n+1); old == nil {
-			if st, err := load(opt.Dir, n); err == nil {
-				old = st
+			st, err := load(opt.Dir, n)
+			if err == nil {
+				if err = st.intact(); err == nil {
+					old = st
+				}
+			}
+			if bad == nil && (errors.Is(err, errChanged) || errors.Is(err, snapshot.ErrCorrupt)) {
+				bad = err
 			}
 		}
 	}
@@ -105,13 +114,13 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 			want = now.Only(func(e *snapshot.Entry) bool { return !left[e.Path] })
 		}
 	}
-	st := &State{Number: next, Origin: now, Unread: unread}
+	st := &State{Number: next, Origin: now, Unread: unread, Bad: bad}
 	var changed []snapshot.Entry
 	var gone []superqode.RelPath
 	if old != nil {
 		var shut []snapshot.Problem
 		if changed, gone, shut = differences(old, want, left); len(changed)+len(gone) == 0 {
-			old.Unread = append(unread, shut...)
+			old.Unread, old.Bad = append(unread, shut...), bad
 			if len(left) > 0 { // it may have changed
 				old.Origin, old.OriginFile = now, ""
 			}

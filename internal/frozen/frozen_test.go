@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/frozen"
@@ -168,5 +169,49 @@ func TestHalfMade(t *testing.T) {
 	}
 	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) != 2 { // and the lock
 		t.Errorf("left: %v (%v)", left, err)
+	}
+}
+
+// TestChangedByHand holds that a state is not believed any more once somebody has changed
+// what lies in one of its layers.
+func TestChangedByHand(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]func(tree string) error{
+		"written to":       func(tree string) error { return os.WriteFile(tree+"/d/f", []byte("2"), 0o600) },
+		"its mode":         func(tree string) error { return os.Chmod(tree+"/d/f", 0o640) },
+		"removed":          func(tree string) error { return os.Remove(tree + "/d/f") },
+		"added":            func(tree string) error { return os.WriteFile(tree+"/d/g", nil, 0o600) },
+		"added at the top": func(tree string) error { return os.Mkdir(tree+"/g", 0o700) },
+		"folder's mode":    func(tree string) error { return os.Chmod(tree+"/d", 0o755) },
+		"replaced, as old": func(tree string) error {
+			return errors.Join(os.WriteFile(tree+"/x", []byte("2"), 0o600), os.Chtimes(tree+"/x", time.Unix(1, 0), time.Unix(1, 0)), os.Rename(tree+"/x", tree+"/d/f"))
+		},
+		"all of it removed": os.RemoveAll,
+	} {
+		for layer := range 2 {
+			top, dir := t.TempDir(), t.TempDir()
+			opt := frozen.Options{Dir: filepath.Join(dir, "base"), Top: top, Format: snapshot.SHA1, Trash: filepath.Join(dir, "trash")}
+			must(t, os.Mkdir(top+"/d", 0o700), os.WriteFile(top+"/d/f", []byte("1"), 0o600), os.WriteFile(top+"/e", []byte("1"), 0o600))
+			for i := range 30 { // so that what changes is little
+				must(t, os.WriteFile(fmt.Sprint(top, "/", i), nil, 0o600))
+			}
+			_, err := frozen.Current(t.Context(), opt)
+			must(t, err, os.WriteFile(top+"/d/f", []byte("11"), 0o600), os.Chmod(top+"/d", 0o711))
+			old, err := frozen.Current(t.Context(), opt)
+			if must(t, err); len(old.Lower) != 2 {
+				t.Fatalf("layers: %q", old.Lower)
+			}
+			time.Sleep(20 * time.Millisecond) // the kernel's clock of files ticks
+			must(t, do(old.Lower[layer]))
+			st, err := frozen.Current(t.Context(), opt)
+			must(t, err)
+			hidden := layer == 1 && slices.Contains([]string{"written to", "its mode"}, name) // by the layer above
+			if stays := st.Number == old.Number; stays != hidden || !stays && slices.Contains(st.Lower, old.Lower[layer]) {
+				t.Errorf("%s in layer %d: state %d stands on %q", name, layer, st.Number, st.Lower)
+			}
+			if told := st.Bad != nil; told == hidden && name != "all of it removed" {
+				t.Errorf("%s in layer %d: %v", name, layer, st.Bad)
+			}
+		}
 	}
 }

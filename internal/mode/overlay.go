@@ -124,6 +124,9 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 	if err != nil {
 		return nil, err
 	}
+	if st.Bad != nil {
+		s.Warn("the copy of the origin that overlays stand on is made anew: " + st.Bad.Error())
+	}
 	skip := k.Skip(s)
 	gits := []superqode.RelPath{".git"} // as a scan that leaves them out finds them
 	keep := func(e *snapshot.Entry) bool { return !skip(e.Path, e.Kind) && !InsideGit(e.Path) }
