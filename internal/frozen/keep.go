@@ -3,10 +3,12 @@ package frozen
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/seed-2d964004/superqode/internal/snapshot"
 	"github.com/seed-2d964004/superqode/internal/snapshot/store"
+	"github.com/seed-2d964004/superqode/internal/text"
 )
 
 // Keep stores the contents that entries of a state's base have, from its layers.
@@ -31,6 +33,9 @@ func Keep(ctx context.Context, to *store.Store, lower []string, base *snapshot.S
 		if err := to.WriteBlobs(ctx, dir, here); err != nil {
 			return fmt.Errorf("keep the base's contents: %w", err)
 		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("keep the base's contents: %s: %w", text.Printable(left[0].Path), fs.ErrNotExist)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package mode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -241,7 +242,11 @@ func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	return frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths))
+	if err := frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths)); err != nil {
+		return superqode.WithHint(fmt.Errorf("what the session stands on was changed by somebody else: %w", err),
+			"superqode workspace cleanup --force # salvages what was written, and removes the session")
+	}
+	return nil
 }
 
 // Revert brings the files back, and the session's own git directory when all is reverted.

@@ -100,6 +100,9 @@ func (s *Site) Mount(ctx context.Context) (_ *overlay.Mount, err error) {
 	if errors.Is(err, overlay.ErrLost) {
 		err = superqode.WithHint(err, "superqode workspace end --session %s # collects what is there", s.Rec.ID)
 	}
+	if errors.Is(err, fs.ErrNotExist) { // a layer
+		err = superqode.WithHint(err, "superqode workspace cleanup --force # salvages what was written, and removes the session")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("mount the workspace of session %s: %w", s.Rec.ID, err)
 	}
