@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/internal/overlay"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -110,10 +112,14 @@ func (g *Guard) checkMounted(ctx context.Context, k *kernel.Confiner, helper str
 	case k.Layer.By != kernel.Mounts:
 		return superqode.WithHint(fmt.Errorf("%w: %s", err, strings.Join(k.Layer.Missing, "; ")), "superqode run --worktree -- CMD")
 	}
-	if cerr := overlay.Check(ctx, helper, superqode.RealPrefix(g.Project.Dir)); cerr != nil {
-		return fmt.Errorf("%w: %w", superqode.ErrUsage, superqode.WithHint(cerr, "superqode run --worktree -- CMD"))
+	cerr := overlay.Check(ctx, helper, superqode.RealPrefix(g.Project.Dir))
+	if _, file := errors.AsType[*fs.PathError](cerr); cerr == nil || file && site.IsFull(cerr) {
+		return cerr
 	}
-	return nil
+	if superqode.Hint(cerr) == "" {
+		cerr = superqode.WithHint(cerr, "superqode run --worktree -- CMD")
+	}
+	return fmt.Errorf("%w: %w", superqode.ErrUsage, cerr)
 }
 
 // binds are the folders of the origin that a session's programs read although an overlay

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-2d964004/superqode/internal/revert"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"github.com/seed-2d964004/superqode/internal/snapshot/store"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/text"
 	"github.com/seed-2d964004/superqode/internal/trash"
@@ -242,11 +243,12 @@ func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	if err := frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths)); err != nil {
+	err := frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths))
+	if _, changed := errors.AsType[*store.ChangedError](err); changed || errors.Is(err, fs.ErrNotExist) {
 		return superqode.WithHint(fmt.Errorf("what the session stands on was changed by somebody else: %w", err),
 			"superqode workspace cleanup --force # salvages what was written, and removes the session")
 	}
-	return nil
+	return err
 }
 
 // Revert brings the files back, and the session's own git directory when all is reverted.

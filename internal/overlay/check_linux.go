@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
 
 // Check tries in a scratch folder below dir, which is real, what a workspace needs. The
@@ -34,7 +34,9 @@ func Check(ctx context.Context, helper, dir string) (err error) {
 	}
 	m, err := Open(ctx, helper, l)
 	if err != nil {
-		return explain(err, dir)
+		var st unix.Statfs_t
+		onOverlay := unix.Statfs(dir, &st) == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC
+		return explain(err, dir, onOverlay, func(name string) string { return atomicfile.ReadLine("/proc/sys/" + name) })
 	}
 	err = use(m, l)
 	return errors.Join(err, m.Close())
@@ -59,15 +61,11 @@ func use(m *Mount, l Layers) error {
 	return nil
 }
 
-// explain names what a machine lacks, from what it answered.
-func explain(err error, dir string) error {
-	var st unix.Statfs_t
-	setting := func(name string) string {
-		data, _ := os.ReadFile("/proc/sys/" + name)
-		return strings.TrimSpace(string(data))
-	}
+// explain names what a machine lacks, from what it answered, from the file system of dir,
+// and from its settings (sysctl(8)), "" for none.
+func explain(err error, dir string, onOverlay bool, setting func(name string) string) error {
 	switch denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES); {
-	case unix.Statfs(dir, &st) == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC:
+	case onOverlay:
 		return superqode.WithHint(fmt.Errorf("%s lies in an overlay itself, as a container's own files do, and can be no layer that is written: %w", dir, err),
 			"superqode --home DIR … with a folder of a volume or a tmpfs")
 	case errors.Is(err, unix.ENODEV):

@@ -175,6 +175,18 @@ func fullDisk(t *testing.T, dir string) {
 		t.Log("a small file had room")
 	}
 	reads(t, m.Dir()+"/b", "of the delta")
+	other := l // a session that begins now is refused, and not taken for one of another boot later
+	other.Upper, other.Work, other.Socket = dir+"/2/upper", dir+"/2/work", l.Socket+"2"
+	must(t, os.MkdirAll(other.Work, 0o700))
+	if f, err := os.OpenFile(dir+"/filler", os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		for err == nil {
+			_, err = f.Write(make([]byte, 512))
+		}
+		must(t, f.Close())
+	}
+	if _, err := Open(t.Context(), helper, other); !errors.Is(err, unix.ENOSPC) || Lost(other) {
+		t.Errorf("a second session: %v, lost: %v", err, Lost(other))
+	}
 	must(t, m.Close())
 	again := open(t, l) // on a full disk
 	reads(t, again.Dir()+"/kept", "before")

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/kernel"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 )
@@ -170,9 +171,7 @@ func prepare(l Layers) error {
 	noted, err := os.ReadFile(note)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.WriteFile(note, []byte(boot), 0o600); err != nil {
-			return err
-		}
+		return atomicfile.Loose.Write(note, []byte(boot), 0o600) // an empty one would be another boot's
 	case err != nil:
 		return err
 	case string(noted) != boot:

@@ -260,3 +260,31 @@ func TestCheck(t *testing.T) {
 		t.Log(err)
 	}
 }
+
+// TestReasons: what a machine answers becomes the reason and what helps.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	const apparmor, clone, most = "kernel/apparmor_restrict_unprivileged_userns", "kernel/unprivileged_userns_clone", "user/max_user_namespaces"
+	for _, c := range []struct {
+		err          error
+		onOverlay    bool
+		settings     map[string]string
+		reason, hint string
+	}{
+		{unix.EINVAL, true, nil, "lies in an overlay itself", "--home DIR"},
+		{unix.ENODEV, false, nil, "no overlay file system", "modprobe overlay"},
+		{unix.EPERM, false, map[string]string{apparmor: "1", clone: "1"}, "AppArmor", "superqode doctor --fix"},
+		{unix.EACCES, false, map[string]string{apparmor: "1"}, "AppArmor", "superqode doctor --fix"},
+		{unix.EPERM, false, map[string]string{apparmor: "0", clone: "0"}, "only root make user namespaces", "unprivileged_userns_clone=1"},
+		{unix.ENOSPC, false, map[string]string{most: "0"}, "allows no user namespaces", "max_user_namespaces=10000"},
+		{unix.EPERM, false, map[string]string{clone: "1"}, "the container around", "seccomp=unconfined"},
+		{unix.EINVAL, false, nil, "Linux 5.11 is needed", ""},
+		{unix.ENOSPC, false, map[string]string{most: "1000"}, "no space left", ""},
+		{unix.EIO, false, nil, "input/output error", ""},
+	} {
+		err := explain(fmt.Errorf("asked: %w", c.err), "/some/dir", c.onOverlay, func(name string) string { return c.settings[name] })
+		if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.reason) || !strings.Contains(superqode.Hint(err), c.hint) || c.hint == "" && superqode.Hint(err) != "" {
+			t.Errorf("%v with %v: %v; hint: %s", c.err, c.settings, err, superqode.Hint(err))
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
 	"github.com/seed-2d964004/superqode/internal/gc"
 	"github.com/seed-2d964004/superqode/internal/life"
+	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/text"
 )
 
@@ -65,6 +66,9 @@ func (c *Cleanup) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		if s.Err != nil {
 			err = errors.Join(err, fmt.Errorf("session %s: %w", s.ID, s.Err))
 		}
+	}
+	if superqode.Hint(err) == "" {
+		err = site.RoomHint(err, "superqode workspace cleanup --force")
 	}
 	if a.Flags.JSON {
 		removed, spared := []removedJSON{}, []sparedJSON{}
