@@ -13,7 +13,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/internal/gitfiles"
@@ -96,15 +100,8 @@ func Take(dir string, rec state.Record, kept bool) (_ *Custody, err error) {
 	for _, name := range repositories {
 		c.names = append(c.names, filepath.Join(gitfiles.Folder, name))
 	}
-	for _, name := range c.names {
-		f, err := sealFile(dir, name)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.fixed[name] = f
+	if err := c.seal(); err != nil {
+		return nil, err
 	}
 	for _, name := range growingFiles() {
 		data, err := atomicfile.Read(filepath.Join(dir, name))
@@ -126,6 +123,43 @@ func Take(dir string, rec state.Record, kept bool) (_ *Custody, err error) {
 		}
 	}
 	return c, err
+}
+
+// seal takes the files that are there, side by side: of many files some are large.
+func (c *Custody) seal() error {
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
+	var mu sync.Mutex
+	for _, name := range c.names {
+		all.Go(func() error {
+			f, err := sealFile(c.dir, name)
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			if err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				c.fixed[name] = f
+			}
+			return err
+		})
+	}
+	return all.Wait()
+}
+
+// hashes are those of the files as they are now, or why there are none.
+func (c *Custody) hashes() (sums [][sha256.Size]byte, errs []error) {
+	sums, errs = make([][sha256.Size]byte, len(c.names)), make([]error, len(c.names))
+	var all errgroup.Group
+	all.SetLimit(runtime.NumCPU())
+	for i, name := range c.names {
+		all.Go(func() error {
+			sums[i], errs[i] = atomicfile.Hash(filepath.Join(c.dir, name))
+			return nil
+		})
+	}
+	_ = all.Wait() // none fails by itself
+	return sums, errs
 }
 
 func sealFile(dir, name string) (f sealed, err error) {
@@ -159,10 +193,10 @@ func (c *Custody) Close() error {
 
 // restore puts back every sealed file that differs and returns their names.
 func (c *Custody) restore() (tampered []string, err error) {
-	for _, name := range c.names {
+	sums, errs := c.hashes()
+	for i, name := range c.names {
 		want, have := c.fixed[name]
-		path := filepath.Join(c.dir, name)
-		got, rerr := atomicfile.Hash(path)
+		path, got, rerr := filepath.Join(c.dir, name), sums[i], errs[i]
 		switch {
 		case have && rerr == nil && (got == want.sum || name == state.GuardStateFile && c.joined(path, want)):
 			continue

@@ -35,7 +35,9 @@ func SaveBase(ctx context.Context, s *site.Site) error {
 	}
 	g.Go(func() error { return saveBase(gctx, s) })
 	err := g.Wait()
-	s.OriginBase = nil // it is not needed before the end, and is large
+	if s.Rec.Overlay == nil { // whose git directory is still to be made
+		s.OriginBase = nil // it is not needed before the end, and is large
+	}
 	return err
 }
 
@@ -54,6 +56,9 @@ func saveBase(ctx context.Context, s *site.Site) error {
 		if err := s.RepoState.Save(filepath.Join(s.Folder, "state.json"), wait); err != nil {
 			return err
 		}
+	}
+	if s.Saved { // nothing of the base is where a program can change it
+		return nil
 	}
 	if s.OriginBase != nil {
 		knowContents(s.OriginBase, s.Base)
