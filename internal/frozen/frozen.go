@@ -29,6 +29,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/dirfd"
 	"github.com/seed-2d964004/superqode/internal/failpoint"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
@@ -342,50 +343,64 @@ func withFolders(now *snapshot.Snapshot, changed []snapshot.Entry, gone []superq
 
 // markGone leaves whiteouts where something was that is no more, and marks folders that
 // took the place of something else.
-func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPath) error {
-	var times []snapshot.Entry
+func markGone(tree string, old, made *snapshot.Snapshot, gone []superqode.RelPath) (err error) {
+	at, err := openLayer(tree)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, at.Close()) }()
+	times := map[superqode.RelPath]int64{}
 	for _, p := range gone {
-		parent := made.Find(p.Parent())
-		if p.Parent() != "" && (parent == nil || parent.Kind != snapshot.Dir) || made.Find(p) != nil {
+		dir, name := dirfd.Split(p)
+		parent := made.Find(dir)
+		if dir != "" && (parent == nil || parent.Kind != snapshot.Dir) || made.Find(p) != nil {
 			continue // gone with the folder
 		}
-		mark := func() error { return unix.Mknod(p.In(tree), unix.S_IFCHR, 0) }
-		if err := writable(p.Parent().In(tree), mark); err != nil {
+		mark := func(in string) error { return unix.Mknod(in+"/"+name, unix.S_IFCHR, 0) }
+		if err := at.write(dir, mark); err != nil {
 			return fmt.Errorf("mark %s as deleted: %w", p.In(tree), err)
 		}
 		if parent != nil {
-			times = append(times, *parent)
+			times[dir] = parent.Stat.Mtime
 		}
 	}
 	for i := range made.Entries {
 		e := &made.Entries[i]
 		if was := old.Find(e.Path); e.Kind == snapshot.Dir && was != nil && was.Kind != snapshot.Dir {
-			mark := func() error { return unix.Lsetxattr(e.Path.In(tree), opaque, []byte("y"), 0) }
-			if err := writable(e.Path.In(tree), mark); err != nil {
+			mark := func(in string) error { return unix.Setxattr(in, opaque, []byte("y"), 0) }
+			if err := at.write(e.Path, mark); err != nil {
 				return fmt.Errorf("mark %s as new: %w", e.Path.In(tree), err)
 			}
 		}
 	}
-	for _, e := range times {
-		t := unix.NsecToTimespec(e.Stat.Mtime)
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, e.Path.In(tree), []unix.Timespec{t, t}, 0); err != nil {
+	for path, mtime := range times {
+		dir, err := at.folder(path)
+		t := unix.NsecToTimespec(mtime)
+		if err == nil {
+			err = unix.UtimesNanoAt(unix.AT_FDCWD, dir, []unix.Timespec{t, t}, 0)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writable calls do while the owner may write to a folder of a layer, whose mode is
-// afterwards what it was.
-func writable(dir string, do func() error) error {
-	info, err := os.Lstat(dir)
+// write calls do with a folder while its owner may write to it; its mode is afterwards
+// what it was.
+func (l *layer) write(path superqode.RelPath, do func(dir string) error) error {
+	dir, err := l.folder(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
 	if err != nil {
 		return err
 	}
 	if info.Mode()&0o300 == 0o300 {
-		return do()
+		return do(dir)
 	}
-	return errors.Join(os.Chmod(dir, info.Mode()|0o300), do(), os.Chmod(dir, info.Mode()))
+	return errors.Join(os.Chmod(dir, info.Mode()|0o300), do(dir), os.Chmod(dir, info.Mode()))
 }
 
 // opaque is the attribute of a folder below which nothing of the lower layers shows

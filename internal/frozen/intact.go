@@ -44,9 +44,16 @@ func (st *State) intact() error {
 	}
 	var all errgroup.Group
 	for part := range slices.Chunk(list, max(1, len(list)/runtime.GOMAXPROCS(0)+1)) {
-		all.Go(func() error {
+		all.Go(func() (err error) {
+			layers := make([]*layer, len(st.Lower))
+			for i, tree := range st.Lower {
+				if layers[i], err = openLayer(tree); err != nil {
+					return err
+				}
+				defer layers[i].Close()
+			}
 			for i := range part {
-				if err := st.unchanged(&part[i], made); err != nil {
+				if err := unchanged(&part[i], layers, made); err != nil {
 					return err
 				}
 			}
@@ -60,24 +67,24 @@ func (st *State) intact() error {
 }
 
 // unchanged looks at an entry in the layers that show it.
-func (st *State) unchanged(e *snapshot.Entry, made []int64) error {
+func unchanged(e *snapshot.Entry, layers []*layer, made []int64) error {
 	there := false
-	for i, tree := range st.Lower {
-		now, err := snapshot.StatEntry(e.Path.In(tree))
+	for i, l := range layers {
+		now, err := l.stat(e.Path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return err
+			return &fs.PathError{Op: "look at", Path: text.Printable(e.Path), Err: err}
 		case now.Stat.Ctime > made[i]:
-			return fmt.Errorf("%s: %w", text.Printable(e.Path.In(tree)), errChanged)
+			return fmt.Errorf("%s: %w", text.Printable(e.Path), errChanged)
 		}
 		if there = true; now.Kind != snapshot.Dir {
 			break // nothing below it shows
 		}
 	}
 	if !there {
-		return fmt.Errorf("%s is gone: %w", text.Printable(e.Path.In(st.Lower[0])), errChanged)
+		return fmt.Errorf("%s is gone: %w", text.Printable(e.Path), errChanged)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package frozen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -18,19 +19,27 @@ func Keep(ctx context.Context, to *store.Store, lower []string, base *snapshot.S
 	})
 	slices.SortFunc(left, snapshot.ByPath)
 	for _, dir := range lower {
+		at, err := openLayer(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
 		var here []snapshot.Entry
 		left = slices.DeleteFunc(left, func(e snapshot.Entry) bool {
-			now, err := snapshot.StatEntry(e.Path.In(dir))
+			now, err := at.stat(e.Path)
 			if err != nil || now.Kind != e.Kind { // a whiteout, or in a layer below
 				return false
 			}
 			here = append(here, e)
 			return true
 		})
-		if len(here) == 0 {
-			continue
+		err = at.Close()
+		if len(here) > 0 {
+			err = errors.Join(err, to.WriteBlobs(ctx, dir, here))
 		}
-		if err := to.WriteBlobs(ctx, dir, here); err != nil {
+		if err != nil {
 			return fmt.Errorf("keep the base's contents: %w", err)
 		}
 	}

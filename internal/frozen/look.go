@@ -25,6 +25,11 @@ func Look(ctx context.Context, upper string, base *snapshot.Snapshot, opt snapsh
 	}
 	out := up.With(make([]snapshot.Entry, 0, len(base.Entries)+len(up.Entries)))
 	out.Gits = up.Gits
+	at, err := openLayer(upper)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer at.Close()
 	hidden := map[superqode.RelPath]bool{} // below them nothing of the base shows
 	for old, e := range snapshot.Join(base.Entries, up.Entries) {
 		switch {
@@ -35,7 +40,7 @@ func Look(ctx context.Context, upper string, base *snapshot.Snapshot, opt snapsh
 		case isWhiteout(e):
 			hidden[e.Path] = true
 		default:
-			if old != nil && old.Kind == snapshot.Dir && (e.Kind != snapshot.Dir || isOpaque(e.Path.In(upper))) {
+			if old != nil && old.Kind == snapshot.Dir && (e.Kind != snapshot.Dir || at.isOpaque(e.Path)) {
 				hidden[e.Path] = true
 			}
 			out.Entries = append(out.Entries, *e)
@@ -60,8 +65,13 @@ func covers(hidden map[superqode.RelPath]bool, path superqode.RelPath) bool {
 // deleted.
 func isWhiteout(e *snapshot.Entry) bool { return e.Kind == snapshot.Other && e.Link == "char 0:0" }
 
-func isOpaque(path string) bool {
+// isOpaque reports whether a folder hides what is below it.
+func (l *layer) isOpaque(path superqode.RelPath) bool {
 	buf := make([]byte, 1)
-	n, err := unix.Lgetxattr(path, opaque, buf)
+	dir, err := l.folder(path)
+	if err != nil {
+		return false
+	}
+	n, err := unix.Getxattr(dir, opaque, buf)
 	return err == nil && n == 1 && buf[0] == 'y'
 }
