@@ -322,6 +322,15 @@ func SaveLarge(ctx context.Context, s *site.Site, final *snapshot.Snapshot, chan
 			files = append(files, *e)
 		}
 	}
-	_, err := s.MoveLarge(ctx, s.WorkDir(), files)
+	_, err := s.MoveLarge(ctx, written(s), files)
 	return err
+}
+
+// written is the folder in which the files that a session changed lie: through an
+// overlay's mount one that was copied up has another inode, and a move would copy it.
+func written(s *site.Site) string {
+	if s.Rec.Overlay != nil {
+		return s.Upper()
+	}
+	return s.WorkDir()
 }

@@ -147,7 +147,7 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 	if len(files) == 0 || !atomicfile.Exists(string(s.Rec.Workspace)) {
 		return nil
 	}
-	now, _, err := snapshot.Scan(ctx, s.WorkDir(), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
+	now, _, err := snapshot.Scan(ctx, written(s), snapshot.ScanOptions{Format: s.Base.Format, Contents: snapshot.StatOnly})
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func MoveOut(ctx context.Context, s *site.Site, files []snapshot.Entry) error {
 			there = append(there, *e)
 		}
 	}
-	_, err = s.MoveLarge(ctx, s.WorkDir(), there)
+	_, err = s.MoveLarge(ctx, written(s), there)
 	return err
 }
 
