@@ -249,7 +249,11 @@ func (c *copied) make(ctx context.Context) error {
 		_, more, _ := bytes.Cut(others, []byte("\n"))
 		others = append([]byte(seen+"\n"), more...)
 	}
-	for name, data := range map[string][]byte{"config": []byte(c.config()), "objects/info/alternates": others} {
+	beyond, err := c.included(ctx)
+	if err != nil {
+		return err
+	}
+	for name, data := range map[string][]byte{"config": []byte(c.config(beyond)), "objects/info/alternates": others} {
 		if err := os.WriteFile(filepath.Join(c.dir, name), data, 0o600); err != nil {
 			return err
 		}
@@ -321,8 +325,9 @@ func (c *copied) modules(ctx context.Context) error {
 
 // config is the configuration of the session's own git directory: the
 // repository's, by way of an include, so that what git looks for in the file itself
-// (the format of refs, configuration for each work tree) is the session's own.
-func (c *copied) config() string {
+// (the format of refs, configuration for each work tree) is the session's own. beyond is
+// included as well.
+func (c *copied) config(beyond []string) string {
 	var b strings.Builder
 	version, extensions := "0", ""
 	if c.ObjectFormat != "" && c.ObjectFormat != "sha1" {
@@ -344,12 +349,35 @@ func (c *copied) config() string {
 			fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(filepath.Join(c.seen, rel)))
 		}
 	}
+	for _, file := range beyond {
+		fmt.Fprintf(&b, "[include]\n\tpath = %s\n", git.QuoteConfig(file))
+	}
 	if c.TopLevel != "" {
 		fmt.Fprintf(&b, "[core]\n\tworktree = %s\n", git.QuoteConfig(c.TopLevel))
 	}
 	fmt.Fprintf(&b, "[core]\n\trepositoryformatversion = %s\n\tbare = false\n\tlogAllRefUpdates = true\n%s",
 		version, extensions)
 	return b.String()
+}
+
+// included returns the files that the repository's configuration includes by paths that
+// lead out of its folder, and elsewhere from where the session's programs read it.
+func (c *copied) included(ctx context.Context) (list []string, err error) {
+	file := filepath.Join(c.CommonDir, "config")
+	data, rerr := os.ReadFile(file)
+	if rerr != nil || c.seen == superqode.RealPrefix(c.CommonDir) || !bytes.Contains(bytes.ToLower(data), []byte("[include]")) {
+		return nil, nil // without one nothing is included
+	}
+	out, err := c.Output(ctx, git.Cmd{Args: []string{"config", "--file", file, "-z", "--get-all", "include.path"}})
+	if exit, ok := errors.AsType[*git.ExitError](err); ok && exit.Code == 1 {
+		return nil, nil // none
+	}
+	for path := range strings.SplitSeq(string(out), "\x00") {
+		if strings.HasPrefix(path, "../") {
+			list = append(list, filepath.Join(c.CommonDir, path))
+		}
+	}
+	return list, err
 }
 
 // identity returns, as keys and values, who the user is in the origin, where that
