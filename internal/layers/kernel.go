@@ -112,7 +112,7 @@ func (g *Guard) checkMounted(ctx context.Context, k *kernel.Confiner, helper str
 	case k.Layer.By != kernel.Mounts:
 		return superqode.WithHint(fmt.Errorf("%w: %s", err, strings.Join(k.Layer.Missing, "; ")), "superqode run --worktree -- CMD")
 	}
-	cerr := overlay.Check(ctx, helper, superqode.RealPrefix(g.Project.Dir))
+	cerr := overlay.Checked(ctx, helper, superqode.RealPrefix(g.Project.Dir), g.Home)
 	if _, file := errors.AsType[*fs.PathError](cerr); cerr == nil || file && site.IsFull(cerr) {
 		return cerr
 	}

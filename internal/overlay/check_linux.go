@@ -2,15 +2,66 @@ package overlay
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 )
+
+// Checked is Check for a folder in home, and believes an earlier yes of the same boot,
+// user, helper and device, from a process that the kernel restricted as it does this one. A
+// no is never believed. Forget it where a mount fails.
+func Checked(ctx context.Context, helper, dir, home string) error {
+	key, kerr := checkKey(helper, dir)
+	if kerr == nil && atomicfile.ReadLine(checkNote(home)) == key {
+		return nil
+	}
+	if err := Check(ctx, helper, dir); err != nil || kerr != nil {
+		return err
+	}
+	note := checkNote(home)
+	_ = errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Replace(note, []byte(key+"\n"), 0o600)) // else it is tried again
+	return nil
+}
+
+// Forget has Checked try again. An error means that it may not.
+func Forget(home string) error {
+	if err := os.Remove(checkNote(home)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func checkNote(home string) string { return filepath.Join(home, "cache", "overlay") }
+
+// checkKey names all that a check depends on, but for settings that are changed while the
+// machine runs.
+func checkKey(helper, dir string) (string, error) {
+	boot, err := bootID()
+	var bin, at unix.Stat_t
+	err = errors.Join(err, unix.Stat(helper, &bin), unix.Stat(dir, &at))
+	key := fmt.Sprintf("%s\x00%d\x00%s\x00%d\x00%d\x00%d\x00%v\x00%d", boot, os.Geteuid(), helper, bin.Dev, bin.Ino, bin.Size, bin.Ctim, at.Dev)
+	for _, ns := range []string{"user", "mnt", "pid"} {
+		name, lerr := os.Readlink("/proc/self/ns/" + ns)
+		key, err = key+"\x00"+name, errors.Join(err, lerr)
+	}
+	status, rerr := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "Seccomp") || strings.HasPrefix(line, "Cap") || strings.HasPrefix(line, "NoNewPrivs") {
+			key += "\x00" + line
+		}
+	}
+	key += "\x00" + atomicfile.ReadLine("/proc/self/attr/current") // AppArmor's profile; none is none
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(key))), errors.Join(err, rerr)
+}
 
 // Check tries in a scratch folder below dir, which is real, what a workspace needs. The
 // error says why that is not possible and, as a hint, what helps.

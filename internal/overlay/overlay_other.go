@@ -37,5 +37,11 @@ func Shows(string, string, string) bool { return false }
 // Serve refuses.
 func Serve([]string) int { return 125 }
 
+// Checked reports that there are no overlays here.
+func Checked(context.Context, string, string, string) error { return errLinux }
+
+// Forget has nothing to forget.
+func Forget(string) error { return nil }
+
 // Check reports that there are no overlays here.
 func Check(context.Context, string, string) error { return errLinux }

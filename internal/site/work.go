@@ -104,6 +104,7 @@ func (s *Site) Mount(ctx context.Context) (_ *overlay.Mount, err error) {
 		err = superqode.WithHint(err, "superqode workspace cleanup --force # salvages what was written, and removes the session")
 	}
 	if err != nil {
+		err = errors.Join(err, overlay.Forget(s.Home))
 		return nil, fmt.Errorf("mount the workspace of session %s: %w", s.Rec.ID, err)
 	}
 	return s.work.mount, nil

@@ -33,8 +33,12 @@ func orElse(ctx context.Context, a *app.App, opt life.OpenOptions, dry bool) (su
 	case opt.KernelOptions.Enforce == kernel.EnforceOff:
 		err = errors.New("the kernel layer is switched off")
 	default:
-		helper, _ := layers.MachineOf(m.Host).Helper() // without one Check says so
-		err = overlay.Check(ctx, helper, app.ExistingParent(superqode.RealPrefix(m.Home)))
+		helper, _ := layers.MachineOf(m.Host).Helper()                    // without one Check says so
+		if dir := app.ExistingParent(superqode.RealPrefix(m.Home)); dry { // which leaves no note
+			err = overlay.Check(ctx, helper, dir)
+		} else {
+			err = overlay.Checked(ctx, helper, dir, m.Home)
+		}
 	}
 	if err == nil {
 		return opt.Mode, nil
