@@ -49,7 +49,7 @@ func BenchmarkUnchanged(b *testing.B) {
 		})
 		b.Run(fmt.Sprint(files, "/load"), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := snapshot.Load(st.OriginFile); err != nil {
+				if _, err := snapshot.Load(st.Origin.File); err != nil {
 					b.Fatal(err)
 				}
 			}

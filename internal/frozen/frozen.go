@@ -8,6 +8,7 @@
 //	<project>/base/<n>/origin.snap  the origin as it was looked at
 //	<project>/base/<n>/base.snap    what the layers show, with their stat data; it comes last
 //	<project>/base/<n>/checked      when all of it was last looked at, see intact
+//	<project>/base/looks            how often the origin was looked at, see looks
 //
 // Nothing that a state shows is written after that.
 package frozen
@@ -25,6 +26,7 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
@@ -51,12 +53,11 @@ type Options struct {
 
 // State is an origin's tree as it was.
 type State struct {
-	Number               int
-	Lower                []string           // its layers, the topmost first
-	Origin, Base         *snapshot.Snapshot // the origin, and what the layers show, with content ids
-	OriginFile, BaseFile string             // the same as files, to be linked
-	Unread               []snapshot.Problem // what could not be read, and is in no layer
-	Bad                  error              // what somebody else did to a state that this one stands in for, or nil
+	Number       int
+	Lower        []string           // its layers, the topmost first
+	Origin, Base *snapshot.Snapshot // the origin, and what the layers show, with content ids
+	Unread       []snapshot.Problem // what could not be read, and is in no layer
+	Bad          error              // what somebody else did to a state that this one stands in for, or nil
 }
 
 // Used returns the layers that somebody uses, as they stand in State.Lower, and whether
@@ -77,44 +78,73 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	asked := readLooks(opt.Dir)
 	unlock, err := lockfile.Lock(ctx, filepath.Join(opt.Dir, "lock"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	numbers, err := numbers(opt.Dir)
+	old, next, bad, err := newest(opt.Dir)
 	if err != nil {
 		return nil, err
 	}
-	var old *State
-	var bad error
-	next := 1
-	for _, n := range slices.Backward(numbers) { // one that cannot be read is not believed
-		if next = max(next, n+1); old == nil {
-			st, err := load(opt.Dir, n)
-			if err == nil {
-				if err = st.intact(); err == nil {
-					old = st
-				}
-			}
-			if bad == nil && (errors.Is(err, errChanged) || errors.Is(err, snapshot.ErrCorrupt)) {
-				bad = err
-			}
+	last := readLooks(opt.Dir)
+	if old != nil && bad == nil && last.begun > asked.begun && last.state == old.Number {
+		if left, err := opt.left(old.Origin); err != nil || len(left) == 0 {
+			return old, err
 		}
 	}
+	this := looks{begun: last.begun + 1}
+	counted := this.write(opt.Dir) == nil
+	st, err := opt.current(ctx, old, next, bad)
+	if err == nil && counted && len(st.Unread) == 0 {
+		this.state = st.Number
+		_ = this.write(opt.Dir) // else all look for themselves
+	}
+	return st, err
+}
+
+// newest returns the newest state that is whole, nil where there is none, the number of
+// the next one, and what somebody else did to one that would be the newest.
+func newest(dir string) (old *State, next int, bad, err error) {
+	list, err := numbers(dir)
+	next = 1
+	for _, n := range slices.Backward(list) { // one that cannot be read is not believed
+		if next = max(next, n+1); old != nil {
+			break
+		}
+		st, err := load(dir, n)
+		if err == nil {
+			if err = st.intact(); err == nil {
+				old = st
+			}
+		}
+		if bad == nil && (errors.Is(err, errChanged) || errors.Is(err, snapshot.ErrCorrupt)) {
+			bad = err
+		}
+	}
+	return old, next, bad, err
+}
+
+// left is what of the origin comes into no state.
+func (opt Options) left(origin *snapshot.Snapshot) (map[superqode.RelPath]bool, error) {
+	if opt.Leave == nil {
+		return nil, nil
+	}
+	return opt.Leave(origin)
+}
+
+// current looks at the origin. The caller has the lock.
+func (opt Options) current(ctx context.Context, old *State, next int, bad error) (*State, error) {
 	now, unread, err := opt.look(ctx, old)
 	if err != nil {
 		return nil, err
 	}
-	want, left := now, map[superqode.RelPath]bool(nil)
-	if opt.Leave != nil {
-		if left, err = opt.Leave(now); err != nil {
-			return nil, err
-		}
-		if len(left) > 0 {
-			want = now.Only(func(e *snapshot.Entry) bool { return !left[e.Path] })
-		}
+	left, err := opt.left(now)
+	if err != nil {
+		return nil, err
 	}
+	want := now.Only(func(e *snapshot.Entry) bool { return !left[e.Path] })
 	st := &State{Number: next, Origin: now, Unread: unread, Bad: bad}
 	var changed []snapshot.Entry
 	var gone []superqode.RelPath
@@ -123,7 +153,7 @@ func Current(ctx context.Context, opt Options) (_ *State, err error) {
 		if changed, gone, shut = differences(old, want, left); len(changed)+len(gone) == 0 {
 			old.Unread, old.Bad = append(unread, shut...), bad
 			if len(left) > 0 { // it may have changed
-				old.Origin, old.OriginFile = now, ""
+				old.Origin = now
 			}
 			return old, nil
 		}
@@ -447,24 +477,32 @@ func (opt Options) finish(ctx context.Context, st *State, below []int) error {
 	}); err != nil {
 		return err
 	}
-	st.OriginFile, st.BaseFile = filepath.Join(dir, "origin.snap"), filepath.Join(dir, "base.snap")
-	if err := st.Origin.SaveAs(st.OriginFile, atomicfile.Loose); err != nil {
+	origin, shown := filesOf(dir)
+	if err := st.Origin.SaveAs(origin, atomicfile.Loose); err != nil {
 		return err
 	}
 	failpoint.Hit("frozen.made")
 	if err := treecopy.Sync(dir); err != nil { // base.snap vouches for all of it
 		return err
 	}
-	return st.Base.Save(st.BaseFile)
+	if err := st.Base.Save(shown); err != nil {
+		return err
+	}
+	st.Origin.File, st.Base.File = origin, shown
+	return nil
+}
+
+// filesOf are the files that hold what was looked at, and what the layers show.
+func filesOf(dir string) (origin, shown string) {
+	return filepath.Join(dir, "origin.snap"), filepath.Join(dir, "base.snap")
 }
 
 func load(dir string, n int) (*State, error) {
-	at := filepath.Join(dir, strconv.Itoa(n))
 	layers, err := layersOf(dir, n)
 	if err != nil {
 		return nil, err
 	}
-	st := &State{Number: n, OriginFile: filepath.Join(at, "origin.snap"), BaseFile: filepath.Join(at, "base.snap")}
+	st := &State{Number: n}
 	for _, n := range layers {
 		tree := filepath.Join(dir, strconv.Itoa(n), "tree")
 		if !atomicfile.Exists(tree) {
@@ -472,11 +510,19 @@ func load(dir string, n int) (*State, error) {
 		}
 		st.Lower = append(st.Lower, tree)
 	}
-	if st.Origin, err = snapshot.Load(st.OriginFile); err != nil {
-		return nil, err
+	origin, shown := filesOf(filepath.Join(dir, strconv.Itoa(n)))
+	var both errgroup.Group
+	both.Go(func() (err error) { st.Origin, err = loadFile(origin); return err })
+	both.Go(func() (err error) { st.Base, err = loadFile(shown); return err })
+	return st, both.Wait()
+}
+
+func loadFile(path string) (*snapshot.Snapshot, error) {
+	sn, err := snapshot.Load(path)
+	if err == nil {
+		sn.File = path
 	}
-	st.Base, err = snapshot.Load(st.BaseFile)
-	return st, err
+	return sn, err
 }
 
 func layersOf(dir string, n int) (list []int, err error) {

@@ -12,7 +12,9 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/frozen"
+	"github.com/seed-2d964004/superqode/internal/lockfile"
 	"github.com/seed-2d964004/superqode/internal/snapshot"
+	"golang.org/x/sync/errgroup"
 )
 
 func must(t *testing.T, errs ...error) {
@@ -162,12 +164,12 @@ func TestHalfMade(t *testing.T) {
 	if must(t, err); b.Number != a.Number {
 		t.Errorf("state %d became %d", a.Number, b.Number)
 	}
-	must(t, os.WriteFile(filepath.Join(top, "g"), []byte("1"), 0o600), os.Truncate(a.BaseFile, 20))
+	must(t, os.WriteFile(filepath.Join(top, "g"), []byte("1"), 0o600), os.Truncate(a.Base.File, 20))
 	c, err := frozen.Current(t.Context(), opt)
 	if must(t, err); c.Number != 8 || len(c.Lower) != 1 {
 		t.Errorf("state %d with the layers %q", c.Number, c.Lower)
 	}
-	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) != 2 { // and the lock
+	if left, err := os.ReadDir(opt.Dir); err != nil || len(left) != 3 { // and the lock, and looks
 		t.Errorf("left: %v (%v)", left, err)
 	}
 }
@@ -214,4 +216,60 @@ func TestChangedByHand(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestManyAsk holds that of many who ask at once not all look, and that each gets what was
+// there when it asked.
+func TestManyAsk(t *testing.T) {
+	t.Parallel()
+	const many = 12
+	top, dir := t.TempDir(), t.TempDir()
+	opt := frozen.Options{Dir: filepath.Join(dir, "base"), Top: top, Format: snapshot.SHA1, Trash: filepath.Join(dir, "trash")}
+	_, err := frozen.Current(t.Context(), opt)
+	must(t, err)
+	fewer := false
+	for round := range 12 {
+		unlock, err := lockfile.Lock(t.Context(), filepath.Join(opt.Dir, "lock"))
+		must(t, err)
+		var group errgroup.Group
+		for i := range many {
+			group.Go(func() error {
+				name := superqode.RelPath(fmt.Sprint("f", i))
+				if i < round { // else it asks for what is there
+					if err := os.WriteFile(name.In(top), fmt.Appendln(nil, round, i), 0o600); err != nil {
+						return err
+					}
+				}
+				st, err := frozen.Current(t.Context(), opt)
+				if err != nil || i >= round {
+					return err
+				}
+				data, err := os.ReadFile(name.In(st.Lower[slices.IndexFunc(st.Lower, func(l string) bool {
+					_, err := os.Stat(name.In(l))
+					return err == nil
+				})]))
+				if got := string(data); err == nil && got != fmt.Sprintln(round, i) {
+					err = fmt.Errorf("round %d: %s is %q", round, name, got)
+				}
+				return err
+			})
+		}
+		time.Sleep(50 * time.Millisecond) // most have asked; it matters to nothing but whether this test tries anything
+		before := looks(t, opt.Dir)
+		must(t, unlock(), group.Wait())
+		fewer = fewer || looks(t, opt.Dir)-before < many
+	}
+	if !fewer {
+		t.Error("each looked for itself")
+	}
+}
+
+// looks is how many looks were begun.
+func looks(t *testing.T, dir string) (n int) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "looks"))
+	must(t, err)
+	_, err = fmt.Sscan(string(data), &n)
+	must(t, err)
+	return n
 }

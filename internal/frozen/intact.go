@@ -27,7 +27,7 @@ const trusted = time.Hour
 // last. Folders, in which names come and go, are always looked at; files now and then,
 // since that takes as long as a look at the origin.
 func (st *State) intact() error {
-	note := filepath.Join(filepath.Dir(st.BaseFile), "checked")
+	note := filepath.Join(filepath.Dir(st.Lower[0]), "checked")
 	info, err := os.Stat(note)
 	whole := err != nil || time.Since(info.ModTime()).Abs() > trusted
 	made := make([]int64, len(st.Lower))

@@ -66,8 +66,10 @@ func saveBase(ctx context.Context, s *site.Site) error {
 			return err
 		}
 	}
-	if err := s.Base.Settle(ctx); err != nil {
-		return err
+	if s.Base.File == "" { // else it was done when that was written
+		if err := s.Base.Settle(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.Base.SaveAs(filepath.Join(s.Folder, "base.snap"), wait); err != nil || !Of(s.Rec.Mode).Exclusive() {
 		return err

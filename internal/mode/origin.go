@@ -136,7 +136,7 @@ func Origin(ctx context.Context, s *site.Site, changes []superqode.Change) (*art
 func knowContents(origin, base *snapshot.Snapshot) {
 	for e, b := range snapshot.Join(origin.Entries, base.Entries) {
 		if e != nil && b != nil && e.Kind == snapshot.File && e.ID.IsZero() && b.LooksCopied(e) {
-			e.ID = b.ID
+			e.ID, origin.File = b.ID, ""
 		}
 	}
 }

@@ -85,6 +85,7 @@ func (s *Snapshot) WithOthers(paths []superqode.RelPath, from *Snapshot) *Snapsh
 		wanted[p] = true
 	}
 	out := *s
+	out.File = ""
 	out.Entries = make([]Entry, 0, len(s.Entries)+len(paths))
 	for _, e := range s.Entries {
 		if !wanted[e.Path] {

@@ -136,6 +136,10 @@ type Snapshot struct {
 	// Gits are the paths that end in .git and that the scan left out, in no order. They
 	// are not saved.
 	Gits []superqode.RelPath
+
+	// File holds exactly this and is never written to, "" for none: SaveAs gives it another
+	// name. Whoever changes an entry clears it.
+	File string
 }
 
 // Count returns the number of files and links and the sum of their sizes in
