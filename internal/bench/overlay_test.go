@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode/internal/gittest"
@@ -21,7 +23,11 @@ const (
 	boundOverlayStatus  = 0.5
 	boundOverlayEnd     = 0.5
 	boundOverlayExec    = 12 * time.Millisecond
+	limitAboveScan      = 25 * time.Millisecond
 	changedInOverlay    = 100
+	sessionsAtOnce      = 100
+	limitSessions       = 10 * time.Second
+	limitSessionsBytes  = 10 << 20
 )
 
 // timed runs git status and prints how long that took by the clock: it is the same
@@ -47,10 +53,11 @@ func (s *subject) overlay(runs, n int, r *report) {
 		paths = append(paths, gittest.ManyPath(i*(n/changedInOverlay)))
 	}
 	list := filepath.Join(s.base, "status")
-	var run, both, first, here, end, remove, exec []time.Duration
+	var run, above, both, first, here, end, remove, exec []time.Duration
 	for i := range runs + 1 {
 		s.quiet()
 		whole := s.superqode("run", "--overlay", "--", "true")
+		scan := s.scan()
 		id, _, _ := strings.Cut(s.superqode("workspace", "create", "--overlay").stdout, "\t")
 		status := s.printed(inside(id, "sh", "-c", timed, list))
 		data, err := os.ReadFile(list)
@@ -68,6 +75,7 @@ func (s *subject) overlay(runs, n int, r *report) {
 		if i == 0 { // warm-up, and the state is made
 			continue
 		}
+		above = append(above, whole.wall-scan)
 		run, both = append(run, whole.wall), append(both, add.wall+removed.wall)
 		first, here = append(first, status), append(here, origin)
 		end, remove = append(end, ended.wall), append(remove, removed.wall)
@@ -80,7 +88,11 @@ func (s *subject) overlay(runs, n int, r *report) {
 	r.ratio("run --overlay -- true : worktree add + remove", run, both, bound{ratio: most, holds: n >= boundFrom})
 	r.ratio("overlay, first status inside : in the origin", first, here, bound{ratio: boundOverlayStatus, holds: n >= boundFrom})
 	r.ratio(fmt.Sprintf("overlay end, %d changed : worktree remove", changedInOverlay), end, remove, bound{ratio: boundOverlayEnd, holds: n >= boundFrom})
+	r.absolute("overlay, the run above one scan of the origin", above, limitAboveScan)
 	r.absolute("overlay, workspace exec -- true", exec, boundOverlayExec)
+	if n >= boundRSSAt {
+		s.atOnce(r)
+	}
 }
 
 // overlayWorks reports whether overlays can be mounted here, and says why not.
@@ -90,4 +102,53 @@ func overlayWorks(ctx context.Context, p place, o *options, r *report) bool {
 		r.note("overlay mode was not measured: " + err.Error())
 	}
 	return err == nil
+}
+
+// scan looks at every file of the origin, and returns how long that took.
+func (s *subject) scan() time.Duration {
+	start := time.Now()
+	s.m.fail(filepath.WalkDir(s.Dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil {
+			_, err = d.Info()
+		}
+		return err
+	}))
+	return time.Since(start)
+}
+
+// atOnce opens many sessions together.
+func (s *subject) atOnce(r *report) {
+	before := s.used()
+	all := s.m.run(s.base, "sh", "-c", `i=0; while [ $i -lt "$1" ]; do "$2" -C "$3" workspace create --overlay & i=$((i+1)); done; wait`,
+		"sh", strconv.Itoa(sessionsAtOnce), s.bin, s.Dir)
+	ids := strings.Split(strings.TrimSpace(all.stdout), "\n")
+	if len(ids) != sessionsAtOnce {
+		s.m.fail(fmt.Errorf("%d sessions were opened", len(ids)))
+	}
+	r.absolute(fmt.Sprint(sessionsAtOnce, " overlays at once"), []time.Duration{all.wall}, limitSessions)
+	r.peak("their bytes on the disk", s.used()-before, limitSessionsBytes)
+	for _, line := range ids {
+		id, _, _ := strings.Cut(line, "\t")
+		s.superqode("workspace", "end", "--session", id)
+	}
+}
+
+// used is the room that superqode's home takes.
+func (s *subject) used() (bytes int64) {
+	seen := map[uint64]bool{} // a file may have several names
+	s.m.fail(filepath.WalkDir(filepath.Join(s.Home, ".superqode"), func(path string, _ fs.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err == nil {
+			err = syscall.Lstat(path, &st)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // a session goes on working
+			err = nil
+		}
+		if !seen[st.Ino] {
+			seen[st.Ino] = true
+			bytes += st.Blocks * 512
+		}
+		return err
+	}))
+	return bytes
 }

@@ -14,6 +14,7 @@ package gitdir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,6 +205,9 @@ func private(ctx context.Context, s *site.Site, dir string) error {
 		if err != nil {
 			return err
 		}
+		if taken := filepath.Join(s.Folder, "state"); atomicfile.Exists(taken) {
+			c.taken = taken
+		}
 		if index := mode.CommitIndex(s); atomicfile.Exists(index) {
 			c.index = index
 		}
@@ -230,6 +234,7 @@ type copied struct {
 	identity [][2]string
 
 	origin, base *snapshot.Snapshot // of a work tree and its copy, for which the index is; nil: it is for the same files
+	taken        string             // the work tree's index when it was copied; "": it is as it is now
 	index        string             // the index with which a session begins that has a commit's files; "": it has the work tree's state
 }
 
@@ -272,7 +277,7 @@ func (c *copied) make(ctx context.Context) error {
 		if data, err = atomicfile.Read(c.index); err == nil {
 			err = os.WriteFile(filepath.Join(c.dir, "index"), data, 0o600)
 		}
-	} else if err = c.copyWorkState(); err == nil {
+	} else if err = c.copyWorkState(); err == nil && !c.moved(ctx) {
 		head, err = headOf(ctx, c.Repo, c.GitDir, c.head)
 	}
 	if err != nil {
@@ -281,12 +286,22 @@ func (c *copied) make(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(c.dir, "HEAD"), []byte(head), 0o600)
 }
 
+// moved reports whether the user committed, or went elsewhere, since the files were copied:
+// the session stays at the commit that they belong to.
+func (c *copied) moved(ctx context.Context) bool {
+	if c.taken == "" || c.head == "" {
+		return false
+	}
+	now, err := c.Head(ctx)
+	return err != nil || now != c.head
+}
+
 // copyWorkState copies the index, and what a merge under way has left.
 func (c *copied) copyWorkState() error {
 	if err := copyState(c.GitDir, c.dir, isWorkState); err != nil {
 		return err
 	}
-	index := filepath.Join(c.GitDir, "index")
+	index := cmp.Or(c.taken, filepath.Join(c.GitDir, "index"))
 	if c.base == nil || !atomicfile.Exists(index) {
 		return nil
 	}

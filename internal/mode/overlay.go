@@ -64,8 +64,8 @@ func skipTop(path superqode.RelPath, _ snapshot.Kind) bool {
 // Make finds or makes the frozen state of the origin, and puts an empty folder over it.
 func (k overlayKind) Make(ctx context.Context, s *site.Site, opt Options) ([]snapshot.Entry, error) {
 	if repo := s.Source.Repo; repo != nil {
-		var err error
-		if s.RepoState, err = revert.Capture(repo, filepath.Join(s.Folder, "state")); err == nil {
+		err := captureRepo(s, repo)
+		if err == nil {
 			err = joinIndex(s)
 		}
 		if err != nil {
@@ -171,7 +171,21 @@ func states(p state.Project, made superqode.SessionID) frozen.Options {
 
 // SweepStates is frozen.Sweep for a project.
 func SweepStates(ctx context.Context, p state.Project, all bool) error {
-	return frozen.Sweep(ctx, states(p, superqode.SessionID{}), all)
+	err := frozen.Sweep(ctx, states(p, superqode.SessionID{}), all)
+	if all {
+		err = errors.Join(err, dropIndexes(p))
+	}
+	return err
+}
+
+// dropIndexes removes the copies of the origin's index that sessions to come would share;
+// the others have links.
+func dropIndexes(p state.Project) error {
+	list, err := filepath.Glob(filepath.Join(text.QuotePattern(p.BasePath()), indexCopy+"*"))
+	for _, path := range list {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // scan reads what was written alone.
@@ -223,6 +237,42 @@ func baseIndex(s *site.Site) (*git.Index, error) {
 	}
 	return originIndex(s)
 }
+
+// captureRepo records the origin's repository. Its index, which may be large, is copied once
+// for all sessions that begin with it: the copy has its digest in its name, is on the disk
+// before it gets that, and is never written to.
+func captureRepo(s *site.Site, repo *git.Repo) (err error) {
+	if s.RepoState, err = revert.Capture(repo, ""); err != nil || s.RepoState.IndexSum == "" {
+		return err
+	}
+	own, shared := filepath.Join(s.Folder, "state"), filepath.Join(s.Project.BasePath(), indexCopy+s.RepoState.IndexSum)
+	if os.Link(shared, own) == nil {
+		s.RepoState.IndexCopy = []byte(own)
+		return nil
+	}
+	if s.RepoState, err = revert.Capture(repo, own); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Project.BasePath(), 0o700); err != nil {
+		return err
+	}
+	_ = dropIndexes(s.Project)                                                   // another session may have done it
+	shared = filepath.Join(s.Project.BasePath(), indexCopy+s.RepoState.IndexSum) // it may be another one by now
+	if syncFile(own) == nil {
+		_ = os.Link(own, shared) // else the next session copies it
+	}
+	return nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(atomicfile.Sync(f), f.Close())
+}
+
+const indexCopy = "index-"
 
 // joinIndex makes the copy of a split index a whole one: its shared part stays in the
 // origin, and git removes it from there some day.
