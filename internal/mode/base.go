@@ -57,9 +57,6 @@ func saveBase(ctx context.Context, s *site.Site) error {
 			return err
 		}
 	}
-	if s.Saved { // nothing of the base is where a program can change it
-		return nil
-	}
 	if s.OriginBase != nil {
 		knowContents(s.OriginBase, s.Base)
 		if err := s.OriginBase.SaveAs(filepath.Join(s.Folder, "origin.snap"), wait); err != nil {

@@ -137,30 +137,12 @@ func (k overlayKind) state(ctx context.Context, s *site.Site, opt Options) (*fro
 			gits = append(gits, p)
 		}
 	}
-	origin, base := st.Origin.Only(keep), st.Base.Only(keep)
-	whole := origin == st.Origin && base == st.Base && st.OriginFile != ""
-	st.Origin, st.Base = origin, base
+	st.Origin, st.Base = st.Origin.Only(keep), st.Base.Only(keep)
 	st.Origin.Gits = gits
 	if opt.From != FromWorking {
 		return k.ofCommit(ctx, s, st, opt.Commit)
 	}
-	if whole {
-		s.Saved, err = linkState(st, s.Folder)
-	}
-	return st, err
-}
-
-// linkState gives a session the snapshots of a state as they were saved, which nobody
-// changes in place. It reports whether there are hard links here.
-func linkState(st *frozen.State, folder string) (bool, error) {
-	origin := filepath.Join(folder, "origin.snap")
-	if err := os.Link(st.OriginFile, origin); err != nil {
-		return false, nil //nolint:nilerr // they are written instead
-	}
-	if err := os.Link(st.BaseFile, filepath.Join(folder, "base.snap")); err != nil {
-		return false, os.Remove(origin)
-	}
-	return true, nil
+	return st, nil
 }
 
 // states are the frozen states of a project's origin; the session that is being made

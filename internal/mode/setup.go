@@ -144,7 +144,7 @@ func saveEffect(ctx context.Context, s *site.Site, effect *setupEffect, l *Look,
 	}
 	s.Base = s.Base.WithOthers(touched, l.Final)
 	repo := s.RepoState
-	s.OriginBase, s.RepoState, s.Saved = nil, nil, false // they are on disk as they were
+	s.OriginBase, s.RepoState = nil, nil // they are on disk as they were
 	err := SaveBase(ctx, s)
 	s.RepoState = repo
 	if err != nil {

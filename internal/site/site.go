@@ -56,7 +56,6 @@ type Site struct {
 
 	Base       *snapshot.Snapshot // the workspace as it was handed out; see LoadBase
 	OriginBase *snapshot.Snapshot // the origin as it was then; see LoadOrigin
-	Saved      bool               // both lie in the session's folder already, as a state of the origin has them
 	RepoState  *revert.RepoState  // the origin's repository beside the work tree
 
 	work    *work    // see Mount
