@@ -275,7 +275,8 @@ func originIndex(s *site.Site) (*git.Index, error) {
 	return git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
 }
 
-// keepBase takes from its layers what the base held and no object of git's does.
+// keepBase takes from its layers what the base held and no object of git's does, or no
+// longer: nothing in the repository keeps its gc from what an overlay stands on.
 func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
 	index := &git.Index{}
 	if s.Rec.CommonDir != "" {
@@ -284,16 +285,31 @@ func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
 			return err
 		}
 	}
-	var paths []snapshot.Entry
-	for _, e := range l.Base.Entries {
+	var paths, changed []snapshot.Entry
+	for e, now := range snapshot.Join(l.Base.Entries, l.Final.Entries) {
+		if e == nil {
+			continue
+		}
 		if at, ok := index.Search(e.Path); !ok || index.At(at).OID != string(e.ID.Bytes()) {
-			paths = append(paths, e)
+			paths = append(paths, *e)
+		} else if now == nil || now.ID != e.ID {
+			changed = append(changed, *e)
 		}
 	}
 	if err := s.OpenStore(ctx); err != nil {
 		return err
 	}
-	err := frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths))
+	missing, err := s.Store.Missing(ctx, changed)
+	if err != nil {
+		return err
+	}
+	for _, e := range changed {
+		if missing[e.ID] {
+			paths = append(paths, e)
+		}
+	}
+	slices.SortFunc(paths, snapshot.ByPath)
+	err = frozen.Keep(ctx, s.Store, s.Rec.Overlay.Lowers(), l.Base.With(paths))
 	if _, changed := errors.AsType[*store.ChangedError](err); changed || errors.Is(err, fs.ErrNotExist) {
 		return superqode.WithHint(fmt.Errorf("what the session stands on was changed by somebody else: %w", err),
 			"superqode workspace cleanup --force # salvages what was written, and removes the session")
