@@ -28,7 +28,7 @@ func Checked(ctx context.Context, helper, dir, home string) error {
 		return err
 	}
 	note := checkNote(home)
-	_ = errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Replace(note, []byte(key+"\n"), 0o600)) // else it is tried again
+	_ = errors.Join(os.Mkdir(filepath.Dir(note), 0o700), atomicfile.Replace(note, []byte(key+"\n"), 0o600)) // else, as without a home, it is tried again
 	return nil
 }
 
