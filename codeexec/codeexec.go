@@ -8,9 +8,9 @@
 //	made, err := ws.Collect(ctx, "out/**")
 //	err = reg.Release(ctx, "chat-7")
 //
-// A workspace has the folders skills, work, runs and out, whose places programs find in
-// WORKSPACE_DIR, SKILLS_DIR, WORK_DIR, RUN_DIR and OUTPUT_DIR, beside the variables of
-// every session. Programs run as the session runs them: guarded, with the whole tree of
+// A workspace has the folders skills, work, runs and out. Programs find the workspace in
+// WORKSPACE_DIR, its folders in SKILLS_DIR, WORK_DIR and OUTPUT_DIR, and in RUN_DIR a
+// folder below runs that is new for each, beside the variables of every session. Programs run as the session runs them: guarded, with the whole tree of
 // processes ended when the call returns.
 package codeexec
 
@@ -60,7 +60,7 @@ type Workspace struct {
 }
 
 // EnsureLayout makes the folders that are missing and returns the variables that name
-// them.
+// them. RUN_DIR is runs; a program gets a folder of its own below it, see Run.
 func EnsureLayout(dir *workspace.Dir) (map[string]string, error) {
 	root, err := atomicfile.OpenRoot(dir.Root())
 	if err != nil {
@@ -108,6 +108,7 @@ func (w *Workspace) Put(ctx context.Context, files ...File) error {
 type Program struct {
 	Args    []string
 	Cwd     string // relative to the workspace; "" is its root
+	Skill   string // SKILL_NAME, where it is not ""
 	Stdin   []byte
 	Env     map[string]string // added; what the session sets itself is not changed
 	Timeout time.Duration     // 0: none
@@ -139,6 +140,12 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 		return Result{}, err
 	}
 	maps.Copy(env, layout)
+	if p.Skill != "" {
+		env["SKILL_NAME"] = p.Skill
+	}
+	if env["RUN_DIR"], err = w.newRun(); err != nil {
+		return Result{}, err
+	}
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.HasPrefix(k, "SUPERQODE_") {
@@ -158,6 +165,20 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 	ran, err := w.s.Exec(ctx, session.ExecOptions{Args: p.Args, Cwd: p.Cwd, Stdin: bytes.NewReader(p.Stdin),
 		Stdout: &stdout, Stderr: &stderr, Env: pairs, Timeout: p.Timeout})
 	return Result{stdout.String(), stderr.String(), ran.ExitCode, ran.TimedOut, stdout.cut || stderr.cut}, err
+}
+
+// newRun makes the folder of one run.
+func (w *Workspace) newRun() (string, error) {
+	root, err := atomicfile.OpenRoot(w.Dir.Root())
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	name := filepath.Join(DirRuns, "run_"+time.Now().UTC().Format("20060102T150405.000")+"_"+rand.Text()[:8])
+	if err := root.Mkdir(name, 0o755); err != nil {
+		return "", fmt.Errorf("make the run's folder: %w", err)
+	}
+	return filepath.Join(w.Dir.Root(), name), nil
 }
 
 // capped keeps the first MaxOutput bytes.
@@ -242,12 +263,32 @@ type Collection struct {
 	LimitsHit []string // what a limit kept out, see the outputs of a session
 }
 
-// Collect returns the files that the patterns match, with the limits and in the dialect of
-// a session's outputs. A bad pattern is superqode.ErrUsage.
+// Spec says what CollectOutputs takes. A limit of 0 is that of a session's outputs.
+type Spec struct {
+	Globs         []string `json:"globs"` // in the dialect of a session's outputs
+	MaxFiles      int      `json:"max_files"`
+	MaxFileBytes  int64    `json:"max_file_bytes"`
+	MaxTotalBytes int64    `json:"max_total_bytes"`
+}
+
+// Collect is CollectOutputs with the limits of a session's outputs.
 func (w *Workspace) Collect(ctx context.Context, patterns ...string) (*Collection, error) {
-	sel, err := outputs.Select(ctx, outputs.Options{Roots: outputs.Roots{Workspace: w.Dir.Root()}, Patterns: patterns, Inline: true})
+	return w.CollectOutputs(ctx, Spec{Globs: patterns})
+}
+
+// CollectOutputs returns the files that a Spec's globs match. What a limit keeps out is
+// in Collection.LimitsHit. A bad glob and a negative limit are superqode.ErrUsage, with the
+// name of the field.
+func (w *Workspace) CollectOutputs(ctx context.Context, spec Spec) (*Collection, error) {
+	for field, n := range map[string]int64{"max_files": int64(spec.MaxFiles), "max_file_bytes": spec.MaxFileBytes, "max_total_bytes": spec.MaxTotalBytes} {
+		if n < 0 {
+			return nil, superqode.Errorf(superqode.ErrUsage, "%s: %d is negative", field, n)
+		}
+	}
+	sel, err := outputs.Select(ctx, outputs.Options{Roots: outputs.Roots{Workspace: w.Dir.Root()}, Patterns: spec.Globs, Inline: true,
+		Limits: outputs.Limits{MaxFiles: spec.MaxFiles, MaxFileBytes: spec.MaxFileBytes, MaxTotalBytes: spec.MaxTotalBytes}})
 	if err != nil {
-		return nil, fmt.Errorf("patterns: %w", err)
+		return nil, fmt.Errorf("globs: %w", err)
 	}
 	c := &Collection{}
 	for _, f := range sel.Files {

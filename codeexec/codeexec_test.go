@@ -231,6 +231,63 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// TestRunDir holds that each run has a folder of its own, and the name of its skill.
+func TestRunDir(t *testing.T) {
+	t.Parallel()
+	_, w := acquire(t)
+	seen := map[string]bool{}
+	for range 5 {
+		res, err := w.Run(t.Context(), codeexec.Program{Args: []string{"sh", "-c", `ls -A "$RUN_DIR"; echo x >"$RUN_DIR/x" && echo "$SKILL_NAME $RUN_DIR"`},
+			Env: map[string]string{"RUN_DIR": "/elsewhere"}, Skill: "pdf"})
+		if err != nil || !strings.HasPrefix(res.Stdout, "pdf "+w.Dir.Root()+"/runs/run_") || seen[res.Stdout] {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		seen[res.Stdout] = true
+	}
+	outside := t.TempDir()
+	script := `rm -r runs && ln -s "$0" runs`
+	if res, err := w.Run(t.Context(), codeexec.Program{Args: []string{"sh", "-c", script, outside}}); err != nil || res.ExitCode != 0 {
+		t.Fatal(res, err)
+	}
+	if _, err := w.Run(t.Context(), codeexec.Program{Args: []string{"true"}}); err == nil {
+		t.Error("ran with a folder outside the workspace")
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
+		t.Errorf("outside are %v, %v", left, err)
+	}
+}
+
+// TestLimits holds that what a limit keeps out is reported, and that an error names its field.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	_, w := acquire(t)
+	for i, size := range []int{1, 10, 100} {
+		if err := w.Put(t.Context(), codeexec.File{Path: fmt.Sprintf("out/%d", i), Content: make([]byte, size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, spec := range map[int]codeexec.Spec{
+		1: {MaxFiles: 1}, 2: {MaxFileBytes: 10}, 3: {},
+	} {
+		spec.Globs = []string{"out/*"}
+		c, err := w.CollectOutputs(t.Context(), spec)
+		if err != nil || len(c.Files) != want || (want < 3) != (len(c.LimitsHit) > 0) {
+			t.Errorf("%+v: %+v, %v", spec, c, err)
+		}
+	}
+	c, err := w.CollectOutputs(t.Context(), codeexec.Spec{Globs: []string{"out/*"}, MaxTotalBytes: 11})
+	if err != nil || len(c.Files) != 2 || len(c.LimitsHit) == 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for field, spec := range map[string]codeexec.Spec{
+		"globs": {Globs: []string{"["}}, "max_files": {MaxFiles: -1}, "max_file_bytes": {MaxFileBytes: -1}, "max_total_bytes": {MaxTotalBytes: -1},
+	} {
+		if _, err := w.CollectOutputs(t.Context(), spec); !errors.Is(err, superqode.ErrUsage) || !strings.HasPrefix(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 func FuzzExtractCodeBlocks(f *testing.F) {
 	f.Add("```python\nprint(1)\n```\n```\nx\n```", "```", "```")
 	f.Add("<code> ruby\nputs 1\n</code> ```", "<code>", "</code>")

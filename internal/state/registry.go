@@ -89,7 +89,13 @@ func Load(dir string) (Listed, error) {
 	if l.Alive, err = lockfile.IsHeld(LockPath(dir)); err != nil {
 		return l, superqode.WithHint(err, "put that right; what the session holds is in %s", text.QuotePOSIX(dir))
 	}
-	l.Dead = !l.Alive && (l.Owned || l.State != superqode.StateActive)
+	if !l.Alive { // between the two looks its process may have brought it further and let go of it
+		if r, err = ReadRecord(dir); err != nil {
+			return Load(dir)
+		}
+		l.Record = *r
+	}
+	l.Dead = !l.Alive && !l.State.Ended() && (l.Owned || l.State != superqode.StateActive)
 	return l, nil
 }
 
