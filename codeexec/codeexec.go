@@ -57,6 +57,8 @@ type Workspace struct {
 
 	mu sync.Mutex // a session's methods are not safe for concurrent use
 	s  *session.Session
+
+	origin string // whose artifacts inputs are taken from
 }
 
 // EnsureLayout makes the folders that are missing and returns the variables that name
