@@ -114,6 +114,9 @@ type Program struct {
 	Stdin   []byte
 	Env     map[string]string // added; what the session sets itself is not changed
 	Timeout time.Duration     // 0: none
+	// CleanEnv leaves out the variables of the session's caller but PATH, HOME, TERM, LANG
+	// and USER: no LD_PRELOAD and no BASH_ENV. Env is added all the same.
+	CleanEnv bool
 }
 
 // Result is how a program ended, and what it wrote.
@@ -165,7 +168,7 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 	}
 	var stdout, stderr capped
 	ran, err := w.s.Exec(ctx, session.ExecOptions{Args: p.Args, Cwd: p.Cwd, Stdin: bytes.NewReader(p.Stdin),
-		Stdout: &stdout, Stderr: &stderr, Env: pairs, Timeout: p.Timeout})
+		Stdout: &stdout, Stderr: &stderr, Env: pairs, CleanEnv: p.CleanEnv, Timeout: p.Timeout})
 	return Result{stdout.String(), stderr.String(), ran.ExitCode, ran.TimedOut, stdout.cut || stderr.cut}, err
 }
 

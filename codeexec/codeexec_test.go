@@ -257,6 +257,25 @@ func TestRunDir(t *testing.T) {
 	}
 }
 
+// TestCleanEnv holds that what loads code into every program is left out where it is asked for.
+func TestCleanEnv(t *testing.T) {
+	t.Parallel()
+	dir := scratch(t)
+	r := codeexec.NewRegistry(session.NewManager(session.Config{Home: filepath.Join(dir, "home"),
+		Env: []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "BASH_ENV=/nowhere", "PERL5OPT=-w"}}), session.OpenOptions{Dir: filepath.Join(dir, "origin"), Mode: superqode.ModeDirectory})
+	w, err := r.Acquire(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for clean, want := range map[bool]string{false: "/nowhere -w mine\n", true: "  mine\n"} {
+		res, err := w.Run(t.Context(), codeexec.Program{Args: []string{"sh", "-c", `echo "$BASH_ENV $PERL5OPT $MINE"`},
+			Env: map[string]string{"MINE": "mine"}, CleanEnv: clean})
+		if err != nil || res.Stdout != want {
+			t.Errorf("clean %t: %+v, %v", clean, res, err)
+		}
+	}
+}
+
 // TestLimits holds that what a limit keeps out is reported, and that an error names its field.
 func TestLimits(t *testing.T) {
 	t.Parallel()
