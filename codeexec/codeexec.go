@@ -58,6 +58,8 @@ type Workspace struct {
 	mu sync.Mutex // a session's methods are not safe for concurrent use
 	s  *session.Session
 
+	beside func(context.Context) (*session.Session, error) // the same session, for a program that runs beside others
+
 	origin string // whose artifacts inputs are taken from
 }
 
@@ -117,6 +119,7 @@ type Program struct {
 	// CleanEnv leaves out the variables of the session's caller but PATH, HOME, TERM, LANG
 	// and USER: no LD_PRELOAD and no BASH_ENV. Env is added all the same.
 	CleanEnv bool
+	TTY      bool // a terminal for the program, whose stderr is in Stdout then
 }
 
 // Result is how a program ended, and what it wrote.
@@ -128,13 +131,13 @@ type Result struct {
 	Truncated bool   `json:"truncated"` // a stream had more than MaxOutput
 }
 
-// Run runs one program. One that fails is no error: Result.ExitCode says so.
-func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
+// options checks a program, and makes the folders that it is given.
+func (w *Workspace) options(p Program) (opt session.ExecOptions, err error) {
 	if len(p.Args) == 0 {
-		return Result{}, superqode.Errorf(superqode.ErrUsage, "args: there is no program to run")
+		return opt, superqode.Errorf(superqode.ErrUsage, "args: there is no program to run")
 	}
 	if !filepath.IsLocal(cmp.Or(p.Cwd, ".")) {
-		return Result{}, fmt.Errorf("cwd: %q: %w", p.Cwd, workspace.ErrPathTraversal)
+		return opt, fmt.Errorf("cwd: %q: %w", p.Cwd, workspace.ErrPathTraversal)
 	}
 	env := maps.Clone(p.Env)
 	if env == nil {
@@ -142,21 +145,30 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 	}
 	layout, err := EnsureLayout(w.Dir)
 	if err != nil {
-		return Result{}, err
+		return opt, err
 	}
 	maps.Copy(env, layout)
 	if p.Skill != "" {
 		env["SKILL_NAME"] = p.Skill
 	}
 	if env["RUN_DIR"], err = w.newRun(); err != nil {
-		return Result{}, err
+		return opt, err
 	}
 	var pairs []string
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.HasPrefix(k, "SUPERQODE_") {
-			return Result{}, superqode.Errorf(superqode.ErrUsage, "env: %q cannot be set", k)
+			return opt, superqode.Errorf(superqode.ErrUsage, "env: %q cannot be set", k)
 		}
 		pairs = append(pairs, k+"="+env[k])
+	}
+	return session.ExecOptions{Args: p.Args, Cwd: p.Cwd, Env: pairs, CleanEnv: p.CleanEnv, Timeout: p.Timeout, TTY: p.TTY}, nil
+}
+
+// Run runs one program. One that fails is no error: Result.ExitCode says so.
+func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
+	opt, err := w.options(p)
+	if err != nil {
+		return Result{}, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -167,8 +179,8 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 		return Result{}, fmt.Errorf("workspace %s: %w", w.ID, fs.ErrClosed)
 	}
 	var stdout, stderr capped
-	ran, err := w.s.Exec(ctx, session.ExecOptions{Args: p.Args, Cwd: p.Cwd, Stdin: bytes.NewReader(p.Stdin),
-		Stdout: &stdout, Stderr: &stderr, Env: pairs, CleanEnv: p.CleanEnv, Timeout: p.Timeout})
+	opt.Stdin, opt.Stdout, opt.Stderr = bytes.NewReader(p.Stdin), &stdout, &stderr
+	ran, err := w.s.Exec(ctx, opt)
 	return Result{stdout.String(), stderr.String(), ran.ExitCode, ran.TimedOut, stdout.cut || stderr.cut}, err
 }
 

@@ -145,7 +145,10 @@ func (r *Registry) find(ctx context.Context, id string) (*Workspace, error) {
 			if err != nil {
 				return nil, errors.Join(err, dir.Close(), s.Close())
 			}
-			return &Workspace{ID: id, Dir: dir, s: s, origin: r.origin}, nil
+			beside := func(ctx context.Context) (*session.Session, error) {
+				return r.sessions.Attach(ctx, r.origin, there.ID.String())
+			}
+			return &Workspace{ID: id, Dir: dir, s: s, origin: r.origin, beside: beside}, nil
 		}
 		if !errors.Is(err, superqode.ErrLocked) {
 			return nil, err

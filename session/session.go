@@ -85,11 +85,13 @@ type ExecOptions struct {
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
-	Env      []string         // KEY=VALUE, added to the session's environment
-	CleanEnv bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
-	Timeout  time.Duration    // 0: none
-	TTY      bool             // a terminal for the program, whatever the streams are
-	Signals  <-chan os.Signal // passed to the program while it runs; while the session ends the first shows what is done, the next hurries it
+	Env      []string           // KEY=VALUE, added to the session's environment
+	CleanEnv bool               // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
+	Timeout  time.Duration      // 0: none
+	TTY      bool               // a terminal for the program, whatever the streams are
+	Signals  <-chan os.Signal   // passed to the program while it runs; while the session ends the first shows what is done, the next hurries it
+	Started  func(run int)      // called once the program runs, with the run's number
+	Kill     chan time.Duration // ends the program and all that it started: TERM at once, KILL after the time received
 }
 
 // Ran is how a program ended.
@@ -154,7 +156,7 @@ func (opt OpenOptions) options() life.OpenOptions {
 func (opt ExecOptions) options() program.ExecOptions {
 	return program.ExecOptions{
 		Args: opt.Args, Cwd: opt.Cwd, Stdin: opt.Stdin, Stdout: opt.Stdout, Stderr: opt.Stderr,
-		Env: opt.Env, CleanEnv: opt.CleanEnv, Timeout: opt.Timeout, TTY: opt.TTY, Signals: opt.Signals,
+		Env: opt.Env, CleanEnv: opt.CleanEnv, Timeout: opt.Timeout, TTY: opt.TTY, Signals: opt.Signals, Started: opt.Started, Kill: opt.Kill,
 	}
 }
 

@@ -39,13 +39,16 @@ type detachRequest struct {
 // detachedRun is ExecOptions without streams, and with paths for them.
 type detachedRun struct {
 	Args     []string              `json:"args"`
-	Stdin    string                `json:"stdin"` // a file; "" is none
+	Stdin    string                `json:"stdin"` // a file; "" is none, SendStdin what program.Send writes
 	Defaults state.Defaults        `json:"defaults"`
 	TTY      bool                  `json:"tty"`
 	Code     *program.Code         `json:"code"`
 	Blocks   []blockCode           `json:"blocks"`
 	Kernel   program.KernelOptions `json:"kernel"`
 }
+
+// SendStdin is the stdin that stays open for program.Send.
+const SendStdin = "-"
 
 type detachReply struct {
 	Run   int                 `json:"run"`
@@ -71,7 +74,7 @@ func blockCodes(blocks []program.Block) []blockCode {
 
 // Detach starts a program, or the first of several blocks, and returns while it
 // runs: the run's number. The blocks after it are the runs after it. stdin is a
-// file that it reads from, "" for none. Its output goes to the log only, see
+// file that it reads from, SendStdin, or "" for none. Its output goes to the log only, see
 // CopyLog. The errors are those of Exec.
 func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin string) (run int, err error) {
 	if err := s.Usable(); err != nil {
@@ -177,7 +180,16 @@ func supervise(ctx context.Context, h *site.Host, q detachRequest, signals <-cha
 		opt.Blocks = append(opt.Blocks, b.Block)
 	}
 	opt.BlockEnded = func(b program.BlockResult) { failed = b.Failed }
-	if q.Options.Stdin != "" {
+	switch q.Options.Stdin {
+	case "":
+	case SendStdin:
+		feed, err := runner.NewFeed()
+		if err != nil {
+			return err
+		}
+		defer feed.Close()
+		opt.Stdin = feed
+	default:
 		f, err := os.Open(q.Options.Stdin)
 		if err != nil {
 			return superqode.Errorf(superqode.ErrNotFound, "--stdin: %v", err)

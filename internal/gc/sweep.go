@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,11 +28,18 @@ const SweepCommand = "sweep-trash"
 // its own, at idle priority, or to the next command if that is interrupted.
 const sweepNow = 4 * time.Millisecond
 
+// Touched are the projects whose trash Tidy looks at, each once. It is safe for
+// concurrent use.
+type Touched struct{ projects sync.Map }
+
+// Add adds one.
+func (t *Touched) Add(p state.Project) { t.projects.Store(p, nil) }
+
 // Tidy deletes what this command, or an interrupted one before it, left in the
 // trash of the projects that it touched. Call it after the command's result was printed.
-func Tidy(ctx context.Context, h *site.Host, touched []state.Project) error {
-	var err error
-	for _, p := range touched {
+func (t *Touched) Tidy(ctx context.Context, h *site.Host) (err error) {
+	for key := range t.projects.Range {
+		p := key.(state.Project)
 		names, rerr := state.Names(p.TrashPath())
 		if rerr != nil || len(names) == 0 {
 			err = errors.Join(err, rerr)

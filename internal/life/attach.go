@@ -52,7 +52,7 @@ func (m *Manager) session(l state.Listed) *Session {
 // sessions whose process died without ending them, and remembers to sweep what
 // an interrupted removal left.
 func (m *Manager) NoticeDead(p state.Project) {
-	m.touched = append(m.touched, p)
+	m.touched.Add(p)
 	if apply.AnyPending(p) {
 		apply.Notice(m.Host, p)
 	}

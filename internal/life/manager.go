@@ -39,7 +39,7 @@ type Config struct {
 // Manager opens, finds and ends the sessions of one SUPERQODE_HOME.
 type Manager struct {
 	*site.Host
-	touched []state.Project // whose trash Tidy looks at
+	touched gc.Touched
 }
 
 // NewManager prepares a Manager and touches nothing.
@@ -102,7 +102,7 @@ func (m *Manager) Collector() *gc.Collector {
 
 // Tidy deletes what this command, or an interrupted one before it, left in the
 // trash. Call it after the command's result was printed.
-func (m *Manager) Tidy(ctx context.Context) error { return gc.Tidy(ctx, m.Host, m.touched) }
+func (m *Manager) Tidy(ctx context.Context) error { return m.touched.Tidy(ctx, m.Host) }
 
 // AllowOnce lets one operation of a session's program through, once; see
 // layers.AllowOnce. The error wraps superqode.ErrNotFound where ref names no session.

@@ -95,9 +95,12 @@ func (r *run) exec(ctx context.Context) (runner.Result, error) {
 		return runner.Result{}, errors.Join(err, kernel.Close())
 	}
 	side := r.openSidecar(r.opt)
-	kill := make(chan time.Duration)
+	kill := r.opt.Kill
+	if kill == nil {
+		kill = make(chan time.Duration)
+	}
 	sup, err := supervisor.Listen(r.socket,
-		side.handlers(blocked.AddTo(findings.Handle(r.handlers(kill), r.Findings().AddAll))))
+		side.handlers(blocked.AddTo(findings.Handle(r.handlers(kill, r.opt.Stdin), r.Findings().AddAll))))
 	if err != nil {
 		err = errors.Join(err, r.custody.Close(), kernel.Close())
 		r.custody = nil
@@ -388,7 +391,7 @@ func (r *run) keepLog() error {
 }
 
 // handlers are the operations that a program in the session may ask for.
-func (s *Program) handlers(kill chan<- time.Duration) map[string]supervisor.Handler {
+func (s *Program) handlers(kill chan<- time.Duration, stdin io.Reader) map[string]supervisor.Handler {
 	rec, id, actor := s.Rec, s.PublicID(), s.Actor() // copies: the conversation runs sidecar the session's own work
 	return map[string]supervisor.Handler{
 		"ping": func(context.Context, int, json.RawMessage) (any, error) {
@@ -402,5 +405,6 @@ func (s *Program) handlers(kill chan<- time.Duration) map[string]supervisor.Hand
 		},
 		attribution.OpTrack: s.Authors.TrackHandler(),
 		"run.kill":          killHandler(kill),
+		"run.send":          sendHandler(stdin),
 	}
 }

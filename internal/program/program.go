@@ -56,18 +56,19 @@ type ExecOptions struct {
 	Stdin     io.Reader
 	Stdout    io.Writer
 	Stderr    io.Writer
-	Env       []string         // KEY=VALUE, added to the session's environment
-	EnvAllow  []string         // patterns of names taken over from the caller's environment; any means CleanEnv
-	CleanEnv  bool             // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
-	Timeout   time.Duration    // 0: none
-	MaxOutput int64            // bytes passed on, per stream; 0: all of them
-	Limits    runner.Limits    // of the whole tree; DiskFolders are the session's own
-	TTY       bool             // a terminal for the program, whatever the streams are
-	Code      *Code            // a program given as text; Args are its arguments
-	Blocks    []Block          // programs to run one after the other instead; see ExecAll
-	Started   func(run int)    // called once the program runs, with the run's number
-	StdoutToo bool             // the program's stdout goes to Stderr (run --json)
-	Signals   <-chan os.Signal // passed to the program while it runs
+	Env       []string           // KEY=VALUE, added to the session's environment
+	EnvAllow  []string           // patterns of names taken over from the caller's environment; any means CleanEnv
+	CleanEnv  bool               // start from PATH, HOME, TERM, LANG, USER and the session's own variables only
+	Timeout   time.Duration      // 0: none
+	MaxOutput int64              // bytes passed on, per stream; 0: all of them
+	Limits    runner.Limits      // of the whole tree; DiskFolders are the session's own
+	TTY       bool               // a terminal for the program, whatever the streams are
+	Code      *Code              // a program given as text; Args are its arguments
+	Blocks    []Block            // programs to run one after the other instead; see ExecAll
+	Started   func(run int)      // called once the program runs, with the run's number
+	StdoutToo bool               // the program's stdout goes to Stderr (run --json)
+	Signals   <-chan os.Signal   // passed to the program while it runs
+	Kill      chan time.Duration // ends the whole tree: TERM at once, KILL after the time received; run.kill sends on it, too
 	KernelOptions
 
 	BlockEnded func(BlockResult) // called after each of Blocks

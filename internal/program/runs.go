@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -331,35 +332,95 @@ func KillRuns(ctx context.Context, l *state.Listed, grace time.Duration) error {
 
 // LogOptions choose what CopyLog copies.
 type LogOptions struct {
-	Run    int    // 0: the last one
-	Stream string // stdout, stderr or "" for both in the order in which they came
-	Offset int64  // of the first byte, in what Stream chooses
-	Follow bool   // go on until the run has ended
+	Run    int           // 0: the last one
+	Stream string        // stdout, stderr or "" for both in the order in which they came
+	Offset int64         // of the first byte, in what Stream chooses
+	Line   int           // the number of the first line, from 0 at Offset
+	Limit  int           // how many lines at most; 0: all
+	Follow bool          // go on until the run has ended
+	Wait   time.Duration // until there is something to copy, or the run has ended
+}
+
+// Next is where to go on from, after what CopyLog copied.
+type Next struct {
+	Offset int64
+	Line   int // a last line without an end counts once the run has ended
+}
+
+// lines passes on lines from a number on.
+type lines struct {
+	w        io.Writer
+	from, to int // the first one's number, and that after the last; 0: no last
+	at       int
+	passed   bool
+	partial  bool // the last line has no end yet
+}
+
+// errLines ends a copy: there are enough.
+var errLines = errors.New("enough lines")
+
+// Write returns errLines where there are enough; n is then where they end.
+func (l *lines) Write(p []byte) (n int, err error) {
+	for n < len(p) {
+		if l.to > 0 && l.at >= l.to {
+			return n, errLines
+		}
+		end := bytes.IndexByte(p[n:], '\n') + 1
+		if l.partial = end == 0; l.partial {
+			end = len(p) - n
+		}
+		if l.at >= l.from {
+			if _, err := l.w.Write(p[n : n+end]); err != nil {
+				return n, err
+			}
+			l.passed = true
+		}
+		if n += end; !l.partial {
+			l.at++
+		}
+	}
+	return n, nil
 }
 
 // CopyLog copies a run's output, also of one that is under way or of a session
-// that has ended. next is the offset to go on from.
-func CopyLog(ctx context.Context, l *state.Listed, w io.Writer, opt LogOptions) (run RunRecord, next int64, err error) {
+// that has ended.
+func CopyLog(ctx context.Context, l *state.Listed, w io.Writer, opt LogOptions) (run RunRecord, next Next, err error) {
 	if run, err = FindRun(l, opt.Run); err != nil {
-		return run, 0, err
+		return run, next, err
 	}
 	name := filepath.Join(l.Dir, "log", "run-"+strconv.Itoa(run.Run))
 	r, err := runner.OpenLog(name+".log", name+".idx", opt.Stream)
 	if errors.Is(err, os.ErrNotExist) {
-		return run, 0, superqode.Errorf(superqode.ErrNotFound, "the log of run %d of session %s is gone", run.Run, l.ID)
+		return run, next, superqode.Errorf(superqode.ErrNotFound, "the log of run %d of session %s is gone", run.Run, l.ID)
 	}
 	if err != nil {
-		return run, 0, err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if next, err = skip(r, opt.Offset); err != nil {
 		return run, next, err
 	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if next.Offset, err = skip(r, opt.Offset); err != nil {
+		return run, next, err
+	}
+	buffered := bufio.NewWriter(w)
+	out := &lines{w: buffered, from: opt.Line}
+	if opt.Limit > 0 {
+		out.to = opt.Line + opt.Limit
+	}
+	over := time.Now().Add(opt.Wait)
 	for {
 		live := run.State == RunRunning
-		n, err := io.Copy(w, r)
-		next += n
-		if err != nil || !live || !opt.Follow {
+		n, err := io.Copy(out, r)
+		next.Offset += n
+		next.Line = out.at
+		if out.partial && !live {
+			next.Line++
+		}
+		enough := errors.Is(err, errLines)
+		if enough {
+			err = nil
+		}
+		err = errors.Join(err, buffered.Flush())
+		waits := opt.Follow || !out.passed && time.Now().Before(over)
+		if err != nil || enough || !live || !waits {
 			return run, next, err
 		}
 		select {

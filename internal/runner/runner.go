@@ -59,7 +59,7 @@ type Spec struct {
 	// last one counts.
 	Env []string
 	// Stdin: nil is the null device, an *os.File is inherited, anything else is
-	// copied through a pipe (its last Read may outlive Run).
+	// copied through a pipe (its last Read may outlive Run). A *Feed is the pipe.
 	Stdin io.Reader
 	// Stdout and Stderr may be nil. If both lead to the same file they share
 	// one pipe, which keeps the exact order of what the program wrote.

@@ -107,6 +107,8 @@ func (s *streams) openStdin(r io.Reader) error {
 			return s.openStdin(nil) // a program of another session would read what the user types into the shell
 		}
 		s.child[0] = r
+	case *Feed:
+		s.child[0], s.own = r.r, append(s.own, r.r)
 	default:
 		pr, pw, err := os.Pipe()
 		if err != nil {

@@ -31,6 +31,7 @@ func Mappers() []kong.Option {
 		kong.NamedMapper("run", parsed(parseRun)),
 		kong.NamedMapper("size", parsed(text.ParseSize)),
 		kong.NamedMapper("somepath", parsed(parsePath)),
+		kong.NamedMapper("stdin", kong.MapperFunc(stdinPath)),
 	}
 }
 
@@ -65,6 +66,16 @@ func parsed[T any](parse func(string) (T, error)) kong.Mapper {
 		}
 		return err
 	})
+}
+
+// stdinPath is a path, or "-" where the flag stands without a value.
+func stdinPath(ctx *kong.DecodeContext, target reflect.Value) error {
+	next := ctx.Scan.Peek()
+	if arg, ok := next.Value.(string); next.IsEOL() || ok && next.Type == kong.UntypedToken && len(arg) > 1 && arg[0] == '-' {
+		target.SetString("-")
+		return nil
+	}
+	return parsed(parsePath).Decode(ctx, target)
 }
 
 func value(ctx *kong.DecodeContext) (string, error) {

@@ -189,6 +189,7 @@ type workspaceCmd struct {
 	Setup       runcmd.Setup             `cmd:"" help:"Set up a session's workspace as superqode.yaml describes."`
 	Ps          runcmd.Ps                `cmd:"" help:"List the runs of sessions."`
 	Logs        runcmd.Logs              `cmd:"" help:"Print the output of a run."`
+	Send        runcmd.Send              `cmd:"" help:"Write to the stdin of a detached run."`
 	Kill        runcmd.Kill              `cmd:"" help:"End a run and everything it started."`
 	Collect     workspacecmd.Collect     `cmd:"" help:"Collect files of a session by pattern."`
 	End         runcmd.End               `cmd:"" help:"End a session: collect its results, report, remove it."`

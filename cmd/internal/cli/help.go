@@ -25,7 +25,7 @@ var helpFlags = map[string][]string{
 		"env", "memory", "no-network", "dry-run",
 	},
 	"workspace create": {"mode", "from", "include", "name", "agent", "keep", "dry-run"},
-	"workspace exec":   {"session", "agent", "detach", "timeout", "env", "lang", "code-file", "memory", "no-network"},
+	"workspace exec":   {"session", "agent", "detach", "stdin", "timeout", "env", "lang", "code-file", "memory", "no-network"},
 	"finding add":      {"session", "severity", "title", "file", "line", "description", "patch"},
 }
 

@@ -21,7 +21,7 @@ import (
 // programFlags say what is run, where that is no plain command line, and what it
 // reads.
 type programFlags struct {
-	Stdin      string `type:"somepath" placeholder:"FILE" sep:"none" help:"Let the program read FILE as its stdin."`
+	Stdin      string `type:"stdin" placeholder:"FILE" sep:"none" help:"Let the program read FILE as its stdin."`
 	TTY        bool   `name:"tty" help:"Give the program a terminal even if superqode has none."`
 	Lang       string `placeholder:"LANG" help:"Language of --code-file: python or bash (default: by file extension)."`
 	CodeFile   string `type:"somepath" placeholder:"FILE" sep:"none" xor:"code" help:"Run the code in FILE (- for stdin) with CMD as its arguments."`
@@ -212,7 +212,7 @@ type Exec struct {
 	app.SessionFlag
 	execFlags
 	programFlags
-	Detach bool     `short:"d" help:"Run in the background and print the run's number; see workspace logs, ps and kill."`
+	Detach bool     `short:"d" help:"Run in the background and print the run's number; see workspace logs, ps, send and kill. With --stdin and no FILE, workspace send writes to the program."`
 	Cmd    []string `arg:"" optional:"" passthrough:"partial" name:"cmd" placeholder:"CMD" help:"The program and its arguments, after --."`
 }
 
@@ -276,8 +276,10 @@ func (c *Shell) Run(ctx context.Context, a *app.App) error {
 func (c *Exec) detach(ctx context.Context, a *app.App, s *life.Session, opt program.ExecOptions) error {
 	stdin := ""
 	switch {
+	case c.Stdin == "-" && len(opt.Blocks) > 0:
+		return superqode.Errorf(superqode.ErrUsage, "--detach --code-blocks: --stdin must name a file")
 	case c.Stdin == "-":
-		return superqode.Errorf(superqode.ErrUsage, "--detach: --stdin must name a file")
+		stdin = attach.SendStdin
 	case c.Stdin != "":
 		stdin = a.Abs(c.Stdin)
 	}

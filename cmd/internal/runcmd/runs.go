@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/cmd/internal/app"
+	"github.com/seed-2d964004/superqode/cmd/internal/term"
 	"github.com/seed-2d964004/superqode/internal/life"
 	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/internal/registry"
@@ -100,10 +101,13 @@ func (c *Ps) sessions(ctx context.Context, a *app.App, m *life.Manager) ([]state
 type Logs struct {
 	app.SessionFlag
 	runFlag
-	Offset int64 `placeholder:"N" help:"Skip the first N bytes."`
-	Follow bool  `short:"f" help:"Follow the output until the run ends."`
-	Stdout bool  `xor:"stream" help:"Print stdout only."`
-	Stderr bool  `xor:"stream" help:"Print stderr only."`
+	Offset int64         `placeholder:"N" xor:"from" help:"Skip the first N bytes."`
+	Line   int           `placeholder:"N" xor:"from" help:"Skip the first N lines."`
+	Limit  int           `type:"count" placeholder:"N" help:"Print at most N lines."`
+	Follow bool          `short:"f" xor:"until" help:"Follow the output until the run ends."`
+	Wait   time.Duration `placeholder:"DUR" xor:"until" help:"Wait for output up to DUR, or until the run ends."`
+	Stdout bool          `xor:"stream" help:"Print stdout only."`
+	Stderr bool          `xor:"stream" help:"Print stderr only."`
 }
 
 // Run prints the output as it was, both streams in the order in which they came.
@@ -111,11 +115,14 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 	if c.Offset < 0 {
 		return superqode.Errorf(superqode.ErrUsage, "--offset %d: must not be less than zero", c.Offset)
 	}
+	if c.Line < 0 {
+		return superqode.Errorf(superqode.ErrUsage, "--line %d: must not be less than zero", c.Line)
+	}
 	l, err := c.Find(ctx, a)
 	if err != nil {
 		return err
 	}
-	opt := program.LogOptions{Run: c.Number, Offset: c.Offset, Follow: c.Follow}
+	opt := program.LogOptions{Run: c.Number, Offset: c.Offset, Line: c.Line, Limit: c.Limit, Follow: c.Follow, Wait: c.Wait}
 	switch {
 	case c.Stdout:
 		opt.Stream = "stdout"
@@ -136,8 +143,12 @@ func (c *Logs) Run(ctx context.Context, a *app.App) error {
 			"superqode workspace kill --session %[2]s --run %[1]d ends what is left of it", run.Run, l.ID)
 	}
 	if a.Flags.JSON {
-		return a.PrintFields("run", run, "offset", c.Offset, "next_offset", next,
-			"data", []byte(held.String()), "text", strings.ToValidUTF8(held.String(), "\uFFFD"))
+		fields := []any{"run", run, "offset", c.Offset, "next_offset", next.Offset,
+			"data", []byte(held.String()), "text", strings.ToValidUTF8(held.String(), "\uFFFD")}
+		if c.Offset == 0 { // or nobody knows the lines' numbers
+			fields = append(fields, "line", c.Line, "next_line", next.Line)
+		}
+		return a.PrintFields(fields...)
 	}
 	return nil
 }
@@ -195,4 +206,35 @@ func (c *Kill) Run(ctx context.Context, a *app.App, l *state.Listed) error {
 		how = fmt.Sprintf("exit code %d", *run.ExitCode)
 	}
 	return a.Line("run %d ended: %s", run.Run, how)
+}
+
+// Send writes to a run's stdin.
+type Send struct {
+	app.SessionFlag
+	Number int      `type:"run" name:"run" placeholder:"N" help:"The run's number, as workspace ps prints it (default: the only active run)."`
+	Close  bool     `aliases:"eof" help:"Close the program's stdin afterwards. A terminal is not read then."`
+	Lines  []string `arg:"" optional:"" name:"line" sep:"none" help:"Send these lines instead of what comes on stdin."`
+}
+
+// Run sends until the input ends, or the program takes no more.
+func (c *Send) Run(ctx context.Context, a *app.App, l *state.Listed) error {
+	if c.Number == 0 {
+		only, err := onlyRun(l)
+		if err != nil {
+			return err
+		}
+		c.Number = only
+	}
+	in := a.In
+	switch {
+	case len(c.Lines) > 0:
+		in = strings.NewReader(strings.Join(c.Lines, "\n") + "\n")
+	case c.Close && term.IsTerminal(a.In):
+		in = strings.NewReader("")
+	}
+	sent, err := untilSignal(ctx, a, func() (int64, error) { return program.Send(ctx, l, c.Number, in, c.Close) })
+	if err != nil || !a.Flags.JSON {
+		return err
+	}
+	return a.PrintFields("session_id", l.ID, "run", c.Number, "sent", sent, "closed", c.Close)
 }
