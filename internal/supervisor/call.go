@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
@@ -31,8 +32,7 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 		return err
 	}
 	defer release()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "unix", addr)
+	c, err := dial(ctx, addr)
 	if err != nil {
 		return superqode.Errorf(superqode.ErrNotFound, "the session's supervisor does not answer: %v", err)
 	}
@@ -52,8 +52,8 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 	_ = c.SetDeadline(until) // on a fresh connection this cannot fail without the write failing too
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Now()) })
 	defer stop()
-	if _, err := c.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("ask the supervisor: %w", err)
+	if _, err := c.Write(append(line, '\n')); err != nil { // it has closed: all of its connections are taken
+		return superqode.Errorf(superqode.ErrLocked, "the session's supervisor is too busy: %v", err)
 	}
 	var r response
 	if err := json.NewDecoder(c).Decode(&r); err != nil {
@@ -66,6 +66,23 @@ func Call(ctx context.Context, env []string, op string, args, into any) error {
 		return errors.New("the supervisor sent no result")
 	}
 	return json.Unmarshal(r.Reply, into)
+}
+
+// dial waits where too many others do: a full queue is no error that lasts.
+func dial(ctx context.Context, addr string) (c net.Conn, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for {
+		var d net.Dialer
+		if c, err = d.DialContext(ctx, "unix", addr); !errors.Is(err, syscall.EAGAIN) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // CallSocket sends one request to the supervisor at path.

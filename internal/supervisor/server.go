@@ -29,6 +29,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/proctable"
 	"github.com/seed-2d964004/superqode/internal/state"
 )
 
@@ -62,6 +63,7 @@ type Server struct {
 	path     string
 	handlers map[string]Handler
 	slots    chan struct{}
+	reserved chan struct{} // slots that the session's programs cannot fill
 	done     sync.WaitGroup
 	cancel   context.CancelFunc
 }
@@ -86,7 +88,7 @@ func Listen(path string, handlers map[string]Handler) (*Server, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{l: l, path: path, handlers: handlers, slots: make(chan struct{}, MaxConnections), cancel: cancel}
+	s := &Server{l: l, path: path, handlers: handlers, slots: make(chan struct{}, MaxConnections), reserved: make(chan struct{}, MaxConnections), cancel: cancel}
 	s.done.Go(func() { s.accept(ctx) })
 	return s, nil
 }
@@ -113,16 +115,35 @@ func (s *Server) accept(ctx context.Context) {
 			}
 			continue
 		}
-		select {
-		case s.slots <- struct{}{}:
-			s.done.Go(func() {
-				defer func() { <-s.slots }()
-				s.converse(ctx, c)
-			})
-		default: // a program that keeps opening connections must not exhaust our file descriptors
-			_ = c.Close()
+		if !s.serve(ctx, c, s.slots) && !(outside(c) && s.serve(ctx, c, s.reserved)) {
+			_ = c.Close() // a program that keeps opening connections must not exhaust our file descriptors
 		}
 	}
+}
+
+// serve answers a connection if there is a slot for it.
+func (s *Server) serve(ctx context.Context, c *net.UnixConn, slots chan struct{}) bool {
+	select {
+	case slots <- struct{}{}:
+	default:
+		return false
+	}
+	s.done.Go(func() {
+		defer func() { <-slots }()
+		s.converse(ctx, c)
+	})
+	return true
+}
+
+// outside reports whether the peer is no program of the session's, but for example a
+// workspace kill that ends one. One that is gone may have passed its connection on.
+func outside(c *net.UnixConn) bool {
+	pid, _, err := peer(c)
+	if err != nil || pid == os.Getpid() {
+		return err == nil
+	}
+	_, alive := proctable.Read(pid)
+	return alive && !Descends(pid, os.Getpid())
 }
 
 func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
