@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
+	if os.Getenv(programChild) != "" {
+		startAndWait(dir)
+	}
 	w, err := registry(dir).Acquire(context.Background(), "shared")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -368,6 +369,62 @@ func TestProgramsAtOnce(t *testing.T) {
 		t.Errorf("%d goroutines, %d before:\n%s", n, before, buf[:runtime.Stack(buf, true)])
 	}
 	if err := r.Release(t.Context(), "one"); err != nil {
+		t.Error(err)
+	}
+}
+
+// programChild is the variable that makes the test binary start a program with a daemon, print
+// the daemon's number and wait.
+const programChild = "CODEEXEC_TEST_PROGRAM"
+
+func startAndWait(dir string) {
+	w, err := registry(dir).Acquire(context.Background(), "one")
+	if err != nil {
+		panic(err)
+	}
+	s, err := w.StartProgram(context.Background(), codeexec.Program{Args: []string{"sh", "-c",
+		`trap '' TERM HUP; setsid sh -c 'trap "" TERM HUP; echo $$; exec sleep 1000' & cat`}})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Yield(context.Background(), time.Minute, 0).Output)
+	<-s.Done()
+}
+
+// TestProgramKilled holds that of a process that was killed with a program in its workspace
+// nothing is left when the workspace is acquired again.
+func TestProgramKilled(t *testing.T) {
+	t.Parallel()
+	dir := scratch(t)
+	embedder := exec.Command(os.Args[0])
+	embedder.Env = append(os.Environ(), child+"="+dir, programChild+"=1")
+	out, err := embedder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := embedder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid string
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := embedder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = embedder.Wait() // killed
+	r := registry(dir)
+	w, err := r.Acquire(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pid)
+	s, err := w.StartProgram(t.Context(), codeexec.Program{Args: []string{"echo", "again"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, s, "again")
+	if err := errors.Join(s.Close(), r.Release(t.Context(), "one")); err != nil {
 		t.Error(err)
 	}
 }

@@ -161,7 +161,8 @@ func (r *Registry) find(ctx context.Context, id string) (*Workspace, error) {
 	}
 }
 
-// named is the open session of a name. One whose process died is recovered first.
+// named is the open session of a name. One whose process died is recovered first, and where
+// nobody works, what a process that was killed left running is ended.
 func (r *Registry) named(ctx context.Context, id string) (*session.Info, error) {
 	list, err := r.sessions.List(ctx, r.origin)
 	if err != nil {
@@ -171,11 +172,14 @@ func (r *Registry) named(ctx context.Context, id string) (*session.Info, error) 
 		if l.Name != id || l.State.Ended() {
 			continue
 		}
-		if !l.Dead {
+		if l.Alive {
 			return &l, nil
 		}
 		if _, err := r.sessions.Recover(ctx, r.origin, l.ID.String()); err != nil {
 			return nil, err
+		}
+		if !l.Dead {
+			return &l, nil
 		}
 	}
 	return nil, nil
