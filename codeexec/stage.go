@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/snapshot/treecopy"
 	"github.com/seed-2d964004/superqode/workspace"
 )
 
@@ -152,7 +152,7 @@ func (w *Workspace) copyTree(ctx context.Context, from *os.Root, name, to string
 		case info.Mode().Type() == fs.ModeSymlink && rel != "":
 			return copyLink(from, dst, p, rel, target)
 		}
-		return copyFile(from, dst, p, target, readOnly)
+		return copyFile(ctx, from, dst, p, target, readOnly)
 	})
 	for i := len(closed) - 1; readOnly && err == nil && i >= 0; i-- {
 		err = dst.Chmod(closed[i], 0o555)
@@ -176,7 +176,8 @@ func copyLink(from, dst *os.Root, p, rel, target string) error {
 }
 
 // copyFile replaces target by a copy, so that nothing is written through a link.
-func copyFile(from, dst *os.Root, p, target string, readOnly bool) (err error) {
+// Its holes stay holes: a program may have made a large file that holds nothing.
+func copyFile(ctx context.Context, from, dst *os.Root, p, target string, readOnly bool) (err error) {
 	in, err := from.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO is not waited for
 	if err != nil {
 		return err
@@ -200,6 +201,5 @@ func copyFile(from, dst *os.Root, p, target string, readOnly bool) (err error) {
 	if readOnly {
 		mode &^= 0o222
 	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Chmod(mode), out.Close())
+	return errors.Join(treecopy.CopyContents(ctx, in, out), out.Chmod(mode), out.Close())
 }

@@ -126,3 +126,39 @@ func TestStageAttacks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStageHoles holds that a large file that holds nothing stays one.
+func TestStageHoles(t *testing.T) {
+	t.Parallel()
+	_, w := acquire(t)
+	const size = 1 << 40
+	res, err := w.Run(t.Context(), codeexec.Program{Args: []string{"sh", "-c", "printf begin >out/holes && truncate -s 549755813888 out/holes && printf middle >>out/holes && truncate -s 1099511627776 out/holes && truncate -s 1G out/empty"}})
+	if err != nil || res.ExitCode != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if _, err := w.StageInputs(t.Context(), codeexec.Input{From: "workspace://out", To: "work/copy"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(w.Dir.Root(), "work/copy/holes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || st.Size() != size || st.Sys().(*syscall.Stat_t).Blocks > 1<<10 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	got := make([]byte, 12)
+	if _, err := f.ReadAt(got, size/2-3); err != nil || string(got) != "\x00\x00\x00middle\x00\x00\x00" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := f.ReadAt(got[:6], 0); err != nil || string(got[:6]) != "begin\x00" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if st, err := os.Stat(filepath.Join(w.Dir.Root(), "work/copy/empty")); err != nil || st.Size() != 1<<30 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	if _, err := w.Dir.Read(t.Context(), "work/copy/holes"); !errors.Is(err, syscall.EFBIG) {
+		t.Errorf("Read: %v", err)
+	}
+}

@@ -397,3 +397,23 @@ func TestRace(t *testing.T) {
 	swaps.Wait()
 	unchanged()
 }
+
+// TestReadBounded holds that a file which seems large takes no memory.
+func TestReadBounded(t *testing.T) {
+	t.Parallel()
+	dir := open(t)
+	name := filepath.Join(dir.Root(), "large")
+	must(t, os.WriteFile(name, []byte("x"), 0o600))
+	for _, size := range []int64{workspace.MaxRead + 1, 1 << 43} {
+		must(t, os.Truncate(name, size))
+		for what, f := range map[string]workspace.FS{"Dir": dir, "Scoped": workspace.Scoped(dir, workspace.WithAllowWrite("**"))} {
+			_, err := f.Read(t.Context(), "large")
+			if cerr := workspace.Copy(t.Context(), f, "large", "copy"); !errors.Is(err, syscall.EFBIG) || !errors.Is(cerr, syscall.EFBIG) {
+				t.Errorf("%s: %v, %v", what, err, cerr)
+			}
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir.Root(), "copy")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -377,15 +378,22 @@ func (w at) open(flag int, perm fs.FileMode) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// read returns a file's content, also of one that grows meanwhile. What has no end, and
+// what is large and holds nothing, would take all of this process's memory.
 func (w at) read() ([]byte, fs.FileInfo, error) {
 	f, info, err := w.open(os.O_RDONLY, 0)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
+	if info.Size() > MaxRead {
+		return nil, nil, syscall.EFBIG
+	}
 	buf := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
-	_, err = buf.ReadFrom(f)
-	return buf.Bytes(), info, err
+	if n, err := buf.ReadFrom(io.LimitReader(f, MaxRead+1)); n > MaxRead || err != nil {
+		return nil, nil, cmp.Or(err, error(syscall.EFBIG))
+	}
+	return buf.Bytes(), info, nil
 }
 
 // write replaces a file's content, or adds to it. A strict place is emptied only when it

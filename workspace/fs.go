@@ -22,7 +22,7 @@ import (
 // out is ErrPathTraversal.
 type FS interface {
 	// Read returns a regular file's content. A missing file, and a link that leads
-	// nowhere, is ErrNotFound; a directory is EISDIR.
+	// nowhere, is ErrNotFound; a directory is EISDIR, a file beyond MaxRead EFBIG.
 	Read(ctx context.Context, name string) ([]byte, error)
 	// Write replaces a file's content and keeps its mode, or creates the file (0644) and
 	// its missing parents (0755). It is not atomic, see AtomicWrite. Over a directory it
@@ -50,6 +50,9 @@ type FS interface {
 	// Stat follows links; the entries of List describe the links themselves.
 	Stat(ctx context.Context, name string) (fs.FileInfo, error)
 }
+
+// MaxRead is how many bytes of a file Read holds in memory.
+const MaxRead = 1 << 30
 
 // The errors that callers branch on, beside superqode.ErrNotFound, which every missing
 // file satisfies together with fs.ErrNotExist.
