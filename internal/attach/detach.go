@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -95,7 +94,6 @@ func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin st
 	defer log.Close() // the supervisor has its own
 	cmd := exec.Command(s.Self, "--home", s.Home, DetachCommand)
 	cmd.Dir, cmd.Env, cmd.Stderr = "/", s.Env, log // it must not keep the caller's folder busy
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return 0, err
@@ -104,7 +102,7 @@ func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin st
 	if err != nil {
 		return 0, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := runner.StartApart(cmd); err != nil {
 		return 0, fmt.Errorf("start the supervisor: %w", err)
 	}
 	_, werr := in.Write(request)
@@ -112,9 +110,9 @@ func (s *Attached) Detach(ctx context.Context, opt program.ExecOptions, stdin st
 	rerr := json.NewDecoder(out).Decode(&reply)
 	err = errors.Join(werr, in.Close(), out.Close())
 	if rerr != nil {
-		return 0, errors.Join(fmt.Errorf("the supervisor of the detached run did not answer: %w", rerr), err, cmd.Wait())
+		return 0, errors.Join(fmt.Errorf("the supervisor of the detached run did not answer: %w", rerr), err)
 	}
-	return reply.Run, errors.Join(reply.err(), cmd.Process.Release())
+	return reply.Run, reply.err()
 }
 
 // err turns the answer back into the error that it was.

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/lockfile"
+	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/internal/site"
 	"github.com/seed-2d964004/superqode/internal/state"
 	"github.com/seed-2d964004/superqode/internal/trash"
@@ -80,11 +80,7 @@ func sweepApart(h *site.Host, p state.Project) error {
 	cmd := exec.Command(h.Self, "--home", h.Home, SweepCommand, filepath.Base(p.Dir))
 	cmd.Dir = "/" // it must not keep the caller's folder busy
 	cmd.Env = h.Env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	return cmd.Process.Release()
+	return runner.StartApart(cmd)
 }
 
 // SweepProject empties the trash of one project, named by its folder, at the

@@ -2,8 +2,13 @@ package runner
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -30,11 +35,81 @@ type registry struct {
 	done  chan struct{}
 	self  int
 	sid   int
+
+	own    map[int]uint64 // what this process started itself, in sessions of their own: pid → start time
+	others map[int]bool   // the children of our threads but the first, as of this look; nil: not read yet
 }
 
 // children is the registry of this process. It is the one variable at package
 // level: two registries would take each other's programs for orphans.
 var children = registry{trees: map[int]*tree{}}
+
+// begin notes, before the first of some programs starts, what our first thread has for
+// children: they are none of the programs'. mu is held.
+func (g *registry) begin() {
+	if len(g.trees) > 0 {
+		return
+	}
+	own, buf := map[int]uint64{}, make([]byte, 1024)
+	for _, pid := range slices.Concat(slices.Collect(maps.Keys(g.own)), childrenOf(os.Getpid())) {
+		if p, ok := readProc(pid, buf); ok && (g.own[pid] == 0 || g.own[pid] == p.start) {
+			own[pid] = p.start
+		}
+	}
+	g.own = own
+}
+
+// childrenOf returns the children of one of our threads. While one of them ends, the
+// kernel may leave out another one.
+func childrenOf(thread int) (pids []int) {
+	list, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread)) // not there: it knows of none
+	for _, word := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(word); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// started reports whether a child of ours is one that this process started: the kernel gives
+// those that it adopts to its first thread. mu is held.
+func (g *registry) started(p proc) bool {
+	if g.own[p.pid] == p.start && p.start != 0 {
+		return true
+	}
+	if g.others == nil {
+		g.others = map[int]bool{}
+		threads, _ := os.ReadDir("/proc/self/task") // none: all are adopted
+		for _, name := range threads {
+			thread, _ := strconv.Atoi(name.Name())
+			for range 2 {
+				for _, pid := range childrenOf(thread) {
+					g.others[pid] = thread != g.self || g.others[pid]
+				}
+			}
+		}
+	}
+	return g.others[p.pid]
+}
+
+// StartApart starts a command in a session of its own that no run takes for a process of its
+// program's, and waits for it in the background.
+func StartApart(cmd *exec.Cmd) error {
+	children.mu.Lock()
+	defer children.mu.Unlock()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if p, ok := readProc(cmd.Process.Pid, make([]byte, 1024)); ok {
+		if children.own == nil {
+			children.own = map[int]uint64{}
+		}
+		children.own[p.pid] = p.start
+	}
+	go func() { _, _ = cmd.Process.Wait() }() // or it would stay a zombie; its pipes are the caller's
+	return nil
+}
 
 // add registers a started program; mu is held.
 func (g *registry) add(t *tree) {
@@ -94,14 +169,19 @@ func (g *registry) reapLoop(stop, done chan struct{}) {
 // one (a program, a git), the process table shows the others.
 func (g *registry) reap(procs map[int]proc) {
 	buf := make([]byte, 1024)
+	var adopted []int
+	if procs == nil {
+		adopted = childrenOf(os.Getpid())
+	}
+	g.others = nil
 	for procs == nil {
 		pid, err := waitid(unix.P_ALL, 0, unix.WNOHANG)
 		if err != nil || pid == 0 {
 			return
 		}
 		p, ok := readProc(pid, buf)
-		if !ok || !g.orphan(p) {
-			procs = allProcs()
+		if !ok || !g.orphan(p) || len(adopted) > 0 && !slices.Contains(adopted, pid) {
+			procs, g.others = allProcs(), nil
 			break
 		}
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
@@ -120,7 +200,7 @@ func (g *registry) orphan(p proc) bool {
 		g.self = os.Getpid()
 		g.sid, _ = unix.Getsid(0)
 	}
-	return p.ppid == g.self && p.sid != g.sid && g.trees[p.pid] == nil
+	return p.ppid == g.self && p.sid != g.sid && g.trees[p.pid] == nil && !g.started(p)
 }
 
 // alone reports whether no other run may still claim an orphan; mu is held.

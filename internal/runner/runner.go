@@ -21,8 +21,11 @@
 // Every program is the leader of a session of its own. On Linux this process is
 // the reaper of all its descendants (PR_SET_CHILD_SUBREAPER), so whatever a
 // program forks, detaches or double-forks stays below us, and since a process can
-// never enter a foreign session, a child of ours in another session than ours is
-// always the work of a program and never a git that another goroutine started.
+// never enter a foreign session, a child of ours in our session is never the work of
+// a program. One in another session is, unless this process has started it itself: by
+// StartApart, before the first program, or on another thread than the first, which is
+// the one that adopts. Who embeds this and starts sessions of its own while a program
+// runs keeps the first thread out of it (runtime.LockOSThread in an init does).
 // A cgroup (version 2) is used in addition where one can be made.
 //
 // # When this process is killed

@@ -120,6 +120,7 @@ func (t *tree) spawn(path string, argv []string, attr *os.ProcAttr) error {
 	}
 	children.mu.Lock()
 	defer children.mu.Unlock()
+	children.begin()
 	attr.Sys.Ptrace = t.hold.stops()
 	p, err := startProcess(path, argv, attr)
 	if err != nil && t.cg != nil && (t.hold == nil || t.hold.group == nil) {

@@ -5,6 +5,7 @@ package runner
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,16 @@ import (
 // Subreaper does nothing: only Linux can give orphans to a process other than
 // init.
 func Subreaper() error { return nil }
+
+// StartApart starts a command in a session of its own, and waits for it in the background.
+func StartApart(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _, _ = cmd.Process.Wait() }() // or it would stay a zombie; its pipes are the caller's
+	return nil
+}
 
 // tree is a running program with its process group, whose number is the
 // program's.
