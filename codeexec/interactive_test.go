@@ -448,3 +448,50 @@ func TestProgramReleased(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRegistryHurry holds that workspaces may be acquired, used, let go and released by many at
+// once: each call succeeds or says who was first.
+func TestRegistryHurry(t *testing.T) {
+	t.Parallel()
+	r := registry(scratch(t))
+	if _, err := r.Acquire(t.Context(), "\xff"); !errors.Is(err, superqode.ErrUsage) { // no session of that name would be found again
+		t.Errorf("%v", err)
+	}
+	var all sync.WaitGroup
+	for i := range 40 {
+		all.Go(func() {
+			w, err := r.Acquire(t.Context(), "../one\n")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			switch i % 4 {
+			case 0:
+				_, err = w.Run(t.Context(), codeexec.Program{Args: []string{"true"}})
+			case 1:
+				var s *codeexec.ProgramSession
+				if s, err = w.StartProgram(t.Context(), codeexec.Program{Args: []string{"cat"}}); err == nil {
+					err = s.Close()
+				}
+			case 2:
+				err = r.Release(t.Context(), "../one\n")
+			case 3:
+				err = r.Close(t.Context(), "../one\n")
+			}
+			if err != nil && !errors.Is(err, fs.ErrClosed) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, superqode.ErrNotFound) && !errors.Is(err, superqode.ErrLocked) {
+				t.Errorf("%d: %v", i%4, err)
+			}
+		})
+	}
+	all.Wait()
+	w, err := r.Acquire(t.Context(), "../one\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := w.Run(t.Context(), codeexec.Program{Args: []string{"echo", "still"}}); err != nil || res.Stdout != "still\n" {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if err := r.Release(t.Context(), "../one\n"); err != nil {
+		t.Error(err)
+	}
+}

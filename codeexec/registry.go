@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
@@ -43,8 +44,8 @@ func NewRegistry(sessions *session.Manager, open session.OpenOptions) *Registry 
 // callers and processes ask. A caller whose ctx ends returns at once and takes nothing from
 // the others; a failure is returned to all who waited for it, and the next call tries again.
 func (r *Registry) Acquire(ctx context.Context, id string) (*Workspace, error) {
-	if id == "" {
-		return nil, superqode.Errorf(superqode.ErrUsage, "id: a workspace needs one")
+	if id == "" || !utf8.ValidString(id) { // no record of a session could hold it
+		return nil, superqode.Errorf(superqode.ErrUsage, "id: %q is empty or not UTF-8", id)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -221,11 +222,17 @@ func (r *Registry) take(ctx context.Context, id string) (*Workspace, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.made[id]; m == nil || m.ws != w {
-		return nil, superqode.Errorf(superqode.ErrNotFound, "workspace %s: somebody else released it", id)
+	if m := r.made[id]; m != nil {
+		select {
+		case <-m.done:
+			if m.ws == w {
+				delete(r.made, id)
+				return w, nil
+			}
+		default: // somebody has acquired it again already
+		}
 	}
-	delete(r.made, id)
-	return w, nil
+	return nil, superqode.Errorf(superqode.ErrNotFound, "workspace %s: somebody else released it", id)
 }
 
 // IsRetrySafe reports whether the same call may succeed later and did nothing now: the
