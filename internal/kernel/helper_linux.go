@@ -183,6 +183,8 @@ func (k *Confiner) tryWrapped() error {
 
 // tryHelper lets the helper do everything but start the program.
 func (k *Confiner) tryHelper() (err error) {
+	runtime.LockOSThread() // PDEATHSIG fires when the thread that forked ends, and others spoil theirs
+	defer runtime.UnlockOSThread()
 	args := k.helperArgs()
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -197,10 +199,13 @@ func (k *Confiner) tryHelper() (err error) {
 		return err
 	}
 	out, err := cmd.CombinedOutput()
-	if _, ok := errors.AsType[*exec.ExitError](err); ok {
-		return errors.New(strings.TrimPrefix(strings.TrimSpace(string(out)), "superqode: "))
-	}
-	if err != nil {
+	said := strings.TrimPrefix(strings.TrimSpace(string(out)), "superqode: ")
+	switch _, ended := errors.AsType[*exec.ExitError](err); {
+	case ended && said != "":
+		return errors.New(said)
+	case ended:
+		return fmt.Errorf("superqode-shim ended early (%w)", err)
+	case err != nil:
 		return fmt.Errorf("a user namespace was refused (%w)", err)
 	}
 	return nil

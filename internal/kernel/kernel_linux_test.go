@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -410,7 +411,7 @@ func TestUnprivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("they run as nobody in particular")
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Confined|ConfinedWorks|InPlace|NoNetwork|Rights)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Confined|ConfinedWorks|InPlace|NoNetwork|OpenAtOnce|Rights)$", "-test.v")
 	cmd.Dir, cmd.Env = "/", []string{"TMPDIR=/tmp", "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
@@ -420,6 +421,41 @@ func TestUnprivileged(t *testing.T) {
 		t.Skip(err)
 	} else if !strings.Contains(string(out), "--- PASS: TestRights") {
 		t.Skipf("nobody has no mounts here:\n%s", out)
+	}
+}
+
+// TestOpenAtOnce: sessions that begin together in one process all find what the first
+// found, whatever threads end meanwhile.
+func TestOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	_, o := ground(t)
+	first := opened(t, o)
+	ctx, stop := context.WithCancel(t.Context())
+	var enders, openers errgroup.Group
+	for range 4 {
+		enders.Go(func() error {
+			for ctx.Err() == nil {
+				_ = onThread(func() error { return nil })
+			}
+			return nil
+		})
+		openers.Go(func() error {
+			for range 15 {
+				k, err := Open(o)
+				if err != nil {
+					return err
+				}
+				if err := k.Close(); err != nil || k.Layer.By != first.Layer.By {
+					return fmt.Errorf("%s, and %s at first: %q (%v)", k.Layer.By, first.Layer.By, k.Layer.Missing, err)
+				}
+			}
+			return nil
+		})
+	}
+	err := openers.Wait()
+	stop()
+	if err := errors.Join(err, enders.Wait()); err != nil {
+		t.Error(err)
 	}
 }
 
