@@ -81,7 +81,13 @@ func Send(ctx context.Context, l *state.Listed, number int, r io.Reader, end boo
 			err := supervisor.CallSocket(ask, socketOf(l.Dir, run.Run), "run.send", q, &done)
 			cancel()
 			if err != nil {
-				return sent, sendError(err, l, run.Run)
+				err = sendError(err, l, run.Run)
+			}
+			if errors.Is(err, superqode.ErrNotFound) && len(q.Data) == 0 && sent > 0 {
+				return sent, nil // it took all and ended before its stdin could
+			}
+			if err != nil {
+				return sent, err
 			}
 			sent, q.Data = sent+int64(done.Sent), q.Data[min(done.Sent, len(q.Data)):]
 			switch {
@@ -105,8 +111,11 @@ func sendError(err error, l *state.Listed, number int) error {
 		err = superqode.Errorf(superqode.ErrUsage, "the stdin of run %d of session %s was not left open", number, l.ID)
 		return superqode.WithHint(err, "superqode workspace exec --session %s --detach --stdin -- CMD", l.ID)
 	}
-	if run, ferr := FindRun(l, number); ferr == nil && run.State != RunRunning {
-		return superqode.Errorf(superqode.ErrNotFound, "run %d of session %s has ended", number, l.ID)
+	for range 50 { // who let go of the connection may not have recorded the end yet
+		if run, ferr := FindRun(l, number); ferr == nil && run.State != RunRunning {
+			return superqode.Errorf(superqode.ErrNotFound, "run %d of session %s has ended", number, l.ID)
+		}
+		time.Sleep(sendWait / 50)
 	}
 	return err
 }

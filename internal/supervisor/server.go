@@ -39,6 +39,7 @@ const MaxConnections = 64
 const (
 	maxRequest     = 1 << 20
 	requestTimeout = 10 * time.Second
+	closeTimeout   = time.Second
 )
 
 type request struct {
@@ -93,7 +94,8 @@ func Listen(path string, handlers map[string]Handler) (*Server, error) {
 	return s, nil
 }
 
-// Close stops listening, ends open connections and waits for them.
+// Close stops listening, lets go of the connections and waits for them. A request that is
+// being answered gets its answer, unless its sender takes more than a moment to read it.
 func (s *Server) Close() error {
 	s.cancel()
 	err := s.l.Close()
@@ -148,7 +150,10 @@ func outside(c *net.UnixConn) bool {
 
 func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
 	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		_ = c.CloseRead()
+		time.AfterFunc(closeTimeout, func() { _ = c.Close() })
+	})
 	defer stop()
 	pid, uid, err := peer(c)
 	if err != nil || uid != os.Getuid() && uid != 0 {
@@ -159,7 +164,7 @@ func (s *Server) converse(ctx context.Context, c *net.UnixConn) {
 	lines.Buffer(make([]byte, 0, 4096), maxRequest)
 	for {
 		_ = c.SetDeadline(time.Now().Add(requestTimeout)) // a deadline on a closed connection: the next read reports it
-		if !lines.Scan() {
+		if !lines.Scan() || ctx.Err() != nil {
 			if errors.Is(lines.Err(), bufio.ErrTooLong) {
 				_ = reply(c, response{Error: &Refusal{"usage", "the line is longer than 1 MiB"}})
 			}

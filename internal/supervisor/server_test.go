@@ -72,6 +72,32 @@ func TestSupervisorAnswers(t *testing.T) {
 	}
 }
 
+// TestSupervisorClosesAfterAnswers: what was done is told, though it ended the program.
+func TestSupervisorClosesAfterAnswers(t *testing.T) {
+	t.Parallel()
+	path, asked := filepath.Join(t.TempDir(), "sock-1"), make(chan struct{})
+	s, err := Listen(path, map[string]Handler{"end": func(ctx context.Context, _ int, _ json.RawMessage) (any, error) {
+		close(asked)
+		<-ctx.Done()
+		return "done", nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error)
+	go func() {
+		<-asked
+		closed <- s.Close()
+	}()
+	var got string
+	if err := Call(t.Context(), []string{"SUPERQODE_SOCKET=" + path}, "end", nil, &got); err != nil || got != "done" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 // A program may send anything; every line gets an error and the next good one
 // still works.
 func TestSupervisorSurvivesGarbage(t *testing.T) {
