@@ -275,6 +275,19 @@ func originIndex(s *site.Site) (*git.Index, error) {
 	return git.ReadIndex(filepath.Join(s.Folder, "state"), s.Rec.ObjectFormat)
 }
 
+// fromLayers reports whether what the base holds of a path lies in its layers: what the
+// setup made does not, and was kept then.
+func fromLayers(s *site.Site) (func(snapshot.Entry) bool, error) {
+	effect, err := loadEffect(s)
+	return func(e snapshot.Entry) bool {
+		if effect == nil {
+			return true
+		}
+		made := effect.after.Find(e.Path)
+		return made == nil || made.ID != e.ID
+	}, err
+}
+
 // keepBase takes from its layers what the base held and no object of git's does, or no
 // longer: nothing in the repository keeps its gc from what an overlay stands on.
 func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
@@ -285,9 +298,13 @@ func (overlayKind) keepBase(ctx context.Context, s *site.Site, l *Look) error {
 			return err
 		}
 	}
+	layered, err := fromLayers(s)
+	if err != nil {
+		return err
+	}
 	var paths, changed []snapshot.Entry
 	for e, now := range snapshot.Join(l.Base.Entries, l.Final.Entries) {
-		if e == nil {
+		if e == nil || !layered(*e) {
 			continue
 		}
 		if at, ok := index.Search(e.Path); !ok || index.At(at).OID != string(e.ID.Bytes()) {
@@ -324,7 +341,10 @@ func (k overlayKind) Revert(ctx context.Context, s *site.Site, opt RevertOptions
 	if err != nil {
 		return UnreadBase(s, err)
 	}
-	err = l.scanWorkspace(ctx, s, k.Skip(s))
+	layered, err := fromLayers(s)
+	if err == nil {
+		err = l.scanWorkspace(ctx, s, k.Skip(s))
+	}
 	if err == nil {
 		err = l.HashAll(ctx)
 	}
@@ -333,7 +353,7 @@ func (k overlayKind) Revert(ctx context.Context, s *site.Site, opt RevertOptions
 	}
 	var paths []snapshot.Entry
 	for _, c := range snapshot.Compare(base, l.Final, snapshot.CompareOptions{}) {
-		if e := base.Find(c.Path); e != nil {
+		if e := base.Find(c.Path); e != nil && layered(*e) {
 			paths = append(paths, *e)
 		}
 	}
