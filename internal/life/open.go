@@ -120,12 +120,11 @@ type plan struct {
 }
 
 // plan decides the mode and resolves the revision before anything is made.
-func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (plan, error) {
-	pl := plan{OpenOptions: opt}
+func (m *Manager) plan(ctx context.Context, o *site.Origin, opt OpenOptions) (pl plan, err error) {
+	pl.OpenOptions = opt
 	pl.Keep = cmp.Or(pl.Keep, superqode.KeepFailure)
-	var err error
 	pl.make, err = mode.Check(ctx, m.Host, o, mode.Options{
-		Mode: opt.Mode, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, MaxTree: opt.MaxTree, Template: opt.Template,
+		Mode: opt.Mode, Overlay: opt.Overlay, From: opt.From, Include: opt.Include, Exclude: opt.Exclude, MaxBytes: opt.MaxBytes, MaxTree: opt.MaxTree, Template: opt.Template,
 		IgnoredBudget: opt.IgnoredBudget, LeaveOut: opt.LeaveOut,
 	})
 	return pl, err

@@ -16,7 +16,8 @@ import (
 // is a usable default.
 type OpenOptions struct {
 	Dir      string            // any folder inside the origin
-	Mode     superqode.Mode    // "" and ModeAuto: worktree in a git repository, snapshot elsewhere
+	Mode     superqode.Mode    // "" and ModeAuto: overlay if Overlay says so, worktree in a git repository, snapshot elsewhere
+	Overlay  bool              // ModeAuto may choose overlay mode: there can be one, and nobody goes to the workspace from outside
 	From     string            // FromWorking (or "") or a revision
 	Include  []string          // gitignore patterns of ignored files to bring along
 	Name     string            // a name for people

@@ -121,6 +121,8 @@ func auto(ctx context.Context, o *site.Origin, opt Options) (superqode.Mode, err
 	switch {
 	case opt.Template != "":
 		return superqode.ModeDirectory, nil
+	case opt.Overlay && opt.From == FromWorking && (o.Repo == nil || !o.Repo.Bare):
+		return superqode.ModeOverlay, nil
 	case o.Repo == nil:
 		return superqode.ModeSnapshot, nil
 	case o.Repo.Bare || opt.From != FromWorking:
@@ -171,6 +173,7 @@ type Options struct {
 	MaxBytes int64      // a bigger copy, of the origin or of a template, is refused; 0: no limit
 	MaxTree  int64      // worktree mode: the same of the worktree
 	Beside   *site.Site // overlay mode: the session whose beginning this one has, for one of its agents
+	Overlay  bool       // auto may choose overlay mode
 	Template string     // directory mode: a folder to start from; "": empty
 
 	IgnoredBudget int64    // git_snapshot: bytes of ignored files that are kept copies of; overlay: that come along; 0: the default

@@ -29,7 +29,7 @@ func (c *Create) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 	if err != nil {
 		return err
 	}
-	opt, err := c.options(ctx, a, cfg)
+	opt, err := c.options(ctx, a, cfg, false)
 	if err != nil {
 		return err
 	}

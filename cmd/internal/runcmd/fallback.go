@@ -17,20 +17,24 @@ import (
 	"github.com/seed-2d964004/superqode/internal/overlay"
 )
 
-// orElse returns the mode of the configuration, or "" for auto where that is overlay and this
-// machine, or another flag, does not let a session have one. It says why, once.
-func orElse(ctx context.Context, a *app.App, opt life.OpenOptions, dry bool) (superqode.Mode, error) {
-	if !mode.Of(opt.Mode).Mounted {
-		return opt.Mode, nil
+// chooseOverlay lets a session that names no mode have an overlay: where the configuration
+// wants one, and for auto where nobody will go to the workspace by its path, as free says,
+// and no other option stands against it. Where this machine, or for the configuration's
+// another flag, does not let it, the session has the mode of auto elsewhere, and why is said once.
+func chooseOverlay(ctx context.Context, a *app.App, opt *life.OpenOptions, free, dry bool) error {
+	wanted, held := mode.Of(opt.Mode).Mounted, !opt.Confine && opt.Enforce != kernel.EnforceOff && !opt.Guard.Off
+	auto := free && held && opt.Keep != superqode.KeepAlways && opt.MaxTree == 0
+	if !wanted && !auto {
+		return nil
 	}
 	m, err := a.Sessions()
 	if err != nil {
-		return "", err
+		return err
 	}
 	switch {
-	case opt.KernelOptions.Confine:
+	case opt.Confine:
 		err = errors.New("--confine is Landlock alone")
-	case opt.KernelOptions.Enforce == kernel.EnforceOff:
+	case opt.Enforce == kernel.EnforceOff:
 		err = errors.New("the kernel layer is switched off")
 	default:
 		helper, _ := layers.MachineOf(m.Host).Helper()                    // without one Check says so
@@ -40,21 +44,24 @@ func orElse(ctx context.Context, a *app.App, opt life.OpenOptions, dry bool) (su
 			err = overlay.Checked(ctx, helper, dir, m.Home)
 		}
 	}
-	if err == nil {
-		return opt.Mode, nil
+	if opt.Overlay = err == nil; opt.Overlay {
+		return nil
 	}
-	line := "overlay mode, which the configuration asks for, is not available here: " + err.Error()
+	line := "overlay mode is not available here: " + err.Error()
+	if wanted {
+		opt.Mode, line = "", "overlay mode, which the configuration asks for, is not available here: "+err.Error()
+	}
 	if hint := superqode.Hint(err); hint != "" {
 		line += "; " + hint
 	}
 	told := filepath.Join(m.Home, "told-overlay")
 	line = strings.ReplaceAll(line, "\n", " ")
 	if atomicfile.ReadLine(told) == line {
-		return "", nil
+		return nil
 	}
 	m.Tell(line)
 	if !dry {
 		_ = errors.Join(os.MkdirAll(m.Home, 0o700), os.WriteFile(told, []byte(line+"\n"), 0o600)) // else it is told once more
 	}
-	return "", nil
+	return nil
 }

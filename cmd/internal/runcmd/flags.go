@@ -27,8 +27,9 @@ type newSession struct {
 }
 
 // options turns the flags and the configuration into what a session is opened with. Commands of the
-// setup that need trust and have none are asked for, or refused.
-func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config) (life.OpenOptions, error) {
+// setup that need trust and have none are asked for, or refused. ends says that the command
+// itself ends the session.
+func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config, ends bool) (life.OpenOptions, error) {
 	opt, err := f.openFlags.options(a, cfg)
 	if err != nil {
 		return opt, err
@@ -36,8 +37,8 @@ func (f *newSession) options(ctx context.Context, a *app.App, cfg *config.Config
 	if opt.KernelOptions, err = f.kernelFlags.options(a, cfg); err != nil {
 		return opt, err
 	}
-	if f.mode() == "" {
-		if opt.Mode, err = orElse(ctx, a, opt, f.DryRun); err != nil {
+	if isAuto(f.mode()) {
+		if err := chooseOverlay(ctx, a, &opt, ends && isAuto(opt.Mode), f.DryRun); err != nil {
 			return opt, err
 		}
 	}
@@ -95,6 +96,8 @@ func (f *openFlags) mode() superqode.Mode {
 	}
 	return f.Mode
 }
+
+func isAuto(m superqode.Mode) bool { return m == "" || m == superqode.ModeAuto }
 
 // agent returns the one agent that works in the session.
 func (f *openFlags) agent() (superqode.AgentID, error) {

@@ -52,7 +52,7 @@ func (c *Run) Run(ctx context.Context, a *app.App, m *life.Manager) error {
 		}
 		defer in.Close()
 	}
-	open, err := c.newSession.options(ctx, a, cfg)
+	open, err := c.newSession.options(ctx, a, cfg, true)
 	if err != nil {
 		return err
 	}
