@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -44,6 +45,7 @@ type New struct {
 	Description  string
 	Metadata     map[string]any
 	OriginalFile string
+	Perm         fs.FileMode         // of the file that it was, see Artifact.Perm; 0: unknown
 	Again        bool                // of Save: a new version even of the same content
 	Session      superqode.SessionID // zero: added outside a session
 	Agent        superqode.AgentID
@@ -185,6 +187,13 @@ func newItem(n New) (*item, error) {
 	}
 	if n.Name == "" {
 		n.Name = path.Base(n.Path)
+	}
+	if n.Perm != 0 {
+		n.Metadata = maps.Clone(n.Metadata)
+		if n.Metadata == nil {
+			n.Metadata = map[string]any{}
+		}
+		n.Metadata[metaPerm] = fmt.Sprintf("%04o", n.Perm.Perm())
 	}
 	it.Artifact = Artifact{
 		Type: n.Type, Name: n.Name, Path: rel, Description: n.Description, Metadata: n.Metadata,
@@ -566,6 +575,7 @@ func (n Named) String() string { return n.Name + "@" + strconv.Itoa(n.Version) }
 
 const (
 	metaVersion = "version"
+	metaPerm    = "mode"
 	maxName     = 100
 )
 
@@ -693,6 +703,16 @@ func (a Artifact) version() int {
 		}
 	}
 	return 0
+}
+
+// Perm returns the permission bits of the file that was added, 0 where they are unknown.
+func (a Artifact) Perm() fs.FileMode {
+	text, _ := a.Metadata[metaPerm].(string)
+	n, err := strconv.ParseUint(text, 8, 32)
+	if err != nil {
+		return 0
+	}
+	return fs.FileMode(n).Perm()
 }
 
 // versionsOf returns the artifacts of a name in the order of their versions. One

@@ -202,7 +202,7 @@ func own(ctx context.Context, s *attach.Attached, opt Options) (alone attach.Alo
 func host(s *attach.Attached, opt Options) setup.Host {
 	return setup.Host{
 		Workspace: s.WorkDir(), Inside: string(s.Rec.Inside()), Origin: string(s.Rec.Origin), State: filepath.Join(s.Folder, state.SetupStateFile),
-		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, int, error) {
+		Home: superqode.Getenv(s.Env, "HOME"), Forbidden: []string{superqode.RealPrefix(s.Home)}, Artifact: func(ctx context.Context, name string, version int) (string, artifacts.Named, error) {
 			return inputArtifact(ctx, string(s.Rec.Origin), name, version)
 		},
 		Run:       func(ctx context.Context, c setup.Command) (setup.Outcome, error) { return run(ctx, s, opt, c) },
@@ -297,25 +297,25 @@ func protectsLink(s *attach.Attached, path string) (how string, ok bool) {
 	return "the kernel layer keeps the session's programs from writing there", true
 }
 
-// inputArtifact finds the file of an artifact of the origin, and its version.
-func inputArtifact(ctx context.Context, origin, name string, version int) (file string, found int, err error) {
+// inputArtifact finds the file of an artifact of the origin.
+func inputArtifact(ctx context.Context, origin, name string, version int) (file string, found artifacts.Named, err error) {
 	store, err := artifacts.Open(origin)
 	if err != nil {
-		return "", 0, err
+		return "", found, err
 	}
 	ref := name
 	if version > 0 {
 		ref = fmt.Sprintf("%s@%d", name, version)
 	}
-	a, err := store.Resolve(ctx, ref)
+	found, err = store.Resolve(ctx, ref)
 	if err != nil {
-		return "", 0, superqode.WithHint(err, "superqode artifacts list")
+		return "", found, superqode.WithHint(err, "superqode artifacts list")
 	}
-	f, err := store.OpenArtifact(a.Artifact) // it must be there, and no link
+	f, err := store.OpenArtifact(found.Artifact) // it must be there, and no link
 	if err != nil {
-		return "", 0, err
+		return "", found, err
 	}
-	return a.Path.In(store.Dir()), a.Version, f.Close()
+	return found.Path.In(store.Dir()), found, f.Close()
 }
 
 // Lines says what a setup would see to: inputs, files, commands.

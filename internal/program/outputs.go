@@ -120,15 +120,9 @@ type savedOutputs struct {
 func (s *Program) saveOutputs(
 	ctx context.Context, store *artifacts.Store, sel *outputs.Selection, out savedOutputs,
 ) ([]artifacts.Artifact, error) {
-	var list []artifacts.New
-	names := outputNames(sel.Files)
-	for i, f := range sel.Files {
-		list = append(list, artifacts.New{
-			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session",
-			OriginalFile: f.Path,
-			Open:         func() (io.ReadCloser, error) { return sel.Open(f) }, Session: out.owner, Agent: s.Rec.Agent,
-			Again: out.again,
-		})
+	list := ToSave(sel, "")
+	for i := range list {
+		list[i].Session, list[i].Agent, list[i].Again = out.owner, s.Rec.Agent, out.again
 	}
 	saved, err := store.SaveAll(ctx, list)
 	if err != nil {
@@ -143,18 +137,35 @@ func (s *Program) saveOutputs(
 	return added, nil
 }
 
-// outputNames gives each file the name that it is saved under: its own where no
-// other of them has it, else one made of its whole path.
-func outputNames(files []outputs.File) []string {
-	count := map[string]int{}
-	for _, f := range files {
-		count[path.Base(f.Path)]++
+// ToSave are the selected files as new versions of the names that outputNames gives them.
+func ToSave(sel *outputs.Selection, template string) []artifacts.New {
+	var list []artifacts.New
+	names := outputNames(sel.Files, template)
+	for i, f := range sel.Files {
+		list = append(list, artifacts.New{
+			Type: artifacts.TypeOfFile(f.Path), Name: names[i], Description: "an output of the session", OriginalFile: f.Path, Perm: f.Mode.Perm(),
+			Open: func() (io.ReadCloser, error) { return sel.Open(f) },
+		})
 	}
-	names := make([]string, len(files))
+	return list
+}
+
+// outputNames gives each file the name that it is saved under. In a template {name} stands
+// for the file's own and {path} for its path, with - for /; a template with neither comes
+// before the file's own name, as does "". Names that meet, or that no artifact can have, are
+// made of the whole path.
+func outputNames(files []outputs.File, template string) []string {
+	if !strings.Contains(template, "{name}") && !strings.Contains(template, "{path}") {
+		template += "{name}"
+	}
+	count, names := map[string]int{}, make([]string, len(files))
 	for i, f := range files {
-		names[i] = path.Base(f.Path)
+		names[i] = strings.NewReplacer("{name}", path.Base(f.Path), "{path}", strings.ReplaceAll(f.Path, "/", "-")).Replace(template)
+		count[names[i]]++
+	}
+	for i, f := range files {
 		if count[names[i]] > 1 || artifacts.CheckName(names[i]) != nil {
-			names[i] = text.Segment(f.Root+"/"+f.Path, f.Path)
+			names[i] = text.Segment(template+"/"+f.Root+"/"+f.Path, f.Path)
 		}
 	}
 	return names

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,15 +25,15 @@ import (
 type input struct {
 	config.Input
 
-	id      string
-	source  string // absolute, links of the source itself followed
-	version int    // of the artifact that was found
-	sum     string // fingerprint of the source
+	id     string
+	source string          // absolute, links of the source itself followed
+	found  artifacts.Named // where it is an artifact
+	sum    string          // fingerprint of the source
 }
 
 func (in *input) step() Step {
 	to := in.To.String()
-	from := &artifacts.SetupInput{From: in.From, To: to, Resolved: in.source, Version: in.version}
+	from := &artifacts.SetupInput{From: in.From, To: to, Resolved: in.source, Version: in.found.Version}
 	return Step{Key: in.Key, Kind: KindInput, Name: to, Input: from}
 }
 
@@ -97,7 +98,7 @@ func (in *input) decide(ctx context.Context, w *work) (bool, string, error) {
 func (in *input) locate(ctx context.Context, w *work) (err error) {
 	switch {
 	case in.Artifact != "":
-		in.source, in.version, err = w.Artifact(ctx, in.Artifact, in.Version)
+		in.source, in.found, err = w.Artifact(ctx, in.Artifact, in.Version)
 		return err
 	case in.Workspace != "":
 		return in.locateInside(w, in.Workspace)
@@ -242,7 +243,7 @@ func (in *input) copy(ctx context.Context, w *work, temp string) error {
 			return err
 		}
 		defer src.Close()
-		if err := w.writeFile(temp, st.Mode().Perm(), func(out io.Writer) error {
+		if err := w.writeFile(temp, cmp.Or(in.found.Perm(), st.Mode().Perm()), func(out io.Writer) error {
 			_, err := io.Copy(out, src)
 			return err
 		}); err != nil {

@@ -62,9 +62,9 @@ type Host struct {
 	State     string   // the file of State
 	Home      string   // what ~/ stands for, "" for nothing
 	Forbidden []string // absolute folders that no input may hold
-	// Artifact returns the file of an artifact and its version. The error wraps
+	// Artifact returns the file of an artifact, and what it was. The error wraps
 	// superqode.ErrNotFound if there is none.
-	Artifact func(ctx context.Context, name string, version int) (file string, found int, err error)
+	Artifact func(ctx context.Context, name string, version int) (file string, found artifacts.Named, err error)
 	// Run runs one command in the workspace and returns when everything that it
 	// started has ended. An error means that it could not run.
 	Run func(ctx context.Context, c Command) (Outcome, error)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/config"
 	"github.com/seed-2d964004/superqode/internal/setup"
 )
@@ -61,8 +62,8 @@ func (b *bench) host() setup.Host {
 	return setup.Host{
 		Workspace: b.ws, Origin: filepath.Join(b.dir, "origin"), State: filepath.Join(b.dir, "state", "setup.json"), Home: filepath.Join(b.dir, "home"),
 		Forbidden: []string{filepath.Join(b.dir, "state")},
-		Artifact: func(_ context.Context, name string, version int) (string, int, error) {
-			return "", 0, superqode.Errorf(superqode.ErrNotFound, "no artifact %q", name)
+		Artifact: func(_ context.Context, name string, version int) (string, artifacts.Named, error) {
+			return "", artifacts.Named{}, superqode.Errorf(superqode.ErrNotFound, "no artifact %q", name)
 		},
 		Run: func(_ context.Context, c setup.Command) (setup.Outcome, error) {
 			b.ran = append(b.ran, c.Line)

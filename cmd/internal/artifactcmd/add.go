@@ -51,6 +51,11 @@ func (c *Add) Run(ctx context.Context, a *app.App) error {
 		Metadata: map[string]any{"source": "user"},
 		Open:     func() (io.ReadCloser, error) { return io.NopCloser(in), nil },
 	}
+	if f, ok := in.(*os.File); ok {
+		if st, err := f.Stat(); err == nil {
+			n.Perm = st.Mode().Perm()
+		}
+	}
 	if c.Session != "" {
 		l, err := c.Find(ctx, a)
 		if err != nil {
