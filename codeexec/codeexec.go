@@ -22,8 +22,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"mime"
-	"net/http"
 	"path"
 	"path/filepath"
 	"slices"
@@ -33,7 +31,6 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
-	"github.com/seed-2d964004/superqode/internal/outputs"
 	"github.com/seed-2d964004/superqode/session"
 	"github.com/seed-2d964004/superqode/workspace"
 )
@@ -60,7 +57,8 @@ type Workspace struct {
 
 	beside func(context.Context) (*session.Session, error) // the same session, for a program that runs beside others
 
-	origin string // whose artifacts inputs are taken from
+	session superqode.SessionID
+	origin  string // whose artifacts inputs are taken from
 }
 
 // EnsureLayout makes the folders that are missing and returns the variables that name
@@ -175,6 +173,7 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 	if err := context.Cause(ctx); err != nil {
 		return Result{}, err
 	}
+	w.touch(ctx)
 	if w.s == nil {
 		return Result{}, fmt.Errorf("workspace %s: %w", w.ID, fs.ErrClosed)
 	}
@@ -262,64 +261,4 @@ func (w *Workspace) runBlock(ctx context.Context, b Block, args []string) (Resul
 		return Result{}, err
 	}
 	return w.Run(ctx, Program{Args: append(slices.Clone(args), path.Join("..", name)), Cwd: DirWork})
-}
-
-// Collected is one file that a program made.
-type Collected struct {
-	Name    string      `json:"name"` // relative to the workspace
-	MIME    string      `json:"mime"`
-	Mode    fs.FileMode `json:"mode"`
-	Size    int64       `json:"size"`
-	Content []byte      `json:"-"`
-}
-
-// Collection is what Collect found.
-type Collection struct {
-	Files     []Collected
-	Skipped   []string // what matched and was not taken, with the reason
-	LimitsHit []string // what a limit kept out, see the outputs of a session
-}
-
-// Spec says what CollectOutputs takes. A limit of 0 is that of a session's outputs.
-type Spec struct {
-	Globs         []string `json:"globs"` // in the dialect of a session's outputs
-	MaxFiles      int      `json:"max_files"`
-	MaxFileBytes  int64    `json:"max_file_bytes"`
-	MaxTotalBytes int64    `json:"max_total_bytes"`
-}
-
-// Collect is CollectOutputs with the limits of a session's outputs.
-func (w *Workspace) Collect(ctx context.Context, patterns ...string) (*Collection, error) {
-	return w.CollectOutputs(ctx, Spec{Globs: patterns})
-}
-
-// CollectOutputs returns the files that a Spec's globs match. What a limit keeps out is
-// in Collection.LimitsHit. A bad glob and a negative limit are superqode.ErrUsage, with the
-// name of the field.
-func (w *Workspace) CollectOutputs(ctx context.Context, spec Spec) (*Collection, error) {
-	for field, n := range map[string]int64{"max_files": int64(spec.MaxFiles), "max_file_bytes": spec.MaxFileBytes, "max_total_bytes": spec.MaxTotalBytes} {
-		if n < 0 {
-			return nil, superqode.Errorf(superqode.ErrUsage, "%s: %d is negative", field, n)
-		}
-	}
-	sel, err := outputs.Select(ctx, outputs.Options{Roots: outputs.Roots{Workspace: w.Dir.Root()}, Patterns: spec.Globs, Inline: true,
-		Limits: outputs.Limits{MaxFiles: spec.MaxFiles, MaxFileBytes: spec.MaxFileBytes, MaxTotalBytes: spec.MaxTotalBytes}})
-	if err != nil {
-		return nil, fmt.Errorf("globs: %w", err)
-	}
-	c := &Collection{}
-	for _, f := range sel.Files {
-		kind := mime.TypeByExtension(path.Ext(f.Path))
-		if kind == "" {
-			kind = http.DetectContentType(f.Data)
-		}
-		c.Files = append(c.Files, Collected{f.Path, kind, f.Mode, f.Size, f.Data})
-	}
-	for _, s := range sel.Skipped {
-		c.Skipped = append(c.Skipped, s.Path+": "+s.Reason)
-	}
-	if sel.Cut != nil {
-		c.LimitsHit = sel.Cut.Reasons
-	}
-	return c, nil
 }

@@ -82,6 +82,7 @@ func (w *Workspace) StartProgram(ctx context.Context, p Program) (*ProgramSessio
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	w.touch(ctx)
 	beside, err := w.beside(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("workspace %s: %w", w.ID, err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -69,7 +67,7 @@ func (r *Registry) Acquire(ctx context.Context, id string) (*Workspace, error) {
 func (r *Registry) make(ctx context.Context, id string, m *making) {
 	ctx, cancel := context.WithTimeout(ctx, maxMaking)
 	defer cancel()
-	unlock, err := r.lock(ctx)
+	unlock, err := lockDir(ctx, r.origin) // between the look and the making, a session is there that nobody can attach to yet
 	if m.err = err; err == nil {
 		m.ws, m.err = r.find(ctx, id)
 		m.err = errors.Join(m.err, unlock())
@@ -89,30 +87,6 @@ const (
 	maxMaking = 5 * time.Minute
 	lookAgain = 20 * time.Millisecond
 )
-
-// lock lets one process at a time look for a workspace and make it: between the two, a
-// session is there that nobody can attach to yet. The lock is on the origin's directory, in
-// which nothing is written.
-func (r *Registry) lock(ctx context.Context) (unlock func() error, err error) {
-	dir, err := os.Open(r.origin)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return dir.Close, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", r.origin, err), dir.Close())
-		}
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), dir.Close())
-		}
-	}
-}
 
 // find attaches to the open session of that name, or opens one. Two processes that open one
 // at once meet in the session's claim of its name: one of them looks again.
@@ -149,7 +123,7 @@ func (r *Registry) find(ctx context.Context, id string) (*Workspace, error) {
 			beside := func(ctx context.Context) (*session.Session, error) {
 				return r.sessions.Attach(ctx, r.origin, there.ID.String())
 			}
-			return &Workspace{ID: id, Dir: dir, s: s, origin: r.origin, beside: beside}, nil
+			return &Workspace{ID: id, Dir: dir, s: s, session: there.ID, origin: r.origin, beside: beside}, nil
 		}
 		if !errors.Is(err, superqode.ErrLocked) {
 			return nil, err

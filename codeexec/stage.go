@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
@@ -24,7 +25,12 @@ type Input struct {
 	// From is host:///PATH, absolute; workspace://PATH; skill://NAME[/PATH], below the
 	// folder skills; or artifact://NAME[@VERSION], of the origin.
 	From string `json:"from"`
-	To   string `json:"to"` // relative to the workspace; "" is work/inputs/ and From's last word
+	To   string `json:"to"` // relative to the workspace; "" is work/inputs/ and From's last word, or the path that an artifact had
+	// Mode is "copy", or "", or "link": a symbolic link, not of an artifact. Who writes
+	// through it writes to what it leads to.
+	Mode string `json:"mode"`
+	// Pin takes the version again that the artifact had when it was first staged at To.
+	Pin bool `json:"pin"`
 }
 
 // Staged is what became of an Input.
@@ -32,71 +38,147 @@ type Staged struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
 	Resolved string `json:"resolved"` // the path, or the artifact's NAME@VERSION, which takes the same content again
+	Version  int    `json:"version"`  // of an artifact
+	Mode     string `json:"mode"`     // copy or link
 }
 
-// StageInputs copies inputs into the workspace, in their order, and stops at the first that
-// fails: the error names it by its place in the list, and what is before it is returned.
-func (w *Workspace) StageInputs(ctx context.Context, inputs ...Input) ([]Staged, error) {
-	var staged []Staged
-	for i, in := range inputs {
-		scheme, rest, ok := strings.Cut(in.From, "://")
-		if !ok || rest == "" {
-			return staged, superqode.Errorf(superqode.ErrUsage, "inputs[%d].from: %q is not SCHEME://NAME", i, in.From)
-		}
-		base := path.Base(rest)
-		if scheme == "artifact" {
-			base, _, _ = strings.Cut(base, "@")
-		}
-		to := cmp.Or(in.To, path.Join(DirWork, "inputs", base))
-		resolved, field, err := w.stage(ctx, scheme, rest, to)
-		if err != nil {
-			return staged, fmt.Errorf("inputs[%d].%s: %w", i, field, err)
-		}
-		staged = append(staged, Staged{in.From, to, resolved})
+// StageInputs brings inputs into the workspace, in their order, and stops at the first that
+// fails: the error names it by its place in the list, and what is before it is returned. All
+// that is returned is noted in the Metadata.
+func (w *Workspace) StageInputs(ctx context.Context, inputs ...Input) (staged []Staged, err error) {
+	m, err := w.Metadata(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return staged, nil
+	for i, in := range inputs {
+		one, field, serr := w.stage(ctx, m, in)
+		if serr != nil {
+			err = fmt.Errorf("inputs[%d].%s: %w", i, field, serr)
+			break
+		}
+		staged = append(staged, one)
+	}
+	if len(staged) == 0 {
+		return staged, err
+	}
+	return staged, errors.Join(err, w.note(ctx, func(m *Metadata, now time.Time) {
+		for _, one := range staged {
+			m.Inputs = append(m.Inputs, InputRecord{one, now})
+		}
+	}))
 }
 
-// stage copies one input, and returns which field an error is about.
-func (w *Workspace) stage(ctx context.Context, scheme, name, to string) (resolved, field string, err error) {
-	if !filepath.IsLocal(to) {
-		return "", "to", fmt.Errorf("%q: %w", to, workspace.ErrPathTraversal)
+// stage brings one input, and returns which field an error is about.
+func (w *Workspace) stage(ctx context.Context, m Metadata, in Input) (s Staged, field string, err error) {
+	scheme, name, ok := strings.Cut(in.From, "://")
+	s = Staged{From: in.From, To: cmp.Or(in.To, path.Join(DirWork, "inputs", path.Base(name))), Mode: cmp.Or(in.Mode, modeCopy)}
+	switch {
+	case !ok || name == "":
+		return s, "from", superqode.Errorf(superqode.ErrUsage, "%q is not SCHEME://NAME", in.From)
+	case s.Mode != modeCopy && s.Mode != modeLink:
+		return s, "mode", superqode.Errorf(superqode.ErrUsage, "%q is neither copy nor link", in.Mode)
+	case !filepath.IsLocal(s.To):
+		return s, "to", fmt.Errorf("%q: %w", s.To, workspace.ErrPathTraversal)
 	}
 	switch scheme {
 	case "host":
 		if !filepath.IsAbs(name) {
-			return "", "from", superqode.Errorf(superqode.ErrUsage, "%q is not absolute", name)
+			return s, "from", superqode.Errorf(superqode.ErrUsage, "%q is not absolute", name)
 		}
-		return name, "from", w.StageDirectory(ctx, name, to, false)
+		if s.Resolved = name; s.Mode == modeLink {
+			return s, "from", w.link(ctx, name, s.To)
+		}
+		return s, "from", w.StageDirectory(ctx, name, s.To, false)
 	case "workspace", "skill":
 		if scheme == "skill" {
 			name = DirSkills + "/" + name
 		}
 		if !filepath.IsLocal(name) || scheme == "skill" && !strings.HasPrefix(path.Clean(name), DirSkills+"/") {
-			return "", "from", fmt.Errorf("%q: %w", name, workspace.ErrPathTraversal)
+			return s, "from", fmt.Errorf("%q: %w", name, workspace.ErrPathTraversal)
+		}
+		if s.Resolved = filepath.Join(w.Dir.Root(), name); s.Mode == modeLink {
+			return s, "from", w.link(ctx, s.Resolved, s.To)
 		}
 		root, err := atomicfile.OpenRoot(w.Dir.Root())
 		if err != nil {
-			return "", "from", err
+			return s, "from", err
 		}
 		defer root.Close()
-		return filepath.Join(w.Dir.Root(), name), "from", w.copyTree(ctx, root, name, to, false)
+		return s, "from", w.copyTree(ctx, root, name, s.To, false)
 	case "artifact":
-		store, err := artifacts.Open(w.origin)
-		if err != nil {
-			return "", "from", err
+		if s.Mode == modeLink {
+			return s, "mode", superqode.Errorf(superqode.ErrUsage, "an artifact is copied")
 		}
-		a, err := store.Resolve(ctx, name)
-		if err != nil {
-			return "", "from", err
-		}
-		data, err := store.Read(a.Artifact, 0)
-		if err != nil {
-			return "", "from", err
-		}
-		return a.String(), "to", w.Dir.Write(ctx, to, data)
+		return w.stageArtifact(ctx, m, in, s, name)
 	}
-	return "", "from", superqode.Errorf(superqode.ErrUsage, "%q is not host, workspace, skill or artifact", scheme)
+	return s, "from", superqode.Errorf(superqode.ErrUsage, "%q is not host, workspace, skill or artifact", scheme)
+}
+
+const (
+	modeCopy = "copy"
+	modeLink = "link"
+)
+
+// link makes a symbolic link in the place of what is at to.
+func (w *Workspace) link(ctx context.Context, source, to string) error {
+	if to = path.Clean(to); to == "." {
+		return superqode.Errorf(superqode.ErrUsage, "the workspace itself cannot be a link")
+	}
+	if _, err := os.Stat(source); err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(w.Dir.Root(), source); err == nil && filepath.IsLocal(rel) {
+		source, _ = filepath.Rel(path.Dir(to), rel) // both are below the workspace
+	}
+	root, err := atomicfile.OpenRoot(w.Dir.Root())
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := errors.Join(root.MkdirAll(path.Dir(to), 0o755), w.Dir.RemoveAll(ctx, to)); err != nil {
+		return err
+	}
+	return root.Symlink(source, to)
+}
+
+// stageArtifact copies a version of an artifact, with the mode and, where no place is named,
+// at the path that it had.
+func (w *Workspace) stageArtifact(ctx context.Context, m Metadata, in Input, s Staged, ref string) (Staged, string, error) {
+	store, err := artifacts.Open(w.origin)
+	if err != nil {
+		return s, "from", err
+	}
+	a, err := store.Resolve(ctx, ref)
+	if err != nil {
+		return s, "from", err
+	}
+	if s.To = in.To; s.To == "" {
+		s.To = path.Join(DirWork, "inputs", a.Name)
+		if a.OriginalFile != "" && filepath.IsLocal(a.OriginalFile) {
+			s.To = path.Join(DirWork, "inputs", a.OriginalFile)
+		}
+	}
+	if old := m.pinned(in, s.To); old != "" {
+		if a, err = store.Resolve(ctx, old); err != nil {
+			return s, "pin", err
+		}
+	}
+	s.Resolved, s.Version = a.String(), a.Version
+	src, err := store.OpenArtifact(a.Artifact)
+	if err != nil {
+		return s, "from", err
+	}
+	defer src.Close()
+	dst, err := atomicfile.OpenRoot(w.Dir.Root())
+	if err != nil {
+		return s, "to", err
+	}
+	defer dst.Close()
+	to := path.Clean(s.To)
+	if err := dst.MkdirAll(path.Dir(to), 0o755); err != nil {
+		return s, "to", err
+	}
+	return s, "to", replaceFile(ctx, dst, to, src, cmp.Or(a.Perm(), 0o644))
 }
 
 // StageDirectory copies a directory or a file of this machine to a place in the workspace,
@@ -190,16 +272,21 @@ func copyFile(ctx context.Context, from, dst *os.Root, p, target string, readOnl
 	if !info.Mode().IsRegular() {
 		return superqode.Errorf(superqode.ErrUsage, "%q is no file", p)
 	}
+	mode := info.Mode().Perm()
+	if readOnly {
+		mode &^= 0o222
+	}
+	return replaceFile(ctx, dst, target, in, mode)
+}
+
+// replaceFile puts a new file in the place of what is at target.
+func replaceFile(ctx context.Context, dst *os.Root, target string, in *os.File, mode fs.FileMode) error {
 	if err := dst.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	out, err := dst.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
-	}
-	mode := info.Mode().Perm()
-	if readOnly {
-		mode &^= 0o222
 	}
 	return errors.Join(treecopy.CopyContents(ctx, in, out), out.Chmod(mode), out.Close())
 }

@@ -19,8 +19,9 @@ import (
 type OutputOptions struct {
 	Patterns []string
 	outputs.Limits
-	Save   bool // into the artifact store, each name with the next version
-	Inline bool // the contents come along
+	Save   bool   // into the artifact store, each name with the next version
+	Inline bool   // the contents come along
+	Name   string // template of the artifacts' names, see outputNames
 }
 
 // Outputs selects files of the session's workspace and of its output and artifact
@@ -47,7 +48,7 @@ func (s *Program) Outputs(ctx context.Context, opt OutputOptions) (*artifacts.Ou
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, s.Rec.ID, true})
+	_, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, s.Rec.ID, true, opt.Name})
 	return out, err
 }
 
@@ -81,7 +82,7 @@ func (s *Program) CollectOutputs(
 	for _, w := range warnings {
 		s.Tell(w)
 	}
-	saved, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, owner, false})
+	saved, err = s.saveOutputs(ctx, store, sel, savedOutputs{out, owner, false, ""})
 	return out, saved, warnings, err
 }
 
@@ -111,7 +112,8 @@ func outputWarnings(sel *outputs.Selection) []string {
 type savedOutputs struct {
 	*artifacts.Outputs
 	owner superqode.SessionID
-	again bool // a new version even of what did not change
+	again bool   // a new version even of what did not change
+	name  string // see outputNames
 }
 
 // saveOutputs stores the selected files as versions of their names and notes which
@@ -120,7 +122,7 @@ type savedOutputs struct {
 func (s *Program) saveOutputs(
 	ctx context.Context, store *artifacts.Store, sel *outputs.Selection, out savedOutputs,
 ) ([]artifacts.Artifact, error) {
-	list := ToSave(sel, "")
+	list := ToSave(sel, out.name)
 	for i := range list {
 		list[i].Session, list[i].Agent, list[i].Again = out.owner, s.Rec.Agent, out.again
 	}

@@ -24,7 +24,7 @@ type Collect struct {
 	Globs  []string `arg:"" optional:"" name:"glob" placeholder:"GLOB" help:"Patterns with *, ** and {a,b}. A pattern may begin with $$OUTPUT_DIR or $$ARTIFACT_DIR."`
 	Save   bool     `help:"Save the files as artifacts. Saving a name again creates its next version (name@2)."`
 	Inline bool     `help:"With --json: include the contents."`
-	Spec   string   `type:"somepath" predictor:"file" placeholder:"FILE" sep:"none" help:"Read globs, limits, save and inline from a YAML or JSON file; flags come first."`
+	Spec   string   `type:"somepath" predictor:"file" placeholder:"FILE" sep:"none" help:"Read globs, limits, save, inline and name_template from a YAML or JSON file; flags come first."`
 	app.OutputLimits
 }
 
@@ -46,7 +46,7 @@ func (c *Collect) Run(ctx context.Context, a *app.App) error {
 	}
 	defer s.Close()
 	out, err := s.Outputs(ctx, program.OutputOptions{
-		Patterns: c.Globs, Save: c.Save, Inline: c.Inline,
+		Patterns: c.Globs, Save: c.Save, Inline: c.Inline, Name: spec.NameTemplate,
 		Limits: c.Over(spec.limits()),
 	})
 	if err != nil {
@@ -66,6 +66,7 @@ type collectSpec struct {
 	MaxTotalBytes specSize `yaml:"max_total_bytes"`
 	Save          bool     `yaml:"save"`
 	Inline        bool     `yaml:"inline"`
+	NameTemplate  string   `yaml:"name_template"`
 }
 
 // specSize is a size in bytes, as a number or as text such as 4M.
@@ -109,7 +110,7 @@ func readSpec(a *app.App, name string) (spec collectSpec, err error) {
 	}
 	if err != nil {
 		return spec, superqode.WithHint(superqode.Errorf(superqode.ErrUsage, "--spec %s: %v", text.Printable(name), err),
-			"its keys are globs, max_files, max_file_bytes, max_total_bytes, save and inline")
+			"its keys are globs, max_files, max_file_bytes, max_total_bytes, save, inline and name_template")
 	}
 	return spec, nil
 }
