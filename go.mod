@@ -40,7 +40,11 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 )
 
-require github.com/cli/browser v1.3.0
+require (
+	github.com/cli/browser v1.3.0
+	go.opentelemetry.io/otel v1.38.0
+	go.opentelemetry.io/otel/trace v1.38.0
+)
 
 require (
 	dario.cat/mergo v1.0.0 // indirect

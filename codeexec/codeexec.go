@@ -29,6 +29,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
 	"github.com/seed-2d964004/superqode/session"
@@ -59,6 +62,10 @@ type Workspace struct {
 
 	session superqode.SessionID
 	origin  string // whose artifacts inputs are taken from
+	able    Capabilities
+	provide func(context.Context) (map[string]string, error) // Registry.Env
+	tracer  trace.Tracer
+	events  string // the path of EventsFile
 }
 
 // EnsureLayout makes the folders that are missing and returns the variables that name
@@ -88,7 +95,9 @@ type File struct {
 
 // Put writes files. A path that leaves the workspace is workspace.ErrPathTraversal, and
 // the error names the file by its place in the list.
-func (w *Workspace) Put(ctx context.Context, files ...File) error {
+func (w *Workspace) Put(ctx context.Context, files ...File) (err error) {
+	ctx, end := w.span(ctx, spanPut, attribute.Int("count", len(files)))
+	defer func() { end(err) }()
 	root, err := atomicfile.OpenRoot(w.Dir.Root())
 	if err != nil {
 		return err
@@ -130,22 +139,21 @@ type Result struct {
 }
 
 // options checks a program, and makes the folders that it is given.
-func (w *Workspace) options(p Program) (opt session.ExecOptions, err error) {
+func (w *Workspace) options(ctx context.Context, p Program) (opt session.ExecOptions, err error) {
 	if len(p.Args) == 0 {
 		return opt, superqode.Errorf(superqode.ErrUsage, "args: there is no program to run")
 	}
 	if !filepath.IsLocal(cmp.Or(p.Cwd, ".")) {
 		return opt, fmt.Errorf("cwd: %q: %w", p.Cwd, workspace.ErrPathTraversal)
 	}
-	env := maps.Clone(p.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
 	layout, err := EnsureLayout(w.Dir)
 	if err != nil {
 		return opt, err
 	}
-	maps.Copy(env, layout)
+	env, err := w.environ(ctx, p, layout)
+	if err != nil {
+		return opt, err
+	}
 	if p.Skill != "" {
 		env["SKILL_NAME"] = p.Skill
 	}
@@ -163,8 +171,12 @@ func (w *Workspace) options(p Program) (opt session.ExecOptions, err error) {
 }
 
 // Run runs one program. One that fails is no error: Result.ExitCode says so.
-func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
-	opt, err := w.options(p)
+func (w *Workspace) Run(ctx context.Context, p Program) (r Result, err error) {
+	ctx, end := w.span(ctx, spanRun, ofProgram(p)...)
+	defer func() {
+		end(err, attribute.Int("exit_code", r.ExitCode), attribute.Bool("timed_out", r.TimedOut))
+	}()
+	opt, err := w.options(ctx, p)
 	if err != nil {
 		return Result{}, err
 	}
@@ -181,6 +193,15 @@ func (w *Workspace) Run(ctx context.Context, p Program) (Result, error) {
 	opt.Stdin, opt.Stdout, opt.Stderr = bytes.NewReader(p.Stdin), &stdout, &stderr
 	ran, err := w.s.Exec(ctx, opt)
 	return Result{stdout.String(), stderr.String(), ran.ExitCode, ran.TimedOut, stdout.cut || stderr.cut}, err
+}
+
+// ofProgram is what a span says of a program: its words may hold secrets.
+func ofProgram(p Program) []attribute.KeyValue {
+	name := ""
+	if len(p.Args) > 0 {
+		name = p.Args[0]
+	}
+	return []attribute.KeyValue{attribute.String("cmd", name), attribute.String("cwd", p.Cwd)}
 }
 
 // newRun makes the folder of one run.

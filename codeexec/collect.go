@@ -10,6 +10,8 @@ import (
 	"path"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/outputs"
@@ -57,7 +59,9 @@ func (w *Workspace) Collect(ctx context.Context, patterns ...string) (*Collectio
 // CollectOutputs returns the files that a Spec's globs match, and notes in the Metadata
 // what became of them. What a limit keeps out is in Collection.LimitsHit. A bad glob and a
 // negative limit are superqode.ErrUsage, with the name of the field.
-func (w *Workspace) CollectOutputs(ctx context.Context, spec Spec) (*Collection, error) {
+func (w *Workspace) CollectOutputs(ctx context.Context, spec Spec) (c *Collection, err error) {
+	ctx, end := w.span(ctx, spanCollect, attribute.StringSlice("patterns", spec.Globs), attribute.Bool("save", spec.Save))
+	defer func() { end(err) }()
 	for field, n := range map[string]int64{"max_files": int64(spec.MaxFiles), "max_file_bytes": spec.MaxFileBytes, "max_total_bytes": spec.MaxTotalBytes} {
 		if n < 0 {
 			return nil, superqode.Errorf(superqode.ErrUsage, "%s: %d is negative", field, n)
@@ -68,7 +72,7 @@ func (w *Workspace) CollectOutputs(ctx context.Context, spec Spec) (*Collection,
 	if err != nil {
 		return nil, fmt.Errorf("globs: %w", err)
 	}
-	c := &Collection{}
+	c = &Collection{}
 	for _, f := range sel.Files {
 		c.Files = append(c.Files, Collected{Name: f.Path, MIME: kindOf(sel, f), Mode: f.Mode, Size: f.Size, Content: f.Data})
 	}

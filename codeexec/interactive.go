@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/runner"
 	"github.com/seed-2d964004/superqode/session"
@@ -75,13 +77,19 @@ type ProgramSession struct {
 // StartProgram starts a program and returns while it runs. Program.Stdin is written first
 // and its stdin stays open. When ctx ends, the program does. Close the session.
 func (w *Workspace) StartProgram(ctx context.Context, p Program) (*ProgramSession, error) {
-	opt, err := w.options(p)
+	opt, err := w.options(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	ctx, end := w.span(ctx, spanRun, append(ofProgram(p), attribute.Bool("interactive", true))...)
+	defer func() {
+		if err != nil {
+			end(err)
+		}
+	}()
 	w.touch(ctx)
 	beside, err := w.beside(ctx)
 	if err != nil {
@@ -97,7 +105,9 @@ func (w *Workspace) StartProgram(ctx context.Context, p Program) (*ProgramSessio
 	opt.Kill, opt.Started = s.kill, func(int) { close(started) }
 	go func() {
 		ran, err := beside.Exec(ctx, opt)
-		s.end(ran, errors.Join(err, beside.Close()))
+		err = errors.Join(err, beside.Close())
+		s.end(ran, err)
+		end(err, attribute.Int("exit_code", ran.ExitCode), attribute.Bool("timed_out", ran.TimedOut))
 	}()
 	select {
 	case <-started:

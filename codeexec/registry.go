@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/session"
@@ -16,6 +19,14 @@ import (
 // Registry hands out workspaces by id. The id is the name of a session, of which there is
 // one open at a time, so that processes with registries of their own share workspaces.
 type Registry struct {
+	// These are set before the first Acquire. Env gives each program variables that neither
+	// it nor its session has; an error keeps the program from starting.
+	Env  func(ctx context.Context) (map[string]string, error)
+	Init []InitHook // in their order
+	// Tracer gets a span for each thing that is done; nil: none. events.jsonl has them in any
+	// case, one JSON object a line, and becomes an artifact of the session's when it is released.
+	Tracer trace.Tracer
+
 	sessions *session.Manager
 	origin   string
 	open     session.OpenOptions
@@ -123,7 +134,15 @@ func (r *Registry) find(ctx context.Context, id string) (*Workspace, error) {
 			beside := func(ctx context.Context) (*session.Session, error) {
 				return r.sessions.Attach(ctx, r.origin, there.ID.String())
 			}
-			return &Workspace{ID: id, Dir: dir, s: s, session: there.ID, origin: r.origin, beside: beside}, nil
+			w := &Workspace{ID: id, Dir: dir, s: s, session: there.ID, origin: r.origin, beside: beside, provide: r.Env, tracer: r.Tracer, events: filepath.Join(s.Folder(), EventsFile),
+				able: Capabilities{Kernel: s.Kernel(), Network: !r.open.NoNetwork, Interactive: true, Persistent: true}}
+			_, end := w.span(ctx, spanCreate)
+			err = r.prepare(ctx, w)
+			end(err)
+			if err != nil {
+				return nil, err
+			}
+			return w, nil
 		}
 		if !errors.Is(err, superqode.ErrLocked) {
 			return nil, err
@@ -167,12 +186,10 @@ func (r *Registry) Release(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err = w.s.End(ctx, session.EndOptions{Keep: superqode.KeepNever})
-	err = errors.Join(err, w.s.Close(), w.Dir.Close())
-	w.s = nil
-	return err
+	if err := w.end(ctx); err != nil {
+		return err
+	}
+	return undo(ctx, r.Init, w)
 }
 
 // Close lets go of a workspace and leaves it to others.

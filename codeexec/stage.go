@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
@@ -46,6 +48,8 @@ type Staged struct {
 // fails: the error names it by its place in the list, and what is before it is returned. All
 // that is returned is noted in the Metadata.
 func (w *Workspace) StageInputs(ctx context.Context, inputs ...Input) (staged []Staged, err error) {
+	ctx, end := w.span(ctx, spanInputs, attribute.Int("count", len(inputs)))
+	defer func() { end(err) }()
 	m, err := w.Metadata(ctx)
 	if err != nil {
 		return nil, err
@@ -186,11 +190,13 @@ func (w *Workspace) stageArtifact(ctx context.Context, m Metadata, in Input, s S
 // same user can change it back. Links in it are copied as links; one that leads out of
 // the source is workspace.ErrPathTraversal, and what is neither file, directory nor link is
 // superqode.ErrUsage.
-func (w *Workspace) StageDirectory(ctx context.Context, source, to string, readOnly bool) error {
+func (w *Workspace) StageDirectory(ctx context.Context, source, to string, readOnly bool) (err error) {
+	ctx, end := w.span(ctx, spanDir, attribute.String("path", source), attribute.String("to", to), attribute.Bool("read_only", readOnly))
+	defer func() { end(err) }()
 	if !filepath.IsLocal(cmp.Or(to, ".")) {
 		return fmt.Errorf("to: %q: %w", to, workspace.ErrPathTraversal)
 	}
-	source, err := filepath.EvalSymlinks(source)
+	source, err = filepath.EvalSymlinks(source)
 	if err != nil {
 		return err
 	}

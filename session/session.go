@@ -235,6 +235,13 @@ func (s *Session) State() superqode.State { return s.s.Rec.State }
 // Workspace returns the directory that the session's programs work in.
 func (s *Session) Workspace() string { return string(s.s.Rec.Workspace) }
 
+// Folder returns the directory of the session's own files, in which its programs do not write.
+func (s *Session) Folder() string { return s.s.Folder }
+
+// Kernel says what the kernel layer holds the session's programs to, as it was tried when the
+// session was opened.
+func (s *Session) Kernel() artifacts.Kernel { return s.s.Rec.KernelLayer() }
+
 // Exec runs one program in the workspace and returns when it, and everything that it
 // started, has ended.
 func (s *Session) Exec(ctx context.Context, opt ExecOptions) (Ran, error) {
