@@ -34,6 +34,7 @@ import (
 
 	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/internal/atomicfile"
+	"github.com/seed-2d964004/superqode/internal/program"
 	"github.com/seed-2d964004/superqode/session"
 	"github.com/seed-2d964004/superqode/workspace"
 )
@@ -232,11 +233,6 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// interpreters run the languages that need no word from the caller.
-var interpreters = map[string][]string{
-	"python": {"python3"}, "python3": {"python3"}, "py": {"python3"}, "bash": {"bash"}, "sh": {"sh"},
-}
-
 // BlockResult is what became of one block.
 type BlockResult struct {
 	Block Block
@@ -245,8 +241,8 @@ type BlockResult struct {
 }
 
 // RunBlocks runs each block in the workspace's folder work, from a file in runs, one after
-// the other; one that fails does not keep the next from running. python, bash and sh are
-// known; more adds to them, or replaces one: the words before the file's name. The error is
+// the other; one that fails does not keep the next from running. python, bash and their
+// short names are known, as on the command line; more adds to them, or replaces one: the words before the file's name. The error is
 // that of ctx.
 func (w *Workspace) RunBlocks(ctx context.Context, blocks []Block, more map[string][]string) ([]BlockResult, error) {
 	results := make([]BlockResult, 0, len(blocks))
@@ -270,7 +266,10 @@ func interpreter(language string, more map[string][]string) []string {
 	if args, ok := more[language]; ok {
 		return args
 	}
-	return interpreters[language]
+	if name := program.Interpreter(language); name != "" {
+		return []string{name}
+	}
+	return nil
 }
 
 func (w *Workspace) runBlock(ctx context.Context, b Block, args []string) (Result, error) {

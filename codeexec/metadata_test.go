@@ -167,3 +167,104 @@ func TestMetadataAtOnce(t *testing.T) {
 		t.Errorf("%d entries, %d bytes, %v", len(m.Outputs), len(data), err)
 	}
 }
+
+// FuzzStage holds that whatever an input is called, nothing outside of the workspace is
+// written, and an error names the field.
+func FuzzStage(f *testing.F) {
+	r := registry(scratch(f))
+	w, err := r.Acquire(f.Context(), "one")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := w.Put(f.Context(), codeexec.File{Path: "skills/a/b", Content: []byte("b")}); err != nil {
+		f.Fatal(err)
+	}
+	above := filepath.Dir(w.Dir.Root())
+	before, err := os.ReadDir(above)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add("skill://a/b", "work/b", "copy", true)
+	f.Add("workspace://skills/../..", "../x", "link", false)
+	f.Add("artifact://x@y", "", "", true)
+	f.Add("skill://a", "skills/a/b/c", "link", false)
+	f.Fuzz(func(t *testing.T, from, to, mode string, pin bool) {
+		if strings.HasPrefix(from, "host:") {
+			t.Skip("it would copy this machine")
+		}
+		if _, err := w.StageInputs(t.Context(), codeexec.Input{From: from, To: to, Mode: mode, Pin: pin}); err != nil && !strings.HasPrefix(err.Error(), "inputs[0].") {
+			t.Errorf("%q, %q: %v", from, to, err)
+		}
+		if after, err := os.ReadDir(above); err != nil || len(after) != len(before) {
+			t.Errorf("%q, %q: %v, %v", from, to, after, err)
+		}
+	})
+}
+
+// FuzzSpec holds that what is saved has a name that an artifact can have.
+func FuzzSpec(f *testing.F) {
+	r := registry(scratch(f))
+	w, err := r.Acquire(f.Context(), "one")
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := w.Put(f.Context(), codeexec.File{Path: "out/a.txt"}, codeexec.File{Path: "out/b/a.txt"}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add("out/**", "{path}", 0, int64(0))
+	f.Add("{a,b", "../{name}{name}", -1, int64(1))
+	f.Add("**/../../*", "", 1, int64(-1))
+	f.Fuzz(func(t *testing.T, glob, template string, files int, bytes int64) {
+		c, err := w.CollectOutputs(t.Context(), codeexec.Spec{Globs: []string{glob}, NameTemplate: template, Save: true, MaxFiles: files, MaxTotalBytes: bytes})
+		if err != nil {
+			if !errors.Is(err, superqode.ErrUsage) {
+				t.Errorf("%q, %q: %v", glob, template, err)
+			}
+			return
+		}
+		for _, f := range c.Files {
+			if artifacts.CheckName(f.SavedAs) != nil || !filepath.IsLocal(f.Name) {
+				t.Errorf("%q, %q: %+v", glob, template, f)
+			}
+		}
+	})
+}
+
+// TestSwappedWhileUsed: a program that puts links to the outside in the place of folders in a
+// loop, while files are put, staged and collected, makes nobody write or read there.
+func TestSwappedWhileUsed(t *testing.T) {
+	t.Parallel()
+	_, w := acquire(t)
+	outside := t.TempDir()
+	if err := os.WriteFile(filepath.Join(outside, "s3cret"), []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Put(t.Context(), codeexec.File{Path: "skills/a/s3cret", Content: []byte("skill")}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := w.StartProgram(t.Context(), codeexec.Program{Args: []string{"sh", "-c", `while :; do mkdir x 2>/dev/null; mv -T x out 2>/dev/null; ln -sfn "$0" l; rm -rf out work/inputs; mv -T l out; ln -sfn "$0" work/inputs; rm -rf out work/inputs; done`, outside}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 150 { // many of these fail, which is right
+		_ = w.Put(t.Context(), codeexec.File{Path: "out/new", Content: []byte("x")})
+		_, _ = w.StageInputs(t.Context(), codeexec.Input{From: "skill://a/s3cret"}, codeexec.Input{From: "workspace://out/s3cret", To: "work/read"})
+		if c, err := w.Collect(t.Context(), "out/**"); err == nil {
+			for _, f := range c.Files {
+				if string(f.Content) == "s3cret" {
+					t.Fatalf("%+v was read outside", f)
+				}
+			}
+		}
+		if data, err := w.Dir.Read(t.Context(), "work/read"); err == nil && string(data) == "s3cret" {
+			t.Fatal("a file outside was staged")
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(outside)
+	if data, rerr := os.ReadFile(filepath.Join(outside, "s3cret")); errors.Join(err, rerr) != nil || len(left) != 1 || string(data) != "s3cret" {
+		t.Errorf("%v, %q, %v, %v", left, data, err, rerr)
+	}
+}

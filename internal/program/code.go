@@ -146,6 +146,16 @@ func ParseLang(word string) (string, error) {
 	return "", superqode.Errorf(superqode.ErrUsage, "--lang %q: must be one of %s", word, strings.Join(names, ", "))
 }
 
+// Interpreter returns the program that runs a language, "" where word names none.
+func Interpreter(word string) string {
+	for _, l := range codeLangs() {
+		if l.name == word || slices.Contains(l.words, word) {
+			return l.interpreter
+		}
+	}
+	return ""
+}
+
 // write puts the code into the run's folder and returns the command line that runs
 // it with args. Without code there is nothing to do.
 func (c *Code) write(args []string, runDir string) ([]string, error) {
