@@ -112,10 +112,7 @@ func (d *Dir) do(ctx context.Context, c call) (reply, error) {
 // strictly resolves a call's paths, lets the scopes see where they lead, and acts there
 // without following a link.
 func (d *Dir) strictly(ctx context.Context, c call) (reply, error) {
-	p, err := c.locate(c.name, d.resolve)
-	if err == nil {
-		err = p.check(c)
-	}
+	p, err := c.allowed(d.resolve)
 	if err != nil {
 		return reply{}, err
 	}

@@ -18,19 +18,15 @@ type ioFS struct {
 	fs  FS
 }
 
-// path checks a name by the rules of io/fs.
-func (i ioFS) path(op, name string) error {
-	if !fs.ValidPath(name) {
-		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+// checked checks a name by the rules of io/fs, and gives an error its form.
+func checked[T any](i ioFS, op, name string, do func(context.Context, string) (T, error)) (v T, err error) {
+	if err = fs.ErrInvalid; fs.ValidPath(name) {
+		v, err = do(i.ctx, name)
 	}
-	return nil
-}
-
-func pathError(op, name string, err error) error {
-	if err == nil {
-		return nil
+	if err != nil {
+		err = &fs.PathError{Op: op, Path: name, Err: err}
 	}
-	return &fs.PathError{Op: op, Path: name, Err: err}
+	return v, err
 }
 
 // Open implements fs.FS.
@@ -51,38 +47,19 @@ func (i ioFS) Open(name string) (fs.File, error) {
 }
 
 // ReadFile implements fs.ReadFileFS.
-func (i ioFS) ReadFile(name string) ([]byte, error) {
-	if err := i.path("read", name); err != nil {
-		return nil, err
-	}
-	data, err := i.fs.Read(i.ctx, name)
-	return data, pathError("read", name, err)
-}
+func (i ioFS) ReadFile(name string) ([]byte, error) { return checked(i, "read", name, i.fs.Read) }
 
 // ReadDir implements fs.ReadDirFS.
 func (i ioFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := i.path("readdir", name); err != nil {
-		return nil, err
-	}
-	list, err := i.fs.List(i.ctx, name)
-	return list, pathError("readdir", name, err)
+	return checked(i, "readdir", name, i.fs.List)
 }
 
 // Stat implements fs.StatFS.
-func (i ioFS) Stat(name string) (fs.FileInfo, error) {
-	if err := i.path("stat", name); err != nil {
-		return nil, err
-	}
-	info, err := i.fs.Stat(i.ctx, name)
-	return info, pathError("stat", name, err)
-}
+func (i ioFS) Stat(name string) (fs.FileInfo, error) { return checked(i, "stat", name, i.fs.Stat) }
 
 // Sub implements fs.SubFS: the part cannot be left by a link either.
 func (i ioFS) Sub(dir string) (fs.FS, error) {
-	if err := i.path("sub", dir); err != nil {
-		return nil, err
-	}
-	return ioFS{i.ctx, Sub(i.fs, dir)}, nil
+	return checked(i, "sub", dir, func(ctx context.Context, dir string) (fs.FS, error) { return ioFS{ctx, Sub(i.fs, dir)}, nil })
 }
 
 type openFile struct {
@@ -97,17 +74,14 @@ func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 
 // Read implements fs.File.
 func (f *openFile) Read(b []byte) (int, error) {
-	if f.closed || f.Reader == nil {
-		return 0, &fs.PathError{Op: "read", Path: f.name, Err: errUnreadable(f.closed)}
+	err := errors.New("is a directory")
+	switch {
+	case f.closed:
+		err = fs.ErrClosed
+	case f.Reader != nil:
+		return f.Reader.Read(b)
 	}
-	return f.Reader.Read(b)
-}
-
-func errUnreadable(closed bool) error {
-	if closed {
-		return fs.ErrClosed
-	}
-	return errors.New("is a directory")
+	return 0, &fs.PathError{Op: "read", Path: f.name, Err: err}
 }
 
 // Close implements fs.File.

@@ -87,10 +87,7 @@ func (m *Mem) do(ctx context.Context, c call) (r reply, err error) {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
 	}
-	p, err := c.locate(c.name, lexical)
-	if err == nil {
-		err = p.check(c)
-	}
+	p, err := c.allowed(lexical)
 	if err != nil {
 		return reply{}, err
 	}
@@ -231,10 +228,7 @@ func (i memInfo) Sys() any           { return nil }
 type foreign struct{ FS }
 
 func (f foreign) do(ctx context.Context, c call) (r reply, err error) {
-	p, err := c.locate(c.name, lexical)
-	if err == nil {
-		err = p.check(c)
-	}
+	p, err := c.allowed(lexical)
 	if err != nil {
 		return reply{}, err
 	}

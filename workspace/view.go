@@ -234,6 +234,15 @@ func (c call) locate(name string, resolve resolver) (place, error) {
 // lexical resolves paths where there are no links.
 func lexical(name string, _ bool) (string, error) { return name, nil }
 
+// allowed locates a call's path and asks all scopes.
+func (c call) allowed(resolve resolver) (place, error) {
+	p, err := c.locate(c.name, resolve)
+	if err != nil {
+		return p, err
+	}
+	return p, p.check(c)
+}
+
 // check asks all scopes.
 func (p place) check(c call) error {
 	for _, s := range p.scopes {
