@@ -17,8 +17,10 @@ import (
 	"go.opentelemetry.io/otel/trace/embedded"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/seed-2d964004/superqode"
 	"github.com/seed-2d964004/superqode/artifacts"
 	"github.com/seed-2d964004/superqode/codeexec"
+	"github.com/seed-2d964004/superqode/session"
 )
 
 // TestInitHooks: hooks run once for all who ask, before any of them, and one that fails
@@ -87,6 +89,16 @@ func TestInitHooks(t *testing.T) {
 	}
 	if err := errors.Join(two.Close(t.Context(), "a"), one.Release(t.Context(), "a")); err != nil || undone.Load() != 1 {
 		t.Errorf("%d, %v", undone.Load(), err)
+	}
+}
+
+// TestMountedMode: a workspace that this process cannot reach is refused before it is made.
+func TestMountedMode(t *testing.T) {
+	t.Parallel()
+	dir := scratch(t)
+	r := codeexec.NewRegistry(session.NewManager(session.Config{Home: filepath.Join(dir, "home")}), session.OpenOptions{Dir: filepath.Join(dir, "origin"), Mode: superqode.ModeOverlay})
+	if _, err := r.Acquire(t.Context(), "one"); !errors.Is(err, superqode.ErrUsage) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/seed-2d964004/superqode"
+	"github.com/seed-2d964004/superqode/internal/mode"
 	"github.com/seed-2d964004/superqode/session"
 	"github.com/seed-2d964004/superqode/workspace"
 )
@@ -58,6 +59,9 @@ func (r *Registry) Acquire(ctx context.Context, id string) (*Workspace, error) {
 	}
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
+	}
+	if mode.Of(r.open.Mode).Mounted {
+		return nil, superqode.Errorf(superqode.ErrUsage, "mode: only its programs see the workspace of a session in mode %s", r.open.Mode)
 	}
 	r.mu.Lock()
 	m, there := r.made[id]
